@@ -1,0 +1,167 @@
+"""`check`: what a provider would refuse about a list of messages, in words (H2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidInput
+from ..messages import (
+    PROFILES,
+    Message,
+    Profile,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    format_name,
+    opens,
+)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that the provider would answer with an error."""
+
+    index: int
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"message {self.index}: {self.text}"
+
+
+def check(messages: Iterable[Any], profile: str, *, ready: bool = False) -> list[Problem]:
+    """What this wire format would refuse; empty when the messages are valid.
+
+    Calls at the very end that still wait for their results are history in progress, not a problem;
+    with `ready=True` they are, as they would be in a request.
+    """
+    rules = PROFILES[format_name(profile)]
+    items = list(messages)
+    try:
+        decoded, _ = decode_all(items, rules.name)
+    except InvalidInput as problem:
+        return [Problem(0, "malformed", str(problem))]
+    return find_problems(decoded, rules, ready=ready)
+
+
+def find_problems(messages: Sequence[Message], profile: Profile, *, ready: bool = False) -> list[Problem]:
+    walk = _Walk(profile)
+    for index, message in enumerate(messages):
+        walk.step(index, message)
+    return walk.finish(messages, ready)
+
+
+class _Walk:
+    """One pass over the messages, with the calls that still wait for an answer."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.problems: list[Problem] = []
+        self.waiting: dict[str, int] = {}
+        self.answered: set[str] = set()
+        self.called: set[str] = set()
+        self.previous: Message | None = None
+        self.started = False
+
+    def step(self, index: int, message: Message) -> None:
+        parts = message.parts
+        if message.role == "user" and len(parts) == 1 and type(parts[0]) is Text and not self.waiting:
+            if self.profile.refuses_empty and not parts[0].text.strip():
+                self._say(index, "empty", "the text is blank: text content must not be empty")
+            self._follows(index, message)
+            self.previous, self.started = message, True
+            return
+        self._content(index, message)
+        self._first(index, message)
+        self._follows(index, message)
+        if any(type(part) is ToolResult for part in parts):
+            self._results(index, message)
+        elif message.role == "tool":
+            self._say(index, "orphan-result", "a tool message holds no result")
+        elif self.waiting and not self._same_batch(message):
+            self._unanswered()
+        self._calls(index, message)
+        self.previous = message
+        self.started = self.started or message.role != "system"
+
+    def _say(self, index: int, rule: str, text: str) -> None:
+        self.problems.append(Problem(index, rule, text))
+
+    def _content(self, index: int, message: Message) -> None:
+        parts, profile = message.parts, self.profile
+        if not parts and (profile.refuses_empty or message.role == "assistant"):
+            self._say(index, "empty", f"the {message.role} message has no content")
+        for part in parts:
+            if type(part) is Text and profile.refuses_empty and not part.text.strip():
+                self._say(index, "empty", "a text is blank: text content must not be empty")
+            elif profile.signed_reasoning and type(part) is Reasoning and not (part.signature or part.encrypted):
+                self._say(index, "unsigned-reasoning", "a thinking block has no signature")
+
+    def _first(self, index: int, message: Message) -> None:
+        if self.started or not self.profile.user_first or message.role == "system" or opens(message):
+            return
+        self._say(index, "first-role", f"the first message is the {message.role}'s: it must be the user's")
+
+    def _follows(self, index: int, message: Message) -> None:
+        previous, profile = self.previous, self.profile
+        if previous is None or message.role == "tool":
+            return
+        if profile.items and _lone_reasoning(previous) and message.role != "assistant":
+            self._say(index - 1, "reasoning-alone", "a reasoning item stands without its required following item")
+        if profile.calls_follow_user and previous.role == "assistant" and message.calls:
+            self._say(index, "call-place", "a function call must come right after a user or function response turn")
+
+    def _results(self, index: int, message: Message) -> None:
+        late = False
+        for part in message.parts:
+            if type(part) is not ToolResult:
+                late = True
+                continue
+            if late and self.profile.merges_roles:
+                self._say(index, "results-first", "tool results must come first in their message")
+            if part.call_id in self.waiting:
+                del self.waiting[part.call_id]
+                self.answered.add(part.call_id)
+            elif part.call_id in self.answered:
+                self._say(index, "duplicate-result", f"call {part.call_id!r} is answered a second time")
+            else:
+                self._say(index, "orphan-result", f"a result for {part.call_id!r} follows no such call")
+
+    def _same_batch(self, message: Message) -> bool:
+        """Does this message still belong to the run of calls that waits?"""
+        if message.role != "assistant" or not (self.profile.items or self.profile.merges_roles):
+            return False
+        return self.previous is not None and self.previous.role == "assistant"
+
+    def _unanswered(self) -> None:
+        for call_id, index in self.waiting.items():
+            self._say(index, "unanswered-call", f"call {call_id!r} has no result right after it")
+        self.waiting.clear()
+
+    def _calls(self, index: int, message: Message) -> None:
+        for part in message.parts:
+            if type(part) is not ToolCall:
+                continue
+            if part.id in self.waiting or (self.profile.unique_calls and part.id in self.called):
+                self._say(index, "duplicate-call", f"the call id {part.id!r} is used a second time")
+            self.waiting[part.id] = index
+            self.called.add(part.id)
+            self.answered.discard(part.id)
+
+    def finish(self, messages: Sequence[Message], ready: bool) -> list[Problem]:
+        if self.previous is not None and self.profile.items and _lone_reasoning(self.previous):
+            self._say(len(messages) - 1, "reasoning-alone", "a reasoning item stands without its following item")
+        if ready:
+            self._unanswered()
+        if self.profile.user_first and messages and not self.started:
+            self._say(0, "first-role", "there is no user message: the first message must be the user's")
+        return sorted(self.problems, key=lambda problem: problem.index)
+
+
+def _lone_reasoning(message: Message) -> bool:
+    return bool(message.parts) and type(message.parts[-1]) is Reasoning
+

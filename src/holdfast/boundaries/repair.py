@@ -1,0 +1,153 @@
+"""`repair`: mends histories that arrive broken, deterministically: the same input, the same bytes.
+
+Results move right behind the calls they answer, in call order. A result without a call is left out;
+a call that was never answered, and that the conversation has moved on from, gets an answer that says
+so. Untouched messages stay the very objects they were.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from ..messages import Message, Part, Profile, Reasoning, ToolCall, ToolResult, arrange, presentable
+from ..view import interrupted
+from .check import find_problems
+from .cuts import only_reasoning
+
+
+def repair(messages: Sequence[Message], profile: Profile) -> list[Message]:
+    """The nearest valid history; the same messages where nothing was wrong."""
+    return arrange(mend(messages, profile), profile)
+
+
+def mend(messages: Sequence[Message], profile: Profile) -> list[Message]:
+    """Whole pairs and nothing refused; what a format wants put in between is left to `arrange`."""
+    if not find_problems(messages, profile):
+        return list(messages)
+    mended = [kept for message in messages if (kept := presentable(message, profile)) is not None]
+    mended = _pair_up(mended, profile)
+    if profile.items:
+        mended = _without_lone_reasoning(mended)
+    if profile.signed_reasoning and not _same(mended, messages):
+        mended = _without_reasoning(mended)
+    return mended
+
+
+def _same(mended: Sequence[Message], messages: Sequence[Message]) -> bool:
+    return len(mended) == len(messages) and all(a is b for a, b in zip(mended, messages, strict=True))
+
+
+def _without_reasoning(messages: list[Message]) -> list[Message]:
+    """Signatures are bound to what stood before: after a change none of them would verify."""
+    out: list[Message] = []
+    for message in messages:
+        parts = tuple(part for part in message.parts if type(part) is not Reasoning)
+        if parts:
+            out.append(message if len(parts) == len(message.parts) else message.with_parts(parts))
+    return out
+
+
+def _pair_up(messages: list[Message], profile: Profile) -> list[Message]:
+    answers: dict[str, deque[ToolResult]] = {}
+    for message in messages:
+        for result in message.results:
+            answers.setdefault(result.call_id, deque()).append(result)
+    last_spoken = max((i for i, message in enumerate(messages) if message.role != "tool"), default=-1)
+    out: list[Message] = []
+    used: set[str] = set()
+    index = 0
+    while index < len(messages):
+        message = messages[index]
+        if message.role == "tool" or message.results:
+            if rest := tuple(part for part in message.parts if type(part) is not ToolResult):
+                out.append(Message("user", rest))
+            index += 1
+            continue
+        batch, index = _batch(messages, index, profile)
+        batch, results = _answered(batch, answers, used, moved_on=last_spoken >= index)
+        own = _holding(results, messages, index)
+        held = sum(len(message.results) for message in own)
+        out += batch + own + [Message("tool", (result,)) for result in results[held:]]
+        index += len(own)
+    return out
+
+
+def _batch(messages: list[Message], index: int, profile: Profile) -> tuple[list[Message], int]:
+    """A message, or the whole run of the assistant's where a format treats it as one."""
+    batch = [messages[index]]
+    index += 1
+    if profile.items or profile.merges_roles:
+        while index < len(messages) and batch[-1].role == messages[index].role == "assistant":
+            batch.append(messages[index])
+            index += 1
+    return batch, index
+
+
+def _answered(
+    batch: list[Message], answers: dict[str, deque[ToolResult]], used: set[str], *, moved_on: bool
+) -> tuple[list[Message], list[ToolResult]]:
+    """The batch and its results, in call order; a second use of an id gets one of its own."""
+    names: dict[int, str] = {}
+    results: list[ToolResult] = []
+    for place, call in enumerate(call for member in batch for call in member.calls):
+        found = answers.get(call.id)
+        result = found.popleft() if found else interrupted(call) if moved_on else None
+        fresh = _fresh(call.id, used)
+        used.add(fresh)
+        if fresh != call.id:
+            names[place] = fresh
+            if result is not None:
+                result = ToolResult(fresh, result.content, result.is_error, result.name, result.kind)
+        if result is not None:
+            results.append(result)
+    return (_renamed(batch, names) if names else batch), results
+
+
+def _fresh(call_id: str, used: set[str]) -> str:
+    fresh, number = call_id, 2
+    while fresh in used:
+        fresh, number = f"{call_id}-{number}", number + 1
+    return fresh
+
+
+def _renamed(batch: list[Message], names: dict[int, str]) -> list[Message]:
+    out, place = [], 0
+    for message in batch:
+        parts: list[Part] = []
+        for part in message.parts:
+            if type(part) is ToolCall:
+                if place in names:
+                    part = ToolCall(names[place], part.name, part.arguments, part.kind, part.signature)
+                place += 1
+            parts.append(part)
+        out.append(message if tuple(parts) == message.parts else message.with_parts(tuple(parts)))
+    return out
+
+
+def _holding(results: list[ToolResult], messages: list[Message], index: int) -> list[Message]:
+    """The messages from here on that hold just these results, in this order: they stay as they are."""
+    own: list[Message] = []
+    left = list(results)
+    while left and index < len(messages):
+        held = messages[index].results
+        if not held or list(held) != left[: len(held)] or not _results_lead(messages[index]):
+            break
+        own.append(messages[index])
+        del left[: len(held)]
+        index += 1
+    return own
+
+
+def _results_lead(message: Message) -> bool:
+    kinds = [type(part) is ToolResult for part in message.parts]
+    return kinds == sorted(kinds, reverse=True)
+
+
+def _without_lone_reasoning(messages: list[Message]) -> list[Message]:
+    out: list[Message] = []
+    for message in reversed(messages):
+        if only_reasoning(message) and (not out or out[-1].role != "assistant"):
+            continue
+        out.append(message)
+    return out[::-1]

@@ -1,0 +1,25 @@
+"""What goes along from one checkpoint to the next."""
+
+from __future__ import annotations
+
+from ..messages import COMMON
+from ..strategies.truncation import topics
+from ..view import Carry, Request
+from .decide import Decision
+
+
+def next_carry(request: Request, decision: Decision) -> Carry:
+    """A prune does not raise the round; a cut does (L10)."""
+    view, plan, composed = request.view, decision.plan, decision.composed
+    assert plan is not None and composed is not None
+    before = view.checkpoint.carry
+    gone = [view.messages[place] for place in composed.archived]
+    return Carry(
+        round=before.round + (plan.cut > 0),
+        archived=before.archived + len(composed.archived) + len(composed.dropped),
+        format=None if view.format == COMMON else view.format,
+        counter=view.gauge.estimator.name,
+        calibration=view.calibration.forget_size(),
+        pins=tuple(sorted(view.pins)),
+        topics=tuple(topics(gone, before.topics)),
+    )

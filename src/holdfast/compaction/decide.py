@@ -1,0 +1,101 @@
+"""Plans, then writes: one place decides whether a plan may be committed, and what to call the outcome."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..boundaries import find_problems
+from ..strategies import TokenWindow
+from ..triggers import OverBudget
+from ..types import Outcome
+from ..view import Composition, Plan, Request, Skip, compose, follow, merge
+
+if TYPE_CHECKING:
+    from ..types import Strategy, Trigger
+
+log = logging.getLogger("holdfast")
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What is to be done about a request. Without a plan, nothing changes."""
+
+    outcome: Outcome
+    tokens_before: int
+    tokens_after: int
+    why: str = ""
+    plan: Plan | None = None
+    composed: Composition | None = None
+
+
+def decide(
+    request: Request, strategy: Strategy, trigger: Trigger | None = None, *, min_saving: float = 0.0
+) -> Decision:
+    """Ask the trigger, then the strategy, and accept only a valid context that is smaller (S1, H2)."""
+    before = request.tokens
+    if not (trigger or OverBudget())(request):
+        return Decision(Outcome.NOT_NEEDED, before, before, "the trigger did not fire")
+    answer = strategy(request)
+    limit = request.budget if request.budget is not None else getattr(strategy, "target", None)
+    aim = min((n for n in (limit, getattr(strategy, "target", None)) if n is not None), default=None)
+    if isinstance(answer, Skip):
+        if limit is None or before <= limit or answer.outcome is not Outcome.NOTHING_TO_COMPACT:
+            return Decision(answer.outcome, before, before, answer.why)
+        plan, why = None, answer.why
+    else:
+        plan, why = answer, ""
+    plan, composed, after = _fitted(request, plan, aim)
+    if plan is None or composed is None:
+        fits = limit is None or before <= limit
+        outcome = Outcome.NOTHING_TO_COMPACT if fits else Outcome.CANNOT_FIT
+        return Decision(outcome, before, before, why or "nothing that may go is left")
+    if problems := find_problems(composed.shown, request.profile):
+        log.warning("compaction by %s refused: %s", plan.by, "; ".join(map(str, problems[:3])))
+        return Decision(Outcome.NO_PROGRESS, before, before, f"the result would be invalid: {problems[0]}")
+    if after > before or (before - after) < before * min_saving or not (composed.archived or after < before):
+        why = f"{before} tokens would become {after}"
+        stuck = limit is not None and before > limit
+        return Decision(Outcome.CANNOT_FIT if stuck else Outcome.NO_PROGRESS, before, before, why)
+    fits = limit is None or after <= limit
+    outcome = Outcome.COMPACTED if fits else Outcome.CANNOT_FIT
+    why = "" if fits else f"the smallest valid context has {after} tokens, over the limit of {limit}"
+    return Decision(outcome, before, after, why, plan, composed)
+
+
+def _fitted(
+    request: Request, plan: Plan | None, aim: int | None
+) -> tuple[Plan | None, Composition | None, int]:
+    """The plan; where its result is still too large, followed by a token window that is not."""
+    composed, after = _measured(request, plan)
+    slack = 0
+    while aim is not None and after > aim and slack < aim:
+        current = follow(request, plan) if plan is not None else request
+        answer = TokenWindow(aim - slack)(current)
+        if isinstance(answer, Plan):
+            plan = answer if plan is None else merge(plan, answer, request)
+            composed, after = _measured(request, plan)
+        slack = max(slack + 1, (after - aim) + slack) if after > aim else aim
+        if isinstance(answer, Skip) and after <= aim:
+            break
+        if isinstance(answer, Skip) and slack >= aim:
+            break
+    return plan, composed, after
+
+
+def _measured(request: Request, plan: Plan | None) -> tuple[Composition | None, int]:
+    """A plan's context and its size: only what is new in it is counted, the rest was (L13)."""
+    if plan is None:
+        return None, request.tokens
+    composed = compose(request, plan)
+    view, gauge = request.view, request.view.gauge
+    known = {id(shown.message): size for shown, size in zip(view.head, gauge.head, strict=True)}
+    for index in request.staying(plan.cut) + list(plan.preamble):
+        known[id(view.messages[index])] = gauge.sums[index + 1] - gauge.sums[index]
+    for place, message in enumerate(composed.live, plan.cut):
+        if place not in composed.edits:
+            known[id(message)] = gauge.sums[place + 1] - gauge.sums[place]
+    measure = gauge.estimator.measure
+    units = gauge.fixed + sum(known[id(m)] if id(m) in known else measure(m) for m in composed.shown)
+    return composed, view.tokens_of(units)

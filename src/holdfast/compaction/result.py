@@ -1,0 +1,94 @@
+"""What a compaction returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from ..types import Outcome
+from ..view import Checkpoint
+
+
+class Sides(NamedTuple):
+    """What was there before, sorted by what became of it."""
+
+    kept: Sequence[Any]
+    archived: Sequence[Any] = ()
+    edited: Sequence[Any] = ()
+
+
+class CompactionResult:
+    """The outcome, and always what to send next, whatever the outcome was (S2)."""
+
+    def __init__(
+        self,
+        *,
+        messages: Sequence[Any],
+        outcome: Outcome,
+        sides: Callable[[], Sides],
+        tokens_before: int,
+        tokens_after: int,
+        checkpoint: Callable[[], Checkpoint | None],
+        why: str = "",
+        strategy: str = "",
+        round: int = 0,
+        duration: float = 0.0,
+        format: str | None = None,
+        version: int | None = None,
+    ) -> None:
+        self.messages = messages
+        """The context to send: same format as what came in, valid for that format."""
+        self.outcome = outcome
+        self.tokens_before = tokens_before
+        self.tokens_after = tokens_after
+        self.why = why
+        """In words, where nothing was changed or not all could be done."""
+        self.strategy = strategy
+        """What made the plan; several stages are joined by +."""
+        self.round = round
+        self.duration = duration
+        """Seconds."""
+        self.format = format
+        self.version = version
+        """The session's version after the commit."""
+        self._checkpoint = checkpoint
+        self._sides = sides
+
+    @cached_property
+    def _sorted(self) -> Sides:
+        return self._sides()
+
+    @property
+    def kept(self) -> Sequence[Any]:
+        """Events (or messages, without a session) that are visible afterwards."""
+        return self._sorted.kept
+
+    @property
+    def archived(self) -> Sequence[Any]:
+        """Events (or messages) that are newly invisible; they are still in the log."""
+        return self._sorted.archived
+
+    @property
+    def edited(self) -> Sequence[Any]:
+        """Those of `kept` in which something was cleared."""
+        return self._sorted.edited
+
+    @property
+    def removed(self) -> int:
+        return len(self.archived)
+
+    @property
+    def tokens_saved(self) -> int:
+        return max(0, self.tokens_before - self.tokens_after)
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint | None:
+        """What the next call takes as `previous=`; worked out when it is asked for."""
+        return self._checkpoint()
+
+    def __repr__(self) -> str:
+        return (
+            f"CompactionResult({self.outcome.value}, {self.tokens_before} -> {self.tokens_after} tokens, "
+            f"{len(self.kept)} kept, {self.removed} archived)"
+        )

@@ -1,0 +1,184 @@
+"""The front door: `compact(messages, budget=…)`, and the same from async code."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import anyio.to_thread
+import msgspec
+
+from ..boundaries import mend
+from ..budget import positive
+from ..errors import InvalidInput, InvalidLimit
+from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for
+from ..strategies import Truncate
+from ..tokens import Estimator, estimator_for, plain_json
+from ..view import HeadItem, Request, Shown, View, combined, edited
+from .carry import next_carry
+from .decide import Decision, decide
+from .prefix import START, PrefixCheckpoint, PrefixIds, as_checkpoint, locate
+from .result import CompactionResult, Sides
+
+if TYPE_CHECKING:
+    from ..types import Strategy, Trigger
+
+
+def compact(
+    messages: Iterable[Any],
+    *,
+    budget: int,
+    target: int | None = None,
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    summarizer: Any = None,
+    instructions: str | None = None,
+    estimator: Estimator | Callable[[str], int] | str | None = None,
+    format: str | None = None,
+    previous: Any = None,
+    trigger: Trigger | None = None,
+) -> CompactionResult:
+    """Compact a list of messages that must not exceed `budget` tokens.
+
+    Under the budget nothing happens. Over it, the context is brought down to `target` (half the budget
+    by default), or to the limit of the strategy that is given. No model, no key and no network are
+    needed. `result.messages` is always what to send, in the format that came in.
+    """
+    started = time.perf_counter()
+    target = _limits(budget, target)
+    if summarizer is not None:
+        raise InvalidInput("This version compacts without a model: leave summarizer= out.")
+    given, name = decode_all(messages, format)
+    history = _mended(given, name)
+    view = View(estimator_for(estimator), format=name, beside=beside(system, tools))
+    earlier = None if previous is None else as_checkpoint(previous)
+    start = 0 if earlier is None else _resume(view, history, earlier)
+    if earlier is None:
+        view.load(history, PrefixIds(history))
+    request = Request(view, budget=budget, target=target, instructions=instructions)
+    decision = decide(request, strategy or Truncate(), trigger)
+    plan, composed = decision.plan, decision.composed
+    encoded = encode_all(view.shown() if composed is None else composed.shown, name)
+    return CompactionResult(
+        messages=encoded,
+        outcome=decision.outcome,
+        sides=lambda: _sides(given, history, start, view, decision),
+        tokens_before=decision.tokens_before,
+        tokens_after=decision.tokens_after,
+        checkpoint=lambda: earlier if plan is None else _checkpoint(request, decision, encoded),
+        why=decision.why,
+        strategy=plan.by if plan else "",
+        round=view.checkpoint.carry.round + (plan is not None and plan.cut > 0),
+        duration=time.perf_counter() - started,
+        format=None if name == COMMON else name,
+    )
+
+
+def _mended(given: list[Message], name: str) -> list[Message]:
+    """Mended where it had to be, and then as it would come back in once it was sent."""
+    mended = mend(given, profile_for(name))
+    if len(mended) == len(given) and all(a is b for a, b in zip(mended, given, strict=True)):
+        return given
+    return decode_all(encode_all(mended, name), name)[0]
+
+
+async def acompact(messages: Iterable[Any], **options: Any) -> CompactionResult:
+    """`compact` for async code: the work is done in a thread, so that the event loop stays free."""
+    taken = list(messages)
+    return await anyio.to_thread.run_sync(lambda: compact(taken, **options))
+
+
+def beside(system: Any, tools: Any) -> tuple[str, ...]:
+    """The text of what stands beside the messages and takes up the window all the same."""
+    texts = []
+    if system:
+        texts.append(system if isinstance(system, str) else plain_json(_plain(system)))
+    if tools:
+        texts.append(plain_json(_plain(tools)))
+    return tuple(texts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.model_dump(mode="json", exclude_none=True) if hasattr(value, "model_dump") else value
+
+
+def _limits(budget: int, target: int | None) -> int:
+    positive("budget", budget)
+    if target is None:
+        return max(1, budget // 2)
+    positive("target", target)
+    if target > budget:
+        raise InvalidLimit(f"target={target} is above budget={budget}: it says how far to go below it.")
+    return target
+
+
+def _resume(view: View, history: list[Message], earlier: PrefixCheckpoint) -> int:
+    """Put the view where the earlier checkpoint left it; returns where its live messages start."""
+    start, ids, whole = locate(history, earlier)
+    live = history[start:]
+    if whole and earlier.edits:
+        live = [edited(message, earlier.edits.get(ids[place], ())) for place, message in enumerate(live)]
+    view.load(live, ids)
+    head = [Shown(item.kind, item.message, item.ref) for item in earlier.head if item.message is not None]
+    view.begin(earlier.boundary or START, earlier, head)
+    return start
+
+
+def _sides(given: list[Message], history: list[Message], start: int, view: View, decision: Decision) -> Sides:
+    """Which of the messages that came in are visible afterwards, as payloads."""
+    composed, name = decision.composed, view.format
+    lead = [shown for shown in view.head if shown.source] if start and len(given) == len(history) else []
+    if composed is None:
+        return Sides(encode_all(given[start:], name))
+    gone = set(composed.archived)
+    if history is given:
+        live = given[start:]
+        kept = [message for place, message in enumerate(live) if place not in gone]
+        archived = [live[place] for place in composed.archived]
+    else:
+        seen = {_key(part) for p, m in enumerate(history[start:]) if p not in gone for part in m.parts}
+        kept = [message for message in given if any(_key(part) in seen for part in message.parts)]
+        archived = [message for message in given if not any(_key(part) in seen for part in message.parts)]
+    dropped = {shown.source for shown in composed.dropped}
+    archived = [shown.message for shown in lead if shown.source in dropped] + archived
+    kept = [shown.message for shown in lead if shown.source not in dropped] + kept
+    touched = [history[start + place] for place in sorted(composed.edits)]
+    return Sides(encode_all(kept, name), encode_all(archived, name), encode_all(touched, name))
+
+
+def _key(part: Part) -> bytes:
+    return msgspec.json.encode(part, order="sorted")
+
+
+def _checkpoint(request: Request, decision: Decision, encoded: list[Json]) -> PrefixCheckpoint:
+    """All that the next call needs to know of this one, as plain data."""
+    view, plan, composed = request.view, decision.plan, decision.composed
+    assert plan is not None and composed is not None
+    before = view.checkpoint
+    again = _mended(decode_all(encoded, view.format)[0], view.format)
+    emptied = {place for place in composed.edits if not composed.live[place - plan.cut].parts}
+    kept = [place for place in range(plan.cut, len(view.messages)) if place not in emptied]
+    edits = {view.ids[place]: changes for place, changes in composed.edits.items()}
+    for place in kept:
+        if (old := before.edits.get(view.ids[place])) is not None:
+            edits[view.ids[place]] = combined(old, edits.get(view.ids[place], ()))
+    return PrefixCheckpoint(
+        boundary=view.ids[plan.cut - 1] if plan.cut else before.boundary,
+        head=tuple(HeadItem(shown.kind, shown.source, shown.message) for shown in composed.head),
+        edits=edits,
+        carry=next_carry(request, decision),
+        archived=tuple(view.ids[place] for place in composed.archived),
+        tokens_before=decision.tokens_before,
+        tokens_after=decision.tokens_after,
+        summary=plan.summary,
+        previous=before.boundary,
+        strategy=plan.by,
+        lead=len(again) - len(kept),
+        shown=len(again),
+        shown_digest=PrefixIds(again)[len(again) - 1] if again else "",
+        kept=tuple(view.ids[place] for place in kept),
+    )

@@ -1,0 +1,56 @@
+"""Neutral messages, and codecs to and from every provider's wire format."""
+
+from .formats import COMMON, FORMATS, decode_all, decode_one, detect, encode_all, format_name
+from .frame import CONTINUE, OPENING, frame, framed, is_framed
+from .numbering import Numbering
+from .parts import (
+    Json,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    assistant,
+    user,
+)
+from .payload import copy_json
+from .profiles import PROFILES, Profile, arrange, opens, presentable, profile_for
+
+__all__ = [
+    "COMMON",
+    "CONTINUE",
+    "FORMATS",
+    "Json",
+    "Media",
+    "Message",
+    "Numbering",
+    "OPENING",
+    "Opaque",
+    "PROFILES",
+    "Part",
+    "Profile",
+    "Reasoning",
+    "Role",
+    "Text",
+    "ToolCall",
+    "ToolResult",
+    "arrange",
+    "assistant",
+    "copy_json",
+    "decode_all",
+    "decode_one",
+    "detect",
+    "encode_all",
+    "format_name",
+    "frame",
+    "framed",
+    "is_framed",
+    "opens",
+    "presentable",
+    "profile_for",
+    "user",
+]

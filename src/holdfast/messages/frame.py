@@ -1,0 +1,42 @@
+"""A frame around text that Holdfast itself wrote into a conversation.
+
+Without a session, nothing but the text says that a message is a note of ours. The frame ends in a
+digest of the text: a person who pastes a look-alike is not taken for us. It guards against accident,
+not against forgery.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from .parts import Message, Text
+
+_OPEN = "\n[holdfast:"
+
+
+def frame(text: str) -> str:
+    return f"{text}{_OPEN}{_digest(text)}]"
+
+
+def is_framed(message: Message) -> bool:
+    """Is this one of our own notes, unchanged?"""
+    if len(message.parts) != 1 or type(only := message.parts[0]) is not Text or only.text[-1:] != "]":
+        return False
+    text, _, digest = only.text.rpartition(_OPEN)
+    return digest[:-1] == _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:8]
+
+
+def framed(text: str) -> Message:
+    """A note of ours, in the voice of the user: data, never instructions of the system."""
+    return Message("user", (Text(frame(text)),))
+
+
+OPENING = framed("(The conversation starts before this point.)")
+"""Stands first where a format wants a user message and history has none to give."""
+
+CONTINUE = framed("(Go on.)")
+"""Stands between two of the model's turns where a format wants the user's in between."""

@@ -1,0 +1,122 @@
+"""The contract of a store: three small protocols that know events and nothing of compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from ..events import Event, LaneTip, SessionRecord
+
+
+class Unchanged(msgspec.Struct, frozen=True):
+    """A condition on an append: it happens only if nothing relevant moved since it was prepared."""
+
+    version: int | None = None
+    """Strict: the session is still at this version."""
+    lane: str | None = None
+    mark: int | None = None
+    """Rebase: the lane's last mark is still this one; plain appends do not matter."""
+
+
+class Appended(msgspec.Struct, frozen=True):
+    """What an append did."""
+
+    events: tuple[Event, ...]
+    """The events as stored, with `seq` and `epoch`; known ones as they were stored the first time."""
+    version: int
+    """The session's version afterwards (the current one, where the condition did not hold)."""
+    conflict: bool = False
+    """The condition did not hold: nothing was written."""
+    fresh: bool = True
+    """False where every event was known already: a retry, nothing was written."""
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """Which events of a session to read, in order of `seq`."""
+
+    lane: str | None = None
+    any_lane: bool = False
+    after: int = 0
+    until: int | None = None
+    kinds: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    limit: int | None = None
+    newest: bool = False
+    """With `limit`: the last ones instead of the first; they still come oldest first."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """An event found by full-text search, the best first."""
+
+    session_id: str
+    event: Event
+    snippet: str
+
+
+@runtime_checkable
+class Log(Protocol):
+    """Append-only logs of many sessions. Acknowledged means durable."""
+
+    async def create(self, record: SessionRecord) -> None:
+        """Add a session; InvalidInput if the id is taken. A fork's `version` and `lanes` come with it."""
+        ...
+
+    async def session(self, session_id: str) -> SessionRecord:
+        """The session with its version and tips; UnknownSession if there is none."""
+        ...
+
+    async def sessions(self, owner: str | None = None, limit: int | None = None) -> list[SessionRecord]:
+        """Sessions, newest first; of one owner if named."""
+        ...
+
+    async def append(
+        self,
+        session_id: str,
+        events: Sequence[Event],
+        *,
+        after: int | None = None,
+        when: Unchanged | None = None,
+        tip: LaneTip | None = None,
+        media: Mapping[str, str] | None = None,
+    ) -> Appended:
+        """Append events atomically, together with the tip of their lane if one is given.
+
+        Known ids are looked up first: all known with equal content is a retry (`fresh=False`); other
+        content is DuplicateEvent. Then `after` is compared (StaleVersion), then `when` (`conflict`).
+        With a tip, the lane's mark becomes the seq of the last event. The first append to a lane
+        other than the root notes the root's version and epoch as its base.
+        """
+        ...
+
+    async def read(self, session_id: str, which: Slice) -> list[Event]:
+        """Events of the session, a fork's inherited ones included."""
+        ...
+
+    async def media(self, session_id: str, digests: Sequence[str]) -> dict[str, str]:
+        """Media that was appended with events of this session or of those it was forked from."""
+        ...
+
+    async def rewrite(
+        self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()
+    ) -> None:
+        """Replace the bodies of stored events, for redaction alone; the search index is scrubbed too."""
+        ...
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session for good; forks of it first get a copy of what they share."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Search(Protocol):
+    """Full-text search over everything in a log, tool arguments and results included."""
+
+    async def search(
+        self, query: str, *, session_id: str | None = None, owner: str | None = None, limit: int = 20
+    ) -> list[Hit]:
+        """Events that hold all words of the query, the best first. The query is data, never syntax."""
+        ...

@@ -1,0 +1,31 @@
+"""The view: the fold from a log to the context that is sent, and what decides about it."""
+
+from .checkpoint import Carry, Checkpoint, HeadItem, HeadKind
+from .compose import Composition, compose, follow, merge
+from .edits import Edit, combined, edited
+from .fold import Shown, View
+from .gauge import Gauge
+from .pairs import INTERRUPTED, interrupted
+from .request import Plan, Request, Skip
+
+__all__ = [
+    "INTERRUPTED",
+    "Carry",
+    "Checkpoint",
+    "Composition",
+    "Edit",
+    "Gauge",
+    "HeadItem",
+    "HeadKind",
+    "Plan",
+    "Request",
+    "Shown",
+    "Skip",
+    "View",
+    "combined",
+    "compose",
+    "edited",
+    "follow",
+    "interrupted",
+    "merge",
+]

@@ -1,0 +1,59 @@
+"""The body of a compaction event: a checkpoint from which the context can be built alone."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from ..messages import Message
+from ..tokens import Calibration
+from .edits import Edit
+
+HeadKind = Literal["system", "note", "pin", "preamble", "turn"]
+"""Why something is shown before the kept events: `turn` is the user message of a turn that was split."""
+
+
+class HeadItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Something shown before the kept events: a rendered message, or a reference to one earlier event.
+
+    With both, it is that event, shown as this message.
+    """
+
+    kind: HeadKind
+    ref: str | None = None
+    message: Message | None = None
+
+
+class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """All that later work needs from before the boundary."""
+
+    round: int = 0
+    archived: int = 0
+    """How many events have been archived so far, in all rounds."""
+    format: str | None = None
+    counter: str | None = None
+    """The estimator that units were measured with."""
+    calibration: Calibration = Calibration()
+    pins: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    """What archived user messages were about, in their own first words."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`context = head + [edited(e) for e in the lane's events after boundary]`."""
+
+    boundary: str | None = None
+    """The id of the last archived event; None where nothing is archived."""
+    head: tuple[HeadItem, ...] = ()
+    edits: dict[str, tuple[Edit, ...]] = {}
+    carry: Carry = Carry()
+    archived: tuple[str, ...] = ()
+    """The ids of the events that this compaction archived."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    summary: str | None = None
+    previous: str | None = None
+    """The checkpoint that this one replaces."""
+    strategy: str | None = None
+    extra: dict[str, Any] = {}

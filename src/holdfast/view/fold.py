@@ -1,0 +1,202 @@
+"""The fold from events to context, kept up to date in constant work per append."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ..events import Event, Kind
+from ..messages import COMMON, Message, Numbering, arrange, decode_one, is_framed, presentable, profile_for
+from ..tokens import Calibration, Estimator, Usage
+from .checkpoint import Checkpoint, HeadKind
+from .edits import Edit, edited
+from .gauge import Gauge
+from .pairs import Pairs
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """Something shown before the live messages, and the event it came from, if it is one."""
+
+    kind: HeadKind
+    message: Message
+    source: str | None = None
+
+
+class View:
+    """One lane's context: a head, then live messages, with the sums that deciding needs."""
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        *,
+        format: str = COMMON,
+        beside: Sequence[str] = (),
+        lane: str | None = None,
+        calibrated: bool = False,
+    ) -> None:
+        self.lane = lane
+        self.format = format
+        self.beside = tuple(beside)
+        """System prompt and tool definitions: they stand beside the messages and count."""
+        self.calibrated = calibrated
+        self.checkpoint_id: str | None = None
+        self.checkpoint = Checkpoint()
+        self.calibration = Calibration()
+        self.head: list[Shown] = []
+        self.ids: Sequence[str] = []
+        self.messages: list[Message] = []
+        self.turns: list[int] = []
+        self.synthetic: list[int] = []
+        self.pins: set[str] = set()
+        self.version = 0
+        self.gauge = Gauge(estimator, self.beside)
+        self._gauges: dict[int, Gauge] = {}
+        self._pairs = Pairs()
+        self._number = Numbering()
+
+    # -- building -----------------------------------------------------------------------------------
+
+    def load(self, messages: list[Message], ids: Sequence[str]) -> None:
+        """Take over mended messages in one go; notes of ours among them are told by their frame."""
+        users = [index for index, message in enumerate(messages) if message.role == "user"]
+        self.messages, self.ids = messages, ids
+        self.gauge.load(messages)
+        self.synthetic = [index for index in users if is_framed(messages[index])]
+        ours = set(self.synthetic)
+        self.turns = [index for index in users if index not in ours] if ours else users
+
+    def take(
+        self, head: Iterable[Shown], live: Iterable[Message], ids: Sequence[str], synthetic: Iterable[int]
+    ) -> None:
+        """Take over a context that was composed, with what is known of its messages."""
+        self.head, self.messages, self.ids = list(head), list(live), ids
+        self.gauge.begin([shown.message for shown in self.head])
+        self.gauge.load(self.messages)
+        self.synthetic = [index for index in synthetic if index >= 0]
+        ours = set(self.synthetic)
+        self.turns = [i for i, message in enumerate(self.messages) if message.role == "user" and i not in ours]
+
+    def begin(self, checkpoint_id: str | None, checkpoint: Checkpoint, head: Iterable[Shown]) -> None:
+        """Start from a checkpoint: nothing before its boundary is read but what its head names."""
+        self.checkpoint_id, self.checkpoint = checkpoint_id, checkpoint
+        self.head = list(head)
+        self.gauge.begin([shown.message for shown in self.head])
+        carry = checkpoint.carry
+        self.pins = set(carry.pins)
+        if self.calibrated and carry.counter == self.gauge.estimator.name:
+            self.calibration = carry.calibration
+        if self.format == COMMON and carry.format:
+            self.format = carry.format
+
+    def append(self, event: Event) -> None:
+        """Take in one event of this lane; kinds that are not known are passed over."""
+        self.version = max(self.version, event.seq)
+        if event.kind == Kind.PIN:
+            self._pin(event)
+        elif event.kind == Kind.MESSAGE:
+            self._message(event)
+
+    def _pin(self, event: Event) -> None:
+        changed = {str(event.body.get("event"))}
+        self.pins = self.pins | changed if event.body.get("pinned", True) else self.pins - changed
+
+    def _message(self, event: Event) -> None:
+        body = event.body
+        if self.format == COMMON and body.get("format"):
+            self.format = body["format"]
+        profile = profile_for(self.format)
+        message = presentable(self._number(decode_one(body["message"], body.get("format")), event.seq), profile)
+        if message is None:
+            return
+        if closing := self._pairs.closing(message, profile):
+            self._pairs.admit(closing, profile)
+            self._push(closing, f"{event.id}~")
+        shown = self._pairs.admit(message, profile)
+        if shown is None:
+            return
+        changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
+        shown = edited(shown, changes)
+        if not shown.parts and message.parts:
+            return
+        counted = body.get("units") if not changes and body.get("counter") == self.gauge.estimator.name else None
+        self._push(shown, event.id, counted, synthetic=bool(body.get("synthetic")))
+        if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
+            size = self.gauge.estimator.tokens(self.gauge.units)
+            self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
+
+    def _push(self, message: Message, id: str, units: int | None = None, *, synthetic: bool = False) -> None:
+        index = len(self.messages)
+        self.messages.append(message)
+        self.ids.append(id)  # type: ignore[attr-defined]
+        self.gauge.add(message, units)
+        if synthetic:
+            self.synthetic.append(index)
+        elif message.role == "user":
+            self.turns.append(index)
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    def gauge_for(self, estimator: Estimator | None) -> Gauge:
+        """The running sums of another estimator over the same messages, each measured once."""
+        if estimator is None or estimator is self.gauge.estimator:
+            return self.gauge
+        gauge = self._gauges.get(id(estimator))
+        if gauge is None:
+            gauge = self._gauges[id(estimator)] = Gauge(estimator, self.beside)
+            gauge.begin([shown.message for shown in self.head])
+        gauge.catch_up(self.messages)
+        return gauge
+
+    @property
+    def tokens(self) -> int:
+        """The size of the context: what the provider said, plus an estimate of what came since (P3)."""
+        return self.tokens_of(self.gauge.units)
+
+    def tokens_of(self, units: int, gauge: Gauge | None = None) -> int:
+        size = (gauge or self.gauge).estimator.tokens(units)
+        return self.calibration.tokens(size) if self.calibration.replies and gauge in (None, self.gauge) else size
+
+    @property
+    def leading(self) -> int:
+        """How many system messages stand first: they always stay."""
+        count = 0
+        while count < len(self.messages) and self.messages[count].role == "system":
+            count += 1
+        return count
+
+    @property
+    def split_turn(self) -> Shown | None:
+        """The user message of a turn whose first part is archived."""
+        return next((shown for shown in self.head if shown.kind == "turn"), None)
+
+    @property
+    def turn_count(self) -> int:
+        """Real user messages that are visible (S5)."""
+        return len(self.turns) + (self.split_turn is not None)
+
+    @property
+    def event_count(self) -> int:
+        """Events that a window counts: neither notes nor system messages (S8)."""
+        return len(self.messages) - self.leading - len(self.synthetic) + (self.split_turn is not None)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Calls that wait for a result."""
+        return tuple(self._pairs.waiting)
+
+    def closing(self, message: Message) -> Message | None:
+        """The results that must be appended before this message may come."""
+        return self._pairs.closing(message, profile_for(self.format))
+
+    def next_turn(self, index: int) -> int | None:
+        """The first live turn that starts at or after this message."""
+        place = bisect_left(self.turns, index)
+        return self.turns[place] if place < len(self.turns) else None
+
+    def shown(self) -> list[Message]:
+        """The context, valid for its format: head, live messages, and what the format insists on."""
+        together = [item.message for item in self.head] + self.messages
+        return arrange(together, profile_for(self.format))
+

@@ -1,0 +1,37 @@
+"""A running sum of units over a view's messages: each message is measured once, ever (L13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from ..messages import Message
+from ..tokens import Estimator
+
+
+class Gauge:
+    """What one estimator says of one view; `sums[i]` is what the first i live messages come to."""
+
+    def __init__(self, estimator: Estimator, beside: Sequence[str] = ()) -> None:
+        self.estimator = estimator
+        self.fixed = sum(map(estimator.measure_text, beside))
+        """What stands beside the messages: the system prompt and the tools."""
+        self.head: list[int] = []
+        self.sums = [0]
+
+    def begin(self, head: Sequence[Message]) -> None:
+        self.head = list(map(self.estimator.measure, head))
+
+    def load(self, messages: Sequence[Message]) -> None:
+        self.sums = list(accumulate(map(self.estimator.measure, messages), initial=0))
+
+    def add(self, message: Message, units: int | None = None) -> None:
+        self.sums.append(self.sums[-1] + (self.estimator.measure(message) if units is None else units))
+
+    def catch_up(self, messages: Sequence[Message]) -> None:
+        for index in range(len(self.sums) - 1, len(messages)):
+            self.add(messages[index])
+
+    @property
+    def units(self) -> int:
+        return self.fixed + sum(self.head) + self.sums[-1]

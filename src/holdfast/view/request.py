@@ -1,0 +1,110 @@
+"""What a trigger and a strategy are asked, and what a strategy may answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..messages import Message, Profile, profile_for
+from ..types import Outcome
+from .edits import Edit
+from .fold import Shown, View
+from .gauge import Gauge
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to archive and what to show instead. Places are those of the request's live messages.
+
+    System messages, pins and the newest user message stay without being asked for.
+    """
+
+    cut: int
+    """Live messages before this one are archived."""
+    notes: tuple[Message, ...] | None = None
+    """New notes or summaries to show first; None keeps the earlier ones."""
+    preamble: tuple[int, ...] = ()
+    """Live messages before the cut that stay visible."""
+    edits: Mapping[int, tuple[Edit, ...]] = {}
+    summary: str | None = None
+    by: str = ""
+    """The strategy that made it."""
+
+
+class Skip(msgspec.Struct, frozen=True):
+    """No plan, and why."""
+
+    outcome: Outcome
+    why: str = ""
+
+
+class Request:
+    """A snapshot of one context to decide about: constant work for every question a trigger asks (H5)."""
+
+    def __init__(
+        self,
+        view: View,
+        *,
+        budget: int | None = None,
+        target: int | None = None,
+        session_id: str | None = None,
+        instructions: str | None = None,
+    ) -> None:
+        self.view = view
+        self.budget = budget
+        self.target = target
+        self.session_id = session_id
+        self.instructions = instructions
+
+    @property
+    def lane(self) -> str | None:
+        return self.view.lane
+
+    @property
+    def profile(self) -> Profile:
+        return profile_for(self.view.format)
+
+    @property
+    def messages(self) -> list[Message]:
+        return self.view.messages
+
+    @property
+    def tokens(self) -> int:
+        return self.view.tokens
+
+    @property
+    def turn_count(self) -> int:
+        return self.view.turn_count
+
+    @property
+    def event_count(self) -> int:
+        return self.view.event_count
+
+    def newest_turn(self, cut: int) -> Shown | int | None:
+        """The newest user message, if this cut would archive it: live (its place) or in the head."""
+        turns = self.view.turns
+        if turns:
+            return turns[-1] if cut > turns[-1] else None
+        return self.view.split_turn
+
+    def cost(self, cut: int, extra: int = 0, gauge: Gauge | None = None) -> int:
+        """Tokens of the context that a cut here would leave, with this many units of notes beside it."""
+        view, gauge = self.view, gauge or self.view.gauge
+        units = gauge.fixed + extra + gauge.sums[-1] - gauge.sums[cut]
+        for shown, size in zip(view.head, gauge.head, strict=True):
+            if shown.kind != "turn" or not view.turns or cut < view.turns[0]:
+                units += size
+        for index in self.staying(cut):
+            units += gauge.sums[index + 1] - gauge.sums[index]
+        return view.tokens_of(units, gauge)
+
+    def staying(self, cut: int) -> list[int]:
+        """Live messages before this cut that stay: system messages, notes, pins, the newest user message."""
+        view = self.view
+        stay = set(range(min(view.leading, cut)))
+        stay.update(index for index in view.synthetic if index < cut)
+        if view.pins:
+            stay.update(index for index in range(cut) if view.ids[index] in view.pins)
+        if isinstance(turn := self.newest_turn(cut), int):
+            stay.add(turn)
+        return sorted(stay)

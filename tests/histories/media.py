@@ -1,0 +1,5 @@
+"""The smallest files that are what they claim to be."""
+
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+PDF = "JVBERi0xLjEKJSVFT0YK"
+LINK = "https://example.com/picture.png"
