@@ -62,7 +62,9 @@ class UnknownEvent(SessionError):
     """There is no event with this id in the session."""
 
     def __init__(self, event_id: str, session_id: str) -> None:
-        super().__init__(f"Session {session_id!r} has no event {event_id!r}: list its events to find the id.", session_id)
+        super().__init__(
+            f"Session {session_id!r} has no event {event_id!r}: list its events to find the id.", session_id
+        )
         self.event_id = event_id
 
 
@@ -71,7 +73,8 @@ class DuplicateEvent(SessionError):
 
     def __init__(self, event_id: str, session_id: str) -> None:
         super().__init__(
-            f"Session {session_id!r} already has an event {event_id!r} with other content: use a new id.", session_id
+            f"Session {session_id!r} already has an event {event_id!r} with other content: use a new id.",
+            session_id,
         )
         self.event_id = event_id
 
@@ -81,7 +84,8 @@ class StaleVersion(SessionError):
 
     def __init__(self, session_id: str, expected: int, actual: int) -> None:
         super().__init__(
-            f"Session {session_id!r} is at version {actual}, not {expected}: read its context again and retry.", session_id
+            f"Session {session_id!r} is at version {actual}, not {expected}: read its context again and retry.",
+            session_id,
         )
         self.expected = expected
         self.actual = actual
@@ -94,7 +98,9 @@ class StoreError(HoldfastError):
 class StoreClosed(StoreError):
     """The store was closed."""
 
-    def __init__(self, message: str = "This store is closed: open a new one, or use it inside its `async with` block.") -> None:
+    def __init__(
+        self, message: str = "This store is closed: open a new one, or use it inside its `async with` block."
+    ) -> None:
         super().__init__(message)
 
 

@@ -31,7 +31,7 @@ _FRAME = st.binary(min_size=64, max_size=64)  # the client's habits, the faults,
 
 
 def stories(broken: bool = False) -> st.SearchStrategy[Story]:
-    """Draw a neutral script of one to some forty steps."""
+    """Draw a neutral script: one step to some sixty, half of them under twenty."""
     return st.builds(_story, frame=_FRAME, scenes=_SCENES, word=st.text(max_size=12), broken=st.just(broken))
 
 

@@ -164,4 +164,3 @@ class _Walk:
 
 def _lone_reasoning(message: Message) -> bool:
     return bool(message.parts) and type(message.parts[-1]) is Reasoning
-

@@ -34,9 +34,7 @@ class Model(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.pattern.strip("* "):
-            raise InvalidInput(
-                f"The pattern {self.pattern!r} would fit every model: name at least part of an id."
-            )
+            raise InvalidInput(f"The pattern {self.pattern!r} would fit every model: name at least part of an id.")
         if self.output == 0:
             msgspec.structs.force_setattr(self, "output", self.window)
         _check_limits(self)
@@ -54,13 +52,9 @@ def _check_limits(model: Model) -> None:
     if model.window <= 0:
         raise InvalidLimit(f"{name}: window is {model.window}, but a window is at least 1 token.")
     if not 0 < model.output <= model.window:
-        raise InvalidLimit(
-            f"{name}: output is {model.output}, but it has to lie between 1 and window={model.window}."
-        )
+        raise InvalidLimit(f"{name}: output is {model.output}, but it has to lie between 1 and window={model.window}.")
     if model.input is not None and not 0 < model.input <= model.window:
-        raise InvalidLimit(
-            f"{name}: input is {model.input}, but it has to lie between 1 and window={model.window}."
-        )
+        raise InvalidLimit(f"{name}: input is {model.input}, but it has to lie between 1 and window={model.window}.")
     if model.extended_window is not None and model.extended_window < model.window:
         raise InvalidLimit(
             f"{name}: extended_window is {model.extended_window}, less than window={model.window}: swap them."

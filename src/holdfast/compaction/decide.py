@@ -64,9 +64,7 @@ def decide(
     return Decision(outcome, before, after, why, plan, composed)
 
 
-def _fitted(
-    request: Request, plan: Plan | None, aim: int | None
-) -> tuple[Plan | None, Composition | None, int]:
+def _fitted(request: Request, plan: Plan | None, aim: int | None) -> tuple[Plan | None, Composition | None, int]:
     """The plan; where its result is still too large, followed by a token window that is not."""
     composed, after = _measured(request, plan)
     slack = 0

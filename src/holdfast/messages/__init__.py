@@ -2,6 +2,7 @@
 
 from .formats import COMMON, FORMATS, decode_all, decode_one, detect, encode_all, format_name
 from .frame import CONTINUE, OPENING, frame, framed, is_framed
+from .media import lift_media, lower_media
 from .numbering import Numbering
 from .parts import (
     Json,
@@ -24,13 +25,13 @@ __all__ = [
     "COMMON",
     "CONTINUE",
     "FORMATS",
+    "OPENING",
+    "PROFILES",
     "Json",
     "Media",
     "Message",
     "Numbering",
-    "OPENING",
     "Opaque",
-    "PROFILES",
     "Part",
     "Profile",
     "Reasoning",
@@ -49,6 +50,8 @@ __all__ = [
     "frame",
     "framed",
     "is_framed",
+    "lift_media",
+    "lower_media",
     "opens",
     "presentable",
     "profile_for",

@@ -68,7 +68,12 @@ def _block(block: Any) -> Part:
 def _media(kind: Any, block: Json) -> Part:
     source = block.get("source") or {}
     return Media(
-        kind, source.get("media_type"), source.get("data"), source.get("url"), source.get("file_id"), block.get("title")
+        kind,
+        source.get("media_type"),
+        source.get("data"),
+        source.get("url"),
+        source.get("file_id"),
+        block.get("title"),
     )
 
 

@@ -13,19 +13,28 @@ from .parts import Json, Message, Text
 from .payload import copy_json
 from .sdk import unpack
 
-CODECS: dict[str, ModuleType] = {
-    module.name: module for module in (openai_chat, openai_responses, anthropic, gemini)
-}
+CODECS: dict[str, ModuleType] = {module.name: module for module in (openai_chat, openai_responses, anthropic, gemini)}
 FORMATS = tuple(CODECS)
 COMMON = "common"
 """Plain role-and-text messages that OpenAI Chat and Anthropic write alike."""
 
-_ALIASES = {"openai": "openai-chat", "chat": "openai-chat", "responses": "openai-responses", "claude": "anthropic"}
+_ALIASES = {
+    "openai": "openai-chat",
+    "chat": "openai-chat",
+    "responses": "openai-responses",
+    "claude": "anthropic",
+}
 _SHARED = frozenset(("openai-chat", "anthropic"))
 _ITEM_ENDINGS = ("_call", "_output", "_call_output")
 _RESPONSES_PARTS = frozenset(("input_text", "output_text", "input_image", "input_file"))
 _CHAT_PARTS = frozenset(("image_url", "input_audio", "file"))
-_ANTHROPIC_BLOCKS = anthropic.OPAQUE_BLOCKS | {"tool_use", "tool_result", "thinking", "redacted_thinking", "image"}
+_ANTHROPIC_BLOCKS = anthropic.OPAQUE_BLOCKS | {
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "image",
+}
 
 
 def format_name(given: str) -> str:
@@ -68,7 +77,9 @@ def _fits(payload: Json) -> frozenset[str]:
         return frozenset(("gemini",)) if role in (None, "user", "model", "function", "system") else frozenset()
     kind = payload.get("type")
     if isinstance(kind, str):
-        known = kind in ("message", "reasoning") or kind in openai_responses.OPAQUE_ITEMS or kind.endswith(_ITEM_ENDINGS)
+        known = (
+            kind in ("message", "reasoning") or kind in openai_responses.OPAQUE_ITEMS or kind.endswith(_ITEM_ENDINGS)
+        )
         return frozenset(("openai-responses",)) if known else frozenset()
     if role in ("tool", "function") or "tool_calls" in payload or "function_call" in payload:
         return frozenset(("openai-chat",)) if role in openai_chat.ROLES else frozenset()

@@ -15,7 +15,13 @@ name = "gemini"
 system_field = "systemInstruction"
 
 OPAQUE_PARTS = frozenset(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"))
-_ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "tool", "tool": "tool", "system": "system"}
+_ROLES: dict[str, Role] = {
+    "user": "user",
+    "model": "assistant",
+    "function": "tool",
+    "tool": "tool",
+    "system": "system",
+}
 
 
 def decode(raw: Json) -> Message:
@@ -109,7 +115,11 @@ def _render(part: Part, names: dict[str, str]) -> Json | None:
         case Reasoning(origin="gemini"):
             return _signed({"text": part.text, "thought": True}, part.signature)
         case Media(data=str()):
-            inline = {"mimeType": part.mime or "application/octet-stream", "data": part.data, "displayName": part.name}
+            inline = {
+                "mimeType": part.mime or "application/octet-stream",
+                "data": part.data,
+                "displayName": part.name,
+            }
             return {"inlineData": drop_none(inline)}
         case Media(url=str()):
             return {"fileData": drop_none({"mimeType": part.mime, "fileUri": part.url})}
@@ -136,4 +146,3 @@ def _response(result: ToolResult, names: dict[str, str]) -> Json:
     }
     media = [shown for p in result.content if isinstance(p, Media) and (shown := _render(p, names)) is not None]
     return answer | {"parts": media} if media else answer
-

@@ -144,7 +144,10 @@ def _render(part: Part) -> Json | None:
             url = part.url or (f"data:{part.mime or 'image/png'};base64,{part.data}" if part.data else None)
             return {"type": "image_url", "image_url": {"url": url}} if url else None
         case Media(kind="audio", data=str()):
-            return {"type": "input_audio", "input_audio": {"data": part.data, "format": _extension(part.mime)}}
+            return {
+                "type": "input_audio",
+                "input_audio": {"data": part.data, "format": _extension(part.mime)},
+            }
         case Media():
             data = f"data:{part.mime or 'application/octet-stream'};base64,{part.data}" if part.data else None
             file = drop_none({"file_data": data, "file_id": part.file_id, "filename": part.name})

@@ -98,14 +98,16 @@ class Log(Protocol):
         """Media that was appended with events of this session or of those it was forked from."""
         ...
 
-    async def rewrite(
-        self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()
-    ) -> None:
+    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
         """Replace the bodies of stored events, for redaction alone; the search index is scrubbed too."""
         ...
 
     async def delete(self, session_id: str) -> None:
         """Remove a session for good; forks of it first get a copy of what they share."""
+        ...
+
+    async def problems(self, session_id: str) -> list[str]:
+        """What is wrong with the stored log, in words; empty if nothing."""
         ...
 
     async def close(self) -> None: ...

@@ -78,9 +78,7 @@ class MemoryStore:
     ) -> Appended:
         into = self._get(session_id)
         entries = prepare(events, tip)
-        known = {
-            entry.event.id: found for entry in entries if (found := self._find(session_id, entry.event.id))
-        }
+        known = {entry.event.id: found for entry in entries if (found := self._find(session_id, entry.event.id))}
         decided = admit(session_id, entries, known, into.version, into.lanes, after, when, tip)
         if not isinstance(decided, Write):
             return decided
@@ -108,9 +106,7 @@ class MemoryStore:
                     found.setdefault(digest, session.media[digest][1])
         return found
 
-    async def rewrite(
-        self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()
-    ) -> None:
+    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
         self._get(session_id)
         changed: list[Entry] = []
         for entry in prepare(events):

@@ -21,7 +21,11 @@ class PruneToolResults:
     """
 
     def __init__(
-        self, protect: int = 40_000, minimum: int = 20_000, exempt: Collection[str] = (), placeholder: str = CLEARED
+        self,
+        protect: int = 40_000,
+        minimum: int = 20_000,
+        exempt: Collection[str] = (),
+        placeholder: str = CLEARED,
     ) -> None:
         not_negative("protect", protect)
         not_negative("minimum", minimum)

@@ -151,9 +151,7 @@ def _add_summary(compactions: list[PastCompaction], content: str | Blocks, threa
     if not compactions or compactions[-1].after != len(thread) or compactions[-1].summary is not None:
         thread.cut()
         compactions.append(PastCompaction(len(thread)))
-    said = (
-        content if isinstance(content, str) else "\n".join(str(block.get("text") or "") for block in content)
-    )
+    said = content if isinstance(content, str) else "\n".join(str(block.get("text") or "") for block in content)
     compactions[-1] = replace(compactions[-1], summary=said)
 
 

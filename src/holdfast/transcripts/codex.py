@@ -142,9 +142,7 @@ def _sendable(payload: Record, notes: Notes) -> Record | None:
     kind = item.get("type")
     if kind == "ghost_snapshot":
         notes.count("record", "of type 'response_item/ghost_snapshot' left out")
-    elif kind == "reasoning" and not any(
-        item.get(key) for key in ("summary", "content", "encrypted_content")
-    ):
+    elif kind == "reasoning" and not any(item.get(key) for key in ("summary", "content", "encrypted_content")):
         notes.count("reasoning item", "without content left out")
     elif kind == "message" and not item.get("content"):
         notes.count("message", "without content left out")

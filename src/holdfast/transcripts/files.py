@@ -46,17 +46,13 @@ def _bytes(file: Path) -> bytes:
         raise InvalidInput(f"{file} is a folder: name one session file in it.") from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InvalidInput(
-            f"The file {file} cannot be read ({reason}): check its name and permissions."
-        ) from error
+        raise InvalidInput(f"The file {file} cannot be read ({reason}): check its name and permissions.") from error
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:
         return gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(
-            f"The file {file} is damaged or cut-off gzip: copy it again from its source."
-        ) from error
+        raise InvalidInput(f"The file {file} is damaged or cut-off gzip: copy it again from its source.") from error
 
 
 def _transcript(values: list[Any], name: str, notes: Notes) -> Transcript:
@@ -64,9 +60,7 @@ def _transcript(values: list[Any], name: str, notes: Notes) -> Transcript:
         values = values[0]
     for number, value in enumerate(values, 1):
         if not isinstance(value, dict):
-            raise InvalidInput(
-                f"Value {number} of {name} is not a JSON object: each must be a message or a record."
-            )
+            raise InvalidInput(f"Value {number} of {name} is not a JSON object: each must be a message or a record.")
     if len(values) == 1 and plain.is_request(values[0]):
         return plain.read_request(values[0], name, notes)
     fitting, read = max(((sum(map(fits, values)), read) for fits, read in _TOOLS), key=itemgetter(0))

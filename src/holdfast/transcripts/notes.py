@@ -15,6 +15,4 @@ class Notes:
             self._counts[thing, rest] = self._counts.get((thing, rest), 0) + n
 
     def lines(self) -> tuple[str, ...]:
-        return tuple(
-            f"{n} {thing}{'' if n == 1 else 's'} {rest}" for (thing, rest), n in self._counts.items()
-        )
+        return tuple(f"{n} {thing}{'' if n == 1 else 's'} {rest}" for (thing, rest), n in self._counts.items())

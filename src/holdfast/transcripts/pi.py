@@ -57,9 +57,7 @@ def read(records: list[Record], notes: Notes) -> Transcript:
             notes.count("record", f"of type {kind!r} left out")
         landings.append(_Landing(record, entry))
     entries = thread.entries()
-    return Transcript(
-        "pi", "anthropic", entries, tuple(compactions), model=model, id=session, notes=notes.lines()
-    )
+    return Transcript("pi", "anthropic", entries, tuple(compactions), model=model, id=session, notes=notes.lines())
 
 
 def _live_thread(records: list[Record], notes: Notes) -> list[Record]:
@@ -87,9 +85,7 @@ def _compaction(record: Record, after: int, kept: int) -> PastCompaction:
     )
 
 
-def _kept(
-    record: Record, landings: list[_Landing], since: int, after: int, records: list[Record], notes: Notes
-) -> int:
+def _kept(record: Record, landings: list[_Landing], since: int, after: int, records: list[Record], notes: Notes) -> int:
     """How many entries stay visible: counted from a named record on, or the last so many messages.
 
     A count does not reach over the compaction before, and starts at a user message (P7).
@@ -103,9 +99,7 @@ def _kept(
     if isinstance(index, int) and 0 <= index < len(records):
         target: Record | None = records[index]  # counts the lines of the file, the header included
     else:
-        target = next(
-            (landing.record for landing in landings if named and landing.record.get("id") == named), None
-        )
+        target = next((landing.record for landing in landings if named and landing.record.get("id") == named), None)
     places = [place for place, landing in enumerate(landings) if landing.record is target]
     if not places:
         notes.count("compaction", "that does not say what it kept")

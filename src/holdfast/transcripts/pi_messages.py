@@ -59,9 +59,7 @@ def _reply_blocks(message: Record, notes: Notes) -> Blocks:
             case {"type": "toolCall", "id": str(id), "name": str(name)}:
                 arguments = part.get("arguments")
                 arguments = arguments if isinstance(arguments, dict) else {}
-                blocks.append(
-                    {"type": "tool_use", "id": _call_id(id, notes), "name": name, "input": arguments}
-                )
+                blocks.append({"type": "tool_use", "id": _call_id(id, notes), "name": name, "input": arguments})
             case _:
                 notes.count("content part", "of an unknown shape left out")
     return blocks
@@ -69,9 +67,7 @@ def _reply_blocks(message: Record, notes: Notes) -> Blocks:
 
 def _thinking(part: Record, said: str, message: Record) -> Record:
     """Another provider's signature means nothing to this one."""
-    signature = (
-        text(part.get("thinkingSignature")) if str(message.get("api")).startswith("anthropic") else None
-    )
+    signature = text(part.get("thinkingSignature")) if str(message.get("api")).startswith("anthropic") else None
     if signature and part.get("redacted"):
         return {"type": "redacted_thinking", "data": signature}
     block = {"type": "thinking", "thinking": said}

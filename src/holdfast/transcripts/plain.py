@@ -58,9 +58,7 @@ def read_messages(values: list[Any], name: str, notes: Notes) -> Transcript:
 def _entries(values: list[Any], name: str) -> tuple[Entry, ...]:
     for number, value in enumerate(values, 1):
         if not isinstance(value, dict):
-            raise InvalidInput(
-                f"Message {number} of {name} is not a JSON object: each must be one with a role."
-            )
+            raise InvalidInput(f"Message {number} of {name} is not a JSON object: each must be one with a role.")
         if not fits(value):
             raise UnknownFormat(
                 f"Message {number} of {name} has neither a role nor a type: "

@@ -22,9 +22,7 @@ def json_values(data: bytes, name: str, notes: Notes) -> list[Any]:
     if not start:
         raise InvalidInput(f"The file {name} is empty: name a session file or a JSON list of messages.")
     if start not in b"{[":
-        raise InvalidInput(
-            f"The file {name} is {_looks(data)}: name a session file or a JSON list of messages."
-        )
+        raise InvalidInput(f"The file {name} is {_looks(data)}: name a session file or a JSON list of messages.")
     lines = [(number, line) for number, line in enumerate(data.split(b"\n"), 1) if line.strip(b" \t\r\n\0")]
     if not _is_jsonl(lines):
         return [_document(data, name, notes)]

@@ -106,9 +106,7 @@ class Thread:
     def _add_results(self, content: Blocks, id: str | None, time: str | None) -> int | None:
         assert self._reply is not None
         fresh = [block for block in content if block.get("tool_use_id") not in self._answered]
-        self._notes.count(
-            "tool result", "for a call that already has one left out", len(content) - len(fresh)
-        )
+        self._notes.count("tool result", "for a call that already has one left out", len(content) - len(fresh))
         if not fresh:
             return None
         if self._results is None:

@@ -33,7 +33,7 @@ class Composition(msgspec.Struct, frozen=True):
 def compose(request: Request, plan: Plan) -> Composition:
     view, profile = request.view, request.profile
     staying = {index: "note" for index in view.synthetic if index < plan.cut}
-    staying |= {index: "preamble" for index in plan.preamble}
+    staying |= dict.fromkeys(plan.preamble, "preamble")
     for index in request.staying(plan.cut):
         if index < view.leading:
             staying[index] = "system"
@@ -94,7 +94,7 @@ def follow(request: Request, plan: Plan) -> Request:
 
 def merge(first: Plan, second: Plan, request: Request) -> Plan:
     """One plan that does what the first and then the second would."""
-    edits = {index: changes for index, changes in first.edits.items()}
+    edits = dict(first.edits)
     for place, changes in second.edits.items():
         index = place + first.cut
         edits[index] = combined(compose(request, first).edits.get(index, ()), changes)

@@ -42,10 +42,15 @@ class View:
         """System prompt and tool definitions: they stand beside the messages and count."""
         self.calibrated = calibrated
         self.checkpoint_id: str | None = None
+        self.checkpoint_seq = 0
+        self.undone = False
+        """A compaction was undone, and the user has not spoken since."""
         self.checkpoint = Checkpoint()
         self.calibration = Calibration()
         self.head: list[Shown] = []
         self.ids: Sequence[str] = []
+        self.events: dict[str, Event] = {}
+        """The visible events by id, where this is the view of a session."""
         self.messages: list[Message] = []
         self.turns: list[int] = []
         self.synthetic: list[int] = []
@@ -78,9 +83,9 @@ class View:
         ours = set(self.synthetic)
         self.turns = [i for i, message in enumerate(self.messages) if message.role == "user" and i not in ours]
 
-    def begin(self, checkpoint_id: str | None, checkpoint: Checkpoint, head: Iterable[Shown]) -> None:
+    def begin(self, checkpoint_id: str | None, checkpoint: Checkpoint, head: Iterable[Shown], seq: int = 0) -> None:
         """Start from a checkpoint: nothing before its boundary is read but what its head names."""
-        self.checkpoint_id, self.checkpoint = checkpoint_id, checkpoint
+        self.checkpoint_id, self.checkpoint, self.checkpoint_seq = checkpoint_id, checkpoint, seq
         self.head = list(head)
         self.gauge.begin([shown.message for shown in self.head])
         carry = checkpoint.carry
@@ -95,6 +100,8 @@ class View:
         self.version = max(self.version, event.seq)
         if event.kind == Kind.PIN:
             self._pin(event)
+        elif event.kind == Kind.UNDO:
+            self.undone = event.seq > self.checkpoint_seq
         elif event.kind == Kind.MESSAGE:
             self._message(event)
 
@@ -121,7 +128,10 @@ class View:
         if not shown.parts and message.parts:
             return
         counted = body.get("units") if not changes and body.get("counter") == self.gauge.estimator.name else None
+        self.events[event.id] = event
         self._push(shown, event.id, counted, synthetic=bool(body.get("synthetic")))
+        if self.turns and self.turns[-1] == len(self.messages) - 1:
+            self.undone = False
         if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
             size = self.gauge.estimator.tokens(self.gauge.units)
             self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
@@ -199,4 +209,3 @@ class View:
         """The context, valid for its format: head, live messages, and what the format insists on."""
         together = [item.message for item in self.head] + self.messages
         return arrange(together, profile_for(self.format))
-

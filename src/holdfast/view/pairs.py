@@ -43,7 +43,11 @@ class Pairs:
                 parts.append(shown)
             else:
                 parts.append(part)
-        return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else message.with_parts(tuple(parts))
+        return (
+            message
+            if all(a is b for a, b in zip(parts, message.parts, strict=True))
+            else message.with_parts(tuple(parts))
+        )
 
     def _results(self, message: Message) -> Message | None:
         self._in_batch = False

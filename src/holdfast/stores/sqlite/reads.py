@@ -49,9 +49,7 @@ def read(connection: sqlite3.Connection, session_id: str, which: Slice) -> list[
     return [event_of(row) for row in chosen]
 
 
-def _merged(
-    connection: sqlite3.Connection, chain: Chain, which: Slice, after: int, until: int
-) -> Iterator[Row]:
+def _merged(connection: sqlite3.Connection, chain: Chain, which: Slice, after: int, until: int) -> Iterator[Row]:
     """Rows in order, newest first if asked: session by session, and in each its lanes merged by seq."""
     statement = _NEWEST if which.newest else _OLDEST
     kinds = msgspec.json.encode(which.kinds).decode() if which.kinds else None
@@ -69,9 +67,7 @@ def _merged(
             yield from heapq.merge(*parts, key=lambda row: row[5], reverse=which.newest)
 
 
-def _by_id(
-    connection: sqlite3.Connection, chain: Chain, which: Slice, after: int, until: int
-) -> Iterator[Row]:
+def _by_id(connection: sqlite3.Connection, chain: Chain, which: Slice, after: int, until: int) -> Iterator[Row]:
     ids = msgspec.json.encode(which.ids).decode()
     lane = root_key(which.lane)
     rows = [

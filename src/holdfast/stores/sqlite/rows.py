@@ -74,9 +74,7 @@ def chain_of(connection: sqlite3.Connection, session_id: str) -> Chain:
     return chain
 
 
-def find(
-    connection: sqlite3.Connection, chain: Iterable[tuple[int, int]], ids: list[str]
-) -> dict[str, Entry]:
+def find(connection: sqlite3.Connection, chain: Iterable[tuple[int, int]], ids: list[str]) -> dict[str, Entry]:
     """Those of the events that exist, by id."""
     found: dict[str, Entry] = {}
     for key, until in chain:

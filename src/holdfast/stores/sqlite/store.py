@@ -11,7 +11,7 @@ from typing import Literal, Self, TypeVar
 
 import anyio.to_thread
 
-from ...errors import HoldfastError, InvalidLimit, StoreClosed
+from ...errors import InvalidInput, InvalidLimit, StoreClosed
 from ...events import Event, LaneTip, SessionRecord
 from ..admission import prepare, stored_text
 from ..log import Appended, Hit, Slice, Unchanged
@@ -77,9 +77,7 @@ class SQLiteStore:
 
         return await self._writer.run(work)
 
-    async def rewrite(
-        self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()
-    ) -> None:
+    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
         entries = prepare(events)
         await self._writer.run(lambda c: writes.rewrite(c, session_id, entries, forget_media))
 
@@ -136,8 +134,8 @@ class SQLiteStore:
                 return work(connection)
             finally:
                 connection.execute("ROLLBACK")
-        except HoldfastError:
-            raise
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"This is not Unicode text and cannot be in a log: {error}.") from error
         except sqlite3.Error as error:
             raise translate(error, self._path) from error
         finally:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ...errors import HoldfastError, StoreClosed
+from ...errors import HoldfastError, InvalidInput, StoreClosed
 from .connection import translate
 
 log = logging.getLogger("holdfast.stores.sqlite")
@@ -132,7 +132,7 @@ class Writer:
             if self._connection is not None:
                 self._roll_back(self._connection)
             if len(jobs) == 1:
-                first.error = translate(error, self._path) if isinstance(error, sqlite3.Error) else error
+                first.error = self._clear(error)
             else:
                 for job in jobs:
                     self._commit_alone(job)
@@ -151,7 +151,12 @@ class Writer:
             self._behind += 1
         except BaseException as error:
             self._roll_back(connection)
-            job.error = translate(error, self._path) if isinstance(error, sqlite3.Error) else error
+            job.error = self._clear(error)
+
+    def _clear(self, error: BaseException) -> BaseException:
+        if isinstance(error, UnicodeEncodeError):
+            return InvalidInput(f"This is not Unicode text and cannot be in a log: {error}.")
+        return translate(error, self._path) if isinstance(error, sqlite3.Error) else error
 
     @staticmethod
     def _roll_back(connection: sqlite3.Connection) -> None:

@@ -99,7 +99,7 @@ def append(
     tip: LaneTip | None,
     media: Mapping[str, str],
 ) -> Appended:
-    """A single plain event is inserted in the hope that its id is new; the index on ids tells if it is not."""
+    """A single plain event is inserted in the hope that its id is new; the index tells if it is not."""
     state = connection.execute(_STATE, (session_id,)).fetchone()
     if state is None:
         raise UnknownSession(session_id)
@@ -147,9 +147,7 @@ def _set_tips(connection: sqlite3.Connection, key: int, tips: Mapping[str, LaneT
         connection.execute(_SET_TIP, row)
 
 
-def rewrite(
-    connection: sqlite3.Connection, session_id: str, entries: Sequence[Entry], forget: Sequence[str]
-) -> None:
+def rewrite(connection: sqlite3.Connection, session_id: str, entries: Sequence[Entry], forget: Sequence[str]) -> None:
     chain = chain_of(connection, session_id)
     stored = find(connection, chain, [entry.event.id for entry in entries])
     for entry in entries:

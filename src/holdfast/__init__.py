@@ -1,0 +1,70 @@
+"""Holdfast keeps an LLM agent's conversation inside its model's window, and loses nothing."""
+
+from .boundaries import Problem, check, repair
+from .compaction import CompactionResult, acompact, compact
+from .errors import HoldfastError
+from .messages import Message
+from .service import BlockingSessionService, Context, SessionService
+from .stores import MemoryStore, SQLiteStore
+from .strategies import (
+    KeepFraction,
+    KeepLast,
+    Pipeline,
+    PruneToolResults,
+    SlidingWindow,
+    TokenWindow,
+    Truncate,
+    TurnWindow,
+)
+from .tokens import Usage
+from .triggers import (
+    ByteCount,
+    EventCount,
+    ImageCount,
+    OverBudget,
+    TokenCount,
+    TurnCount,
+    all_of,
+    always,
+    any_of,
+    never,
+    not_,
+)
+from .types import Outcome
+
+__all__ = [
+    "BlockingSessionService",
+    "ByteCount",
+    "CompactionResult",
+    "Context",
+    "EventCount",
+    "HoldfastError",
+    "ImageCount",
+    "KeepFraction",
+    "KeepLast",
+    "MemoryStore",
+    "Message",
+    "Outcome",
+    "OverBudget",
+    "Pipeline",
+    "Problem",
+    "PruneToolResults",
+    "SQLiteStore",
+    "SessionService",
+    "SlidingWindow",
+    "TokenCount",
+    "TokenWindow",
+    "Truncate",
+    "TurnCount",
+    "TurnWindow",
+    "Usage",
+    "acompact",
+    "all_of",
+    "always",
+    "any_of",
+    "check",
+    "compact",
+    "never",
+    "not_",
+    "repair",
+]

@@ -1,0 +1,67 @@
+"""The same service for code that is not async: the same names, through a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from ..stores import Log
+from .sessions import SessionService
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _blocking(
+    method: Callable[Concatenate[SessionService, P], Awaitable[R]],
+) -> Callable[Concatenate[BlockingSessionService, P], R]:
+    def call(self: BlockingSessionService, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._portal.call(lambda: method(self._service, *args, **kwargs))
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class BlockingSessionService:
+    """`SessionService` for blocking callers; use it in a `with` block."""
+
+    def __init__(self, store: Log, **options: Any) -> None:
+        self._service = SessionService(store, **options)
+        self._running: AbstractContextManager[BlockingPortal] = start_blocking_portal()
+        self._portal = self._running.__enter__()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._portal.call(self._service.close)
+            self._running.__exit__(None, None, None)
+
+    create = _blocking(SessionService.create)
+    get = _blocking(SessionService.get)
+    list = _blocking(SessionService.list)
+    delete = _blocking(SessionService.delete)
+    append = _blocking(SessionService.append)
+    pin = _blocking(SessionService.pin)
+    context = _blocking(SessionService.context)
+    events = _blocking(SessionService.events)
+    compact = _blocking(SessionService.compact)
+    prune = _blocking(SessionService.prune)
+    undo = _blocking(SessionService.undo)
+    fork = _blocking(SessionService.fork)
+    redact = _blocking(SessionService.redact)
+    export = _blocking(SessionService.export)
+    import_ = _blocking(SessionService.import_)
+    verify = _blocking(SessionService.verify)

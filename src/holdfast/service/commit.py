@@ -1,0 +1,164 @@
+"""One compaction of one lane: decide, then write a checkpoint by compare-and-set (S1-S3, L9)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..compaction import CompactionResult, Decision, Sides, decide, next_carry
+from ..events import Event, Kind, LaneTip, new_id, now
+from ..messages import COMMON, encode_all, lift_media
+from ..stores import Unchanged
+from ..types import Outcome
+from ..view import Checkpoint, HeadItem, Request, Shown, View, combined
+from .live import LiveSession
+
+if TYPE_CHECKING:
+    from ..types import Strategy, Trigger
+
+log = logging.getLogger("holdfast")
+
+
+async def commit(
+    live: LiveSession,
+    trigger: Trigger | None,
+    strategy: Strategy,
+    *,
+    strict: bool,
+    automatic: bool,
+    lane: str | None,
+    budget: int | None,
+    target: int | None,
+    instructions: str | None,
+    min_saving: float,
+) -> CompactionResult:
+    started = time.perf_counter()
+    view = await live.view(lane)
+    version, tip = live.version, live.tip(lane)
+    request = Request(view, budget=budget, target=target, session_id=live.id, instructions=instructions)
+    if automatic and view.undone:
+        size = request.tokens
+        waits = "a compaction was undone: automatic ones wait for the next user message"
+        return _result(live, view, Decision(Outcome.NOT_NEEDED, size, size, waits), started)
+    decision = decide(request, strategy, trigger, min_saving=min_saving)
+    if decision.plan is None:
+        return _result(live, view, decision, started)
+    checkpoint = _checkpoint(request, decision)
+    body, media = lift_media(msgspec.to_builtins(checkpoint))
+    if media:
+        body["media"] = sorted(media)
+    event = Event(new_id(), Kind.COMPACTION, now(), body, lane)
+    start = await _start(live, view, checkpoint, tip)
+    moved = LaneTip(tip.mark, event.id, start, tip.base, tip.base_epoch)
+    unchanged = Unchanged(version=version) if strict else Unchanged(lane=lane, mark=tip.mark)
+    done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
+    if done.conflict:
+        await live.refresh()
+        size = decision.tokens_before
+        lost = Decision(Outcome.CONFLICT, size, size, f"another writer moved the session to version {done.version}")
+        return _result(live, await live.view(lane), lost, started)
+    await live.appended(done.events, done.version, moved)
+    result = _result(live, view, decision, started, await live.view(lane), checkpoint)
+    log.info(
+        "compaction session=%s lane=%s round=%d strategy=%r tokens=%d->%d archived=%d seconds=%.3f",
+        live.id,
+        lane or "",
+        result.round,
+        result.strategy,
+        result.tokens_before,
+        result.tokens_after,
+        result.removed,
+        result.duration,
+    )
+    return result
+
+
+async def _start(live: LiveSession, view: View, checkpoint: Checkpoint, tip: LaneTip) -> int:
+    """The seq of the boundary: the live events are those after it."""
+    if checkpoint.boundary is None:
+        return tip.start
+    known = view.events.get(checkpoint.boundary)
+    return (known or await live.event(checkpoint.boundary)).seq
+
+
+def _checkpoint(request: Request, decision: Decision) -> Checkpoint:
+    view, plan, composed = request.view, decision.plan, decision.composed
+    assert plan is not None and composed is not None
+    before = view.checkpoint
+    edits = {view.ids[place]: changes for place, changes in composed.edits.items()}
+    for event_id in view.ids[plan.cut :]:
+        if (old := before.edits.get(event_id)) is not None:
+            edits[event_id] = combined(old, edits.get(event_id, ()))
+    real = [event_id for event_id in view.ids[: plan.cut] if event_id in view.events]
+    archived = [view.ids[place] for place in composed.archived]
+    return Checkpoint(
+        boundary=real[-1] if real else before.boundary,
+        head=tuple(_item(shown, view) for shown in composed.head),
+        edits=edits,
+        carry=next_carry(request, decision),
+        archived=tuple(
+            event_id
+            for event_id in [*(shown.source for shown in composed.dropped), *archived]
+            if event_id in view.events
+        ),
+        tokens_before=decision.tokens_before,
+        tokens_after=decision.tokens_after,
+        summary=plan.summary,
+        previous=view.checkpoint_id,
+        strategy=plan.by,
+    )
+
+
+def _item(shown: Shown, view: View) -> HeadItem:
+    """A reference where the event can be shown just as it was; else the message as it is shown."""
+    same = shown.source in view.events and _as_stored(shown, view)
+    return HeadItem(shown.kind, shown.source, None if same else shown.message)
+
+
+def _as_stored(shown: Shown, view: View) -> bool:
+    from ..messages import decode_one
+
+    body = view.events[shown.source or ""].body
+    return decode_one(body["message"], body.get("format")) == shown.message
+
+
+def _result(
+    live: LiveSession,
+    view: View,
+    decision: Decision,
+    started: float,
+    after: View | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> CompactionResult:
+    shown = after or view
+    composed, plan = decision.composed, decision.plan
+    format = shown.format
+
+    def sides() -> Sides:
+        if checkpoint is None or composed is None:
+            return Sides(list(view.events.values()))
+        gone = set(checkpoint.archived)
+        edited = [view.events[view.ids[place]] for place in sorted(composed.edits) if view.ids[place] in view.events]
+        return Sides(
+            [event for event_id, event in view.events.items() if event_id not in gone],
+            [view.events[event_id] for event_id in checkpoint.archived],
+            edited,
+        )
+
+    return CompactionResult(
+        messages=encode_all(shown.shown(), format),
+        outcome=decision.outcome,
+        sides=sides,
+        tokens_before=decision.tokens_before,
+        tokens_after=decision.tokens_after,
+        checkpoint=lambda: checkpoint or (view.checkpoint if view.checkpoint_id else None),
+        why=decision.why,
+        strategy=plan.by if plan else "",
+        round=shown.checkpoint.carry.round,
+        duration=time.perf_counter() - started,
+        format=None if format == COMMON else format,
+        version=live.version,
+    )

@@ -1,0 +1,88 @@
+"""Looking into a session's log, and starting a new session from a point in it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..errors import InvalidInput
+from ..events import Event, Kind, LaneTip, SessionRecord, root_key
+from ..stores import Slice
+from ..stores.texts import text_of
+from .live import LiveSession
+
+ROOT = ""
+
+
+async def find(
+    live: LiveSession,
+    *,
+    kind: str | None = None,
+    lane: str | None = None,
+    archived: bool | None = None,
+    text: str | None = None,
+    last: int | None = None,
+    page: int | None = None,
+    page_size: int | None = None,
+) -> list[Event]:
+    """Events in order, oldest first.
+
+    `lane` names a sub-agent's lane; "" is the root alone, None all lanes. `archived` asks for messages
+    that a compaction made invisible (True) or left visible (False). `text` is looked for in all that an
+    event says, whatever its case. `last` gives the newest n; `page` (from 0, the oldest) and
+    `page_size` give one page.
+    """
+    if last is not None and (page is not None or page_size is not None):
+        raise InvalidInput("Use last= or page=/page_size=, not both.")
+    if page is not None and page_size is None:
+        raise InvalidInput("page= needs page_size=.")
+    for name, value, least in (("last", last, 1), ("page", page, 0), ("page_size", page_size, 1)):
+        if value is not None and value < least:
+            raise InvalidInput(f"{name} must be at least {least}, not {value}.")
+    which = Slice(lane=lane or None, any_lane=lane is None, kinds=(kind,) if kind else ())
+    if last is not None and text is None and archived is None:
+        which = msgspec.structs.replace(which, limit=last, newest=True)
+    events = await live.store.read(live.id, which)
+    if archived is not None:
+        events = await _by_visibility(live, events, archived)
+    if text:
+        wanted = text.casefold()
+        events = [event for event in events if wanted in text_of(event.body).casefold()]
+    if last is not None:
+        events = events[-last:]
+    if page_size is not None:
+        first = (page or 0) * page_size
+        events = events[first : first + page_size]
+    return await live.with_media(events)
+
+
+async def _by_visibility(live: LiveSession, events: list[Event], archived: bool) -> list[Event]:
+    visible: dict[str, set[str]] = {}
+    for key in {root_key(event.lane) for event in events}:
+        view = await live.view(key or None)
+        visible[key] = set(view.events)
+    return [
+        event
+        for event in events
+        if event.kind == Kind.MESSAGE and (event.id not in visible[root_key(event.lane)]) is archived
+    ]
+
+
+async def fork_record(live: LiveSession, at: str | None, new: str, created: str) -> SessionRecord:
+    """The record of a session that shares this one's events up to `at`: constant work."""
+    source = live.record
+    seq, root = source.version, live.tip(None)
+    if at is not None:
+        event = await live.event(at)
+        if event.lane is not None:
+            raise InvalidInput(f"Event {at!r} belongs to the lane {event.lane!r}: fork from an event of the root.")
+        seq = event.seq
+        epoch = event.id if event.kind == Kind.COMPACTION else event.epoch
+        root = LaneTip(mark=seq, epoch=epoch, start=await live.start_of(epoch))
+    lanes = {ROOT: root} | {
+        key: tip if tip.mark <= seq else LaneTip(start=seq, base=seq, base_epoch=root.epoch)
+        for key, tip in source.lanes.items()
+        if key != ROOT and tip.base < seq
+    }
+    return msgspec.structs.replace(
+        source, id=new, created=created, parent=source.id, parent_seq=seq, version=seq, lanes=lanes
+    )

@@ -1,0 +1,282 @@
+"""`SessionService`: sessions that never lose anything and always fit."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from ..budget import positive
+from ..errors import InvalidInput, StoreClosed
+from ..events import Event, Kind, LaneTip, SessionRecord, new_id, now
+from ..messages import COMMON, encode_all, format_name
+from ..stores import Log
+from ..strategies import PruneToolResults, Truncate
+from ..tokens import Estimator, Tokenizer, Usage, estimator_for
+from ..triggers import always
+from . import exchange, history, redaction, verification
+from .commit import commit
+from .context import Context
+from .live import LiveSession
+from .writing import draft
+
+if TYPE_CHECKING:
+    from ..compaction import CompactionResult
+    from ..types import Strategy, Trigger
+
+Records = list[SessionRecord]
+Events = list[Event]
+Exported = list[dict[str, Any]]
+Findings = list[str]
+
+OPEN_SESSIONS = 256
+"""How many sessions stay open in memory; the least recently used goes first."""
+
+
+class SessionService:
+    """Create, append, context, compact, fork, undo: the same on every store."""
+
+    def __init__(self, store: Log, *, estimator: Estimator | Callable[[str], int] | str | None = None) -> None:
+        self.store = store
+        self._calibrated = estimator is None
+        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
+        self._open: OrderedDict[str, LiveSession] = OrderedDict()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        self._open.clear()
+        await self.store.close()
+
+    # -- sessions -----------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        *,
+        id: str | None = None,
+        system: Any = None,
+        tools: Any = None,
+        format: str | None = None,
+        model: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> SessionRecord:
+        """A new, empty session. System prompt and tools count towards its size."""
+        record = SessionRecord(
+            id=new_id() if id is None else id,
+            created=now(),
+            owner=owner,
+            system=system,
+            tools=tools,
+            format=None if format is None else format_name(format),
+            model=model,
+            metadata=dict(metadata or {}),
+        )
+        self._not_closed()
+        await self.store.create(record)
+        return record
+
+    async def get(self, session_id: str) -> SessionRecord:
+        self._not_closed()
+        return await self.store.session(session_id)
+
+    async def list(self, owner: str | None = None, limit: int | None = None) -> Records:
+        """Sessions, newest first."""
+        self._not_closed()
+        return await self.store.sessions(owner, limit)
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session for good; its forks keep what they share with it."""
+        self._not_closed()
+        self._open.pop(session_id, None)
+        await self.store.delete(session_id)
+
+    # -- writing ------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        session_id: str,
+        message_or_messages: Any,
+        lane: str | None = None,
+        id: str | Sequence[str] | None = None,
+        after: int | None = None,
+        *,
+        usage: Usage | Mapping[str, int] | None = None,
+        synthetic: bool = False,
+    ) -> Events:
+        """Append one message or several, atomically; returns the events as stored.
+
+        An id that is known already is a retry and changes nothing. `after` is the version that the
+        message was made for: if the session has moved on, StaleVersion is raised. `usage` is what the
+        provider reported with an assistant's reply.
+        """
+        live = await self._live(session_id)
+        view = await live.view(lane)
+        ready = draft(
+            message_or_messages,
+            view,
+            lane=lane,
+            ids=id,
+            usage=usage,
+            synthetic=synthetic,
+            format=live.record.format,
+        )
+        done = await self.store.append(session_id, ready.events, after=after, media=ready.media)
+        if done.fresh:
+            await live.appended(done.events, done.version)
+        return await live.with_media(done.events)
+
+    async def pin(self, session_id: str, event_id: str, *, pinned: bool = True) -> None:
+        """Keep an event visible through every compaction, or let it go again."""
+        live = await self._live(session_id)
+        event = await live.event(event_id)
+        if event.kind != Kind.MESSAGE:
+            raise InvalidInput(f"Event {event_id!r} is a {event.kind}: only messages can be pinned.")
+        await self._mark(live, Event(new_id(), Kind.PIN, now(), {"event": event_id, "pinned": pinned}, event.lane))
+
+    async def _mark(self, live: LiveSession, event: Event, tip: LaneTip | None = None) -> None:
+        tip = tip or live.tip(event.lane)
+        done = await self.store.append(live.id, [event], tip=tip)
+        if done.fresh:
+            await live.appended(done.events, done.version, tip)
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    async def context(self, session_id: str, lane: str | None = None) -> Context:
+        """What to send to the model next."""
+        live = await self._live(session_id, refresh=True)
+        view = await live.view(lane)
+        return Context(
+            encode_all(view.shown(), view.format),
+            format=None if view.format == COMMON else view.format,
+            tokens=view.tokens,
+            version=live.version,
+            system=live.record.system,
+            tools=live.record.tools,
+            known=view.calibration.known_tokens is not None,
+        )
+
+    async def events(self, session_id: str, **filters: Any) -> Events:
+        """Events of the log; see `history.find` for the filters."""
+        return await history.find(await self._live(session_id, refresh=True), **filters)
+
+    # -- compacting ---------------------------------------------------------------------------------
+
+    async def compact(
+        self,
+        session_id: str,
+        trigger: Trigger | None = None,
+        strategy: Strategy | None = None,
+        on_conflict: Literal["skip", "rebase"] = "skip",
+        *,
+        lane: str | None = None,
+        budget: int | None = None,
+        target: int | None = None,
+        instructions: str | None = None,
+        min_saving: float = 0.0,
+    ) -> CompactionResult:
+        """Ask the trigger; if it fires, let the strategy plan, and commit the plan by compare-and-set.
+
+        Without a trigger the budget decides, and without a budget it compacts unconditionally. If
+        another writer moved the session first, the outcome is `conflict` and nothing is lost: `skip`
+        minds every append, `rebase` only what is more than one.
+        """
+        if on_conflict not in ("skip", "rebase"):
+            raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
+        for name, limit in (("budget", budget), ("target", target)):
+            if limit is not None:
+                positive(name, limit)
+        live = await self._live(session_id, refresh=True)
+        return await commit(
+            live,
+            trigger or (always if budget is None else None),
+            strategy or Truncate(),
+            strict=on_conflict == "skip",
+            automatic=trigger is not None and trigger is not always,
+            lane=lane,
+            budget=budget,
+            target=target if target is not None or budget is None else max(1, budget // 2),
+            instructions=instructions,
+            min_saving=min_saving,
+        )
+
+    async def prune(
+        self, session_id: str, strategy: PruneToolResults | None = None, *, lane: str | None = None
+    ) -> CompactionResult:
+        """Clear old tool results in place; the log keeps them (P22)."""
+        return await self.compact(session_id, always, strategy or PruneToolResults(), "rebase", lane=lane)
+
+    async def undo(self, session_id: str, *, lane: str | None = None, to: str | None = None) -> str | None:
+        """Step back over the last compaction, or to the checkpoint `to`; returns the one now in force."""
+        live = await self._live(session_id, refresh=True)
+        view = await live.view(lane)
+        if view.checkpoint_id is None:
+            raise InvalidInput(f"Session {session_id!r} has no compaction to undo.")
+        earlier = view.checkpoint.previous if to is None else to
+        start = await live.start_of(earlier)
+        tip = live.tip(lane)
+        back = LaneTip(tip.mark, earlier, start, tip.base, tip.base_epoch)
+        await self._mark(live, Event(new_id(), Kind.UNDO, now(), {"to": earlier}, lane), back)
+        return earlier
+
+    async def fork(self, session_id: str, at: str | None = None, *, id: str | None = None) -> SessionRecord:
+        """A new session with the events up to and including `at`; this one is untouched (P10).
+
+        It has the context that this session had right after `at`, so that a fork from before a
+        compaction has the uncompacted context again.
+        """
+        live = await self._live(session_id, refresh=True)
+        record = await history.fork_record(live, at, new_id() if id is None else id, now())
+        await self.store.create(record)
+        return record
+
+    # -- the owner's explicit acts, and moving house --------------------------------------------------
+
+    async def redact(self, session_id: str, event_id: str) -> None:
+        """Remove the content of one event for privacy; its id and digest stay as a tombstone."""
+        live = await self._live(session_id, refresh=True)
+        await redaction.redact(live, event_id)
+        self._open.clear()
+
+    async def export(self, session_id: str) -> Exported:
+        """The whole session as plain data, one record a line, to be imported anywhere."""
+        return await exchange.export(await self._live(session_id, refresh=True))
+
+    async def import_(self, records: Sequence[Mapping[str, Any]], *, id: str | None = None) -> SessionRecord:
+        """A session from what `export` returned."""
+        self._not_closed()
+        return await exchange.import_(self.store, records, id)
+
+    async def verify(self, session_id: str) -> Findings:
+        """Re-derive everything from the log and say what does not agree; empty if all does."""
+        return await verification.verify(await self._live(session_id, refresh=True))
+
+    # -- within -------------------------------------------------------------------------------------
+
+    def _not_closed(self) -> None:
+        if self._closed:
+            raise StoreClosed
+
+    async def _live(self, session_id: str, *, refresh: bool = False) -> LiveSession:
+        self._not_closed()
+        live = self._open.get(session_id)
+        if live is None:
+            record = await self.store.session(session_id)
+            live = LiveSession(self.store, record, self._estimator, calibrated=self._calibrated)
+            self._open[session_id] = live
+            if len(self._open) > OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        else:
+            self._open.move_to_end(session_id)
+            if refresh:
+                await live.refresh()
+        return live

@@ -1,0 +1,32 @@
+"""From a word on a command line to a store."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import InvalidInput
+from .jsonl import JSONLStore
+from .memory import MemoryStore
+from .sqlite import SQLiteStore
+
+_DATABASES = (".db", ".sqlite", ".sqlite3")
+
+
+def open_store(where: str | os.PathLike[str]) -> MemoryStore | JSONLStore | SQLiteStore:
+    """`memory:`, `sqlite:///file.db`, `jsonl:folder`, or a path: a database by its ending, else a folder."""
+    text = os.fspath(where)
+    scheme, colon, rest = text.partition(":")
+    if colon and len(scheme) > 1 and scheme.isalnum():
+        if scheme == "memory" and not rest:
+            return MemoryStore()
+        if scheme == "sqlite" and rest.startswith("///") and len(rest) > len("///"):
+            return SQLiteStore(rest.removeprefix("///"))
+        if scheme == "jsonl" and rest:
+            return JSONLStore(rest)
+    elif text.endswith(_DATABASES) and not os.path.isdir(text):
+        return SQLiteStore(text)
+    elif text and (os.path.isdir(text) or (not os.path.exists(text) and not os.path.splitext(text)[1])):
+        return JSONLStore(text)
+    raise InvalidInput(
+        f"There is no store at {text!r}: use memory:, sqlite:///file.db, jsonl:folder, or a path to one."
+    )
