@@ -53,7 +53,7 @@ class TokenCount:
         if self.estimator is None:
             return request.tokens >= self.n
         gauge = request.view.gauge_for(self.estimator)
-        return self.estimator.tokens(gauge.units) >= self.n
+        return self.estimator.tokens(request.view.units(gauge)) >= self.n
 
 
 class OverBudget(msgspec.Struct, frozen=True):

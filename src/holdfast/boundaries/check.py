@@ -17,8 +17,11 @@ from ..messages import (
     ToolCall,
     ToolResult,
     decode_all,
+    follows_user,
     format_name,
+    is_summary,
     opens,
+    says_nothing,
 )
 
 
@@ -78,6 +81,8 @@ class _Walk:
         self._content(index, message)
         self._first(index, message)
         self._follows(index, message)
+        if self.profile.signed_reasoning and self.previous is not None and _signed_summary(message):
+            self._say(index, "summary-place", "a compaction block must come first")
         if any(type(part) is ToolResult for part in parts):
             self._results(index, message)
         elif message.role == "tool":
@@ -93,7 +98,7 @@ class _Walk:
 
     def _content(self, index: int, message: Message) -> None:
         parts, profile = message.parts, self.profile
-        if not parts and (profile.refuses_empty or message.role == "assistant"):
+        if not parts and message.role != "tool" and says_nothing(message, profile):
             self._say(index, "empty", f"the {message.role} message has no content")
         for part in parts:
             if type(part) is Text and profile.refuses_empty and not part.text.strip():
@@ -108,15 +113,29 @@ class _Walk:
 
     def _follows(self, index: int, message: Message) -> None:
         previous, profile = self.previous, self.profile
-        if previous is None or message.role == "tool":
+        if profile.places_system:
+            self._system(index, message)
+        if previous is None:
             return
         if profile.items and _lone_reasoning(previous) and message.role != "assistant":
             self._say(index - 1, "reasoning-alone", "a reasoning item stands without its required following item")
         if profile.calls_follow_user and previous.role == "assistant" and message.calls:
             self._say(index, "call-place", "a function call must come right after a user or function response turn")
 
+    def _system(self, index: int, message: Message) -> None:
+        previous = self.previous
+        if message.role == "system" and (previous is None or not follows_user(previous)):
+            self._say(index, "system-place", "a system message must directly follow a user message")
+        if previous is not None and previous.role == "system" and message.role not in ("assistant", "system"):
+            self._say(index - 1, "system-place", "a system message must precede an assistant message or come last")
+
     def _results(self, index: int, message: Message) -> None:
         late = False
+        if self.profile.one_answer and self.previous is not None and self.previous.role == "tool" and self.waiting:
+            self._say(index, "split-results", "the results of one turn's calls must stand in one message")
+        if self.profile.one_answer and (answers := [result.call_id for result in message.results]):
+            if answers != [call_id for call_id in self.waiting if call_id in answers]:
+                self._say(index, "results-order", "results must stand in the order of their calls")
         for part in message.parts:
             if type(part) is not ToolResult:
                 late = True
@@ -164,3 +183,7 @@ class _Walk:
 
 def _lone_reasoning(message: Message) -> bool:
     return bool(message.parts) and type(message.parts[-1]) is Reasoning
+
+
+def _signed_summary(message: Message) -> bool:
+    return is_summary(message) and bool(getattr(message.parts[0], "data", {}).get("signature"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from ..messages import Message, Part, Profile, Reasoning, ToolCall, ToolResult, arrange, presentable
+from ..messages import OPENING, Message, Part, Profile, Reasoning, ToolCall, ToolResult, arrange, join_results, presentable
 from ..view import interrupted
 from .check import find_problems
 from .cuts import only_reasoning
@@ -27,11 +27,13 @@ def mend(messages: Sequence[Message], profile: Profile) -> list[Message]:
         return list(messages)
     mended = [kept for message in messages if (kept := presentable(message, profile)) is not None]
     mended = _pair_up(mended, profile)
+    if profile.one_answer:
+        mended = _joined(mended)
     if profile.items:
         mended = _without_lone_reasoning(mended)
     if profile.signed_reasoning and not _same(mended, messages):
         mended = _without_reasoning(mended)
-    return mended
+    return mended or [OPENING]
 
 
 def _same(mended: Sequence[Message], messages: Sequence[Message]) -> bool:
@@ -142,6 +144,16 @@ def _holding(results: list[ToolResult], messages: list[Message], index: int) -> 
 def _results_lead(message: Message) -> bool:
     kinds = [type(part) is ToolResult for part in message.parts]
     return kinds == sorted(kinds, reverse=True)
+
+
+def _joined(messages: list[Message]) -> list[Message]:
+    out: list[Message] = []
+    for message in messages:
+        if out and out[-1].role == message.role == "tool":
+            out[-1] = join_results(out[-1], message)
+        else:
+            out.append(message)
+    return out
 
 
 def _without_lone_reasoning(messages: list[Message]) -> list[Message]:

@@ -65,20 +65,23 @@ def decide(
 
 
 def _fitted(request: Request, plan: Plan | None, aim: int | None) -> tuple[Plan | None, Composition | None, int]:
-    """The plan; where its result is still too large, followed by a token window that is not."""
+    """The plan; where its result is still too large, followed by a token window that is not.
+
+    The window is made narrower for what a format insists on; last of all, earlier notes go.
+    """
     composed, after = _measured(request, plan)
     slack = 0
     while aim is not None and after > aim and slack < aim:
-        current = follow(request, plan) if plan is not None else request
-        answer = TokenWindow(aim - slack)(current)
+        answer = TokenWindow(aim - slack)(request if plan is None else follow(request, plan))
         if isinstance(answer, Plan):
             plan = answer if plan is None else merge(plan, answer, request)
             composed, after = _measured(request, plan)
-        slack = max(slack + 1, (after - aim) + slack) if after > aim else aim
-        if isinstance(answer, Skip) and after <= aim:
-            break
-        if isinstance(answer, Skip) and slack >= aim:
-            break
+        slack = 2 * slack + max(1, after - aim)
+    if aim is not None and after > aim:
+        bare = msgspec.structs.replace(plan or Plan(0, by="token window"), notes=())
+        without, smaller = _measured(request, bare)
+        if smaller < after:
+            plan, composed, after = bare, without, smaller
     return plan, composed, after
 
 

@@ -13,9 +13,9 @@ from ..view import Checkpoint
 class Sides(NamedTuple):
     """What was there before, sorted by what became of it."""
 
-    kept: Sequence[Any]
-    archived: Sequence[Any] = ()
-    edited: Sequence[Any] = ()
+    kept: list[Any]
+    archived: list[Any]
+    edited: list[Any]
 
 
 class CompactionResult:
@@ -60,17 +60,17 @@ class CompactionResult:
         return self._sides()
 
     @property
-    def kept(self) -> Sequence[Any]:
+    def kept(self) -> list[Any]:
         """Events (or messages, without a session) that are visible afterwards."""
         return self._sorted.kept
 
     @property
-    def archived(self) -> Sequence[Any]:
+    def archived(self) -> list[Any]:
         """Events (or messages) that are newly invisible; they are still in the log."""
         return self._sorted.archived
 
     @property
-    def edited(self) -> Sequence[Any]:
+    def edited(self) -> list[Any]:
         """Those of `kept` in which something was cleared."""
         return self._sorted.edited
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio.to_thread
 import msgspec
 
-from ..boundaries import mend
+from ..boundaries import find_problems, repair
 from ..budget import positive
 from ..errors import InvalidInput, InvalidLimit
 from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for
@@ -58,7 +58,7 @@ def compact(
     if earlier is None:
         view.load(history, PrefixIds(history))
     request = Request(view, budget=budget, target=target, instructions=instructions)
-    decision = decide(request, strategy or Truncate(), trigger)
+    decision = decide(request, strategy or Truncate(max_tokens=target), trigger)
     plan, composed = decision.plan, decision.composed
     encoded = encode_all(view.shown() if composed is None else composed.shown, name)
     return CompactionResult(
@@ -77,11 +77,11 @@ def compact(
 
 
 def _mended(given: list[Message], name: str) -> list[Message]:
-    """Mended where it had to be, and then as it would come back in once it was sent."""
-    mended = mend(given, profile_for(name))
-    if len(mended) == len(given) and all(a is b for a, b in zip(mended, given, strict=True)):
+    """Repaired where it had to be, and then as it would come back in once it was sent."""
+    profile = profile_for(name)
+    if not find_problems(given, profile):
         return given
-    return decode_all(encode_all(mended, name), name)[0]
+    return decode_all(encode_all(repair(given, profile), name), name)[0]
 
 
 async def acompact(messages: Iterable[Any], **options: Any) -> CompactionResult:
@@ -133,7 +133,7 @@ def _sides(given: list[Message], history: list[Message], start: int, view: View,
     composed, name = decision.composed, view.format
     lead = [shown for shown in view.head if shown.source] if start and len(given) == len(history) else []
     if composed is None:
-        return Sides(encode_all(given[start:], name))
+        return Sides(encode_all(given[start:], name), [], [])
     gone = set(composed.archived)
     if history is given:
         live = given[start:]

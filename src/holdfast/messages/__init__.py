@@ -1,7 +1,7 @@
 """Neutral messages, and codecs to and from every provider's wire format."""
 
-from .formats import COMMON, FORMATS, decode_all, decode_one, detect, encode_all, format_name
-from .frame import CONTINUE, OPENING, frame, framed, is_framed
+from .formats import COMMON, FORMATS, decode_all, decode_one, detect, encode_all, format_name, join_results
+from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed
 from .media import lift_media, lower_media
 from .numbering import Numbering
 from .parts import (
@@ -19,7 +19,7 @@ from .parts import (
     user,
 )
 from .payload import copy_json
-from .profiles import PROFILES, Profile, arrange, opens, presentable, profile_for
+from .profiles import PROFILES, Profile, arrange, continues, follows_user, is_summary, opens, presentable, profile_for, says_nothing
 
 __all__ = [
     "COMMON",
@@ -41,19 +41,25 @@ __all__ = [
     "ToolResult",
     "arrange",
     "assistant",
+    "continues",
     "copy_json",
     "decode_all",
     "decode_one",
     "detect",
     "encode_all",
+    "follows_user",
     "format_name",
     "frame",
     "framed",
+    "is_filler",
     "is_framed",
+    "is_summary",
+    "join_results",
     "lift_media",
     "lower_media",
     "opens",
     "presentable",
     "profile_for",
+    "says_nothing",
     "user",
 ]

@@ -216,3 +216,12 @@ def decode_one(payload: Json, format: str | None) -> Message:
         return Message(payload["role"], (Text(content),))
     decoded: Message = openai_chat.decode(payload)
     return Message(decoded.role, decoded.parts, COMMON, payload)
+
+
+def join_results(first: Message, second: Message) -> Message:
+    """One message with the results of both; payloads of one format are put together as they are."""
+    parts = first.parts + second.parts
+    codec = CODECS.get(first.format or "")
+    if first.raw is None or second.raw is None or first.format != second.format or not hasattr(codec, "join"):
+        return Message("tool", parts)
+    return Message("tool", parts, first.format, codec.join(first.raw, second.raw))  # type: ignore[union-attr]

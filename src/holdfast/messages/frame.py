@@ -40,3 +40,8 @@ OPENING = framed("(The conversation starts before this point.)")
 
 CONTINUE = framed("(Go on.)")
 """Stands between two of the model's turns where a format wants the user's in between."""
+
+
+def is_filler(message: Message) -> bool:
+    """Does this message stand only where a format wanted one?"""
+    return message.role == "user" and message.parts in (OPENING.parts, CONTINUE.parts)

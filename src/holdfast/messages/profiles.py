@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from .formats import COMMON, format_name
+from .formats import COMMON, format_name, join_results
 from .frame import CONTINUE, OPENING
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall
 
@@ -25,6 +25,10 @@ class Profile(msgspec.Struct, frozen=True):
     """A call id may be used once in a whole conversation."""
     signed_reasoning: bool = False
     """Reasoning needs a signature, which is bound to all that stands before it."""
+    places_system: bool = False
+    """A system message among the others stands right behind the user's and before the assistant's, or last."""
+    one_answer: bool = False
+    """The results of one batch of calls stand in one message."""
     calls_follow_user: bool = False
     """A function call comes right after the user or a function's answer, never after the model."""
 
@@ -33,7 +37,7 @@ PROFILES = {
     profile.name: profile
     for profile in (
         Profile("openai-chat"),
-        Profile("openai-responses", items=True),
+        Profile("openai-responses", items=True, unique_calls=True),
         Profile(
             "anthropic",
             user_first=True,
@@ -41,8 +45,9 @@ PROFILES = {
             merges_roles=True,
             unique_calls=True,
             signed_reasoning=True,
+            places_system=True,
         ),
-        Profile("gemini", user_first=True, refuses_empty=True, calls_follow_user=True),
+        Profile("gemini", user_first=True, refuses_empty=True, one_answer=True, calls_follow_user=True),
     )
 }
 
@@ -55,9 +60,16 @@ def profile_for(format: str) -> Profile:
 def presentable(message: Message, profile: Profile) -> Message | None:
     """Without the parts that this format refuses; None if nothing is left to show."""
     parts = tuple(part for part in message.parts if not _refused(part, profile))
-    if not parts and (profile.refuses_empty or message.role in ("assistant", "tool")):
+    if not parts and says_nothing(message, profile):
         return None
     return message if len(parts) == len(message.parts) else message.with_parts(parts)
+
+
+def says_nothing(message: Message, profile: Profile) -> bool:
+    """Would a message without parts be refused? An empty string is content for some, an empty list for none."""
+    if profile.refuses_empty or message.role in ("assistant", "tool"):
+        return True
+    return message.raw is not None and not isinstance(message.raw.get("content"), str)
 
 
 def _refused(part: Part, profile: Profile) -> bool:
@@ -69,36 +81,83 @@ def _refused(part: Part, profile: Profile) -> bool:
 
 
 def arrange(messages: Iterable[Message], profile: Profile) -> list[Message]:
-    """Put in the user's messages that a format insists on, where history has none to give.
+    """Put in the user's messages that a format insists on, and everything where it wants it.
 
-    What stands before a message never depends on what comes after it: the prompt cache holds.
+    Up to each of the assistant's messages, what comes out never depends on what comes later: the
+    prompt cache holds. (The exception is a system message that something other than a reply follows.)
     """
     if not (profile.user_first or profile.calls_follow_user):
         return list(messages)
     out: list[Message] = []
-    started = False
     for message in messages:
-        if not started and message.role != "system":
-            started = True
-            if profile.user_first and not opens(message):
+        before = out[-1] if out else None
+        if profile.places_system:
+            if before is not None and before.role == "system" and message.role != "assistant":
+                out[-1] = as_user(before)
+            if message.role == "system" and not (before is not None and follows_user(before)):
+                message = as_user(message)
+        if before is not None and is_summary(message):
+            message = _spoken_summary(message)
+        if profile.one_answer and message.role == "tool":
+            _answer(out, message)
+            continue
+        if profile.user_first and message.role != "system" and all(m.role == "system" for m in out[:2]):
+            if not opens(message) and not any(m.role != "system" for m in out):
                 out.append(OPENING)
-        if profile.calls_follow_user and out and out[-1].role == message.role == "assistant" and _calls(message):
+        if out and continues(message, out[-1], profile):
             out.append(CONTINUE)
         out.append(message)
-    if out and not started and profile.user_first:
+    if out and profile.user_first and all(message.role == "system" for message in out):
         out.append(OPENING)
     return out
+
+
+def _answer(out: list[Message], message: Message) -> None:
+    """Add results to those of the same batch, in the order of its calls."""
+    if out and out[-1].role == "tool":
+        message = join_results(out.pop(), message)
+    places = {call.id: place for place, call in enumerate(out[-1].calls if out else ())}
+    order = sorted(message.parts, key=lambda part: places.get(getattr(part, "call_id", ""), len(places)))
+    same = all(a is b for a, b in zip(order, message.parts, strict=True))
+    out.append(message if same else Message("tool", tuple(order)))
+
+
+def is_summary(message: Message) -> bool:
+    """Is this a vendor's own summary of what came before it?"""
+    return bool(message.parts) and isinstance(first := message.parts[0], Opaque) and first.kind in _SUMMARIES
+
+
+_SUMMARIES = frozenset(("compaction", "compaction_summary", "context_compaction"))
+
+
+def _spoken_summary(message: Message) -> Message:
+    """A signed summary block may only come first; anywhere else its words are said as text."""
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, Opaque) and part.kind == "compaction" and part.data.get("signature"):
+            part = Text(str(part.data.get("content") or "(A summary stood here.)"))
+        parts.append(part)
+    return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else message.with_parts(tuple(parts))
+
+
+def as_user(message: Message) -> Message:
+    return Message("user", message.parts)
+
+
+def follows_user(previous: Message) -> bool:
+    """May a system message stand behind this one?"""
+    return previous.role in ("user", "tool")
+
+
+def continues(message: Message, previous: Message, profile: Profile) -> bool:
+    """Does this format want the user's turn put between these two?"""
+    return profile.calls_follow_user and previous.role == message.role == "assistant" and _calls(message)
 
 
 def _calls(message: Message) -> bool:
     return any(type(part) is ToolCall for part in message.parts)
 
 
-def _vendor_summary(message: Message) -> bool:
-    """Anthropic's own compaction block is the one assistant message that may come first."""
-    return bool(message.parts) and isinstance(first := message.parts[0], Opaque) and first.kind == "compaction"
-
-
 def opens(message: Message) -> bool:
     """May this message be the first where a format wants the user's?"""
-    return message.role == "user" or (message.role == "assistant" and _vendor_summary(message))
+    return message.role == "user" or (message.role == "assistant" and is_summary(message))

@@ -139,7 +139,7 @@ def _result(
 
     def sides() -> Sides:
         if checkpoint is None or composed is None:
-            return Sides(list(view.events.values()))
+            return Sides(list(view.events.values()), [], [])
         gone = set(checkpoint.archived)
         edited = [view.events[view.ids[place]] for place in sorted(composed.edits) if view.ids[place] in view.events]
         return Sides(

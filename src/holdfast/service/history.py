@@ -13,46 +13,44 @@ from .live import LiveSession
 ROOT = ""
 
 
-async def find(
-    live: LiveSession,
-    *,
-    kind: str | None = None,
-    lane: str | None = None,
-    archived: bool | None = None,
-    text: str | None = None,
-    last: int | None = None,
-    page: int | None = None,
-    page_size: int | None = None,
-) -> list[Event]:
-    """Events in order, oldest first.
+class Pages(msgspec.Struct, frozen=True):
+    """Which of the events found to return."""
 
-    `lane` names a sub-agent's lane; "" is the root alone, None all lanes. `archived` asks for messages
-    that a compaction made invisible (True) or left visible (False). `text` is looked for in all that an
-    event says, whatever its case. `last` gives the newest n; `page` (from 0, the oldest) and
-    `page_size` give one page.
-    """
-    if last is not None and (page is not None or page_size is not None):
-        raise InvalidInput("Use last= or page=/page_size=, not both.")
-    if page is not None and page_size is None:
-        raise InvalidInput("page= needs page_size=.")
-    for name, value, least in (("last", last, 1), ("page", page, 0), ("page_size", page_size, 1)):
-        if value is not None and value < least:
-            raise InvalidInput(f"{name} must be at least {least}, not {value}.")
+    last: int | None = None
+    page: int | None = None
+    page_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.last is not None and (self.page is not None or self.page_size is not None):
+            raise InvalidInput("Use last= or page=/page_size=, not both.")
+        if self.page is not None and self.page_size is None:
+            raise InvalidInput("page= needs page_size=.")
+        for name, value, least in (("last", self.last, 1), ("page", self.page, 0), ("page_size", self.page_size, 1)):
+            if value is not None and value < least:
+                raise InvalidInput(f"{name} must be at least {least}, not {value}.")
+
+    def of(self, events: list[Event]) -> list[Event]:
+        if self.last is not None:
+            return events[-self.last :]
+        if self.page_size is not None:
+            first = (self.page or 0) * self.page_size
+            return events[first : first + self.page_size]
+        return events
+
+
+async def find(
+    live: LiveSession, pages: Pages, *, kind: str | None, lane: str | None, archived: bool | None, text: str | None
+) -> list[Event]:
     which = Slice(lane=lane or None, any_lane=lane is None, kinds=(kind,) if kind else ())
-    if last is not None and text is None and archived is None:
-        which = msgspec.structs.replace(which, limit=last, newest=True)
+    if pages.last is not None and text is None and archived is None:
+        which = msgspec.structs.replace(which, limit=pages.last, newest=True)
     events = await live.store.read(live.id, which)
     if archived is not None:
         events = await _by_visibility(live, events, archived)
     if text:
         wanted = text.casefold()
         events = [event for event in events if wanted in text_of(event.body).casefold()]
-    if last is not None:
-        events = events[-last:]
-    if page_size is not None:
-        first = (page or 0) * page_size
-        events = events[first : first + page_size]
-    return await live.with_media(events)
+    return await live.with_media(pages.of(events))
 
 
 async def _by_visibility(live: LiveSession, events: list[Event], archived: bool) -> list[Event]:

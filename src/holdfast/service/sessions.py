@@ -165,9 +165,28 @@ class SessionService:
             known=view.calibration.known_tokens is not None,
         )
 
-    async def events(self, session_id: str, **filters: Any) -> Events:
-        """Events of the log; see `history.find` for the filters."""
-        return await history.find(await self._live(session_id, refresh=True), **filters)
+    async def events(
+        self,
+        session_id: str,
+        *,
+        kind: str | None = None,
+        lane: str | None = None,
+        archived: bool | None = None,
+        text: str | None = None,
+        last: int | None = None,
+        page: int | None = None,
+        page_size: int | None = None,
+    ) -> Events:
+        """Events of the log, oldest first.
+
+        `lane` names a sub-agent's lane; "" is the root alone, None all lanes. `archived` asks for messages
+        that a compaction made invisible (True) or left visible (False). `text` is looked for in all that
+        an event says, whatever its case. `last` gives the newest n; `page` (from 0, the oldest) and
+        `page_size` give one page.
+        """
+        live = await self._live(session_id, refresh=True)
+        pages = history.Pages(last=last, page=page, page_size=page_size)
+        return await history.find(live, pages, kind=kind, lane=lane, archived=archived, text=text)
 
     # -- compacting ---------------------------------------------------------------------------------
 
@@ -195,16 +214,18 @@ class SessionService:
         for name, limit in (("budget", budget), ("target", target)):
             if limit is not None:
                 positive(name, limit)
+        if target is None and budget is not None:
+            target = max(1, budget // 2)
         live = await self._live(session_id, refresh=True)
         return await commit(
             live,
             trigger or (always if budget is None else None),
-            strategy or Truncate(),
+            strategy or Truncate(max_tokens=target),
             strict=on_conflict == "skip",
             automatic=trigger is not None and trigger is not always,
             lane=lane,
             budget=budget,
-            target=target if target is not None or budget is None else max(1, budget // 2),
+            target=target,
             instructions=instructions,
             min_saving=min_saving,
         )

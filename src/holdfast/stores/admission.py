@@ -21,6 +21,7 @@ class Entry(msgspec.Struct, frozen=True):
 
     event: Event
     body: bytes
+    """Encoded; empty where a store read the event and need not encode it again."""
     digest: str
     """Of the content as it was first appended: a rewrite does not change it."""
     rewritten: str | None = None
@@ -133,11 +134,15 @@ def _holds(when: Unchanged, version: int, tips: Mapping[str, LaneTip]) -> bool:
     return when.mark is None or when.mark == tips.get(root_key(when.lane), NO_TIP).mark
 
 
-def check_record(record: SessionRecord, parent_version: int | None) -> None:
-    """Refuse a record that no log could continue: `parent_version` is None where there is no parent."""
-    stored_text(record.id, record.id + record.created + (record.owner or ""))
+def check_names(record: SessionRecord) -> None:
+    """Refuse names that cannot be stored, before anything is locked."""
+    stored_text(record.id, record.id + record.created + (record.owner or "") + (record.parent or ""))
     if not record.id:
         raise InvalidInput("A session id must not be empty: leave it to new_id().")
+
+
+def check_record(record: SessionRecord, parent_version: int | None) -> None:
+    """Refuse a record that no log could continue: `parent_version` is None where there is no parent."""
     if record.version != record.parent_seq:
         raise InvalidInput("A new session's version must be its parent_seq, or 0 where it has no parent.")
     last = parent_version or 0

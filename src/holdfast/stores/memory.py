@@ -9,7 +9,7 @@ import msgspec
 
 from ..errors import InvalidInput, StoreClosed, UnknownEvent, UnknownSession
 from ..events import Event, LaneTip, SessionRecord, root_key
-from .admission import Entry, Write, admit, check_record, prepare, rewrite_entry
+from .admission import Entry, Write, admit, check_names, check_record, prepare, rewrite_entry
 from .checks import find_problems
 from .log import Appended, Hit, Slice, Unchanged
 from .ranking import Ranking
@@ -48,6 +48,7 @@ class MemoryStore:
 
     async def create(self, record: SessionRecord) -> None:
         self._open()
+        check_names(record)
         parent = None if record.parent is None else self._get(record.parent).version
         check_record(record, parent)
         if record.id in self._sessions:
@@ -78,7 +79,11 @@ class MemoryStore:
     ) -> Appended:
         into = self._get(session_id)
         entries = prepare(events, tip)
-        known = {entry.event.id: found for entry in entries if (found := self._find(session_id, entry.event.id))}
+        known: dict[str, Entry] = {}
+        for entry in entries:
+            found = self._find(session_id, entry.event.id)
+            if found is not None:
+                known[entry.event.id] = msgspec.structs.replace(found, event=_event(found))
         decided = admit(session_id, entries, known, into.version, into.lanes, after, when, tip)
         if not isinstance(decided, Write):
             return decided

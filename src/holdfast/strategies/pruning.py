@@ -55,7 +55,7 @@ class PruneToolResults:
                     cleared.append(Edit(place, self.placeholder))
             if cleared:
                 edits[index] = tuple(reversed(cleared))
-        if view.tokens_of(view.gauge.units) - view.tokens_of(view.gauge.units - saved) <= self.minimum:
+        if view.tokens - view.tokens_of(view.units() - saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
         return Plan(0, edits=edits, by="pruning")
 

@@ -19,8 +19,6 @@ _TOPICS, _TOPIC_LENGTH = 5, 80
 
 class Truncate:
     """Keep the newest whole turns, at most so many tokens of them, behind a note of what is missing.
-
-    With a part (G6: 0.4), that part of the messages is kept at the most.
     """
 
     def __init__(self, keep_tokens: int = KEEP_TOKENS, max_tokens: int | None = None) -> None:
@@ -37,9 +35,9 @@ class Truncate:
     def __call__(self, request: Request) -> Plan | Skip:
         view, gauge = request.view, request.view.gauge
         limit = self.max_tokens or request.target
-        longest = gauge.estimator.measure(note_of(request, len(view.messages)))
+        usual = gauge.estimator.measure(note_of(request, len(view.messages)))
 
-        def fits(cut: int, note: int = longest) -> bool:
+        def fits(cut: int, note: int = usual) -> bool:
             verbatim = gauge.estimator.tokens(gauge.sums[-1] - gauge.sums[cut])
             return verbatim <= self.keep_tokens and (limit is None or request.cost(cut, note) <= limit)
 
@@ -48,10 +46,9 @@ class Truncate:
         raw = bisect_left(range(len(view.messages) + 1), True, key=fits)
         cut = settle(request, raw, fits)
         plan = archive_before(request, cut, "truncation")
-        if isinstance(plan, Skip) or not fits(cut):
-            return plan
         note = note_of(request, cut)
-        if gauge.estimator.measure(note) >= gauge.sums[cut]:
+        size = gauge.estimator.measure(note)
+        if isinstance(plan, Skip) or not fits(cut, size) or size >= gauge.sums[cut]:
             return plan
         earlier = [shown.message for shown in view.head if shown.kind == "note"]
         earlier += [view.messages[index] for index in view.synthetic if index < cut]

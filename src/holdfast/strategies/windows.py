@@ -26,16 +26,13 @@ class SlidingWindow:
         view = request.view
         if view.event_count <= self.max_events:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"at most {self.max_events} events are visible")
-        end = len(view.messages)
-        raw = end - self.max_events
-        for index in reversed(view.synthetic):
-            raw -= index >= raw
 
         def fits(cut: int) -> bool:
-            notes = len(view.synthetic) - bisect_left(view.synthetic, cut)
-            return end - cut - notes + (request.newest_turn(cut) is not None) <= self.max_events
+            return view.events_from(cut) + (request.newest_turn(cut) is not None) <= self.max_events
 
-        return archive_before(request, settle(request, max(raw, view.leading), fits), "sliding window")
+        places = range(view.leading, len(view.messages) + 1)
+        raw = places[bisect_left(places, True, key=lambda cut: view.events_from(cut) <= self.max_events)]
+        return archive_before(request, settle(request, raw, fits), "sliding window")
 
 
 class TurnWindow:

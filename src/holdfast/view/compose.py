@@ -82,7 +82,7 @@ def follow(request: Request, plan: Plan) -> Request:
     view = View(before.gauge.estimator, format=before.format, beside=before.beside, lane=before.lane)
     view.checkpoint, view.pins = before.checkpoint, before.pins
     view.calibration = before.calibration
-    view.take(composed.head, composed.live, before.ids[plan.cut :], [i - plan.cut for i in before.synthetic])
+    view.take(composed.head, composed.live, before, plan.cut)
     return Request(
         view,
         budget=request.budget,

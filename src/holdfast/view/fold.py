@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
 
 import msgspec
 
 from ..events import Event, Kind
-from ..messages import COMMON, Message, Numbering, arrange, decode_one, is_framed, presentable, profile_for
+from ..messages import (
+    COMMON,
+    CONTINUE,
+    OPENING,
+    Message,
+    Numbering,
+    arrange,
+    continues,
+    decode_one,
+    is_filler,
+    is_framed,
+    is_summary,
+    opens,
+    presentable,
+    profile_for,
+)
 from ..tokens import Calibration, Estimator, Usage
 from .checkpoint import Checkpoint, HeadKind
 from .edits import Edit, edited
@@ -54,10 +70,14 @@ class View:
         self.messages: list[Message] = []
         self.turns: list[int] = []
         self.synthetic: list[int] = []
+        """Places of notes and summaries: they stay, and no window counts them."""
+        self.fillers: list[int] = []
+        """Places of what a format wanted put in: it goes with what it stood beside, uncounted too."""
         self.pins: set[str] = set()
         self.version = 0
         self.gauge = Gauge(estimator, self.beside)
         self._gauges: dict[int, Gauge] = {}
+        self._continues = 0
         self._pairs = Pairs()
         self._number = Numbering()
 
@@ -65,23 +85,33 @@ class View:
 
     def load(self, messages: list[Message], ids: Sequence[str]) -> None:
         """Take over mended messages in one go; notes of ours among them are told by their frame."""
-        users = [index for index, message in enumerate(messages) if message.role == "user"]
         self.messages, self.ids = messages, ids
         self.gauge.load(messages)
-        self.synthetic = [index for index in users if is_framed(messages[index])]
-        ours = set(self.synthetic)
-        self.turns = [index for index in users if index not in ours] if ours else users
+        self._count_continues()
+        self._sort_users([index for index, message in enumerate(messages) if message.role == "user"])
+        others = (i for i, message in enumerate(messages) if message.role != "user" and is_summary(message))
+        self.synthetic = sorted([*self.synthetic, *others])
 
-    def take(
-        self, head: Iterable[Shown], live: Iterable[Message], ids: Sequence[str], synthetic: Iterable[int]
-    ) -> None:
-        """Take over a context that was composed, with what is known of its messages."""
-        self.head, self.messages, self.ids = list(head), list(live), ids
+    def _sort_users(self, users: list[int]) -> None:
+        """Tell the user's own messages from notes of ours and from fillers."""
+        framed = {index for index in users if is_framed(self.messages[index])}
+        self.fillers = sorted(index for index in framed if is_filler(self.messages[index]))
+        self.synthetic = sorted(framed.difference(self.fillers))
+        self.turns = [index for index in users if index not in framed] if framed else users
+
+    def _count_continues(self) -> None:
+        profile = profile_for(self.format)
+        if profile.calls_follow_user:
+            self._continues = sum(continues(b, a, profile) for a, b in pairwise(self.messages))
+
+    def take(self, head: Iterable[Shown], live: Iterable[Message], before: View, cut: int) -> None:
+        """Take over a context that was composed from another view, with what that knew of its messages."""
+        self.head, self.messages, self.ids = list(head), list(live), before.ids[cut:]
         self.gauge.begin([shown.message for shown in self.head])
         self.gauge.load(self.messages)
-        self.synthetic = [index for index in synthetic if index >= 0]
-        ours = set(self.synthetic)
-        self.turns = [i for i, message in enumerate(self.messages) if message.role == "user" and i not in ours]
+        self._count_continues()
+        for name in ("synthetic", "fillers", "turns"):
+            setattr(self, name, [index - cut for index in getattr(before, name) if index >= cut])
 
     def begin(self, checkpoint_id: str | None, checkpoint: Checkpoint, head: Iterable[Shown], seq: int = 0) -> None:
         """Start from a checkpoint: nothing before its boundary is read but what its head names."""
@@ -129,17 +159,19 @@ class View:
             return
         counted = body.get("units") if not changes and body.get("counter") == self.gauge.estimator.name else None
         self.events[event.id] = event
-        self._push(shown, event.id, counted, synthetic=bool(body.get("synthetic")))
+        self._push(shown, event.id, counted, synthetic=bool(body.get("synthetic")) or is_summary(shown))
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False
         if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
-            size = self.gauge.estimator.tokens(self.gauge.units)
+            size = self.gauge.estimator.tokens(self.units())
             self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
 
     def _push(self, message: Message, id: str, units: int | None = None, *, synthetic: bool = False) -> None:
         index = len(self.messages)
         self.messages.append(message)
         self.ids.append(id)  # type: ignore[attr-defined]
+        if index and continues(message, self.messages[index - 1], profile_for(self.format)):
+            self._continues += 1
         self.gauge.add(message, units)
         if synthetic:
             self.synthetic.append(index)
@@ -159,10 +191,25 @@ class View:
         gauge.catch_up(self.messages)
         return gauge
 
+    def units(self, gauge: Gauge | None = None) -> int:
+        """All of it, with what the format wants put in between."""
+        gauge = gauge or self.gauge
+        measure = gauge.estimator.measure
+        put_in = self._continues * measure(CONTINUE) if self._continues else 0
+        return gauge.units + put_in + (measure(OPENING) if self._needs_opening else 0)
+
+    @property
+    def _needs_opening(self) -> bool:
+        if not profile_for(self.format).user_first:
+            return False
+        together = chain((shown.message for shown in self.head), self.messages)
+        first = next((message for message in together if message.role != "system"), None)
+        return bool(self.head or self.messages) and (first is None or not opens(first))
+
     @property
     def tokens(self) -> int:
         """The size of the context: what the provider said, plus an estimate of what came since (P3)."""
-        return self.tokens_of(self.gauge.units)
+        return self.tokens_of(self.units())
 
     def tokens_of(self, units: int, gauge: Gauge | None = None) -> int:
         size = (gauge or self.gauge).estimator.tokens(units)
@@ -189,7 +236,12 @@ class View:
     @property
     def event_count(self) -> int:
         """Events that a window counts: neither notes nor system messages (S8)."""
-        return len(self.messages) - self.leading - len(self.synthetic) + (self.split_turn is not None)
+        return self.events_from(self.leading) + (self.split_turn is not None)
+
+    def events_from(self, index: int) -> int:
+        """How many live messages from here on a window counts."""
+        notes = len(self.synthetic) - bisect_left(self.synthetic, index)
+        return len(self.messages) - index - notes - (len(self.fillers) - bisect_left(self.fillers, index))
 
     @property
     def waiting(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from ..admission import Entry, Write, admit, check_record, lanes_needed, rewrite
 from ..log import Appended, Unchanged
 from . import files
 from .folder import Folder
-from .index import Known
+from .index import Known, StaleIndexError
 from .lines import TORN, Line, encode_header, encode_line, move_header
 from .names import file_name
 from .scan import Batch, Placed
@@ -80,9 +80,9 @@ def _write(folder: Folder, known: Known, decided: Write, with_tip: bool, media: 
     stat = files.append(folder.file(known.id), data)
     try:
         folder.index.add(known, placed, decided.tips, known.size + len(data), stat)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, StaleIndexError) as error:
         log.warning("The index of %s was not brought up to date, and will be made anew: %s", folder.path, error)
-        folder.index.restart(error)
+        folder.index.restart(error, known.generation)
 
 
 def _keep_media(folder: Folder, session_id: str, media: Mapping[str, str]) -> None:
@@ -97,6 +97,7 @@ def _keep_media(folder: Folder, session_id: str, media: Mapping[str, str]) -> No
 
 def rewrite(folder: Folder, session_id: str, entries: Sequence[Entry], forget: Sequence[str]) -> None:
     """Replace the files that hold the events; what a crash left in them goes too, as it may hold the same text."""
+    folder.must_hold(session_id)
     with folder.alone():
         chain = folder.chain(session_id)
         stored = folder.find(chain, [entry.event.id for entry in entries])
@@ -131,6 +132,7 @@ def _rewrite_file(folder: Folder, session_id: str, changed: Mapping[tuple[str, i
 
 def delete(folder: Folder, session_id: str) -> None:
     """Forks become whole first: a crash in between leaves them whole, and the session still there."""
+    folder.must_hold(session_id)
     with folder.alone():
         gone = folder.header(session_id)
         for fork in list(folder.headers()):

@@ -46,6 +46,6 @@ def _spots(index: Index, known: Known, which: Slice, until: int, newest: bool, l
     kinds = msgspec.json.encode(which.kinds).decode() if which.kinds else None
     ids = msgspec.json.encode(which.ids).decode() if which.ids else None
     values = (known.key, min(which.after, NO_END), until, kinds, ids, root_key(which.lane), limit)
-    with index.reading() as connection:
+    with index.reading(known) as connection:
         rows = connection.execute(_STATEMENTS[which.any_lane, newest], values)
         return [Spot(*row) for row in rows]

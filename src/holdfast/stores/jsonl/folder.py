@@ -10,24 +10,22 @@ from typing import BinaryIO
 
 import msgspec
 
-from ...errors import UnknownSession
+from ...errors import CorruptLog, UnknownSession
 from ...events import LaneTip, SessionRecord, root_key
 from ..admission import NO_TIP, Entry
 from . import files, locks
 from .choose import NO_END
-from .index import Index, Known, Spot
+from .index import Index, Known, Spot, StaleIndexError
 from .lines import decode_header, decode_line
 from .names import file_name
 from .scan import Batch, Placed, Torn, scan
 
 log = logging.getLogger("holdfast.stores.jsonl")
 
+FOLDER_LOCK = ".folder.lock"
+"""A name that no session's files can have."""
 PIECE = 5000
 """Lines that are indexed in one transaction while catching up."""
-
-
-class StaleIndex(Exception):
-    """The index and a file disagree although the file looked unchanged: make the index anew."""
 
 
 class Folder:
@@ -53,7 +51,7 @@ class Folder:
     @contextmanager
     def shared(self, writing: bool = False) -> Iterator[None]:
         """No file is replaced or removed meanwhile. A folder that cannot be written needs no lock to be read."""
-        guard: AbstractContextManager[None] = locks.hold(os.path.join(self.path, ".lock"), shared=True)
+        guard: AbstractContextManager[None] = locks.hold(os.path.join(self.path, FOLDER_LOCK), shared=True)
         try:
             guard.__enter__()
         except OSError as error:
@@ -67,7 +65,7 @@ class Folder:
 
     def alone(self) -> AbstractContextManager[None]:
         """Nobody else uses the folder: for redaction and deletion."""
-        return locks.hold(os.path.join(self.path, ".lock"))
+        return locks.hold(os.path.join(self.path, FOLDER_LOCK))
 
     def header(self, session_id: str) -> SessionRecord:
         """The session as it was created."""
@@ -91,7 +89,7 @@ class Folder:
             with open(path, "rb") as file:
                 try:
                     record = decode_header(file.readline(), path)
-                except Exception as error:
+                except CorruptLog as error:
                     log.warning("%s", error)
                     continue
             if self.file(record.id) == path:
@@ -101,8 +99,9 @@ class Folder:
         """What the index knows of the file, once it has caught up with it."""
         path = self.file(session_id)
         try:
+            stat = os.stat(path)
             known = self.index.get(session_id)
-            if known is not None and known.describes(os.stat(path)):
+            if known is not None and known.describes(stat):
                 return known
             if locked:
                 return self._catch_up(session_id, path, known)
@@ -126,7 +125,7 @@ class Folder:
             stat = os.fstat(file.fileno())
             head = file.readline()
             record = decode_header(head, path)
-            if known is None or not self._continues(known, file, stat):
+            if known is None or not self._continues(known, file, stat, len(head)):
                 known = self.index.begin(record, len(head))
             tips = self.index.tips(known)
             lines: list[Placed] = []
@@ -144,14 +143,14 @@ class Folder:
                     known, lines = self.index.add(known, lines, tips, read, stat), []
             return self.index.add(known, lines, tips, read, stat)
 
-    def _continues(self, known: Known, file: BinaryIO, stat: os.stat_result) -> bool:
+    def _continues(self, known: Known, file: BinaryIO, stat: os.stat_result, head: int) -> bool:
         """Whether the file is the indexed one with something added: same inode, same last event."""
         if known.inode != stat.st_ino or stat.st_size < known.read or stat.st_size <= known.size:
             return False
         last = self.index.last(known)
         try:
-            return last is None or _at(file, last).event.id == last.id
-        except StaleIndex:
+            return known.read == head if last is None else _at(file, last).event.id == last.id
+        except StaleIndexError:
             return False
 
     def chain(self, session_id: str, locked: bool = False) -> list[tuple[Known, int]]:
@@ -192,9 +191,9 @@ def _at(file: BinaryIO, spot: Spot) -> Entry:
     try:
         entry = decode_line(file.read(spot.length)).entry
     except (msgspec.DecodeError, UnicodeError):
-        raise StaleIndex from None
+        raise StaleIndexError from None
     if (entry.event.seq, entry.event.id) != (spot.seq, spot.id):
-        raise StaleIndex
+        raise StaleIndexError
     return entry
 
 

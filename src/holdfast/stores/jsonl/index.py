@@ -43,9 +43,15 @@ _REMOVE = (
 )
 
 
+class StaleIndexError(Exception):
+    """The index was made anew meanwhile, or disagrees with a file that looked unchanged: ask again."""
+
+
 class Known(msgspec.Struct, frozen=True):
     """What the index knows of one file."""
 
+    generation: int
+    """Which making of the index says so."""
     key: int
     id: str
     inode: int
@@ -79,10 +85,11 @@ class Index:
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
         self._closed = False
+        self.generation = 0
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        with self.reading() as connection:
+    def transaction(self, known: Known | None = None) -> Iterator[sqlite3.Connection]:
+        with self.reading(known) as connection:
             if connection.in_transaction:
                 yield connection
                 return
@@ -96,10 +103,12 @@ class Index:
             connection.execute("COMMIT")
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self, known: Known | None = None) -> Iterator[sqlite3.Connection]:
         with self._lock:
             if self._closed:
                 raise StoreClosed
+            if known is not None and known.generation != self.generation:
+                raise StaleIndexError
             if self._connection is None:
                 self._connection = self._open()
             yield self._connection
@@ -122,9 +131,12 @@ class Index:
             raise
         return connection
 
-    def restart(self, error: sqlite3.Error) -> None:
+    def restart(self, error: Exception, generation: int) -> None:
         """Begin anew after an error: in a new file if the old one is broken, in memory if none can be written."""
         with self._lock:
+            if generation != self.generation:
+                return
+            self.generation += 1
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
@@ -145,8 +157,8 @@ class Index:
 
     def get(self, session_id: str) -> Known | None:
         with self.reading() as connection:
-            row = connection.execute(_GET, (session_id,)).fetchone()
-        return None if row is None else Known(*row)
+            row, generation = connection.execute(_GET, (session_id,)).fetchone(), self.generation
+        return None if row is None else Known(generation, *row)
 
     def begin(self, record: SessionRecord, read: int) -> Known:
         """Note a file of which only the header was read."""
@@ -170,24 +182,18 @@ class Index:
     ) -> Known:
         """Note lines that were appended or found, and the state of the file after them."""
         version = known.version
-        with self.transaction() as connection:
+        with self.transaction(known) as connection:
             for placed in lines:
                 event = placed.line.entry.event
-                row = (
-                    known.key,
-                    event.seq,
-                    event.id,
-                    root_key(event.lane),
-                    event.kind,
-                    placed.offset,
-                    placed.length,
-                )
-                connection.execute(_EVENT, row)
+                row = (event.seq, event.id, root_key(event.lane), event.kind, placed.offset, placed.length)
+                connection.execute(_EVENT, (known.key, *row))
                 version = max(version, event.seq)
             self._set_tips(connection, known.key, tips)
-            row = (stat.st_ino, stat.st_size, stat.st_mtime_ns, read, version, known.key)
-            connection.execute(_MOVE, row)
-        return msgspec.structs.replace(known, inode=row[0], size=row[1], modified=row[2], read=read, version=version)
+            state = (stat.st_ino, stat.st_size, stat.st_mtime_ns)
+            connection.execute(_MOVE, (*state, read, version, known.key))
+        return msgspec.structs.replace(
+            known, inode=state[0], size=state[1], modified=state[2], read=read, version=version
+        )
 
     @staticmethod
     def _set_tips(connection: sqlite3.Connection, key: int, tips: Mapping[str, LaneTip]) -> None:
@@ -204,16 +210,16 @@ class Index:
     def tips(self, known: Known, lanes: Iterable[str] | None = None) -> dict[str, LaneTip]:
         """The tips of some lanes, or of all."""
         names = None if lanes is None else msgspec.json.encode(list(lanes)).decode()
-        with self.reading() as connection:
+        with self.reading(known) as connection:
             return {lane: LaneTip(*tip) for lane, *tip in connection.execute(_TIPS, (known.key, names))}
 
     def last(self, known: Known) -> Spot | None:
-        with self.reading() as connection:
+        with self.reading(known) as connection:
             row = connection.execute(_LAST, (known.key,)).fetchone()
         return None if row is None else Spot(*row)
 
     def find(self, known: Known, ids: Sequence[str]) -> list[Spot]:
-        with self.reading() as connection:
+        with self.reading(known) as connection:
             rows = connection.execute(_IDS, (known.key, msgspec.json.encode(list(ids)).decode()))
             return [Spot(*row) for row in rows]
 

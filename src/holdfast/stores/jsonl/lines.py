@@ -51,11 +51,12 @@ def encode_line(line: Line) -> bytes:
         fields["lane"] = event.lane
     if event.epoch is not None:
         fields["epoch"] = event.epoch
-    body = _fields.decode(entry.body)
-    if _RESERVED.isdisjoint(body):
-        fields.update(body)
+    body = entry.body or msgspec.json.encode(event.body)
+    inner = _fields.decode(body)
+    if _RESERVED.isdisjoint(inner):
+        fields.update(inner)
     else:
-        fields["body"] = msgspec.Raw(entry.body)
+        fields["body"] = msgspec.Raw(body)
     fields["digest"] = entry.rewritten or entry.digest
     if entry.rewritten is not None:
         fields["original"] = entry.digest
@@ -85,13 +86,10 @@ class _Known(msgspec.Struct):
     more: bool = False
 
 
-_known = msgspec.json.Decoder(_Known)
-
-
 def decode_line(data: bytes) -> Line:
     """Read an event's line; ValueError if it is not one."""
-    known = _known.decode(data)
     fields: dict[str, Any] = msgspec.json.decode(data)
+    known = msgspec.convert(fields, _Known)
     body = {name: value for name, value in fields.items() if name not in _RESERVED}
     inner = fields.get("body")
     if isinstance(inner, dict):
@@ -99,8 +97,7 @@ def decode_line(data: bytes) -> Line:
     event = Event(known.id, known.kind, known.time, body, known.lane or None, known.seq, known.epoch, known.v)
     rewritten = known.digest if known.original else None
     digest = known.original or known.digest or digest_of([event.kind, event.lane, body])
-    entry = Entry(event, msgspec.json.encode(body), digest, rewritten)
-    return Line(entry, known.tip, tuple(known.media), known.more)
+    return Line(Entry(event, b"", digest, rewritten), known.tip, tuple(known.media), known.more)
 
 
 def encode_header(record: SessionRecord) -> bytes:

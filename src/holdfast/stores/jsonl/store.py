@@ -11,12 +11,16 @@ import anyio.to_thread
 
 from ...errors import InvalidInput, StoreClosed, StoreError
 from ...events import Event, LaneTip, SessionRecord
-from ..admission import prepare, stored_text
+from ..admission import check_names, prepare, stored_text
 from ..log import Appended, Hit, Slice, Unchanged
 from . import changes, files, lookups
-from .folder import Folder, StaleIndex
+from .folder import Folder
+from .index import StaleIndexError
 
 T = TypeVar("T")
+
+ATTEMPTS = 3
+"""How often an operation is tried while the index is made anew under it."""
 
 
 class JSONLStore:
@@ -36,7 +40,7 @@ class JSONLStore:
         await self.close()
 
     async def create(self, record: SessionRecord) -> None:
-        stored_text(record.id, record.id + (record.parent or ""))
+        check_names(record)
         header = changes.header_of(record)
         await self._do(lambda folder: changes.create(folder, record, header))
 
@@ -93,17 +97,18 @@ class JSONLStore:
         return await anyio.to_thread.run_sync(self._attempt, work)
 
     def _attempt(self, work: Callable[[Folder], T]) -> T:
-        """Do the work; where the index stood in the way, once more with a new one."""
+        """Do the work; where the index stood in the way, again with a new one."""
+        index, path = self._folder.index, self._folder.path
+        failure: Exception | None = None
         try:
-            try:
-                return work(self._folder)
-            except StaleIndex:
-                self._folder.index.restart(sqlite3.DatabaseError())
-            except sqlite3.Error as error:
-                self._folder.index.restart(error)
-            return work(self._folder)
-        except (StaleIndex, sqlite3.Error) as error:
-            raise StoreError(f"The index of {self._folder.path} cannot be used: delete it, then retry.") from error
+            for _ in range(ATTEMPTS):
+                generation = index.generation
+                try:
+                    return work(self._folder)
+                except (StaleIndexError, sqlite3.Error) as error:
+                    failure = error
+                    index.restart(error, generation)
+            raise StoreError(f"The index of {path} cannot be used: delete it, then retry.") from failure
         except UnicodeEncodeError as error:
             raise InvalidInput(f"This is not Unicode text and cannot be in a log: {error}.") from error
         except OSError as error:

@@ -27,8 +27,6 @@ _LAST = "SELECT coalesce(max(row), 0) FROM events"
 
 def make(connection: sqlite3.Connection) -> bool:
     """Create the index where this SQLite can, and empty one of another reading; says if it is there."""
-    if connection.execute("PRAGMA query_only").fetchone()[0]:
-        return False
     try:
         for statement in statements(script("search.sql")):
             connection.execute(statement)

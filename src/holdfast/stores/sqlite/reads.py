@@ -26,8 +26,16 @@ _BY_ID = f"""
 SELECT {COLUMNS} FROM events
 WHERE session = ? AND id IN (SELECT value FROM json_each(?)) AND seq > ? AND seq <= ?
 """  # noqa: S608
-_ALL_LANES = "SELECT lane FROM lanes WHERE session = ? AND lane <> ''"
-_SESSIONS = "SELECT id FROM sessions WHERE ?1 IS NULL OR owner = ?1 ORDER BY created DESC, id DESC LIMIT ?2"
+_ALL_LANES = """
+WITH RECURSIVE used (lane) AS (
+    SELECT min(lane) FROM events WHERE session = ?1
+    UNION ALL
+    SELECT (SELECT min(lane) FROM events WHERE session = ?1 AND lane > used.lane) FROM used WHERE lane IS NOT NULL
+)
+SELECT lane FROM used WHERE lane IS NOT NULL
+"""
+_SESSIONS = "SELECT id FROM sessions ORDER BY created DESC, id DESC LIMIT ?"
+_OWNED = "SELECT id FROM sessions WHERE owner = ? ORDER BY created DESC, id DESC LIMIT ?"
 _MEDIA = "SELECT digest, data FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
 _OWN = f"SELECT {COLUMNS} FROM events WHERE session = ? ORDER BY seq, row"  # noqa: S608
 _PLACES = "SELECT id, seq FROM events WHERE session = ? AND seq <= ?"
@@ -59,7 +67,7 @@ def _merged(connection: sqlite3.Connection, chain: Chain, which: Slice, after: i
             continue
         lanes = [root_key(which.lane)]
         if which.any_lane:
-            lanes = ["", *(row[0] for row in connection.execute(_ALL_LANES, (key,)))]
+            lanes = [row[0] for row in connection.execute(_ALL_LANES, (key,))]
         parts = [connection.execute(statement, (key, lane, after, end, kinds, kinds)) for lane in lanes]
         if len(parts) == 1:
             yield from parts[0]
@@ -81,7 +89,10 @@ def _by_id(connection: sqlite3.Connection, chain: Chain, which: Slice, after: in
 
 def sessions(connection: sqlite3.Connection, owner: str | None, limit: int | None) -> list[SessionRecord]:
     most = -1 if limit is None else min(max(0, limit), NO_END)
-    names = connection.execute(_SESSIONS, (owner, most)).fetchall()
+    if owner is None:
+        names = connection.execute(_SESSIONS, (most,)).fetchall()
+    else:
+        names = connection.execute(_OWNED, (owner, most)).fetchall()
     return [record_of(connection, name) for (name,) in names]
 
 

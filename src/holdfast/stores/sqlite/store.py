@@ -13,7 +13,7 @@ import anyio.to_thread
 
 from ...errors import InvalidInput, InvalidLimit, StoreClosed
 from ...events import Event, LaneTip, SessionRecord
-from ..admission import prepare, stored_text
+from ..admission import check_names, prepare, stored_text
 from ..log import Appended, Hit, Slice, Unchanged
 from . import index, reads, search, writes
 from .connection import open_reader, open_writer, translate
@@ -54,7 +54,7 @@ class SQLiteStore:
         await self.close()
 
     async def create(self, record: SessionRecord) -> None:
-        stored_text(record.id, record.id + record.created + (record.owner or "") + (record.parent or ""))
+        check_names(record)
         await self._writer.run(partial(writes.create, record=record, wide=writes.wide_of(record)))
 
     async def append(
@@ -119,9 +119,13 @@ class SQLiteStore:
         if self._in_memory:
             return await self._writer.run(work)
         if not self._ready:
-            await self._writer.run(lambda _: None)
-            self._ready = True
+            await anyio.to_thread.run_sync(self._prepare)
         return await anyio.to_thread.run_sync(self._read_now, work)
+
+    def _prepare(self) -> None:
+        """See once that the file is there with its tables, even where it cannot be written."""
+        self._connect().close()
+        self._ready = True
 
     def _read_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:

@@ -1,0 +1,159 @@
+"""What `holdfast inspect` shows a person."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from .anatomy import side_by_side
+from .bars import STYLES, ascii_only, bar, grid, heading, show, single
+from .glimpse import printable
+from .inspect import Portrait
+from .window import SHARE
+
+ROWS = 14
+PROBLEMS = 10
+SESSIONS = 40
+
+
+def draw(console: Console, portrait: Portrait, largest: int) -> None:
+    plain = ascii_only(console)
+    show(
+        console,
+        _title(portrait),
+        _gauge(portrait, console.width, plain=plain),
+        _shares(portrait, console.width, plain=plain),
+        _facts(portrait),
+        _results(portrait, largest),
+        _past(portrait),
+        _problems(portrait),
+    )
+
+
+def _title(portrait: Portrait) -> Text:
+    source = portrait.source
+    kind = {"messages": "messages", "holdfast": "Holdfast session"}.get(source.kind, f"{source.kind} session")
+    words = [kind, portrait.format or "plain text", portrait.window.words]
+    title = Text(printable(source.name), "bold")
+    return title.append("\n" + " · ".join(map(printable, words)), "not bold bright_black")
+
+
+def _gauge(portrait: Portrait, width: int, *, plain: bool) -> Text:
+    """How full the window is: green, yellow from where compaction is due, red when it overflows."""
+    tokens, window = portrait.tokens, portrait.window.tokens
+    part = tokens / window
+    style = "green" if part <= SHARE else "yellow" if part <= 1 else "red"
+    line = bar([(min(tokens, window), style)], window, width - 40, plain=plain, track=True)
+    return line.append(f"  {tokens:,}", "bold").append(f" of {window:,} tokens, {part:.0%}")
+
+
+def _shares(portrait: Portrait, width: int, *, plain: bool) -> Table:
+    parts = portrait.anatomy
+    rows = [row[0] for row in side_by_side(parts, most=ROWS)]
+    full = max(share.tokens for share in rows)
+    table = grid("left", "right", "right", "left", "left")
+    table.columns[0].max_width = 24
+    for share in rows:
+        counted = f"{share.count} call{'s' if share.count != 1 else ''}" if share.kind == "tool" else f"{share.count}"
+        table.add_row(
+            Text(printable(share.label), STYLES[share.kind]),
+            Text(f"{share.tokens:,}"),
+            Text(f"{share.tokens / max(1, parts.tokens):.0%}", "bright_black"),
+            single(share, full, width - 60, plain=plain),
+            Text(counted, "bright_black"),
+        )
+    return table
+
+
+def _facts(portrait: Portrait) -> Table:
+    source, parts, reported = portrait.source, portrait.anatomy, portrait.source.reported
+    table = grid("left", "rest")
+
+    def fact(label: str, words: str) -> None:
+        table.add_row(Text(label, "bright_black"), Text(words))
+
+    earlier = f"; {source.logged:,} in the whole log (--whole)" if source.logged > parts.messages else ""
+    fact("messages", f"{parts.messages:,}{earlier}")
+    if (turn := parts.largest_turn) is not None:
+        fact("turns", f"{len(parts.turns):,}")
+        fact("largest", f"turn {turn.number}, {turn.tokens:,} tokens, from message {turn.index}: {turn.line}")
+    fact("tokens", f"{parts.tokens:,} counted with {portrait.estimator}")
+    if reported is not None and portrait.covered is not None:
+        where = "all of it" if reported.covers >= parts.messages else f"the first {reported.covers:,} messages"
+        fact("usage", f"{reported.tokens:,} reported by the provider for {where}, {portrait.covered:,} estimated")
+    for note in source.notes[:3]:
+        fact("note", printable(note))
+    if (more := len(source.notes) - 3) > 0:
+        fact("", f"and {more} more in --json")
+    return table
+
+
+def _results(portrait: Portrait, largest: int) -> Group | None:
+    results = portrait.anatomy.results[:largest]
+    if not results:
+        return None
+    table = grid("right", "left", "right", "rest")
+    for result in results:
+        table.add_row(
+            Text(str(result.index), "bright_black"),
+            Text(printable(result.tool), STYLES["tool"]),
+            Text(f"{result.tokens:,}"),
+            Text(result.line, "bright_black"),
+        )
+    return Group(heading("largest results"), table)
+
+
+def _past(portrait: Portrait) -> Group | None:
+    if not portrait.source.past:
+        return None
+    table = grid("left", "right", "left", "right", "left")
+    for past, size in zip(portrait.source.past, portrait.summaries, strict=True):
+        table.add_row(
+            Text((past.time or "")[:19].replace("T", " "), "bright_black"),
+            Text("?" if past.before is None else f"{past.before:,}"),
+            Text("→"),
+            Text("?" if past.after is None else f"{past.after:,}"),
+            Text(f"summary of {size:,} tokens" if past.summary else "no summary in the file", "bright_black"),
+        )
+    return Group(heading("past compactions"), table)
+
+
+def _problems(portrait: Portrait) -> Text:
+    problems = portrait.problems
+    name = portrait.format or "openai-chat"
+    if not problems:
+        return Text("problems  ", "bright_black").append(f"none: valid for {name}", "green")
+    out = Text(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} for {name}", "bold red")
+    for problem in problems[:PROBLEMS]:
+        out.append(f"\n{printable(str(problem))}", "not bold default")
+    if (more := len(problems) - PROBLEMS) > 0:
+        out.append(f"\nand {more} more", "not bold bright_black")
+    return out
+
+
+def list_sessions(console: Console, path: str, rows: list[dict[str, Any]]) -> None:
+    """The sessions of a store, the newest first."""
+    table = grid("left", "left", "right", "right", "left")
+    table.add_row(*(Text(name, "bright_black") for name in ("session", "owner", "events", "tokens", "last activity")))
+    for row in rows[:SESSIONS]:
+        table.add_row(
+            Text(printable(row["id"])),
+            Text(printable(row["owner"] or "–")),
+            Text(f"{row['events']:,}"),
+            Text(f"{row['tokens']:,}"),
+            Text(row["last"][:19].replace("T", " "), "bright_black"),
+        )
+    title = Text(printable(path), "bold").append(f"  {len(rows):,} sessions", "not bold bright_black")
+    more = len(rows) - SESSIONS
+    show(
+        console,
+        title,
+        table,
+        Text(f"and {more:,} older ones (all of them in --json)", "bright_black") if more > 0 else None,
+        Text(f"Look into one: holdfast inspect {printable(path)} --session {printable(rows[0]['id'])}")
+        if rows
+        else Text("It holds no session yet."),
+    )

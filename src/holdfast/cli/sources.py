@@ -1,0 +1,194 @@
+"""From what stands on the command line to messages: a file, another tool's session, a store, the example."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidInput
+from ..messages import COMMON, Json, decode_one, encode_all
+from ..service import BlockingSessionService
+from ..transcripts import Transcript, read_transcript
+from .names import not_one_of
+from .shape import Shape, request_shape, shape_of
+from .stores import Place, find_store
+
+EXAMPLE = "harbor"
+
+
+class Past(msgspec.Struct, frozen=True):
+    """A compaction that was done before."""
+
+    time: str | None
+    before: int | None
+    after: int | None
+    summary: str | None
+    by: str | None = None
+
+
+class Reported(msgspec.Struct, frozen=True):
+    """What the provider counted, and how many of the messages that covers."""
+
+    tokens: int
+    covers: int
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """A context, wherever it came from, and how to write it back."""
+
+    name: str
+    kind: str
+    messages: list[Json]
+    format: str | None
+    shape: Shape
+    system: Any = None
+    tools: Any = None
+    model: str | None = None
+    id: str | None = None
+    path: str | None = None
+    """The file that must not be overwritten by accident."""
+    reported: Reported | None = None
+    past: tuple[Past, ...] = ()
+    notes: tuple[str, ...] = ()
+    logged: int = 0
+    """How many messages the whole log has, where earlier ones are no longer in the context."""
+
+
+def open_source(name: str, *, session: str | None = None, whole: bool = False) -> Source:
+    """Read a context. With `whole`, all that was ever said, as if nothing had been compacted before."""
+    if name == "-":
+        return _from_stream(sys.stdin.buffer.read(), "standard input", whole)
+    if (example := _example(name)) is not None:
+        with resources.as_file(example) as path:
+            return _from_file(str(path), name, whole)
+    if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
+        return _from_stream(Path(name).read_bytes(), name, whole)
+    place = find_store(name)
+    if place is not None:
+        with place.open() as sessions:
+            return from_session(sessions, place, session, whole)
+    if session is not None:
+        raise InvalidInput(f"{name} is no Holdfast store, so --session {session} names nothing: leave it out.")
+    return _from_file(name, name, whole)
+
+
+def _example(name: str) -> Traversable | None:
+    """A session that ships with the package, by its word: the first command needs no file."""
+    word, _, which = name.partition(":")
+    if word != "example":
+        return None
+    folder = resources.files("holdfast") / "examples"
+    files = {file.name.partition(".")[0]: file for file in folder.iterdir() if ".json" in file.name}
+    if (found := files.get(which or EXAMPLE)) is None:
+        raise InvalidInput(not_one_of("example", which or EXAMPLE, sorted(files)))
+    return found
+
+
+def _from_stream(data: bytes, name: str, whole: bool) -> Source:
+    """A pipe can be read once, and telling one kind of session from another takes several looks."""
+    with tempfile.NamedTemporaryFile(prefix="holdfast-") as file:
+        file.write(data)
+        file.flush()
+        try:
+            return msgspec.structs.replace(_from_file(file.name, name, whole), path=None)
+        except InvalidInput as problem:
+            raise InvalidInput(str(problem).replace(f"The file {file.name}", name).replace(file.name, name)) from None
+
+
+def _from_file(path: str, name: str, whole: bool) -> Source:
+    read = read_transcript(path)
+    messages, reported = _context(read, whole)
+    plain = read.kind == "messages"
+    return Source(
+        name=name,
+        kind=read.kind,
+        messages=messages,
+        format=read.format,
+        shape=shape_of(path) if plain else request_shape(read.format, read.system, read.tools, read.model),
+        system=read.system,
+        tools=read.tools,
+        model=read.model,
+        id=read.id,
+        path=path,
+        reported=reported,
+        past=tuple(
+            Past(_time(read, past.after), past.tokens_before, past.tokens_after, past.summary, past.trigger)
+            for past in read.compactions
+        ),
+        notes=read.notes,
+        logged=len(read.entries),
+    )
+
+
+def _context(read: Transcript, whole: bool) -> tuple[list[Json], Reported | None]:
+    """What the tool would send next: what its last compaction left, and all that came since.
+
+    Claude Code's summary is an entry of its own; Codex says what it showed instead; pi's is in the record.
+    """
+    head: list[Json] = []
+    first = 0
+    if read.compactions and not whole:
+        last = read.compactions[-1]
+        first = last.after - last.kept
+        head = list(last.head)
+        if not head and last.summary and read.kind != "claude-code":
+            head = [{"role": "user", "content": last.summary}]
+    live = read.entries[first:]
+    messages = head + [entry.message for entry in live]
+    counted = [place for place, entry in enumerate(live) if entry.usage is not None and first + place >= _since(read)]
+    if not counted:
+        return messages, None
+    usage = live[counted[-1]].usage
+    assert usage is not None
+    covers = len(head) + counted[-1] + 1
+    return messages, None if whole and read.compactions else Reported(usage.total, covers)
+
+
+def _since(read: Transcript) -> int:
+    """Usage from before a compaction says nothing about the context after it."""
+    return read.compactions[-1].after if read.compactions else 0
+
+
+def _time(read: Transcript, after: int) -> str | None:
+    """Compactions carry no time of their own; what follows them does."""
+    times = [entry.time for entry in (*read.entries[after : after + 1], *read.entries[:after][-1:])]
+    return next((time for time in times if time), None)
+
+
+def from_session(sessions: BlockingSessionService, place: Place, wanted: str | None, whole: bool = False) -> Source:
+    """One session of a store; the store itself is only read."""
+    record = place.choose(sessions, wanted)
+    context = sessions.context(record.id)
+    said = sessions.events(record.id, kind="message", lane="")
+    messages = context.messages
+    if whole:
+        decoded = [decode_one(event.body["message"], event.body.get("format")) for event in said]
+        messages = encode_all(decoded, context.format or COMMON)
+    if not messages:
+        raise InvalidInput(f"The session {record.id!r} of {place.path} holds no messages yet: append some first.")
+    compactions = [(event.time, event.body) for event in sessions.events(record.id, kind="compaction", lane="")]
+    return Source(
+        name=place.path,
+        kind="holdfast",
+        messages=messages,
+        format=context.format,
+        shape=request_shape(context.format, context.system, context.tools, record.model),
+        system=context.system,
+        tools=context.tools,
+        model=record.model,
+        id=record.id,
+        path=None,
+        reported=Reported(context.tokens, len(messages)) if context.known and not whole else None,
+        past=tuple(
+            Past(time, body.get("tokens_before"), body.get("tokens_after"), body.get("summary"), body.get("strategy"))
+            for time, body in compactions
+        ),
+        logged=len(said),
+    )
