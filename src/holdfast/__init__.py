@@ -2,7 +2,7 @@
 
 from .boundaries import Problem, check, repair
 from .compaction import CompactionResult, acompact, compact
-from .errors import HoldfastError
+from .errors import HoldfastError, InvalidInput
 from .messages import Message
 from .service import BlockingSessionService, Context, SessionService
 from .stores import MemoryStore, SQLiteStore
@@ -39,6 +39,7 @@ __all__ = [
     "Context",
     "EventCount",
     "HoldfastError",
+    "InvalidInput",
     "ImageCount",
     "KeepFraction",
     "KeepLast",

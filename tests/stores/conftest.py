@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.stores import JSONLStore, MemoryStore, SQLiteStore
+from stores.logs import begin
 
 MAKERS: dict[str, Callable[[Path], Any]] = {
     "memory": lambda folder: MemoryStore(),
@@ -40,3 +45,30 @@ async def store(kind: str, tmp_path: Path) -> AsyncIterator[Any]:
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
     """Opens the same place again and again."""
     return lambda: MAKERS[request.param](tmp_path)
+
+
+def allow(place: Path, folders: int, files: int) -> None:
+    for path in (place, *place.rglob("*")):
+        path.chmod(folders if path.is_dir() else files)
+
+
+@pytest.fixture
+async def locked_away() -> AsyncIterator[Path]:
+    """A folder with a session in each format, which this process may read but not write."""
+    if sys.platform == "win32":
+        pytest.skip("permissions work differently here")
+    place = Path(tempfile.mkdtemp())
+    for kind in LASTING:
+        async with MAKERS[kind](place) as store:
+            await begin(store, "e1", "e2")
+    allow(place, 0o555, 0o444)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield place
+    finally:
+        if root:
+            os.seteuid(0)
+        allow(place, 0o755, 0o644)
+        shutil.rmtree(place)

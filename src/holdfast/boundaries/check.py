@@ -68,17 +68,22 @@ class _Walk:
         self.answered: set[str] = set()
         self.called: set[str] = set()
         self.previous: Message | None = None
+        self.items: set[str] = set()
         self.started = False
 
     def step(self, index: int, message: Message) -> None:
         parts = message.parts
-        if message.role == "user" and len(parts) == 1 and type(parts[0]) is Text and not self.waiting:
+        if message.role == "user" and len(parts) == 1 and type(parts[0]) is Text and not self.waiting and not message.raw:
             if self.profile.refuses_empty and not parts[0].text.strip():
                 self._say(index, "empty", "the text is blank: text content must not be empty")
             self._follows(index, message)
             self.previous, self.started = message, True
             return
         self._content(index, message)
+        if self.profile.items and (item := item_id(message)):
+            if item in self.items:
+                self._say(index, "duplicate-item", f"the item id {item!r} is used a second time")
+            self.items.add(item)
         self._first(index, message)
         self._follows(index, message)
         if self.profile.signed_reasoning and self.previous is not None and _signed_summary(message):
@@ -117,7 +122,7 @@ class _Walk:
             self._system(index, message)
         if previous is None:
             return
-        if profile.items and _lone_reasoning(previous) and message.role != "assistant":
+        if profile.reasoning_leads and _ends_in_reasoning(previous) and message.role != "assistant":
             self._say(index - 1, "reasoning-alone", "a reasoning item stands without its required following item")
         if profile.calls_follow_user and previous.role == "assistant" and message.calls:
             self._say(index, "call-place", "a function call must come right after a user or function response turn")
@@ -172,7 +177,7 @@ class _Walk:
             self.answered.discard(part.id)
 
     def finish(self, messages: Sequence[Message], ready: bool) -> list[Problem]:
-        if self.previous is not None and self.profile.items and _lone_reasoning(self.previous):
+        if self.previous is not None and self.profile.reasoning_leads and _ends_in_reasoning(self.previous):
             self._say(len(messages) - 1, "reasoning-alone", "a reasoning item stands without its following item")
         if ready:
             self._unanswered()
@@ -181,7 +186,12 @@ class _Walk:
         return sorted(self.problems, key=lambda problem: problem.index)
 
 
-def _lone_reasoning(message: Message) -> bool:
+def item_id(message: Message) -> str | None:
+    """The id that OpenAI gave an item."""
+    return None if message.raw is None else message.raw.get("id")
+
+
+def _ends_in_reasoning(message: Message) -> bool:
     return bool(message.parts) and type(message.parts[-1]) is Reasoning
 
 

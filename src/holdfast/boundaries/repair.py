@@ -10,9 +10,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from ..messages import OPENING, Message, Part, Profile, Reasoning, ToolCall, ToolResult, arrange, join_results, presentable
+from ..messages import (
+    OPENING,
+    Message,
+    Part,
+    Profile,
+    Reasoning,
+    ToolCall,
+    ToolResult,
+    arrange,
+    join_results,
+    presentable,
+)
 from ..view import interrupted
-from .check import find_problems
+from .check import find_problems, item_id
 from .cuts import only_reasoning
 
 
@@ -30,7 +41,7 @@ def mend(messages: Sequence[Message], profile: Profile) -> list[Message]:
     if profile.one_answer:
         mended = _joined(mended)
     if profile.items:
-        mended = _without_lone_reasoning(mended)
+        mended = _unique_items(mended)
     if profile.signed_reasoning and not _same(mended, messages):
         mended = _without_reasoning(mended)
     return mended or [OPENING]
@@ -156,10 +167,16 @@ def _joined(messages: list[Message]) -> list[Message]:
     return out
 
 
-def _without_lone_reasoning(messages: list[Message]) -> list[Message]:
+def _unique_items(messages: list[Message]) -> list[Message]:
+    """A second use of an item's id: a thought goes, anything else goes without the id."""
     out: list[Message] = []
-    for message in reversed(messages):
-        if only_reasoning(message) and (not out or out[-1].role != "assistant"):
-            continue
-        out.append(message)
-    return out[::-1]
+    seen: set[str] = set()
+    for message in messages:
+        name = item_id(message)
+        if name is None or name not in seen:
+            out.append(message)
+        elif not only_reasoning(message):
+            out.append(message.with_parts(message.parts))
+        if name is not None:
+            seen.add(name)
+    return out

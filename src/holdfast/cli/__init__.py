@@ -86,7 +86,9 @@ def _refuse(message: str) -> int:
     return BAD_INPUT
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    "holdfast", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
 @click.version_option(package_name="holdfast", message="holdfast %(version)s")
 def main() -> None:
     """Keep an LLM agent's conversation inside its model's window, and lose nothing.

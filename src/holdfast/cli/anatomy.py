@@ -69,7 +69,6 @@ def anatomy(messages: Sequence[Message], estimator: Estimator, system: Any = Non
     names = {call.id: call.name for message in messages for call in message.calls}
     turns: list[tuple[int, int]] = []
     results: list[Result] = []
-    before = pile.total
     for index, message in enumerate(messages):
         if message.role == "user" and not is_framed(message):
             turns.append((index, pile.total))
@@ -82,7 +81,7 @@ def anatomy(messages: Sequence[Message], estimator: Estimator, system: Any = Non
         tokens=estimator.tokens(pile.total),
         messages=len(messages),
         shares=pile.shares(),
-        turns=_turns(turns, messages, estimator, pile.total if messages else before),
+        turns=_turns(turns, messages, estimator, pile.total),
         results=tuple(results),
     )
 
@@ -93,7 +92,7 @@ def _turns(
     ends = [units for _, units in starts[1:]] + [end]
     return tuple(
         Turn(number, index, estimator.tokens(after - units), first_line(messages[index].text))
-        for number, ((index, units), after) in enumerate(zip(starts, ends, strict=True), 1)
+        for number, ((index, units), after) in enumerate(zip(starts, ends, strict=False), 1)
     )
 
 

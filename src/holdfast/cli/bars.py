@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .anatomy import Kind, Share
+from .glimpse import printable
 
 STYLES: dict[Kind, str] = {
     "system": "magenta",
@@ -26,6 +27,7 @@ STYLES: dict[Kind, str] = {
 MARGIN = "  "
 Piece = tuple[int, str]
 """An amount and its style."""
+Block = RenderableType | list[RenderableType] | None
 
 
 def bar(pieces: Iterable[Piece], full: int, width: int, *, plain: bool = False, track: bool = False) -> Text:
@@ -75,21 +77,34 @@ def grid(*columns: str) -> Table:
     return table
 
 
-def show(console: Console, *blocks: RenderableType | None) -> None:
-    """Print blocks with a margin and a blank line between them, and no blanks at the ends of lines."""
-    room = console.options.update(width=console.width - len(MARGIN))
+def show(console: Console, *blocks: Block) -> None:
+    """Print blocks with a margin and a blank line around each; what is in a list stands together."""
     console.print()
     for block in blocks:
-        if block is None:
-            continue
-        for line in console.render_lines(block, room, pad=False):
-            while line and not line[-1].text.strip():
-                line.pop()
-            if line:
-                last = line.pop()
-                line.append(Segment(last.text.rstrip(), last.style))
-            console.print(Segments([Segment(MARGIN), *line, Segment.line()]), end="")
-        console.print()
+        if block is not None:
+            for piece in block if isinstance(block, list) else [block]:
+                _show(console, piece)
+            console.print()
+
+
+def _show(console: Console, piece: RenderableType) -> None:
+    """Without blanks at the ends of lines, so that reports can be compared and pasted."""
+    if isinstance(piece, Text) and piece.overflow == "ignore":
+        console.print(Text(MARGIN).append(piece), soft_wrap=True)
+        return
+    room = console.options.update(width=console.width - len(MARGIN))
+    for line in console.render_lines(piece, room, pad=False):
+        while line and not line[-1].text.strip():
+            line.pop()
+        if line:
+            last = line.pop()
+            line.append(Segment(last.text.rstrip(), last.style))
+        console.print(Segments([Segment(MARGIN), *line, Segment.line()]), end="")
+
+
+def whole_line(text: str, style: str = "") -> Text:
+    """A path or a command: a terminal may break it, we do not."""
+    return Text(printable(text), style, no_wrap=True, overflow="ignore")
 
 
 def heading(text: str) -> Text:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
-
 import msgspec
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ..compaction import CompactionResult
-from ..messages import Message, decode_all, profile_for
+from ..messages import Message, decode_all, is_framed, profile_for
 from ..tokens import Estimator
 from ..types import Outcome
 from .anatomy import Anatomy, anatomy, side_by_side
-from .bars import STYLES, ascii_only, bar, grid, show, single, stacked
+from .bars import STYLES, ascii_only, bar, grid, show, single, stacked, whole_line
 from .glimpse import glimpse, printable
 from .sources import Source
 from .window import Window
@@ -48,20 +46,13 @@ def report(console: Console, run: Run) -> None:
     changed = result.tokens_after != result.tokens_before
     show(
         console,
-        _title(run),
+        [whole_line(source.title, "bold"), Text(printable(run.window.words), "bright_black")],
         _totals(run, before, after, console.width, plain=plain),
         _rows(before, after, console.width, plain=plain) if changed else None,
         _facts(run, before, after),
         _beginning(new, console.width) if changed else None,
         _closing(run),
     )
-
-
-def _title(run: Run) -> Text:
-    name = Text(printable(run.source.name), "bold")
-    if run.source.kind == "holdfast" and run.source.id:
-        name.append(f"  session {printable(run.source.id)}")
-    return name.append(f"  {run.window.words}", "not bold bright_black")
 
 
 def _totals(run: Run, before: Anatomy, after: Anatomy, width: int, *, plain: bool) -> Table:
@@ -131,8 +122,8 @@ def _beginning(messages: list[Message], width: int) -> Table:
     table = grid("right", "left", "rest")
     for index, message in enumerate(messages[:FIRST_MESSAGES]):
         lines = [glimpse(message)]
-        if index == 0 and message.text.strip():
-            said = [printable(line).rstrip() for line in message.text.strip().splitlines()]
+        if is_framed(message):
+            said = [line for text in message.text.splitlines() if (line := printable(text).rstrip())]
             lines = said[:FIRST_LINES] + (["…"] if len(said) > FIRST_LINES else [])
         for place, line in enumerate(lines):
             number, role = (str(index), message.role) if place == 0 else ("", "")
@@ -142,23 +133,23 @@ def _beginning(messages: list[Message], width: int) -> Table:
     return table
 
 
-def _closing(run: Run) -> Text:
+def _closing(run: Run) -> list[RenderableType]:
     """The outcome in words, and what to do where nothing was done."""
     result, before, after = run.result, run.result.tokens_before, run.result.tokens_after
     match result.outcome:
         case Outcome.COMPACTED:
-            part = result.tokens_saved / before
-            return Text(f"Compacted: {before:,} → {after:,} tokens, {part:.0%} smaller.", "bold green")
+            part = min(99, 100 * result.tokens_saved // max(1, before))
+            return [Text(f"Compacted: {before:,} → {after:,} tokens, {part} % smaller.", "bold green")]
         case Outcome.NOT_NEEDED:
-            said = Text(f"Nothing to do: {before:,} tokens are within the budget of {run.budget:,}.\n", "bold")
-            command = f"holdfast compact {shlex.quote(run.source.name)} --budget {_smaller(before)}"
-            return said.append(f"To compact all the same, name a smaller one: {command}", "not bold")
+            command = f"holdfast compact {run.source.arguments} --budget {_smaller(before)}"
+            words = f"Nothing to do: {before:,} tokens are within the budget of {run.budget:,}."
+            return [Text(words, "bold"), whole_line(f"To compact all the same: {command}")]
         case Outcome.CANNOT_FIT:
             words = f"Cannot fit: {after:,} tokens is the smallest valid context, over the budget of {run.budget:,}."
-            return Text(words, "bold red")
+            return [Text(words, "bold red")]
         case _:
             words = result.outcome.value.replace("_", " ").capitalize()
-            return Text(f"{words}: {result.why}." if result.why else f"{words}.", "bold yellow")
+            return [Text(f"{words}: {result.why}." if result.why else f"{words}.", "bold yellow")]
 
 
 def _smaller(tokens: int) -> str:

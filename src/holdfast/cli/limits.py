@@ -10,7 +10,9 @@ import click
 
 from ..errors import InvalidLimit
 
-_WRITTEN = re.compile(r"(?P<digits>\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)(?P<rest>\.\d+)?(?P<unit>[km]?)", re.IGNORECASE)
+_WRITTEN = re.compile(
+    r"(?P<digits>\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)(?P<rest>\.\d+)?(?P<unit>[km]?)", re.IGNORECASE | re.ASCII
+)
 _UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
 
 

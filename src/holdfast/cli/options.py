@@ -10,7 +10,7 @@ from .names import OneOf
 
 ESTIMATORS = (*ENCODINGS, CharsPerPiece.name, CharsPerMessage.name, CharsPerConversation.name)
 
-file = click.argument("file", type=click.Path(), metavar="FILE")
+file = click.argument("file", type=click.Path(readable=False), metavar="FILE")
 model = click.option("--model", metavar="ID", help="The model whose window counts; else the one the file names.")
 estimator = click.option(
     "--estimator", type=OneOf("estimator", ESTIMATORS), metavar="NAME", help="What counts tokens; else the model's."

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from .anatomy import side_by_side
-from .bars import STYLES, ascii_only, bar, grid, heading, show, single
+from .bars import STYLES, ascii_only, bar, grid, heading, show, single, whole_line
 from .glimpse import printable
 from .inspect import Portrait
 from .window import SHARE
@@ -23,7 +24,7 @@ def draw(console: Console, portrait: Portrait, largest: int) -> None:
     plain = ascii_only(console)
     show(
         console,
-        _title(portrait),
+        [whole_line(portrait.source.title, "bold"), _about(portrait)],
         _gauge(portrait, console.width, plain=plain),
         _shares(portrait, console.width, plain=plain),
         _facts(portrait),
@@ -33,12 +34,11 @@ def draw(console: Console, portrait: Portrait, largest: int) -> None:
     )
 
 
-def _title(portrait: Portrait) -> Text:
+def _about(portrait: Portrait) -> Text:
     source = portrait.source
     kind = {"messages": "messages", "holdfast": "Holdfast session"}.get(source.kind, f"{source.kind} session")
     words = [kind, portrait.format or "plain text", portrait.window.words]
-    title = Text(printable(source.name), "bold")
-    return title.append("\n" + " · ".join(map(printable, words)), "not bold bright_black")
+    return Text(" · ".join(map(printable, words)), "bright_black")
 
 
 def _gauge(portrait: Portrait, width: int, *, plain: bool) -> Text:
@@ -47,7 +47,7 @@ def _gauge(portrait: Portrait, width: int, *, plain: bool) -> Text:
     part = tokens / window
     style = "green" if part <= SHARE else "yellow" if part <= 1 else "red"
     line = bar([(min(tokens, window), style)], window, width - 40, plain=plain, track=True)
-    return line.append(f"  {tokens:,}", "bold").append(f" of {window:,} tokens, {part:.0%}")
+    return line.append(f"  {tokens:,}", "bold").append(f" of {window:,} tokens, {100 * part:.0f} %")
 
 
 def _shares(portrait: Portrait, width: int, *, plain: bool) -> Table:
@@ -61,7 +61,7 @@ def _shares(portrait: Portrait, width: int, *, plain: bool) -> Table:
         table.add_row(
             Text(printable(share.label), STYLES[share.kind]),
             Text(f"{share.tokens:,}"),
-            Text(f"{share.tokens / max(1, parts.tokens):.0%}", "bright_black"),
+            Text(f"{100 * share.tokens / max(1, parts.tokens):.0f} %", "bright_black"),
             single(share, full, width - 60, plain=plain),
             Text(counted, "bright_black"),
         )
@@ -91,7 +91,7 @@ def _facts(portrait: Portrait) -> Table:
     return table
 
 
-def _results(portrait: Portrait, largest: int) -> Group | None:
+def _results(portrait: Portrait, largest: int) -> list[RenderableType] | None:
     results = portrait.anatomy.results[:largest]
     if not results:
         return None
@@ -103,22 +103,23 @@ def _results(portrait: Portrait, largest: int) -> Group | None:
             Text(f"{result.tokens:,}"),
             Text(result.line, "bright_black"),
         )
-    return Group(heading("largest results"), table)
+    return [heading("largest results"), table]
 
 
-def _past(portrait: Portrait) -> Group | None:
+def _past(portrait: Portrait) -> list[RenderableType] | None:
     if not portrait.source.past:
         return None
     table = grid("left", "right", "left", "right", "left")
     for past, size in zip(portrait.source.past, portrait.summaries, strict=True):
+        said = f"summary of {size:,} tokens" if past.summary else "" if past.by else "no summary in the file"
         table.add_row(
             Text((past.time or "")[:19].replace("T", " "), "bright_black"),
             Text("?" if past.before is None else f"{past.before:,}"),
             Text("→"),
             Text("?" if past.after is None else f"{past.after:,}"),
-            Text(f"summary of {size:,} tokens" if past.summary else "no summary in the file", "bright_black"),
+            Text(", ".join(filter(None, (past.by and printable(past.by), said))), "bright_black"),
         )
-    return Group(heading("past compactions"), table)
+    return [heading("past compactions"), table]
 
 
 def _problems(portrait: Portrait) -> Text:
@@ -146,14 +147,16 @@ def list_sessions(console: Console, path: str, rows: list[dict[str, Any]]) -> No
             Text(f"{row['tokens']:,}"),
             Text(row["last"][:19].replace("T", " "), "bright_black"),
         )
-    title = Text(printable(path), "bold").append(f"  {len(rows):,} sessions", "not bold bright_black")
+    count = f"{len(rows):,} session{'s' if len(rows) != 1 else ''}"
     more = len(rows) - SESSIONS
     show(
         console,
-        title,
-        table,
+        [whole_line(path, "bold"), Text(count, "bright_black")],
+        table if rows else None,
         Text(f"and {more:,} older ones (all of them in --json)", "bright_black") if more > 0 else None,
-        Text(f"Look into one: holdfast inspect {printable(path)} --session {printable(rows[0]['id'])}")
-        if rows
-        else Text("It holds no session yet."),
+        whole_line(
+            f"Look into one: holdfast inspect {shlex.join([path, '--session', rows[0]['id']])}"
+            if rows
+            else "It holds no session yet."
+        ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 from importlib import resources
@@ -60,11 +61,23 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     logged: int = 0
     """How many messages the whole log has, where earlier ones are no longer in the context."""
 
+    @property
+    def title(self) -> str:
+        """What to call it in a report."""
+        name = "standard input" if self.name == "-" else self.name
+        return f"{name}  session {self.id}" if self.kind == "holdfast" else name
+
+    @property
+    def arguments(self) -> str:
+        """How to name it in a command, to be copied."""
+        session = ["--session", self.id] if self.kind == "holdfast" and self.id else []
+        return shlex.join([self.name, *session])
+
 
 def open_source(name: str, *, session: str | None = None, whole: bool = False) -> Source:
     """Read a context. With `whole`, all that was ever said, as if nothing had been compacted before."""
     if name == "-":
-        return _from_stream(sys.stdin.buffer.read(), "standard input", whole)
+        return _from_stream(sys.stdin.buffer.read(), name, whole)
     if (example := _example(name)) is not None:
         with resources.as_file(example) as path:
             return _from_file(str(path), name, whole)
@@ -85,7 +98,8 @@ def _example(name: str) -> Traversable | None:
     if word != "example":
         return None
     folder = resources.files("holdfast") / "examples"
-    files = {file.name.partition(".")[0]: file for file in folder.iterdir() if ".json" in file.name}
+    entries = folder.iterdir() if folder.is_dir() else ()
+    files = {file.name.partition(".")[0]: file for file in entries if ".json" in file.name}
     if (found := files.get(which or EXAMPLE)) is None:
         raise InvalidInput(not_one_of("example", which or EXAMPLE, sorted(files)))
     return found
@@ -99,7 +113,8 @@ def _from_stream(data: bytes, name: str, whole: bool) -> Source:
         try:
             return msgspec.structs.replace(_from_file(file.name, name, whole), path=None)
         except InvalidInput as problem:
-            raise InvalidInput(str(problem).replace(f"The file {file.name}", name).replace(file.name, name)) from None
+            said = "standard input" if name == "-" else name
+            raise InvalidInput(str(problem).replace(f"The file {file.name}", said).replace(file.name, said)) from None
 
 
 def _from_file(path: str, name: str, whole: bool) -> Source:

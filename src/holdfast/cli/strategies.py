@@ -32,7 +32,7 @@ _COUNTED: dict[str, Callable[..., Strategy]] = {
     "turns": TurnWindow,
     "tokens": TokenWindow,
     "last": KeepLast,
-    "prune": PruneToolResults,
+    "prune": lambda protect=40_000: PruneToolResults(protect, protect // 2),
     "truncate": Truncate,
 }
 NAMES = (DEFAULT, *_COUNTED, "fraction")

@@ -95,13 +95,13 @@ def as_checkpoint(previous: Any) -> PrefixCheckpoint:
 def locate(messages: Sequence[Message], previous: PrefixCheckpoint) -> tuple[int, Sequence[str], bool]:
     """Where the live messages start, their ids, and whether they are the whole history's."""
     ids = PrefixIds(messages)
+    for place in range(len(messages)):
+        if ids[place] == previous.boundary:
+            return place + 1, ids[place + 1 :], True
     if 0 < previous.shown <= len(messages) and ids[previous.shown - 1] == previous.shown_digest:
         last = previous.kept[-1] if previous.kept else previous.boundary or ""
         live = messages[previous.lead :]
         return previous.lead, PrefixIds(live, previous.kept, last), False
-    for place in range(len(messages)):
-        if ids[place] == previous.boundary:
-            return place + 1, ids[place + 1 :], True
     if previous.boundary is None:
         return 0, ids, True
     raise CheckpointMismatch(

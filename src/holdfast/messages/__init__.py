@@ -1,7 +1,9 @@
 """Neutral messages, and codecs to and from every provider's wire format."""
 
-from .formats import COMMON, FORMATS, decode_all, decode_one, detect, encode_all, format_name, join_results
+from .detection import COMMON, FORMATS, detect
+from .formats import decode_all, decode_one, encode_all, format_name, join_results
 from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed
+from .jsontext import to_json
 from .media import lift_media, lower_media
 from .numbering import Numbering
 from .parts import (
@@ -19,7 +21,18 @@ from .parts import (
     user,
 )
 from .payload import copy_json
-from .profiles import PROFILES, Profile, arrange, continues, follows_user, is_summary, opens, presentable, profile_for, says_nothing
+from .profiles import (
+    PROFILES,
+    Profile,
+    arrange,
+    continues,
+    follows_user,
+    is_summary,
+    opens,
+    presentable,
+    profile_for,
+    says_nothing,
+)
 
 __all__ = [
     "COMMON",
@@ -61,5 +74,6 @@ __all__ = [
     "presentable",
     "profile_for",
     "says_nothing",
+    "to_json",
     "user",
 ]

@@ -2,39 +2,49 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import as_list, string
+from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .payload import ERROR_MARK, ResultParts, as_dict, as_list, legal_id, string
+from .standins import result_texts, stand_in, text_block
 
 name = "anthropic"
-system_field = "system"
 
-OPAQUE_BLOCKS = frozenset(
+OPAQUE = frozenset(
     (
-        "server_tool_use",
-        "web_search_tool_result",
-        "web_fetch_tool_result",
-        "code_execution_tool_result",
+        "advisor_tool_result",
         "bash_code_execution_tool_result",
-        "text_editor_code_execution_tool_result",
-        "tool_search_tool_result",
-        "mcp_tool_use",
-        "mcp_tool_result",
-        "container_upload",
-        "search_result",
-        "tool_reference",
+        "browser_state",
+        "code_execution_tool_result",
         "compaction",
+        "container_upload",
         "document",
+        "fallback",
+        "mcp_tool_listing",
+        "mcp_tool_result",
+        "mcp_tool_use",
+        "search_result",
+        "server_tool_use",
+        "text_editor_code_execution_tool_result",
+        "tool_addition",
+        "tool_reference",
+        "tool_removal",
+        "tool_search_tool_result",
+        "web_fetch_tool_result",
+        "web_search_tool_result",
     )
 )
-"""Blocks that belong to one message alone (a server tool's call and result stand in the same one)."""
+"""Blocks that are kept and never interpreted; of documents only those that are text."""
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+_PICTURES = (None, "image/jpeg", "image/png", "image/gif", "image/webp")
+_LONGEST_ID = 64
+_FAILED = ERROR_MARK.rstrip()
+"""What a failed call without a word says here, since an error must not be empty."""
 
 
 def decode(raw: Json) -> Message:
+    if "stop_reason" in raw:  # a reply as it came from the API: only these two fields may be sent back
+        raw = {"role": raw["role"], "content": raw.get("content")}
     role = _ROLES[raw["role"]]
     content = raw.get("content")
     if type(content) is str:
@@ -56,72 +66,59 @@ def _block(block: Any) -> Part:
         case "thinking":
             return Reasoning(string(block.get("thinking")), block.get("signature"), origin=name)
         case "redacted_thinking":
-            return Reasoning("", None, block.get("data"), origin=name)
+            return Reasoning("", None, string(block.get("data")), origin=name)
         case "image":
             return _media("image", block)
-        case "document" if (block.get("source") or {}).get("type") in ("base64", "url", "file"):
+        case "document":
             return _media("file", block)
         case other:
             return Opaque(string(other) or "block", block, name)
 
 
-def _media(kind: Any, block: Json) -> Part:
-    source = block.get("source") or {}
-    return Media(
-        kind,
-        source.get("media_type"),
-        source.get("data"),
-        source.get("url"),
-        source.get("file_id"),
-        block.get("title"),
-    )
+def _media(kind: Literal["image", "file"], block: Json) -> Media | Opaque:
+    source = as_dict(block.get("source"))
+    where = source.get("data"), source.get("url"), source.get("file_id")
+    if source.get("type") in ("text", "content") or not any(where):
+        return Opaque(block["type"], block, name)
+    return Media(kind, source.get("media_type"), *where, block.get("title"))
 
 
 def _result(block: Json) -> ToolResult:
+    failed = bool(block.get("is_error"))
     content = block.get("content")
     if isinstance(content, str):
-        parts: tuple[Text | Media | Opaque, ...] = (Text(content),) if content else ()
+        blank = not content or (failed and content == _FAILED)
+        parts: ResultParts = () if blank else (Text(content),)
     else:
-        blocks = (_block(item) for item in as_list(content))
-        parts = tuple(part for part in blocks if isinstance(part, Text | Media | Opaque))
-    return ToolResult(string(block.get("tool_use_id")), parts, bool(block.get("is_error")))
+        blocks = [_block(item) for item in as_list(content)]
+        parts = tuple([part for part in blocks if isinstance(part, Text | Media | Opaque)])
+    return ToolResult(string(block.get("tool_use_id")), parts, failed)
 
 
-def encode(messages: Sequence[Message]) -> list[Json]:
-    """Render messages that have no payload of this format; results of one batch share one message."""
-    out: list[Json] = []
-    batch = False
-    for message in messages:
-        blocks = _blocks(message.parts)
-        if not blocks and message.parts:
-            continue
-        tool = message.role == "tool"
-        if tool and batch:
-            out[-1]["content"] = out[-1]["content"] + blocks
-            continue
-        batch = tool
-        role = "user" if tool else message.role
-        only_text = len(blocks) == 1 and message.role != "tool" and blocks[0].get("type") == "text"
-        text = blocks[0]["text"] if only_text and len(blocks[0]) == 2 else ""
-        out.append({"role": role, "content": text or blocks})
-    return out
+def encode(message: Message, call_of: CallOf) -> list[Json]:
+    """Render a message that has no payload of this format of its own."""
+    del call_of
+    blocks = [block for part in message.parts if (block := _render(part, message.role)) is not None]
+    if not blocks and message.parts:
+        return []
+    tool = message.role == "tool"
+    lone = len(blocks) == 1 and not tool and blocks[0].get("type") == "text"
+    return [{"role": "user" if tool else message.role, "content": (lone and blocks[0]["text"]) or blocks}]
 
 
-def join(payload: Json, rendered: Json) -> Json:
-    """Put a rendered result into the message that already holds results of the same batch."""
-    return payload | {"content": as_list(payload.get("content")) + rendered["content"]}
+def join(payload: Json, more: Json) -> Json:
+    """Results of one batch share one message; they stand first in it, before what else was said."""
+    blocks = as_list(payload.get("content")) + as_list(more.get("content"))
+    return payload | {"content": sorted(blocks, key=lambda block: as_dict(block).get("type") != "tool_result")}
 
 
-def _blocks(parts: Sequence[Part]) -> list[Json]:
-    return [block for part in parts if (block := _render(part)) is not None]
-
-
-def _render(part: Part) -> Json | None:
+def _render(part: Part, role: Role) -> Json | None:
+    """A block of a message's content; media only the user can send."""
     match part:
         case Text():
-            return {"type": "text", "text": part.text}
+            return text_block("text", part.text)
         case ToolCall():
-            return {"type": "tool_use", "id": legal_id(part.id), "name": part.name, "input": part.object}
+            return {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": part.object}
         case ToolResult():
             return _encode_result(part)
         case Reasoning(origin="anthropic", encrypted=str()):
@@ -129,41 +126,41 @@ def _render(part: Part) -> Json | None:
         case Reasoning(origin="anthropic"):
             block: Json = {"type": "thinking", "thinking": part.text}
             return block if part.signature is None else block | {"signature": part.signature}
-        case Media(kind="image" | "file"):
-            return _encode_media(part)
         case Opaque(origin="anthropic"):
             return part.data
-        case _:
-            return None
+        case Media() if role in ("user", "tool") and (shown := _render_media(part)) is not None:
+            return shown
+    return text_block("text", said) if (said := stand_in(part)) else None
 
 
 def _encode_result(result: ToolResult) -> Json:
-    block: Json = {"type": "tool_result", "tool_use_id": legal_id(result.call_id)}
-    blocks = [shown for part in result.content if (shown := _render(part)) is not None]
+    block: Json = {"type": "tool_result", "tool_use_id": _id(result.call_id)}
+    if result.is_error:
+        texts = result_texts(result)
+        content: Any = [text_block("text", text) for text in texts] if len(texts) > 1 else "".join(texts) or _FAILED
+        return block | {"content": content, "is_error": True}
+    blocks = [shown for part in result.content if (shown := _render(part, "tool")) is not None]
     if len(blocks) == 1 and blocks[0].get("type") == "text" and blocks[0]["text"]:
-        block["content"] = blocks[0]["text"]
-    elif blocks:
-        block["content"] = blocks
-    return block | {"is_error": True} if result.is_error else block
+        return block | {"content": blocks[0]["text"]}
+    return block | {"content": blocks} if blocks else block
 
 
-def _encode_media(part: Media) -> Json | None:
-    if part.data is not None:
-        mime = part.mime or ("image/png" if part.kind == "image" else "application/pdf")
-        source: Json = {"type": "base64", "media_type": mime, "data": part.data}
-    elif part.url is not None:
-        source = {"type": "url", "url": part.url}
-    elif part.file_id is not None:
-        source = {"type": "file", "file_id": part.file_id}
+def _render_media(media: Media) -> Json | None:
+    picture = media.kind == "image"
+    if media.kind not in ("image", "file") or (media.data and picture and media.mime not in _PICTURES):
+        return None
+    if media.data:
+        mime = media.mime or ("image/png" if picture else "application/pdf")
+        if not picture and mime != "application/pdf":
+            return None
+        source: Json = {"type": "base64", "media_type": mime, "data": media.data}
+    elif media.url or media.file_id:
+        source = {"type": "url", "url": media.url} if media.url else {"type": "file", "file_id": media.file_id}
     else:
         return None
-    block: Json = {"type": "image" if part.kind == "image" else "document", "source": source}
-    return block | {"title": part.name} if part.name and part.kind == "file" else block
+    block: Json = {"type": "image" if picture else "document", "source": source}
+    return block | {"title": media.name} if media.name and not picture else block
 
 
-def legal_id(call_id: str) -> str:
-    """Anthropic takes letters, digits, `_` and `-` in ids; other formats take anything."""
-    return call_id if _LEGAL.fullmatch(call_id) else re.sub(r"[^a-zA-Z0-9_-]", "_", call_id) or "_"
-
-
-_LEGAL = re.compile(r"[a-zA-Z0-9_-]+")
+def _id(call_id: str) -> str:
+    return legal_id(call_id, _LONGEST_ID, strict=True)

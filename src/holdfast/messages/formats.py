@@ -1,22 +1,17 @@
-"""Which wire format is this, and the way in and out of each."""
+"""The way in and out of each wire format."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import ModuleType
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 from ..errors import InvalidInput, UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
+from .detection import ALL, COMMON, FORMATS, PLAIN, narrow
 from .numbering import Numbering
-from .parts import Json, Message, Text
+from .parts import CallOf, Json, Message, Text, ToolCall
 from .payload import copy_json
 from .sdk import unpack
-
-CODECS: dict[str, ModuleType] = {module.name: module for module in (openai_chat, openai_responses, anthropic, gemini)}
-FORMATS = tuple(CODECS)
-COMMON = "common"
-"""Plain role-and-text messages that OpenAI Chat and Anthropic write alike."""
 
 _ALIASES = {
     "openai": "openai-chat",
@@ -24,16 +19,28 @@ _ALIASES = {
     "responses": "openai-responses",
     "claude": "anthropic",
 }
-_SHARED = frozenset(("openai-chat", "anthropic"))
-_ITEM_ENDINGS = ("_call", "_output", "_call_output")
-_RESPONSES_PARTS = frozenset(("input_text", "output_text", "input_image", "input_file"))
-_CHAT_PARTS = frozenset(("image_url", "input_audio", "file"))
-_ANTHROPIC_BLOCKS = anthropic.OPAQUE_BLOCKS | {
-    "tool_use",
-    "tool_result",
-    "thinking",
-    "redacted_thinking",
-    "image",
+_TEXT_ROLES = frozenset(("user", "assistant"))
+
+
+class Codec(NamedTuple):
+    """One wire format: a payload in, a message out, and back."""
+
+    name: str
+    decode: Callable[[Json], Message]
+    encode: Callable[[Message, CallOf], list[Json]]
+    """Payloads for a message that has none of this format; none where nothing of it can be shown."""
+    join: Callable[[Json, Json], Json] | None = None
+    """Puts results of one batch into one message, where the format wants that."""
+
+
+CODECS = {
+    codec.name: codec
+    for codec in (
+        Codec(openai_chat.name, openai_chat.decode, openai_chat.encode),
+        Codec(openai_responses.name, openai_responses.decode, openai_responses.encode),
+        Codec(anthropic.name, anthropic.decode, anthropic.encode, anthropic.join),
+        Codec(gemini.name, gemini.decode, gemini.encode, gemini.join),
+    )
 }
 
 
@@ -45,58 +52,8 @@ def format_name(given: str) -> str:
     return name
 
 
-def detect(payloads: Iterable[Json]) -> str:
-    """The one format that fits all of these payloads; `common` if plain text fits several."""
-    return _narrow(enumerate(payloads), frozenset(FORMATS))
-
-
-def _narrow(payloads: Iterable[tuple[int, Json]], possible: frozenset[str]) -> str:
-    for index, payload in payloads:
-        fits = _fits(payload)
-        if not fits:
-            raise UnknownFormat(
-                f"Message {index} is in no format known here (keys: {', '.join(map(str, payload)) or 'none'}): "
-                f"name it with format=, one of {', '.join(FORMATS)}."
-            )
-        if not possible & fits:
-            raise UnknownFormat(
-                f"Message {index} looks like {' or '.join(sorted(fits))}, but others like "
-                f"{' or '.join(sorted(possible))}: hand in one format at a time."
-            )
-        possible &= fits
-    return next(iter(possible)) if len(possible) == 1 else COMMON
-
-
-_PLAIN = frozenset(("openai-chat", "anthropic", "openai-responses"))
-_TEXT_ROLES = frozenset(("user", "assistant"))
-
-
-def _fits(payload: Json) -> frozenset[str]:
-    role, content = payload.get("role"), payload.get("content")
-    if "parts" in payload and "content" not in payload:
-        return frozenset(("gemini",)) if role in (None, "user", "model", "function", "system") else frozenset()
-    kind = payload.get("type")
-    if isinstance(kind, str):
-        known = (
-            kind in ("message", "reasoning") or kind in openai_responses.OPAQUE_ITEMS or kind.endswith(_ITEM_ENDINGS)
-        )
-        return frozenset(("openai-responses",)) if known else frozenset()
-    if role in ("tool", "function") or "tool_calls" in payload or "function_call" in payload:
-        return frozenset(("openai-chat",)) if role in openai_chat.ROLES else frozenset()
-    if role not in openai_chat.ROLES:
-        return frozenset()
-    kinds = {part.get("type") for part in content if isinstance(part, dict)} if isinstance(content, list) else set()
-    if kinds & _RESPONSES_PARTS:
-        return frozenset(("openai-responses",))
-    if kinds & _CHAT_PARTS:
-        return frozenset(("openai-chat",))
-    if kinds & _ANTHROPIC_BLOCKS:
-        return frozenset(("anthropic",))
-    if role in ("system", "developer"):
-        return frozenset(("openai-chat", "openai-responses"))
-    if not isinstance(content, str | list) and content is not None:
-        return frozenset()
-    return _PLAIN if isinstance(content, str) else _SHARED
+def _codec(format: str) -> Codec:
+    return CODECS["openai-chat" if format == COMMON else format_name(format)]
 
 
 def decode_all(messages: Iterable[Any], format: str | None = None) -> tuple[list[Message], str]:
@@ -104,44 +61,46 @@ def decode_all(messages: Iterable[Any], format: str | None = None) -> tuple[list
 
     Neutral messages pass through. `common` is the format of plain text that says no more.
     """
+    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
+        raise InvalidInput(f"Messages must be a list of messages, not {type(messages).__name__}.")
     decoded: list[Message | None] = []
     add = decoded.append
     rest: list[tuple[int, Json]] = []
-    possible = frozenset(FORMATS)
-    for item in _each(messages):
+    possible, plain = ALL, False
+    for item in messages:
         if type(item) is dict:
             content = item.get("content")
             if type(content) is str and content and len(item) == 2 and (role := item.get("role")) in _TEXT_ROLES:
                 add(Message(role, (Text(content),)))
-                possible = _PLAIN
-                continue
+                plain = True
+            else:
+                rest.append((len(decoded), copy_json(item)))
+                add(None)
         elif type(item) is Message:
             if item.format in CODECS:
-                possible &= {item.format}
+                possible = _agreed(possible, item.format, len(decoded))
             add(item)
-            continue
-        rest.append((len(decoded), item if type(item) is dict else _payload(item, len(decoded))))
-        add(None)
-    name = _narrow(rest, possible) if format is None else format_name(format)
-    if name == "gemini" and possible is _PLAIN:
+        else:
+            for payload in unpack(item):
+                rest.append((len(decoded), _payload(payload, len(decoded))))
+                add(None)
+    name = narrow(rest, possible & PLAIN if plain else possible) if format is None else format_name(format)
+    if name == "gemini" and plain:
         raise InvalidInput("These messages have `content`; Gemini's have `parts`: name their real format.")
     _decode(rest, decoded, name)
     return cast("list[Message]", decoded), name
 
 
-def _each(messages: Iterable[Any]) -> Iterator[Any]:
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise InvalidInput(f"Messages must be a list of messages, not {type(messages).__name__}.")
-    for item in messages:
-        if type(item) is dict or type(item) is Message:
-            yield item
-        else:
-            yield from unpack(item)
+def _agreed(possible: frozenset[str], format: str, index: int) -> frozenset[str]:
+    if format not in possible:
+        raise UnknownFormat(f"Message {index} came in {format}, those before it did not: name the format to use.")
+    return frozenset((format,))
 
 
 def _payload(item: Any, index: int) -> Json:
     if isinstance(item, Mapping):
-        return dict(item)
+        copied: Json = copy_json(item)
+        return copied
     raise InvalidInput(
         f"Message {index} is a {type(item).__name__}: hand in dicts, the SDKs' own objects, or holdfast Messages."
     )
@@ -149,79 +108,97 @@ def _payload(item: Any, index: int) -> Json:
 
 def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: str) -> None:
     """Fill in what is more than plain text."""
-    codec = CODECS["openai-chat" if name == COMMON else name]
-    decode, number = codec.decode, Numbering()
+    codec, number = _codec(name), Numbering()
+    decode = _decode_common if name == COMMON else codec.decode
     for index, payload in rest:
         try:
-            message = decode(copy_json(payload))
+            decoded[index] = number(decode(payload), index)
         except (KeyError, TypeError, AttributeError, ValueError) as problem:
+            why = f"unknown or missing {problem}" if isinstance(problem, KeyError) else str(problem)
             raise InvalidInput(
-                f"Message {index} is not a valid {codec.name} message ({_why(problem)}): "
+                f"Message {index} is not a valid {codec.name} message ({why}): "
                 f"check its role and content, or name another format."
             ) from problem
-        if name == COMMON:
-            message = Message(message.role, message.parts, COMMON, message.raw)
-        decoded[index] = number(message, index)
 
 
-def _why(problem: Exception) -> str:
-    return f"unknown or missing {problem}" if isinstance(problem, KeyError) else str(problem)
-
-
-def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
-    """Payloads in this format: untouched messages as they came, all others rendered from their parts."""
-    codec = CODECS["openai-chat" if format == COMMON else format_name(format)]
-    out: list[Json] = []
-    run: list[Message] = []
-    after_raw_result = False
-
-    def flush() -> None:
-        nonlocal after_raw_result
-        if not run:
-            return
-        rendered = codec.encode(run)
-        if after_raw_result and run[0].role == "tool" and hasattr(codec, "join") and rendered:
-            out[-1] = codec.join(out[-1], rendered.pop(0))
-        out.extend(rendered)
-        run.clear()
-        after_raw_result = False
-
-    for message in messages:
-        if message.raw is None or not _passes(message, codec.name):
-            run.append(message)
-            continue
-        flush()
-        out.append(copy_json(message.raw))
-        after_raw_result = message.role == "tool"
-    flush()
-    return out
-
-
-def _passes(message: Message, format: str) -> bool:
-    """May the payload go out in this format just as it came?"""
-    if message.format == format:
-        return True
-    if message.format != COMMON or message.raw is None:
-        return False
-    return format in _SHARED or (format == "openai-responses" and isinstance(message.raw.get("content"), str))
+def _decode_common(payload: Json) -> Message:
+    message = openai_chat.decode(payload)
+    return Message(message.role, message.parts, COMMON, message.raw)
 
 
 def decode_one(payload: Json, format: str | None) -> Message:
     """One stored payload, in the format it was stored in; plain text needs none."""
     if format in CODECS:
-        message: Message = CODECS[format].decode(payload)
-        return message
+        return CODECS[format].decode(payload)
     content = payload.get("content")
-    if isinstance(content, str) and content and payload.keys() == {"role", "content"}:
+    if type(content) is str and content and len(payload) == 2 and payload.get("role") in _TEXT_ROLES:
         return Message(payload["role"], (Text(content),))
-    decoded: Message = openai_chat.decode(payload)
-    return Message(decoded.role, decoded.parts, COMMON, payload)
+    return _decode_common(payload)
+
+
+def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
+    """Payloads in this format: untouched messages as they came, all others rendered from their parts."""
+    name, _, encode, join = _codec(format)
+    flat = name in PLAIN
+    calls = _EarlierCalls(messages)
+    out: list[Json] = []
+    add = out.append
+    batch, mixed = -2, False  # the newest message with results, and whether any of its batch is rendered
+    for place, message in enumerate(messages):
+        raw, role = message.raw, message.role
+        if raw is None and flat and role in _TEXT_ROLES:
+            parts = message.parts
+            if len(parts) == 1 and type(only := parts[0]) is Text and only.text:
+                add({"role": role, "content": only.text})
+                continue
+        rendered = raw is None or not (message.format == name or _passes(message, name))
+        if rendered:
+            calls.until = place
+            payloads = encode(message, calls)
+        else:
+            payloads = [copy_json(raw)]
+        if join is not None and role == "tool" and payloads:
+            mixed = rendered or (mixed and batch == place - 1)
+            if mixed and batch == place - 1:
+                out[-1] = join(out[-1], payloads.pop(0))
+            batch = place
+        out += payloads
+    return out
+
+
+def _passes(message: Message, format: str) -> bool:
+    """May the payload of plain text that fits several formats go out in this one just as it came?"""
+    raw = message.raw
+    if message.format != COMMON or raw is None:
+        return False
+    if format == "openai-responses":
+        return isinstance(raw.get("content"), str) or not raw.get("content")
+    return format == "openai-chat" or (format == "anthropic" and raw.get("role") != "developer")
 
 
 def join_results(first: Message, second: Message) -> Message:
     """One message with the results of both; payloads of one format are put together as they are."""
     parts = first.parts + second.parts
-    codec = CODECS.get(first.format or "")
-    if first.raw is None or second.raw is None or first.format != second.format or not hasattr(codec, "join"):
+    join = CODECS[first.format].join if first.format in CODECS else None
+    if join is None or first.raw is None or second.raw is None or first.format != second.format:
         return Message("tool", parts)
-    return Message("tool", parts, first.format, codec.join(first.raw, second.raw))  # type: ignore[union-attr]
+    return Message("tool", parts, first.format, join(first.raw, second.raw))
+
+
+class _EarlierCalls:
+    """The calls made before a place, by id, read only when a format asks for one.
+
+    Never those after it: what is rendered must not change when the conversation goes on.
+    """
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = messages
+        self._read = 0
+        self._calls: dict[str, ToolCall] = {}
+        self.until = 0
+
+    def __call__(self, call_id: str) -> ToolCall | None:
+        for message in self._messages[self._read : self.until]:
+            self._calls.update((call.id, call) for call in message.calls)
+        self._read = self.until
+        return self._calls.get(call_id)

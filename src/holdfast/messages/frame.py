@@ -27,7 +27,7 @@ def is_framed(message: Message) -> bool:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:8]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
 
 
 def framed(text: str) -> Message:

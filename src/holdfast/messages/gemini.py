@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
+from .jsontext import to_json
 from .numbering import NAMELESS
-from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from .payload import as_list, drop_none, string
+from .standins import result_texts, stand_in
 
 name = "gemini"
-system_field = "systemInstruction"
 
-OPAQUE_PARTS = frozenset(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"))
-_ROLES: dict[str, Role] = {
+OPAQUE = frozenset(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"))
+"""Parts that are kept and never interpreted: what the API ran itself."""
+ROLES: dict[str, Role] = {
     "user": "user",
     "model": "assistant",
     "function": "tool",
     "tool": "tool",
     "system": "system",
 }
+_BESIDE = frozenset(("thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata"))
+_ANSWER_KEYS = frozenset(("output", "result", "error"))
+_STANDARD = str.maketrans("-_", "+/")
 
 
 def decode(raw: Json) -> Message:
-    role = _ROLES[raw.get("role") or "user"]
-    parts = tuple(_part(part) for part in raw["parts"] or ())
+    role = ROLES[raw.get("role") or "user"]
+    parts = tuple([_part(part) for part in raw["parts"] or ()])
     if role == "user" and any(type(part) is ToolResult for part in parts):
         role = "tool"
     return Message(role, parts, name, raw)
@@ -48,13 +50,19 @@ def _part(part: Any) -> Part:
         return ToolCall(string(call.get("id")), string(call.get("name")), call.get("args") or {}, "function", signature)
     if isinstance(answer := _get(part, "functionResponse", "function_response"), dict):
         return _result(answer)
+    return _media(part) or Opaque(next((key for key in part if key not in _BESIDE), "part"), part, name)
+
+
+def _media(part: Json) -> Media | None:
     if isinstance(inline := _get(part, "inlineData", "inline_data"), dict):
         mime = _get(inline, "mimeType", "mime_type")
-        return Media(_kind(mime), mime, inline.get("data"), name=_get(inline, "displayName", "display_name"))
+        data = string(inline.get("data")).translate(_STANDARD)  # the SDK writes the URL's alphabet, others refuse it
+        return Media(_kind(mime), mime, data, name=_get(inline, "displayName", "display_name"))
     if isinstance(file := _get(part, "fileData", "file_data"), dict):
         mime = _get(file, "mimeType", "mime_type")
-        return Media(_kind(mime), mime, url=_get(file, "fileUri", "file_uri"))
-    return Opaque(next(iter(part), "part"), part, name)
+        url, title = _get(file, "fileUri", "file_uri"), _get(file, "displayName", "display_name")
+        return Media(_kind(mime), mime, url=url, name=title)
+    return None
 
 
 def _kind(mime: Any) -> Any:
@@ -63,47 +71,37 @@ def _kind(mime: Any) -> Any:
 
 
 def _result(answer: Json) -> ToolResult:
+    """A response is any object: one text under a usual key is that text, anything else is its JSON."""
     response = answer.get("response")
     failed = isinstance(response, dict) and response.keys() == {"error"}
-    if isinstance(response, dict) and len(response) == 1 and (failed or "output" in response):
+    if isinstance(response, dict) and len(response) == 1 and _ANSWER_KEYS & response.keys():
         body = next(iter(response.values()))
-        texts = [Text(string(item)) for item in body] if _several(body) else [Text(string(body))]
+        texts = list(body) if _is_texts(body) else [string(body)]
     else:
-        texts = [Text(msgspec.json.encode(response).decode())] if response else []
-    media = [part for part in map(_part, as_list(answer.get("parts"))) if isinstance(part, Media)]
-    content = tuple(text for text in texts if text.text or len(texts) > 1) + tuple(media)
-    return ToolResult(string(answer.get("id")), content, failed, answer.get("name"))
+        texts = [to_json(response)] if response else []
+    content: list[Text | Media] = [Text(text) for text in texts if text or len(texts) > 1]
+    content += [media for part in as_list(answer.get("parts")) if (media := _media(part))]
+    return ToolResult(string(answer.get("id")), tuple(content), failed, answer.get("name"))
 
 
-def _several(body: Any) -> bool:
+def _is_texts(body: Any) -> bool:
     return isinstance(body, list) and len(body) > 1 and all(isinstance(item, str) for item in body)
 
 
-def encode(messages: Sequence[Message]) -> list[Json]:
-    """Render messages that have no payload of this format; results of one batch share one content."""
-    out: list[Json] = []
-    names: dict[str, str] = {}
-    batch = False
-    for message in messages:
-        names.update((call.id, call.name) for call in message.calls)
-        parts = [shown for part in message.parts if (shown := _render(part, names)) is not None]
-        if not parts and message.parts:
-            continue
-        tool = message.role == "tool"
-        if tool and batch:
-            out[-1]["parts"] = out[-1]["parts"] + parts
-            continue
-        batch = tool
-        out.append({"role": "model" if message.role == "assistant" else "user", "parts": parts})
-    return out
+def encode(message: Message, call_of: CallOf) -> list[Json]:
+    """Render a message that has no payload of this format of its own."""
+    parts = [shown for part in message.parts if (shown := _render(part, call_of)) is not None]
+    if not parts and message.parts:
+        return []
+    return [{"role": "model" if message.role == "assistant" else "user", "parts": parts}]
 
 
-def join(payload: Json, rendered: Json) -> Json:
-    """Put a rendered result into the content that already holds results of the same batch."""
-    return payload | {"parts": as_list(payload.get("parts")) + rendered["parts"]}
+def join(payload: Json, more: Json) -> Json:
+    """Results of one batch share one content."""
+    return payload | {"parts": as_list(payload.get("parts")) + as_list(more.get("parts"))}
 
 
-def _render(part: Part, names: dict[str, str]) -> Json | None:
+def _render(part: Part, call_of: CallOf) -> Json | None:
     match part:
         case Text():
             return _signed({"text": part.text}, part.signature)
@@ -111,22 +109,23 @@ def _render(part: Part, names: dict[str, str]) -> Json | None:
             call = {"name": part.name, "args": part.object}
             return _signed({"functionCall": _with_id(part.id, call)}, part.signature)
         case ToolResult():
-            return {"functionResponse": _with_id(part.call_id, _response(part, names))}
+            return {"functionResponse": _with_id(part.call_id, _response(part, call_of))}
         case Reasoning(origin="gemini"):
             return _signed({"text": part.text, "thought": True}, part.signature)
-        case Media(data=str()):
-            inline = {
-                "mimeType": part.mime or "application/octet-stream",
-                "data": part.data,
-                "displayName": part.name,
-            }
-            return {"inlineData": drop_none(inline)}
-        case Media(url=str()):
-            return {"fileData": drop_none({"mimeType": part.mime, "fileUri": part.url})}
         case Opaque(origin="gemini"):
             return part.data
-        case _:
-            return None
+        case Media() if (shown := _render_media(part)) is not None:
+            return shown
+    return {"text": said} if (said := stand_in(part)) else None
+
+
+def _render_media(media: Media) -> Json | None:
+    if media.data is not None:
+        mime = media.mime or "application/octet-stream"
+        return {"inlineData": drop_none({"mimeType": mime, "data": media.data, "displayName": media.name})}
+    if media.url is not None:
+        return {"fileData": drop_none({"mimeType": media.mime, "fileUri": media.url, "displayName": media.name})}
+    return None
 
 
 def _signed(part: Json, signature: str | None) -> Json:
@@ -137,12 +136,12 @@ def _with_id(call_id: str, body: Json) -> Json:
     return body if not call_id or call_id.startswith(NAMELESS) else {"id": call_id, **body}
 
 
-def _response(result: ToolResult, names: dict[str, str]) -> Json:
-    texts = [part.text for part in result.content if isinstance(part, Text)]
-    said: Any = texts if len(texts) > 1 else "".join(texts)
+def _response(result: ToolResult, call_of: CallOf) -> Json:
+    call = None if result.name else call_of(result.call_id)
+    media = [shown for p in result.content if isinstance(p, Media) and (shown := _render_media(p)) is not None]
+    texts = [] if media and not result.text else result_texts(result)
     answer: Json = {
-        "name": result.name or names.get(result.call_id) or "tool",
-        "response": {"error" if result.is_error else "output": said},
+        "name": result.name or (call.name if call else "tool"),
+        "response": {"error" if result.is_error else "output": texts if len(texts) > 1 else "".join(texts)},
     }
-    media = [shown for p in result.content if isinstance(p, Media) and (shown := _render(p, names)) is not None]
     return answer | {"parts": media} if media else answer

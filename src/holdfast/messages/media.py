@@ -24,28 +24,31 @@ def _lift(value: Any, key: str, found: dict[str, str]) -> Any:
         return {name: _lift(item, name, found) for name, item in value.items()}
     if isinstance(value, list):
         return [_lift(item, key, found) for item in value]
-    if key in _KEYS and isinstance(value, str) and len(value) >= _SMALLEST and _is_media(key, value):
-        digest = hashlib.sha256(value.encode(errors="replace")).hexdigest()
+    if key in _KEYS and isinstance(value, str) and _is_media(key, value):
+        digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
         found[digest] = value
         return _MARK + digest
     return value
 
 
 def _is_media(key: str, value: str) -> bool:
-    return key == "data" or key == "file_data" or value.startswith("data:")
+    """Long data under a key that holds media; and what looks like our own mark, so that none is ever mistaken."""
+    if value.startswith(_MARK):
+        return True
+    return len(value) >= _SMALLEST and (key in ("data", "file_data") or value.startswith("data:"))
 
 
 def lower_media(payload: Json, media: Mapping[str, str]) -> Json:
     """The payload with its media back in place."""
-    lowered: Json = _lower(payload, media)
+    lowered: Json = _lower(payload, "", media)
     return lowered
 
 
-def _lower(value: Any, media: Mapping[str, str]) -> Any:
+def _lower(value: Any, key: str, media: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
-        return {name: _lower(item, media) for name, item in value.items()}
+        return {name: _lower(item, name, media) for name, item in value.items()}
     if isinstance(value, list):
-        return [_lower(item, media) for item in value]
-    if isinstance(value, str) and value.startswith(_MARK):
+        return [_lower(item, key, media) for item in value]
+    if key in _KEYS and isinstance(value, str) and value.startswith(_MARK):
         return media.get(value.removeprefix(_MARK), value)
     return value

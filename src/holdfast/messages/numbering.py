@@ -7,37 +7,56 @@ from collections.abc import Hashable
 from .parts import Message, Part, ToolCall, ToolResult
 
 NAMELESS = "nameless-"
-"""Marks an id that is ours alone and never goes out on the wire."""
+"""Marks an id that is ours: it goes out on the wire only where a format cannot do without ids."""
+_ALONE = "function_call"
+"""The kind of call of which there was only ever one at a time."""
 
 
 class Numbering:
     """Gives a nameless call an id made from its message's key, and its result the same, in order."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[str, str]] = []
+        self._open: dict[str, str] = {}
+        self._over = False
 
     def __call__(self, message: Message, key: Hashable) -> Message:
-        parts = message.parts
-        for part in parts:
+        """The message with an id on every call and result; calls are remembered until they are answered."""
+        nameless = False
+        for part in message.parts:
             kind = type(part)
-            if (kind is ToolCall and not part.id) or (kind is ToolResult and not part.call_id):  # type: ignore[union-attr]
-                break
-        else:
+            if kind is ToolCall:
+                if self._over:
+                    self._open.clear()  # left behind: what comes now answers the calls that come now
+                    self._over = False
+                if part.id:  # type: ignore[union-attr]
+                    self._open[part.id] = part.name  # type: ignore
+                else:
+                    nameless = True
+            elif kind is ToolResult:
+                self._over = True
+                if part.call_id:  # type: ignore[union-attr]
+                    self._open.pop(part.call_id, None)  # type: ignore[union-attr]
+                else:
+                    nameless = True
+        if message.role == "user":
+            self._over = True
+        if not nameless:
             return message
-        named = tuple(self._name(part, f"{NAMELESS}{key}-{index}") for index, part in enumerate(parts))
+        if any(call.kind == _ALONE for call in message.calls):
+            self._open.clear()
+        named = tuple(self._name(part, f"{NAMELESS}{key}-{index}") for index, part in enumerate(message.parts))
         return Message(message.role, named, message.format, message.raw)
 
     def _name(self, part: Part, fresh: str) -> Part:
         if isinstance(part, ToolCall) and not part.id:
-            self._open.append((fresh, part.name))
+            self._open[fresh] = part.name
             return ToolCall(fresh, part.name, part.arguments, part.kind, part.signature)
         if isinstance(part, ToolResult) and not part.call_id:
-            return ToolResult(self._close(part.name) or fresh, part.content, part.is_error, part.name, part.kind)
+            call_id = self._called(part.name) or fresh
+            self._open.pop(call_id, None)
+            return ToolResult(call_id, part.content, part.is_error, part.name, part.kind)
         return part
 
-    def _close(self, name: str | None) -> str | None:
-        for index, (call_id, called) in enumerate(self._open):
-            if name is None or name == called:
-                del self._open[index]
-                return call_id
-        return None
+    def _called(self, name: str | None) -> str | None:
+        """The oldest call of this name that waits."""
+        return next((call_id for call_id, called in self._open.items() if name in (None, called)), None)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import as_list, data_url, drop_none, flag_error, read_error, string
+from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .payload import ERROR_MARK, as_dict, as_list, data_url, drop_none, legal_id, read_data_url, read_error, string
+from .standins import result_texts, stand_in, text_block
 
 name = "openai-chat"
-system_field = None
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -19,6 +19,11 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+OPAQUE = frozenset(("audio",))
+"""What is kept and never interpreted: the model's own voice, known by an id alone."""
+LEGACY = "function_call"
+"""The kind of the first function calls, which had no ids."""
+_LONGEST_ID = 40
 
 
 def decode(raw: Json) -> Message:
@@ -26,19 +31,21 @@ def decode(raw: Json) -> Message:
     content = raw.get("content")
     if role == "tool":
         return Message("tool", (_result(raw, content),), name, raw)
+    if role != "assistant":
+        return Message(role, tuple(_content(content)), name, raw)
     parts: list[Part] = []
-    for key in ("reasoning_content", "reasoning"):
-        if isinstance(thought := raw.get(key), str) and thought:
-            parts.append(Reasoning(thought, origin=name))
-            break
-    parts += _content(content)
-    if isinstance(refusal := raw.get("refusal"), str) and refusal:
-        parts.append(Text(refusal))
-    if isinstance(audio := raw.get("audio"), dict):
+    if isinstance(thought := raw.get("reasoning_content") or raw.get("reasoning"), str) and thought:
+        parts.append(Reasoning(thought, origin=name))
+    if content:
+        parts += _content(content)
+    if refusal := raw.get("refusal"):
+        parts.append(Text(string(refusal)))
+    if audio := as_dict(raw.get("audio")):
         parts.append(Opaque("audio", audio, name))
-    parts += [_call(call) for call in as_list(raw.get("tool_calls"))]
-    if isinstance(legacy := raw.get("function_call"), dict):
-        parts.append(ToolCall("", string(legacy.get("name")), string(legacy.get("arguments")), "function_call"))
+    if calls := raw.get("tool_calls"):
+        parts += [_call(call) for call in as_list(calls)]
+    if legacy := as_dict(raw.get("function_call")):
+        parts.append(ToolCall("", string(legacy.get("name")), string(legacy.get("arguments")), LEGACY))
     return Message(role, tuple(parts), name, raw)
 
 
@@ -58,125 +65,128 @@ def _part(part: Any) -> Part:
             return Text(string(part.get("refusal")))
         case "image_url":
             image = part.get("image_url")
-            url = image.get("url") if isinstance(image, dict) else image
-            mime, data = data_url(string(url))
-            return Media("image", mime, data, None if data else string(url))
+            url = string(image.get("url") if isinstance(image, dict) else image)
+            mime, data = read_data_url(url)
+            return Media("image", mime, data, None if data else url)
         case "input_audio":
-            audio = part.get("input_audio") or {}
+            audio = as_dict(part.get("input_audio"))
             return Media("audio", f"audio/{audio.get('format', 'wav')}", string(audio.get("data")))
         case "file":
-            file = part.get("file") or {}
-            mime, data = data_url(string(file.get("file_data")))
-            return Media("file", mime, data or file.get("file_data"), None, file.get("file_id"), file.get("filename"))
+            file = as_dict(part.get("file"))
+            given = file.get("file_data")
+            mime, data = read_data_url(string(given))
+            return Media("file", mime, data or given, None, file.get("file_id"), file.get("filename"))
         case other:
             return Opaque(string(other) or "part", part, name)
 
 
 def _call(call: Json) -> ToolCall:
     if call.get("type") == "custom":
-        custom = call.get("custom") or {}
+        custom = as_dict(call.get("custom"))
         return ToolCall(string(call.get("id")), string(custom.get("name")), string(custom.get("input")), "custom")
-    function = call.get("function") or {}
-    arguments = function.get("arguments")
-    return ToolCall(
-        string(call.get("id")),
-        string(function.get("name")),
-        arguments if isinstance(arguments, dict) else string(arguments),
-    )
+    function = as_dict(call.get("function"))
+    return ToolCall(string(call.get("id")), string(function.get("name")), string(function.get("arguments")))
 
 
 def _result(raw: Json, content: Any) -> ToolResult:
-    parts = tuple(part for part in _content(content) if isinstance(part, Text | Media | Opaque))
-    failed, parts = read_error(parts)
-    legacy = raw.get("role") == "function"
-    call_id = "" if legacy else string(raw.get("tool_call_id"))
-    return ToolResult(call_id, parts, failed, raw.get("name"), "function_call" if legacy else "function")
+    failed, parts = read_error(tuple(part for part in _content(content) if isinstance(part, Text | Media | Opaque)))
+    if raw["role"] == "function":
+        return ToolResult("", parts, failed, string(raw.get("name")), LEGACY)
+    return ToolResult(string(raw.get("tool_call_id")), parts, failed)
 
 
-def encode(messages: Sequence[Message]) -> list[Json]:
-    """Render messages that have no payload of this format of their own."""
-    return [payload for message in messages for payload in _encode(message)]
-
-
-def _encode(message: Message) -> list[Json]:
+def encode(message: Message, call_of: CallOf) -> list[Json]:
+    """Render a message that has no payload of this format of its own."""
     if message.role == "tool" or message.results:
-        return _encode_tool(message)
-    texts = [part for part in message.parts if isinstance(part, Text)]
-    if message.role == "system":
-        return [{"role": "system", "content": _flat(texts)}]
-    if message.role == "user":
-        shown = [rendered for part in message.parts if (rendered := _render(part)) is not None]
-        if not shown and message.parts:
-            return []
-        only_text = len(shown) == 1 and shown[0]["type"] == "text" and shown[0]["text"]
-        return [{"role": "user", "content": only_text or shown or ""}]
-    calls = [part for part in message.parts if isinstance(part, ToolCall)]
-    thoughts = [p.text for p in message.parts if isinstance(p, Reasoning) and p.origin == name and p.text]
-    audio = [p.data for p in message.parts if isinstance(p, Opaque) and p.origin == name and p.kind == "audio"]
-    if not texts and not calls and not audio and message.parts:
+        return _encode_tool(message, call_of)
+    shown = [rendered for part in message.parts if (rendered := _render(part, message.role)) is not None]
+    if message.role == "assistant":
+        return _encode_assistant(message, shown)
+    if not shown and message.parts:
         return []
-    payload: Json = {"role": "assistant", "content": _flat(texts) if texts or not (calls or audio) else None}
-    if thoughts:
-        payload["reasoning_content"] = "\n".join(thoughts)
-    if audio:
-        payload["audio"] = audio[0]
-    legacy = [call for call in calls if call.kind == "function_call"]
-    modern = [_encode_call(call) for call in calls if call.kind != "function_call"]
-    if modern:
-        payload["tool_calls"] = modern
-    if legacy:
-        payload["function_call"] = {"name": legacy[0].name, "arguments": legacy[0].json}
-    return [payload]
+    return [{"role": message.role, "content": _flat(shown)}]
 
 
-def _flat(texts: Sequence[Text]) -> str | list[Json]:
+def _encode_assistant(message: Message, shown: list[Json]) -> list[Json]:
+    calls = message.calls
+    more: Json = {}
+    if thoughts := [p.text for p in message.parts if isinstance(p, Reasoning) and p.origin == name and p.text]:
+        more["reasoning_content"] = "\n".join(thoughts)
+    if audio := [p.data for p in message.parts if _is_voice(p)]:  # type: ignore[union-attr]
+        more["audio"] = audio[0]
+    if modern := [_encode_call(call) for call in calls if call.kind != LEGACY]:
+        more["tool_calls"] = modern
+    if legacy := [call for call in calls if call.kind == LEGACY]:
+        more["function_call"] = {"name": legacy[0].name, "arguments": legacy[0].written}
+    if message.parts and not shown and not more:
+        return []
+    content = None if not shown and (calls or audio) else _flat(shown)
+    return [{"role": "assistant", "content": content, **more}]
+
+
+def _is_voice(part: Part) -> bool:
+    return isinstance(part, Opaque) and part.origin == name and part.kind == "audio"
+
+
+def _flat(shown: Sequence[Json]) -> str | list[Json]:
     """A plain string where one says the same; a list keeps several texts, or an empty one, apart."""
-    if not texts or (len(texts) == 1 and texts[0].text):
-        return texts[0].text if texts else ""
-    return [{"type": "text", "text": part.text} for part in texts]
+    if len(shown) == 1 and shown[0].get("type") == "text" and (text := shown[0]["text"]):
+        return str(text)
+    return list(shown) or ""
 
 
-def _render(part: Part) -> Json | None:
-    match part:
-        case Text():
-            return {"type": "text", "text": part.text}
-        case Media(kind="image"):
-            url = part.url or (f"data:{part.mime or 'image/png'};base64,{part.data}" if part.data else None)
+def _render(part: Part, role: Role) -> Json | None:
+    """A part of a message's content; media only the user can send."""
+    if isinstance(part, Text):
+        return text_block("text", part.text)
+    if isinstance(part, Opaque) and part.origin == name:
+        return None if part.kind == "audio" else part.data
+    if isinstance(part, Media) and role == "user" and (shown := _render_media(part)) is not None:
+        return shown
+    return text_block("text", said) if (said := stand_in(part)) else None
+
+
+def _render_media(media: Media) -> Json | None:
+    match media.kind:
+        case "image":
+            url = media.url or data_url(media, "image/png")
             return {"type": "image_url", "image_url": {"url": url}} if url else None
-        case Media(kind="audio", data=str()):
+        case "audio" if media.data:
+            audio = {"data": media.data, "format": audio_format(media.mime)}
+            return {"type": "input_audio", "input_audio": audio}
+        case "file" if media.data or media.file_id:
+            data = media.data if media.mime is None else data_url(media, media.mime)
             return {
-                "type": "input_audio",
-                "input_audio": {"data": part.data, "format": _extension(part.mime)},
+                "type": "file",
+                "file": drop_none({"file_data": data, "file_id": media.file_id, "filename": media.name}),
             }
-        case Media():
-            data = f"data:{part.mime or 'application/octet-stream'};base64,{part.data}" if part.data else None
-            file = drop_none({"file_data": data, "file_id": part.file_id, "filename": part.name})
-            return {"type": "file", "file": file} if file else None
-        case Opaque(origin="openai-chat"):
-            return part.data if part.kind != "audio" else None
-        case _:
-            return None
+    return None
 
 
-def _extension(mime: str | None) -> str:
-    return (mime or "audio/wav").partition("/")[2]
+def audio_format(mime: str | None) -> str:
+    """OpenAI's word for a kind of sound."""
+    kind = (mime or "audio/wav").partition("/")[2]
+    return "mp3" if kind == "mpeg" else kind
 
 
 def _encode_call(call: ToolCall) -> Json:
+    call_id = legal_id(call.id, _LONGEST_ID)
     if call.kind == "custom":
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.json}}
-    arguments = call.arguments if isinstance(call.arguments, str) else call.json
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+        return {"id": call_id, "type": "custom", "custom": {"name": call.name, "input": call.written}}
+    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.written}}
 
 
-def _encode_tool(message: Message) -> list[Json]:
+def _encode_tool(message: Message, call_of: CallOf) -> list[Json]:
+    """Results hold text alone here; what else was said beside them follows as the user's."""
     out: list[Json] = []
     for result in message.results:
-        texts = [part for part in flag_error(result) if isinstance(part, Text)]
-        content = _flat(texts)
-        if result.kind == "function_call":
-            out.append({"role": "function", "name": result.name or "tool", "content": content})
+        texts = result_texts(result)
+        if result.is_error:
+            texts = [ERROR_MARK + "".join(texts[:1]), *texts[1:]]
+        if result.kind == LEGACY:
+            out.append({"role": "function", "name": result.name or "tool", "content": "\n".join(texts)})
         else:
-            out.append({"role": "tool", "tool_call_id": result.call_id, "content": content})
+            content = _flat([text_block("text", text) for text in texts])
+            out.append({"role": "tool", "tool_call_id": legal_id(result.call_id, _LONGEST_ID), "content": content})
     rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-    return out + (_encode(Message("user", rest)) if rest else [])
+    return out + (encode(Message("user", rest), call_of) if rest else [])

@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import as_list, data_url, drop_none, flag_error, read_error, string
+from .openai_chat import audio_format
+from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .payload import as_dict, as_list, data_url, drop_none, flag_error, read_data_url, read_error, string
+from .standins import stand_in, text_block
+from .tool_items import call_id_of, output_kind, read_call, read_output, write_call, write_output
 
 name = "openai-responses"
-system_field = "instructions"
 
 ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
-OPAQUE_ITEMS = frozenset(
+OPAQUE = frozenset(
     (
-        "web_search_call",
-        "file_search_call",
+        "additional_tools",
         "code_interpreter_call",
-        "image_generation_call",
-        "mcp_call",
-        "mcp_list_tools",
-        "mcp_approval_request",
-        "mcp_approval_response",
-        "item_reference",
         "compaction",
         "compaction_summary",
-        "context_compaction",
         "compaction_trigger",
+        "configuration_update",
+        "context_compaction",
+        "file_search_call",
+        "image_generation_call",
+        "item_reference",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        "mcp_call",
+        "mcp_list_tools",
+        "program",
+        "program_output",
+        "tool_search_call",
+        "tool_search_output",
+        "web_search_call",
     )
 )
-"""Item types without a paired output: they are kept, never interpreted."""
-_USER_SIDE = frozenset(("mcp_approval_response", "compaction_trigger"))
-_OWN_CALL_FIELDS = frozenset(("type", "call_id", "id", "status"))
+"""Items that are kept and never interpreted: what the API ran itself is whole without an answer of ours."""
+_USER_SIDE = frozenset(("mcp_approval_response", "compaction_trigger", "additional_tools", "configuration_update"))
+_TEXTS = frozenset(("input_text", "output_text", "text", "reasoning_text", "summary_text"))
 
 
 def decode(raw: Json) -> Message:
-    kind = raw.get("type") or "message"
+    kind = raw.get("type") or ("message" if "role" in raw else "item_reference")
     if kind == "message":
         return Message(ROLES[raw["role"]], tuple(_content(raw.get("content"))), name, raw)
     if kind == "reasoning":
         return Message("assistant", (_reasoning(raw),), name, raw)
-    if kind.endswith("_output") and "call_id" in raw:
-        return Message("tool", (_result(kind, raw),), name, raw)
-    if kind.endswith("_call") and "call_id" in raw:
-        return Message("assistant", (_call(kind, raw),), name, raw)
+    if is_answerable(kind, raw):
+        if kind.endswith("_output"):
+            return Message("tool", (_result(kind, raw),), name, raw)
+        return Message("assistant", (read_call(kind, raw),), name, raw)
     role: Role = "user" if kind in _USER_SIDE else "assistant"
     return Message(role, (Opaque(kind, raw, name),), name, raw)
+
+
+def is_answerable(kind: str, raw: Json) -> bool:
+    """Is this one half of a pair, a call for us or its output? What the API runs has no id for us."""
+    if kind in ("program", "program_output") or not call_id_of(kind, raw):
+        return False
+    return kind.endswith(("_call", "_output"))
 
 
 def _content(content: Any) -> list[Part]:
@@ -55,26 +69,22 @@ def _content(content: Any) -> list[Part]:
 
 
 def _part(part: Any) -> Part:
-    match part.get("type"):
-        case "input_text" | "output_text" | "text" | "reasoning_text" | "summary_text":
-            return Text(string(part.get("text")))
+    kind = part.get("type")
+    if kind in _TEXTS:
+        return Text(string(part.get("text")))
+    match kind:
         case "refusal":
             return Text(string(part.get("refusal")))
         case "input_image":
-            mime, data = data_url(string(part.get("image_url")))
-            return Media("image", mime, data, None if data else part.get("image_url"), part.get("file_id"))
+            mime, data = read_data_url(url := string(part.get("image_url")))
+            return Media("image", mime, data, None if data else url or None, part.get("file_id"))
         case "input_file":
-            mime, data = data_url(string(part.get("file_data")))
-            return Media(
-                "file",
-                mime,
-                data or part.get("file_data"),
-                part.get("file_url"),
-                part.get("file_id"),
-                part.get("filename"),
-            )
+            given = part.get("file_data")
+            mime, data = read_data_url(string(given))
+            where = part.get("file_url"), part.get("file_id"), part.get("filename")
+            return Media("file", mime, data or given, *where)
         case "input_audio":
-            audio = part.get("input_audio") or {}
+            audio = as_dict(part.get("input_audio"))
             return Media("audio", f"audio/{audio.get('format', 'wav')}", string(audio.get("data")))
         case other:
             return Opaque(string(other) or "part", part, name)
@@ -85,107 +95,85 @@ def _reasoning(raw: Json) -> Reasoning:
     return Reasoning("\n".join(said), None, raw.get("encrypted_content"), raw.get("id"), name)
 
 
-def _call(kind: str, raw: Json) -> ToolCall:
-    call_id = string(raw.get("call_id"))
-    if kind == "function_call":
-        return ToolCall(call_id, string(raw.get("name")), string(raw.get("arguments")))
-    if kind == "custom_tool_call":
-        return ToolCall(call_id, string(raw.get("name")), string(raw.get("input")), "custom")
-    rest = {key: value for key, value in raw.items() if key not in _OWN_CALL_FIELDS}
-    return ToolCall(call_id, kind.removesuffix("_call"), rest, kind)
-
-
 def _result(kind: str, raw: Json) -> ToolResult:
-    plain = kind in ("function_call_output", "custom_tool_call_output")
-    output = raw.get("output")
-    if plain or isinstance(output, str):
-        parts = tuple(part for part in _content(output) if isinstance(part, Text | Media | Opaque))
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        content = [part for part in _content(raw.get("output")) if isinstance(part, Text | Media | Opaque)]
+        parts, failed = tuple(content), False
     else:
-        parts = (Opaque(kind, {k: v for k, v in raw.items() if k not in _OWN_CALL_FIELDS}, name),)
-    failed, parts = read_error(parts)
-    call_kind = {"function_call_output": "function", "custom_tool_call_output": "custom"}.get(kind)
-    return ToolResult(string(raw.get("call_id")), parts, failed, None, call_kind or kind.removesuffix("_output"))
+        parts, failed = read_output(kind, raw)
+    marked, parts = read_error(parts)
+    return ToolResult(call_id_of(kind, raw), parts, failed or marked, None, output_kind(kind))
 
 
-def encode(messages: Sequence[Message]) -> list[Json]:
-    """Render messages that have no payload of this format of their own."""
-    return [item for message in messages for item in _encode(message)]
-
-
-def _encode(message: Message) -> list[Json]:
+def encode(message: Message, call_of: CallOf) -> list[Json]:
+    """Render a message that has no payload of this format: an item for each call, result and thought."""
     items: list[Json] = []
     spoken: list[Json] = []
+    role = "user" if message.role == "tool" else message.role
 
     def flush() -> None:
         if spoken:
-            only_text = len(spoken) == 1 and spoken[0].get("text")
-            items.append({"role": message.role, "content": only_text or spoken[:]})
+            items.append({"role": role, "content": _flat(spoken)})
             spoken.clear()
 
     for part in message.parts:
-        match part:
-            case ToolCall():
-                flush()
-                items.append(_encode_call(part))
-            case ToolResult():
-                flush()
-                items.append(_encode_result(part))
-            case Reasoning():
-                flush()
-                if part.origin == name and part.id:
-                    items.append(_encode_reasoning(part))
-            case Opaque(origin="openai-responses") if part.data.get("type") in OPAQUE_ITEMS:
-                flush()
-                items.append(part.data)
-            case _:
-                if (shown := _render(part, message.role)) is not None:
-                    spoken.append(shown)
+        if (item := _item(part, call_of)) is not None:
+            flush()
+            items.append(item)
+        elif (shown := _render(part, message.role)) is not None:
+            spoken.append(shown)
     flush()
-    if not items and not message.parts:
-        items.append({"role": message.role, "content": ""})
-    return [item | {"role": "user"} if item.get("role") == "tool" else item for item in items]
+    return items or ([] if message.parts else [{"role": role, "content": ""}])
 
 
-def _render(part: Part, role: str) -> Json | None:
+def _flat(shown: list[Json]) -> str | list[Json]:
+    """A plain string where one says the same."""
+    return (len(shown) == 1 and shown[0].get("text")) or shown[:]
+
+
+def _item(part: Part, call_of: CallOf) -> Json | None:
     match part:
-        case Text():
-            return {"type": "output_text" if role == "assistant" else "input_text", "text": part.text}
-        case Media(kind="image"):
-            url = part.url or (f"data:{part.mime or 'image/png'};base64,{part.data}" if part.data else None)
-            return drop_none({"type": "input_image", "image_url": url, "file_id": part.file_id})
-        case Media(kind="audio", data=str()):
-            audio = {"data": part.data, "format": (part.mime or "audio/wav").partition("/")[2]}
-            return {"type": "input_audio", "input_audio": audio}
-        case Media():
-            data = f"data:{part.mime or 'application/octet-stream'};base64,{part.data}" if part.data else None
-            where = {"file_data": data, "file_url": part.url, "file_id": part.file_id, "filename": part.name}
-            return drop_none({"type": "input_file", **where})
-        case Opaque(origin="openai-responses"):
+        case ToolCall():
+            return write_call(part)
+        case ToolResult():
+            parts = part.content if part.kind == "apply_patch_call" else flag_error(part)
+            shown = [rendered for item in parts if (rendered := _render(item, "tool")) is not None]
+            return write_output(part, call_of(part.call_id), _flat(shown) or "")
+        case Reasoning(origin="openai-responses"):
+            return _encode_reasoning(part)
+        case Opaque(origin="openai-responses") if part.kind in OPAQUE:
             return part.data
-        case _:
-            return None
+    return None
 
 
-def _encode_call(call: ToolCall) -> Json:
-    if call.kind == "custom":
-        return {"type": "custom_tool_call", "call_id": call.id, "name": call.name, "input": call.json}
-    if call.kind.endswith("_call") and isinstance(call.arguments, dict) and call.kind != "function_call":
-        return {"type": call.kind, "call_id": call.id, **call.arguments}
-    arguments = call.arguments if isinstance(call.arguments, str) else call.json
-    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments}
+def _render(part: Part, role: Role) -> Json | None:
+    """A part of a message's or an output's content; the model's own is text alone."""
+    kind = "output_text" if role == "assistant" else "input_text"
+    if isinstance(part, Text):
+        return text_block(kind, part.text)
+    if isinstance(part, Opaque) and part.origin == name:
+        return part.data
+    if isinstance(part, Media) and role != "assistant" and (shown := _render_media(part)) is not None:
+        return shown
+    return text_block(kind, said) if (said := stand_in(part)) else None
 
 
-def _encode_result(result: ToolResult) -> Json:
-    kind = {"function": "function_call", "custom": "custom_tool_call"}.get(result.kind, result.kind) + "_output"
-    parts = flag_error(result)
-    if len(parts) == 1 and isinstance(whole := parts[0], Opaque) and whole.origin == name and whole.kind == kind:
-        return {"type": kind, "call_id": result.call_id, **whole.data}
-    shown = [rendered for part in parts if (rendered := _render(part, "tool")) is not None]
-    only_text = len(shown) == 1 and shown[0].get("text")
-    return {"type": kind, "call_id": result.call_id, "output": only_text or shown or ""}
+def _render_media(media: Media) -> Json | None:
+    match media.kind:
+        case "image" if media.data or media.url or media.file_id:
+            url = media.url or data_url(media, "image/png")
+            return drop_none({"type": "input_image", "image_url": url, "file_id": media.file_id})
+        case "audio" if media.data:
+            audio = {"data": media.data, "format": audio_format(media.mime)}
+            return {"type": "input_audio", "input_audio": audio}
+        case "file" if media.data or media.url or media.file_id:
+            data = media.data if media.mime is None else data_url(media, media.mime)
+            where = {"file_data": data, "file_url": media.url, "file_id": media.file_id, "filename": media.name}
+            return drop_none({"type": "input_file", **where})
+    return None
 
 
 def _encode_reasoning(part: Reasoning) -> Json:
-    summary = [{"type": "summary_text", "text": part.text}] if part.text else []
-    item: Json = {"type": "reasoning", "id": part.id, "summary": summary}
-    return item if part.encrypted is None else item | {"encrypted_content": part.encrypted}
+    summary = [text_block("summary_text", part.text)] if part.text else []
+    own = {"type": "reasoning", "id": part.id, "summary": summary, "encrypted_content": part.encrypted}
+    return drop_none(own)

@@ -6,9 +6,12 @@ them, so that an untouched message goes back out exactly as it arrived, unknown 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
+
+from .jsontext import from_json, to_json
 
 Role = Literal["system", "user", "assistant", "tool"]
 Json = dict[str, Any]
@@ -63,21 +66,28 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", gc=False):
         if isinstance(self.arguments, dict):
             return self.arguments
         try:
-            value = msgspec.json.decode(self.arguments or "{}")
-        except msgspec.DecodeError:
+            value = from_json(self.arguments or "{}")
+        except ValueError:
             value = None
         return value if isinstance(value, dict) else {RAW_ARGUMENTS: self.arguments}
+
+    @property
+    def written(self) -> str:
+        """The arguments as a model wrote them: its own text, or compact JSON."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        if len(self.arguments) == 1 and isinstance(text := self.arguments.get(RAW_ARGUMENTS), str):
+            return text
+        return to_json(self.arguments)
 
     @property
     def json(self) -> str:
         """The arguments as compact JSON; text that is not JSON stays as it is."""
         if isinstance(self.arguments, dict):
-            if self.arguments.keys() == {RAW_ARGUMENTS}:
-                return str(self.arguments[RAW_ARGUMENTS])
-            return msgspec.json.encode(self.arguments).decode()
+            return self.written
         try:
-            return msgspec.json.encode(msgspec.json.decode(self.arguments)).decode()
-        except msgspec.DecodeError:
+            return to_json(from_json(self.arguments))
+        except ValueError:
             return self.arguments
 
 
@@ -128,6 +138,10 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
         """A changed message: it is rendered anew, since its payload no longer says what it holds."""
         return Message(self.role, parts)
+
+
+CallOf = Callable[[str], ToolCall | None]
+"""The call that a result answers, by its id, where a format wants to know more of it than the id."""
 
 
 def user(text: str) -> Message:

@@ -1,56 +1,89 @@
-"""Reading loose JSON, and the one convention that formats without an error flag need."""
+"""Reading loose JSON, and the conventions that formats with less room than others need."""
 
 from __future__ import annotations
 
+import hashlib
+import re
+from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from .jsontext import to_json
 from .parts import Json, Media, Opaque, Text, ToolResult
+from .sdk import dump
 
 ERROR_MARK = "[tool error] "
 """How a failed call looks in formats that have no flag for it: the model still sees that it failed."""
+ResultParts = tuple[Text | Media | Opaque, ...]
+
+_AS_IT_IS = frozenset((str, int, float, bool, type(None)))
+_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def string(value: Any) -> str:
     """Text as it is; nothing for None; anything else as compact JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else msgspec.json.encode(value).decode()
+    return "" if value is None else to_json(value)
 
 
 def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def as_dict(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
 def drop_none(value: Json) -> Json:
     return {key: item for key, item in value.items() if item is not None}
 
 
-def data_url(url: str) -> tuple[str | None, str | None]:
+def read_data_url(url: str) -> tuple[str | None, str | None]:
     """The mime type and base64 data of a data URL; (None, None) for any other."""
-    if not url.startswith("data:"):
+    head, comma, data = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None, None
-    head, _, data = url[5:].partition(",")
-    return head.removesuffix(";base64") or None, data
+    return head[len("data:") : -len(";base64")] or None, data
+
+
+def data_url(media: Media, mime: str) -> str | None:
+    """The bytes of media as a data URL, of this mime type where it has none of its own."""
+    return f"data:{media.mime or mime};base64,{media.data}" if media.data else None
 
 
 def copy_json(value: Any) -> Any:
-    """A deep copy of plain JSON, many times faster than copy.deepcopy."""
-    if type(value) is dict:
-        return {key: item if type(item) is str else copy_json(item) for key, item in value.items()}
-    if type(value) is list:
-        return [item if type(item) is str else copy_json(item) for item in value]
-    return value
+    """A deep copy of plain JSON, many times faster than copy.deepcopy; SDK objects inside become JSON."""
+    kind = type(value)
+    if kind is dict:
+        copy = value.copy()
+        for key, item in value.items():
+            if type(item) not in _AS_IT_IS:
+                copy[key] = copy_json(item)
+        return copy
+    if kind is list or kind is tuple:
+        return [item if type(item) in _AS_IT_IS else copy_json(item) for item in value]
+    if isinstance(value, Mapping):
+        return copy_json(dict(value))
+    return dump(value) if hasattr(value, "model_dump") else value
 
 
-ResultParts = tuple[Text | Media | Opaque, ...]
+def legal_id(call_id: str, longest: int, *, strict: bool = False) -> str:
+    """An id that a format takes: no longer than this, and if strict only letters, digits, `_` and `-`.
+
+    A digest takes the place of what had to go, so that two calls never come to share an id.
+    """
+    legal = _ILLEGAL.sub("_", call_id) if strict else call_id
+    if legal == call_id and 0 < len(call_id) <= longest:
+        return call_id
+    digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{legal[: longest - 9] or 'call'}-{digest}"
 
 
 def read_error(parts: ResultParts) -> tuple[bool, ResultParts]:
     """Tell a failed result by its mark, and take the mark off."""
     if parts and isinstance(first := parts[0], Text) and first.text.startswith(ERROR_MARK):
-        return True, (Text(first.text[len(ERROR_MARK) :]), *parts[1:])
+        said = first.text[len(ERROR_MARK) :]
+        return True, (Text(said), *parts[1:]) if said else parts[1:]
     return False, parts
 
 

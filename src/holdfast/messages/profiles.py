@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import msgspec
 
-from .formats import COMMON, format_name, join_results
+from .detection import COMMON
+from .formats import format_name, join_results
 from .frame import CONTINUE, OPENING
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall
 
@@ -23,6 +25,8 @@ class Profile(msgspec.Struct, frozen=True):
     """One item a message: a batch of calls is a run of assistant items."""
     unique_calls: bool = False
     """A call id may be used once in a whole conversation."""
+    reasoning_leads: bool = False
+    """Reasoning stands before something that the assistant said or called, never last."""
     signed_reasoning: bool = False
     """Reasoning needs a signature, which is bound to all that stands before it."""
     places_system: bool = False
@@ -37,13 +41,14 @@ PROFILES = {
     profile.name: profile
     for profile in (
         Profile("openai-chat"),
-        Profile("openai-responses", items=True, unique_calls=True),
+        Profile("openai-responses", items=True, reasoning_leads=True, unique_calls=True),
         Profile(
             "anthropic",
             user_first=True,
             refuses_empty=True,
             merges_roles=True,
             unique_calls=True,
+            reasoning_leads=True,
             signed_reasoning=True,
             places_system=True,
         ),
@@ -86,10 +91,11 @@ def arrange(messages: Iterable[Message], profile: Profile) -> list[Message]:
     Up to each of the assistant's messages, what comes out never depends on what comes later: the
     prompt cache holds. (The exception is a system message that something other than a reply follows.)
     """
-    if not (profile.user_first or profile.calls_follow_user):
+    if not (profile.user_first or profile.reasoning_leads):
         return list(messages)
     out: list[Message] = []
-    for message in messages:
+    started = False
+    for message in _reasoning_led(messages) if profile.reasoning_leads else messages:
         before = out[-1] if out else None
         if profile.places_system:
             if before is not None and before.role == "system" and message.role != "assistant":
@@ -98,18 +104,42 @@ def arrange(messages: Iterable[Message], profile: Profile) -> list[Message]:
                 message = as_user(message)
         if before is not None and is_summary(message):
             message = _spoken_summary(message)
-        if profile.one_answer and message.role == "tool":
+        if profile.one_answer and message.role == "tool" and started:
             _answer(out, message)
             continue
-        if profile.user_first and message.role != "system" and all(m.role == "system" for m in out[:2]):
-            if not opens(message) and not any(m.role != "system" for m in out):
+        if profile.user_first and not started and message.role != "system":
+            started = True
+            if not opens(message):
                 out.append(OPENING)
         if out and continues(message, out[-1], profile):
             out.append(CONTINUE)
         out.append(message)
-    if out and profile.user_first and all(message.role == "system" for message in out):
+    if out and profile.user_first and not started:
         out.append(OPENING)
     return out
+
+
+def _reasoning_led(messages: Iterable[Message]) -> Iterator[Message]:
+    """Without reasoning that nothing of the assistant's follows."""
+    held: Message | None = None
+    for message in chain(messages, (None,)):
+        if held is not None:
+            if message is not None and message.role == "assistant":
+                yield held
+            elif said := tuple(_dropped_last(held.parts)):
+                yield held.with_parts(said)
+        held = None
+        if message is not None and message.parts and type(message.parts[-1]) is Reasoning:
+            held = message
+        elif message is not None:
+            yield message
+
+
+def _dropped_last(parts: Sequence[Part]) -> Sequence[Part]:
+    end = len(parts)
+    while end and type(parts[end - 1]) is Reasoning:
+        end -= 1
+    return parts[:end]
 
 
 def _answer(out: list[Message], message: Message) -> None:
@@ -137,7 +167,9 @@ def _spoken_summary(message: Message) -> Message:
         if isinstance(part, Opaque) and part.kind == "compaction" and part.data.get("signature"):
             part = Text(str(part.data.get("content") or "(A summary stood here.)"))
         parts.append(part)
-    return message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else message.with_parts(tuple(parts))
+    return (
+        message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else message.with_parts(tuple(parts))
+    )
 
 
 def as_user(message: Message) -> Message:

@@ -38,7 +38,11 @@ class LiveSession:
         return self.record.version
 
     def tip(self, lane: str | None) -> LaneTip:
-        return self.record.lanes.get(root_key(lane), LaneTip())
+        """Where a lane stands; a new one starts from the root as it is now."""
+        known = self.record.lanes.get(root_key(lane))
+        if known is not None or lane is None:
+            return known or LaneTip()
+        return LaneTip(base=self.version, base_epoch=self.tip(None).epoch)
 
     async def refresh(self) -> None:
         """Catch up with what other writers appended."""
@@ -72,7 +76,7 @@ class LiveSession:
         if tip is not None:
             lanes = {**lanes, root_key(lane): msgspec.structs.replace(tip, mark=events[-1].seq)}
         elif root_key(lane) not in lanes:
-            lanes = {**lanes, root_key(lane): LaneTip(base=self.version, base_epoch=self.tip(None).epoch)}
+            lanes = {**lanes, root_key(lane): self.tip(lane)}
         self.record = msgspec.structs.replace(self.record, version=version, lanes=lanes)
         await self._take(events)
 

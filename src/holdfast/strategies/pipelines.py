@@ -20,6 +20,11 @@ class Pipeline:
             raise InvalidInput("A pipeline takes one or more strategies: callables from a request to a plan.")
         self.stages = stages
 
+    @property
+    def target(self) -> int | None:
+        """The limit of the last stage, if it has one: that is where the pipeline leads."""
+        return getattr(self.stages[-1], "target", None)
+
     def __call__(self, request: Request) -> Plan | Skip:
         plan: Plan | None = None
         answer: Plan | Skip = Skip(Outcome.NOTHING_TO_COMPACT)

@@ -60,8 +60,9 @@ class TokenWindow:
         self.estimator = None if estimator is None else estimator_for(estimator)
 
     @property
-    def target(self) -> int:
-        return self.max_tokens
+    def target(self) -> int | None:
+        """The limit, where it is counted as the session counts."""
+        return self.max_tokens if self.estimator is None else None
 
     def __call__(self, request: Request) -> Plan | Skip:
         gauge = request.view.gauge_for(self.estimator)

@@ -9,22 +9,20 @@ from ..log import Slice
 from .index import Index, Known, Spot
 
 NO_END = 2**63 - 1
-_SPOT = "SELECT seq, id, offset, length FROM events WHERE file = ?1 "
-_RANGE = "AND seq > ?2 AND seq <= ?3 AND (?4 IS NULL OR kind IN (SELECT value FROM json_each(?4))) "
-_IDS = "AND (?5 IS NULL OR id IN (SELECT value FROM json_each(?5))) "
-_LANE = "AND lane = ?6 "
-_ANY_LANE = "AND ?6 IS NOT NULL "
-_ASCENDING = "ORDER BY seq LIMIT ?7"
-_DESCENDING = "ORDER BY seq DESC LIMIT ?7"
+_SPOT = "SELECT seq, id, offset, length FROM events "
+_USING = ("", "INDEXED BY events_by_id ")
+_RANGE = "WHERE file = ?1 AND seq > ?2 AND seq <= ?3 "
+_KINDS = "AND (?4 IS NULL OR kind IN (SELECT value FROM json_each(?4))) "
+_LANE = ("AND lane = ?5 ", "AND ?5 IS NOT NULL ")
+_IDS = ("AND ?6 IS NULL ", "AND id IN (SELECT value FROM json_each(?6)) ")
+_ORDER = ("ORDER BY seq LIMIT ?7", "ORDER BY seq DESC LIMIT ?7")
 _STATEMENTS = {
-    (any_lane, newest): _SPOT
-    + _RANGE
-    + _IDS
-    + (_ANY_LANE if any_lane else _LANE)
-    + (_DESCENDING if newest else _ASCENDING)
-    for any_lane in (True, False)
-    for newest in (True, False)
+    (lane, ids, order): _SPOT + _USING[ids] + _RANGE + _KINDS + _LANE[lane] + _IDS[ids] + _ORDER[order]
+    for lane in (False, True)
+    for ids in (False, True)
+    for order in (False, True)
 }
+"""By: any lane, some ids, newest first."""
 
 
 def choose(index: Index, chain: list[tuple[Known, int]], which: Slice) -> list[tuple[Known, list[Spot]]]:
@@ -45,7 +43,7 @@ def choose(index: Index, chain: list[tuple[Known, int]], which: Slice) -> list[t
 def _spots(index: Index, known: Known, which: Slice, until: int, newest: bool, limit: int) -> list[Spot]:
     kinds = msgspec.json.encode(which.kinds).decode() if which.kinds else None
     ids = msgspec.json.encode(which.ids).decode() if which.ids else None
-    values = (known.key, min(which.after, NO_END), until, kinds, ids, root_key(which.lane), limit)
+    values = (known.key, min(which.after, NO_END), until, kinds, root_key(which.lane), ids, limit)
     with index.reading(known) as connection:
-        rows = connection.execute(_STATEMENTS[which.any_lane, newest], values)
+        rows = connection.execute(_STATEMENTS[which.any_lane, ids is not None, newest], values)
         return [Spot(*row) for row in rows]

@@ -24,6 +24,8 @@ log = logging.getLogger("holdfast.stores.jsonl")
 
 FOLDER_LOCK = ".folder.lock"
 """A name that no session's files can have."""
+RUN = 1_000_000
+"""About how many bytes are read in one go."""
 PIECE = 5000
 """Lines that are indexed in one transaction while catching up."""
 
@@ -149,7 +151,7 @@ class Folder:
             return False
         last = self.index.last(known)
         try:
-            return known.read == head if last is None else _at(file, last).event.id == last.id
+            return known.read == head if last is None else bool(list(_read(file, [last])))
         except StaleIndexError:
             return False
 
@@ -168,8 +170,8 @@ class Folder:
         if not spots:
             return
         with open(self.file(known.id), "rb") as file:
-            for spot in spots:
-                yield _at(file, spot)
+            for run in _runs(spots):
+                yield from _read(file, run)
 
     def find(self, chain: list[tuple[Known, int]], ids: list[str]) -> dict[str, Entry]:
         """Those of the events that exist, by id."""
@@ -186,15 +188,31 @@ class Folder:
             yield from scan(file, len(file.readline()))
 
 
-def _at(file: BinaryIO, spot: Spot) -> Entry:
-    file.seek(spot.offset)
-    try:
-        entry = decode_line(file.read(spot.length)).entry
-    except (msgspec.DecodeError, UnicodeError):
-        raise StaleIndexError from None
-    if (entry.event.seq, entry.event.id) != (spot.seq, spot.id):
-        raise StaleIndexError
-    return entry
+def _runs(spots: list[Spot]) -> Iterator[list[Spot]]:
+    """Spots that follow each other are read in one go."""
+    run, end, size = [spots[0]], spots[0].offset + spots[0].length, spots[0].length
+    for spot in spots[1:]:
+        if spot.offset != end or size > RUN:
+            yield run
+            run, size = [], 0
+        run.append(spot)
+        end, size = spot.offset + spot.length, size + spot.length
+    yield run
+
+
+def _read(file: BinaryIO, run: list[Spot]) -> Iterator[Entry]:
+    start = run[0].offset
+    file.seek(start)
+    data = file.read(run[-1].offset + run[-1].length - start)
+    for spot in run:
+        at = spot.offset - start
+        try:
+            entry = decode_line(data[at : at + spot.length]).entry
+        except (msgspec.DecodeError, UnicodeError):
+            raise StaleIndexError from None
+        if (entry.event.seq, entry.event.id) != (spot.seq, spot.id):
+            raise StaleIndexError
+        yield entry
 
 
 def _apply(tips: dict[str, LaneTip], placed: Placed) -> None:

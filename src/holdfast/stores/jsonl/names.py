@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 _LONGEST = 150
@@ -10,6 +11,7 @@ _DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"com{n}" for n in range(10)
 """Names that some systems give to devices, in whatever folder."""
 
 
+@lru_cache(maxsize=4096)
 def file_name(identifier: str) -> str:
     """Percent-encoded; capitals too, since some file systems do not tell them from small letters.
 

@@ -64,7 +64,7 @@ def open_reader(path: str) -> sqlite3.Connection:
 
 
 def _connect(path: str, uri: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(
+    return sqlite3.connect(
         path,
         timeout=BUSY_SECONDS,
         isolation_level=None,
@@ -72,8 +72,6 @@ def _connect(path: str, uri: bool = False) -> sqlite3.Connection:
         cached_statements=256,
         uri=uri,
     )
-    connection.execute("PRAGMA cache_size = -8000").fetchone()
-    return connection
 
 
 def _migrate(connection: sqlite3.Connection, path: str) -> None:

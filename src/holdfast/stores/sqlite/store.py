@@ -44,7 +44,11 @@ class SQLiteStore:
 
     def _connect(self) -> sqlite3.Connection:
         connection = open_writer(self._path, self._synchronous)
-        index.make(connection)
+        try:
+            index.make(connection)
+        except sqlite3.Error as error:
+            connection.close()
+            raise translate(error, self._path) from error
         return connection
 
     async def __aenter__(self) -> Self:

@@ -1,0 +1,28 @@
+"""JSON as text. What a model wrote may hold lone surrogates, which UTF-8 cannot: they are kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON, non-ASCII characters as they are."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def from_json(text: str) -> Any:
+    """The value of a JSON text; ValueError where it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except UnicodeEncodeError:
+        return json.loads(text)
+    except msgspec.DecodeError as problem:
+        if r"\ud" in text.lower():
+            return json.loads(text)
+        raise ValueError(str(problem)) from problem

@@ -1,0 +1,78 @@
+"""One way to run a command, and files to run it on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_files import Run, conversation, write_json
+from click.testing import CliRunner, Result
+
+from holdfast import SessionService
+from holdfast.cli import main
+from holdfast.stores import open_store
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in this process; an exception that gets through fails the test."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def run(*args: Any, input: str | bytes | None = None, **env: str) -> Result:
+        result = CliRunner().invoke(main, [str(arg) for arg in args], input=input, env=env)
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+@pytest.fixture
+def refused(run: Run) -> Callable[..., str]:
+    """Run a command that must fail as bad input: exit 2, one line on stderr, nothing on stdout."""
+
+    def refused(*args: Any, **options: Any) -> str:
+        result = run(*args, **options)
+        assert result.exit_code == 2, result.output
+        assert result.stdout == ""
+        assert result.stderr.startswith("holdfast: ") and result.stderr.count("\n") == 1, result.stderr
+        return result.stderr
+
+    return refused
+
+
+@pytest.fixture
+def chat(tmp_path: Path) -> Path:
+    """600 messages of OpenAI Chat as a list."""
+    return write_json(tmp_path / "chat.json", conversation("openai-chat"))
+
+
+@pytest.fixture
+def make_store(tmp_path: Path) -> Callable[..., Path]:
+    """A store with sessions that were compacted once, and went on."""
+
+    def make_store(name: str, sessions: int = 1, messages: int = 80) -> Path:
+        path = tmp_path / name
+        if not path.suffix:
+            path.mkdir()
+
+        async def fill() -> None:
+            async with SessionService(open_store(path)) as service:
+                await service.list()
+                for number in range(sessions):
+                    record = await service.create(
+                        id=f"s-{number}", owner="ann", model="gpt-4o", system="Be brief.", format="openai-chat"
+                    )
+                    if not messages:
+                        continue
+                    await service.append(record.id, conversation("openai-chat", messages))
+                    await service.compact(record.id, budget=3_000)
+                    await service.append(record.id, {"role": "user", "content": "And then?"})
+
+        asyncio.run(fill())
+        return path
+
+    return make_store

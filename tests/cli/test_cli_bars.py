@@ -1,0 +1,50 @@
+"""Bars: as long as they should be, whatever is in them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.bars import bar
+from holdfast.cli.glimpse import first_line, glimpse, printable
+from holdfast.messages import Message, Reasoning, ToolCall, user
+
+AMOUNTS = st.lists(st.integers(0, 10_000), max_size=8)
+
+
+@given(amounts=AMOUNTS, full=st.integers(1, 20_000), width=st.integers(1, 60), plain=st.booleans())
+def test_a_bar_is_always_as_wide_as_asked(amounts: list[int], full: int, width: int, plain: bool) -> None:
+    drawn = bar([(amount, "red") for amount in amounts], full, width, plain=plain)
+    assert drawn.cell_len == width
+    assert plain is False or drawn.plain.isascii()
+
+
+@given(amounts=AMOUNTS, full=st.integers(1, 20_000))
+def test_something_never_looks_like_nothing(amounts: list[int], full: int) -> None:
+    drawn = bar([(amount, "red") for amount in amounts], full, 10).plain
+    assert bool(drawn.strip()) == any(amounts)
+
+
+@pytest.mark.parametrize(
+    ("amount", "shown"), [(0, "    "), (1, "╸   "), (25, "━   "), (38, "━╸  "), (100, "━━━━"), (999, "━━━━")]
+)
+def test_a_bar_is_drawn_in_half_cells(amount: int, shown: str) -> None:
+    assert bar([(amount, "red")], 100, 4).plain == shown
+
+
+def test_the_track_is_drawn_to_the_end() -> None:
+    assert bar([(50, "red")], 100, 4, track=True).plain == "━━──"
+    assert bar([(50, "red")], 100, 4, track=True, plain=True).plain == "##.."
+
+
+def test_text_from_a_session_cannot_drive_the_terminal() -> None:
+    assert printable("\x1b[31mred\x1b[0m \x1b]0;title\x07 a\rb\u202ec\x9b2J") == "red  ]0;title  a bc 2J"
+    assert first_line("\n\n  \x1b[2J first \t line \n second") == "first line"
+
+
+def test_a_message_in_one_line() -> None:
+    assert glimpse(user("\nhello\nthere")) == "hello"
+    assert glimpse(Message("assistant", (ToolCall("c", "look", {"at": 1}),))) == '→ look {"at":1}'
+    assert glimpse(Message("assistant", (Reasoning("hm"),))) == "(reasoning)"
+    assert glimpse(Message("assistant", ())) == "(empty)"

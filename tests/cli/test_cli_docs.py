@@ -1,0 +1,53 @@
+"""Documentation cannot drift: every command and option is in docs/cli.md, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from holdfast.cli import main
+from holdfast.cli.options import ESTIMATORS
+from holdfast.cli.strategies import NAMES
+from holdfast.messages import FORMATS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
+if not PAGE.exists():
+    pytest.skip("the documentation is not here", allow_module_level=True)
+TEXT = PAGE.read_text(encoding="utf-8")
+CONTEXT = click.Context(main)
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    for name in main.list_commands(CONTEXT):
+        command = main.get_command(CONTEXT, name)
+        assert command is not None
+        yield name, command
+
+
+def section(name: str) -> str:
+    found = re.search(rf"^## `holdfast {name}.*?(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
+    assert found is not None, f"docs/cli.md has no section about holdfast {name}"
+    return found[0]
+
+
+@pytest.mark.parametrize(("name", "command"), commands(), ids=main.list_commands(CONTEXT))
+def test_every_command_and_option_has_its_line(name: str, command: click.Command) -> None:
+    options = {opt for param in command.params if isinstance(param, click.Option) for opt in param.opts}
+    said = set(re.findall(r"`(--?[a-z]+)", section(name)))
+    assert options <= said, "missing in docs/cli.md"
+    assert said <= options | {"--help"}, "in docs/cli.md, but not in the command"
+    assert command.help
+
+
+def test_every_name_an_option_takes_is_listed() -> None:
+    for name in (*NAMES, *FORMATS, *ESTIMATORS):
+        assert f"`{name}" in TEXT, name
+
+
+def test_exit_codes_are_told() -> None:
+    for code in ("0", "1", "2", "130"):
+        assert f"| {code} |" in TEXT

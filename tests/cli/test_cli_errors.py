@@ -1,0 +1,168 @@
+"""Bad input: exit 2, one line that says what to do, nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_files import Run, conversation, write_json
+
+from holdfast import MemoryStore
+from holdfast.cli import stores
+
+Refused = Callable[..., str]
+WHOLE = json.dumps(conversation("openai-chat", 8))
+
+FILES = {
+    "empty": b"",
+    "blank": b" \n\n",
+    "binary": bytes(range(256)) * 8,
+    "picture": b"\x89PNG\r\n\x1a\n" + bytes(64),
+    "words": b"Dear diary, today I compacted.",
+    "cut-off": WHOLE[:-40].encode(),
+    "cut-off-gz": b"\x1f\x8b\x08\x00broken",
+    "no-messages": b"[]",
+    "a-number": b"42",
+    "numbers": b"[1, 2, 3]",
+    "another-object": b'{"name": "holdfast"}',
+    "roles-missing": b'{"messages": [{"text": "hi"}]}',
+    "wrong-role": b'[{"role": "wizard", "content": "hi"}]',
+    "two-formats": b'[{"role": "tool", "tool_call_id": "x"}, {"role": "user", "parts": [{"text": "b"}]}]',
+    "bad-line": b'{"role": "user", "content": "a"}\n{"role": "us\n{"role": "user", "content": "b"}\n',
+    "deep": b'[{"role":"user","content":' + b"[" * 5_000 + b"]" * 5_000 + b"}]",
+    "not-utf8": b'[{"role": "user", "content": "\xff\xfe"}]',
+    "empty.db": b"",
+    "damaged.db": b"SQLite format 3\0" + b"damage" * 1_000,
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("command", ["compact", "inspect"])
+def test_files_that_hold_no_messages(command: str, name: str, refused: Refused, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(FILES[name])
+    options = ("-o", tmp_path / "out.json") if command == "compact" else ()
+    assert str(tmp_path / name) in refused(command, tmp_path / name, *options) or name in ("wrong-role", "two-formats")
+    assert os.listdir(tmp_path) == [name]
+    assert (tmp_path / name).read_bytes() == FILES[name]
+
+
+@pytest.mark.parametrize("command", ["compact", "inspect", "verify"])
+def test_files_and_folders_that_are_not_there(command: str, refused: Refused, tmp_path: Path) -> None:
+    for name in ("missing.json", "no/such/folder.json", "missing.db", "a\nb", "a" * 5_000):
+        refused(command, tmp_path / name)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "session.jsonl").write_text('{"role": "user", "content": "hi"}\n')
+    assert "a folder without Holdfast sessions" in refused(command, tmp_path / "folder")
+    assert "no store at" in refused(command, "jsonl:nowhere")
+    assert "no store at" in refused(command, "sqlite:///nowhere.db")
+    assert os.listdir(tmp_path / "folder") == ["session.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--budget", "0"], "--budget takes a whole number of at least 1"),
+        (["--budget", "-5"], "--budget takes a whole number of at least 1"),
+        (["--budget", "many"], "--budget takes a whole number of at least 1"),
+        (["--target", "0"], "--target takes a whole number of at least 1"),
+        (["--target", "-1k"], "--target takes a whole number of at least 1"),
+        (["--budget", "10k", "--target", "20k"], "above budget"),
+        (["--strategy", "slding:20"], "did you mean 'sliding'?"),
+        (["--strategy", "sliding:-1"], "'sliding' takes a whole number"),
+        (["--strategy", "fraction:2"], "between 0 and 1"),
+        (["--format", "antropic"], "did you mean 'anthropic'?"),
+        (["--format", "xml"], "Use one of openai-chat"),
+        (["--format", "gemini"], "name their real format"),
+        (["--estimator", "o200k"], "did you mean 'o200k_base'?"),
+        (["--estimator", "abacus"], "is not an estimator"),
+        (["--session", "s-1"], "is no Holdfast store"),
+        (["--budgets", "3"], "See holdfast compact --help."),
+        (["extra"], "unexpected extra argument"),
+    ],
+)
+def test_options_that_make_no_sense(options: list[str], words: str, refused: Refused, tmp_path: Path) -> None:
+    file = write_json(tmp_path / "chat.json", [{"role": "user", "content": "hi"}])
+    assert words in refused("compact", file, *options, "-o", tmp_path / "out.json")
+    assert os.listdir(tmp_path) == ["chat.json"]
+
+
+def test_commands_that_are_none(refused: Refused) -> None:
+    assert "did you mean 'compact'?" in refused("compcat", "x")
+    assert "use one of compact, inspect, verify, completion" in refused("frobnicate")
+    assert "did you mean 'bash'?" in refused("completion", "bsh")
+    assert "Missing argument 'FILE'" in refused("compact")
+    assert "requires an argument" in refused("compact", "x", "--budget")
+
+
+def test_unknown_example(refused: Refused) -> None:
+    assert "is not an example" in refused("compact", "example:nowhere")
+
+
+def test_a_strangers_database_is_left_as_it_was(refused: Refused, tmp_path: Path) -> None:
+    path = tmp_path / "history.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE visits (url TEXT)")
+    connection.close()
+    before = path.read_bytes()
+    for command in ("compact", "inspect", "verify"):
+        assert "no Holdfast store" in refused(command, path)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == ["history.db"]
+
+
+@pytest.mark.parametrize("name", ["agent.db", "logs"])
+def test_sessions_that_are_not_there(name: str, refused: Refused, make_store: Callable[..., Path]) -> None:
+    store = make_store(name, sessions=2)
+    for command in ("compact", "inspect", "verify"):
+        assert "There is no session 'nope'" in refused(command, store, "--session", "nope")
+    assert "name one with --session" in refused("compact", store)
+
+
+def test_a_session_without_messages(refused: Refused, make_store: Callable[..., Path]) -> None:
+    assert "holds no messages yet" in refused("compact", make_store("agent.db", messages=0))
+
+
+def test_a_store_without_sessions(run: Run, refused: Refused, make_store: Callable[..., Path]) -> None:
+    store = make_store("agent.db", sessions=0)
+    assert "holds no session yet" in refused("compact", store)
+    assert "It holds no session yet" in run("inspect", store).stdout
+    assert run("verify", store).exit_code == 0
+
+
+def test_a_renamed_session_file(refused: Refused, make_store: Callable[..., Path]) -> None:
+    store = make_store("logs")
+    (store / "s-0.jsonl").rename(store / "renamed.jsonl")
+    assert "under another name" in refused("inspect", store / "renamed.jsonl")
+
+
+def test_a_closed_store(refused: Refused, make_store: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed(MemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            self._closed = True
+
+    store = make_store("agent.db")
+    monkeypatch.setattr(stores, "open_store", lambda url: Closed())
+    for command in ("compact", "inspect", "verify"):
+        assert "closed" in refused(command, store)
+
+
+def test_verify_wants_a_store(refused: Refused, chat: Path) -> None:
+    assert "`holdfast inspect` checks a file of messages" in refused("verify", chat)
+
+
+@pytest.mark.parametrize(("problem", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141)])
+def test_being_stopped_is_quiet(
+    problem: BaseException, code: int, run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr("holdfast.cli.compact.open_source", stop)
+    monkeypatch.setattr("holdfast.cli.os.dup2", lambda *_: None)
+    result = run("compact", chat)
+    assert result.exit_code in (code, 1) and result.output.strip() == ""

@@ -1,0 +1,123 @@
+"""`holdfast inspect`: where the tokens are, in every kind of file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_files import FORMATS, Run, claude_code, codex, conversation, loaded, pi, request, write_json, write_lines
+
+Records = Callable[[], list[dict[str, Any]]]
+REAL = sorted(Path(os.environ.get("HOLDFAST_SESSIONS", os.devnull)).glob("*/*.jsonl.gz"))
+
+
+def facts(run: Run, *args: Any) -> dict[str, Any]:
+    result = run("inspect", *args, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, Any] = loaded(result.stdout)
+    assert sum(share["tokens"] for share in found["shares"]) == found["estimate"]
+    return found
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_request_in_every_format(format: str, run: Run, tmp_path: Path) -> None:
+    file = write_json(tmp_path / "request.json", request(format))
+    found = facts(run, file)
+    assert (found["kind"], found["format"], found["model"]) == ("messages", format, "gpt-4o")
+    assert (found["messages"], found["turns"], found["problems"]) == (600, 150, [])
+    labels = {share["label"]: share for share in found["shares"]}
+    assert labels["look"]["count"] == 150
+    assert "tool definitions" in labels and ("system prompt" in labels or format == "openai-chat")
+    assert len(found["largest_results"]) == 5
+    assert found["largest_results"][0]["tool"] == "look"
+
+
+def test_a_picture_for_a_person(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_json(tmp_path / "request.json", request("anthropic"))
+    monkeypatch.chdir(tmp_path)
+    out = run("inspect", "request.json").stdout
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines())) <= 80
+    for words in ("of 128,000 tokens, ", "system prompt", "tool definitions", "150 calls", "largest results", "turns"):
+        assert words in out
+    assert "problems  none: valid for anthropic" in out
+
+
+def test_the_number_of_large_results_can_be_chosen(run: Run, chat: Path) -> None:
+    assert len(facts(run, chat, "--largest", "12")["largest_results"]) == 12
+
+
+def test_problems_are_told_in_words_with_their_place(run: Run, tmp_path: Path) -> None:
+    messages = conversation("openai-chat", 12)
+    del messages[6]
+    file = write_json(tmp_path / "broken.json", messages)
+    out = run("inspect", file).stdout
+    assert "1 problem for openai-chat" in out
+    assert "message 5: call 'c1' has no result right after it" in out
+    assert [problem["index"] for problem in facts(run, file)["problems"]] == [5]
+
+
+def test_claude_code(run: Run, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "session.jsonl", claude_code())
+    found = facts(run, file)
+    assert (found["kind"], found["id"], found["model"]) == ("claude-code", "s-1", "claude-opus-4-5")
+    assert (found["messages"], found["logged"]) == (4, 6)
+    assert found["compactions"][0]["tokens_before"] == 155_000
+    assert found["compactions"][0]["summary_tokens"] > 0
+    assert found["usage"]["reported"] == 1_000 and found["usage"]["messages"] == 4
+    assert found["tokens"] == 1_000
+    out = run("inspect", file).stdout
+    assert "1,000 reported by the provider" in out
+    assert "155,000  →  ?  auto, summary of" in out
+    assert "4; 6 in the whole log (--whole)" in out
+    whole = facts(run, file, "--whole")
+    assert (whole["messages"], whole["usage"]) == (6, None)
+
+
+def test_codex(run: Run, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "rollout.jsonl", codex())
+    found = facts(run, file)
+    assert (found["kind"], found["format"], found["model"]) == ("codex", "openai-responses", "gpt-5")
+    assert found["usage"]["reported"] == 750
+    assert found["shares"][0]["label"] == "system prompt"
+
+
+def test_pi_shows_its_summary_in_place_of_what_left(run: Run, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "session.jsonl", pi())
+    found = facts(run, file)
+    assert (found["kind"], found["model"]) == ("pi", "claude-sonnet-4-5")
+    assert (found["messages"], found["logged"]) == (5, 6)
+    assert found["compactions"][0]["tokens_before"] == 90_000
+    assert found["largest_turn"] is not None
+
+
+def test_what_came_after_the_last_report_is_estimated(run: Run, tmp_path: Path) -> None:
+    records = claude_code()
+    later = dict(records[0], uuid="later", message={"role": "user", "content": "word " * 300})
+    found = facts(run, write_lines(tmp_path / "session.jsonl", [*records, later]))
+    assert 1_300 <= found["tokens"] <= 1_310
+    assert found["usage"]["messages"] == 4
+
+
+def test_a_message_that_is_not_the_users_alone(run: Run, tmp_path: Path) -> None:
+    file = write_json(tmp_path / "lone.json", [{"role": "assistant", "content": "hello"}])
+    assert facts(run, file)["turns"] == 0
+    assert run("inspect", file).exit_code == 0
+
+
+@pytest.mark.skipif(not REAL, reason="HOLDFAST_SESSIONS names no sessions")
+@pytest.mark.parametrize("path", REAL[::6] + REAL[-1:], ids=lambda path: f"{path.parent.name}-{path.name[:8]}")
+def test_real_sessions(path: Path, run: Run) -> None:
+    for scope in ((), ("--whole",)):
+        found = facts(run, path, *scope)
+        assert found["messages"] > 0 and found["tokens"] > 0
+        picture = run("inspect", path, *scope)
+        assert picture.exit_code == 0 and "\x1b" not in picture.stdout
+        budget = max(1_000, found["estimate"] // 3)
+        result = loaded(run("compact", path, *scope, "--budget", budget, "--json").stdout)
+        assert result["valid"] is True
+        assert result["outcome"] in ("compacted", "not_needed", "cannot_fit")
+        assert result["outcome"] != "compacted" or result["tokens_after"] <= budget

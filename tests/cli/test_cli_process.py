@@ -1,0 +1,142 @@
+"""The real thing: processes, pipes, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_files import conversation, write_json
+
+HOLDFAST = [sys.executable, "-m", "holdfast"]
+
+
+def start(*args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+    command = [*HOLDFAST, *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, **options)
+
+
+def test_a_pipe_gets_plain_text(chat: Path) -> None:
+    done = start("compact", chat, "--budget", "20k")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "\x1b" not in done.stdout and "Compacted:" in done.stdout
+
+
+def test_messages_through_two_pipes(chat: Path) -> None:
+    done = start("compact", "-", "--budget", "20k", "-o", "-", input=chat.read_text())
+    assert done.returncode == 0
+    assert json.loads(done.stdout)[-1] == json.loads(chat.read_text())[-1]
+    assert "standard input" in done.stderr and "\x1b" not in done.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/bin/bash"), reason="needs bash")
+def test_a_shells_process_substitution(chat: Path) -> None:
+    script = f"exec '{sys.executable}' -m holdfast compact <(cat '{chat}') --budget 20k --json"
+    done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, timeout=120)
+    assert json.loads(done.stdout)["outcome"] == "compacted"
+
+
+def test_bad_input_is_one_line(tmp_path: Path) -> None:
+    done = start("compact", tmp_path / "missing.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("holdfast: There is no file ") and done.stderr.count("\n") == 1
+
+
+def test_bad_standard_input_is_called_that() -> None:
+    done = start("inspect", "-", input="not json")
+    assert done.returncode == 2
+    assert done.stderr.startswith("holdfast: standard input is not JSON")
+
+
+def test_a_reader_that_leaves_early_is_no_error(chat: Path) -> None:
+    command = [*HOLDFAST, "compact", str(chat), "-o", "-"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read().decode()
+    assert "Traceback" not in said and "BrokenPipe" not in said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
+    fifo = tmp_path / "never"
+    os.mkfifo(fifo)
+    with subprocess.Popen([*HOLDFAST, "compact", str(fifo)], stderr=subprocess.PIPE, text=True) as process:
+        with open(fifo, "wb"):  # opens once the other side reads
+            process.send_signal(signal.SIGINT)
+            code = process.wait(30)
+        assert process.stderr is not None
+        assert (code, process.stderr.read().strip()) == (130, "")
+
+
+def test_an_ascii_terminal_gets_no_traceback(chat: Path) -> None:
+    done = start("compact", chat, "--budget", "20k", env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and done.stdout.isascii() and "####" in done.stdout
+
+
+def test_version_and_help() -> None:
+    assert start("--version").stdout.startswith("holdfast 0.")
+    assert "compact" in start("--help").stdout
+    nothing = start()
+    assert nothing.returncode == 2 and "Usage: holdfast" in nothing.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str) -> None:
+    done = start("completion", shell)
+    assert done.returncode == 0 and f"_HOLDFAST_COMPLETE={shell}_complete" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("holdfast comp", "plain,compact"),
+        ("holdfast compact --strategy prune+tok", "plain,prune+tokens"),
+        ("holdfast compact --format anth", "plain,anthropic"),
+        ("holdfast compact ./", "file,./"),
+    ],
+)
+def test_completion_answers(words: str, found: str) -> None:
+    env = {
+        **os.environ,
+        "_HOLDFAST_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - 1),
+    }
+    assert found in start(env=env).stdout.splitlines()
+
+
+def test_importing_the_command_line_does_not_import_drawing() -> None:
+    script = "import sys, holdfast.cli; print(*(m for m in sys.modules if m.split('.')[0] in ('rich', 'splintr')))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == ""
+
+
+def test_a_terminal_gets_colours_and_nobody_else(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty")
+    file = write_json(tmp_path / "chat.json", conversation("openai-chat", 80))
+
+    def on_a_terminal(**env: str) -> str:
+        main, other = pty.openpty()
+        command = [*HOLDFAST, "compact", str(file), "--budget", "2k"]
+        environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"} | env
+        with subprocess.Popen(command, stdout=other, stderr=other, env=environment) as process:
+            os.close(other)
+            shown = b""
+            try:
+                while piece := os.read(main, 65536):
+                    shown += piece
+            except OSError:
+                pass  # the other end is closed
+            os.close(main)
+            assert process.wait(60) == 0
+        return shown.decode()
+
+    assert "\x1b[" in on_a_terminal(TERM="xterm-256color")
+    assert "\x1b" not in on_a_terminal(TERM="xterm-256color", NO_COLOR="1")
+    assert "\x1b[3" not in on_a_terminal(TERM="dumb")

@@ -1,0 +1,133 @@
+"""Holdfast's own sessions on the command line: read, listed, verified, and never changed."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_files import Run, conversation, loaded
+
+from holdfast import check
+
+Store = Callable[..., Path]
+KINDS = ("agent.db", "agent.sqlite3", "logs")
+
+
+def events(path: Path) -> bytes:
+    """All that a store holds, as bytes that must not change."""
+    if path.is_dir():
+        return b"".join(file.read_bytes() for file in sorted(path.glob("*.jsonl")))
+    with sqlite3.connect(path) as connection:
+        rows = connection.execute("SELECT seq, id, kind, digest, body FROM events ORDER BY session, seq").fetchall()
+    connection.close()
+    return json.dumps(rows).encode()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_only_session_of_a_store_is_meant(name: str, run: Run, make_store: Store) -> None:
+    store = make_store(name)
+    before = events(store)
+    facts = loaded(run("compact", store, "--budget", "500", "--json").stdout)
+    assert (facts["outcome"], facts["model"], facts["valid"]) == ("compacted", "gpt-4o", True)
+    assert facts["messages"][-1] == {"role": "user", "content": "And then?"}
+    assert events(store) == before
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_several_sessions_are_listed(name: str, run: Run, make_store: Store) -> None:
+    store = make_store(name, sessions=3)
+    rows = loaded(run("inspect", store, "--json").stdout)["sessions"]
+    assert {row["id"] for row in rows} == {"s-0", "s-1", "s-2"}
+    assert all(row["owner"] == "ann" and row["events"] == 82 and row["tokens"] > 100 for row in rows)
+    out = run("inspect", store).stdout
+    assert "3 sessions" in out and "s-1" in out and "last activity" in out
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_session_is_named_by_its_id(name: str, run: Run, make_store: Store) -> None:
+    store = make_store(name, sessions=2)
+    facts = loaded(run("inspect", store, "--session", "s-1", "--json").stdout)
+    assert (facts["kind"], facts["id"], facts["model"]) == ("holdfast", "s-1", "gpt-4o")
+    assert facts["shares"][0]["label"] == "system prompt"
+    assert facts["compactions"][0]["by"] == "truncation"
+    assert facts["compactions"][0]["tokens_after"] < facts["compactions"][0]["tokens_before"]
+    assert facts["logged"] == 81 > facts["messages"]
+    assert "truncation" in run("inspect", store, "--session", "s-1").stdout
+
+
+@pytest.mark.parametrize("name", ["agent.db", "logs"])
+def test_whole_brings_back_all_that_was_said(name: str, run: Run, make_store: Store) -> None:
+    facts = loaded(run("compact", make_store(name), "--whole", "--json").stdout)
+    assert facts["messages"] == [*conversation("openai-chat", 80), {"role": "user", "content": "And then?"}]
+
+
+def test_a_session_file_stands_for_itself(run: Run, make_store: Store) -> None:
+    store = make_store("logs", sessions=2)
+    facts = loaded(run("inspect", store / "s-1.jsonl", "--json").stdout)
+    assert (facts["kind"], facts["id"]) == ("holdfast", "s-1")
+    assert loaded(run("verify", store / "s-1.jsonl", "--json").stdout)["sessions"] == {"s-1": []}
+
+
+def test_a_store_by_its_address(run: Run, make_store: Store) -> None:
+    assert run("verify", f"sqlite:///{make_store('agent.db')}").exit_code == 0
+    assert run("verify", f"jsonl:{make_store('logs')}").exit_code == 0
+
+
+def test_the_session_is_written_as_a_request(run: Run, make_store: Store, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    run("compact", make_store("agent.db"), "--budget", "500", "-o", out)
+    body = loaded(out)
+    assert list(body) == ["model", "system", "messages"]
+    assert (body["model"], body["system"]) == ("gpt-4o", "Be brief.")
+    assert check(body["messages"], "openai-chat") == []
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_verify_says_that_all_is_well(name: str, run: Run, make_store: Store) -> None:
+    store = make_store(name, sessions=2)
+    result = run("verify", store)
+    assert (result.exit_code, result.stdout) == (0, f"2 sessions of {store}: all is well.\n")
+    facts = loaded(run("verify", store, "--json").stdout)
+    assert facts == {"store": str(store), "ok": True, "sessions": {"s-0": [], "s-1": []}}
+    assert loaded(run("verify", store, "--session", "s-0", "--json").stdout)["sessions"] == {"s-0": []}
+
+
+def test_verify_finds_a_changed_row(run: Run, make_store: Store) -> None:
+    store = make_store("agent.db", sessions=2)
+    with sqlite3.connect(store) as connection:
+        connection.execute(
+            "UPDATE events SET body = replace(body, 'berth 3', 'berth 9') "
+            "WHERE seq = 13 AND session = (SELECT key FROM sessions WHERE id = 's-1')"
+        )
+    connection.close()
+    result = run("verify", store)
+    assert result.exit_code == 1
+    assert "s-1: " in result.stdout and "s-0: " not in result.stdout
+    assert "1 of 2 sessions" in result.stdout
+    facts = loaded(run("verify", store, "--json").stdout)
+    assert facts["ok"] is False and facts["sessions"]["s-0"] == [] and facts["sessions"]["s-1"]
+
+
+def test_verify_finds_a_changed_line_and_a_file_without_a_head(run: Run, make_store: Store) -> None:
+    store = make_store("logs", sessions=3)
+    changed = store / "s-1.jsonl"
+    changed.write_text(changed.read_text().replace("berth 3", "berth 9", 1))
+    headless = store / "s-2.jsonl"
+    headless.write_text(headless.read_text().partition("\n")[2])
+    result = run("verify", store)
+    assert result.exit_code == 1
+    assert "s-1: " in result.stdout
+    assert "s-2.jsonl: does not begin with a session" in result.stdout
+    assert result.stderr == ""
+
+
+def test_verify_reports_a_damaged_database_as_a_problem(run: Run, make_store: Store) -> None:
+    store = make_store("agent.db")
+    data = store.read_bytes()
+    store.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+    result = run("verify", store)
+    assert result.exit_code == 1
+    assert "damaged" in result.stdout

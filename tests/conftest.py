@@ -1,0 +1,18 @@
+"""How thorough the property tests are: `HYPOTHESIS_PROFILE=quick` for a first look."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+settings.register_profile("thorough", **quiet)
+settings.register_profile("quick", max_examples=int(os.environ.get("EXAMPLES", "60")), phases=[Phase.explicit, Phase.generate], **quiet)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "thorough"))
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"

@@ -1,0 +1,100 @@
+"""What holds for every codec, on random histories, good and broken."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from codec_facts import Wire, all_parts, bare, facts, moved, read
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import histories
+from holdfast.boundaries import repair
+from holdfast.messages import FORMATS, Opaque, ToolResult, decode_all, encode_all, profile_for
+from holdfast.messages import anthropic, gemini, openai_chat, openai_responses
+from judge import judge
+
+OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
+each_format = pytest.mark.parametrize("format", FORMATS)
+some = settings(max_examples=120)
+Data = st.DataObject
+
+
+def draw(data: Data, format: str) -> Wire:
+    broken = data.draw(st.booleans(), label="broken")
+    payloads: Wire = data.draw(histories.wire(format, broken=broken))
+    return payloads
+
+
+def containers(value: Any) -> set[int]:
+    """The identity of every dict and list in there."""
+    if isinstance(value, dict):
+        return {id(value)}.union(*map(containers, value.values()))
+    if isinstance(value, list):
+        return {id(value)}.union(*map(containers, value))
+    return set()
+
+
+@each_format
+@given(data=st.data())
+@some
+def test_an_untouched_history_goes_out_exactly_as_it_came(format: str, data: Data) -> None:
+    payloads = draw(data, format)
+    before = copy.deepcopy(payloads)
+    messages, _ = decode_all(payloads, format)
+    out = encode_all(messages, format)
+    assert out == before
+    assert [list(payload) for payload in out] == [list(payload) for payload in before]
+    assert payloads == before
+    assert not containers(out) & containers(payloads)
+    assert not containers(out) & containers([message.raw for message in messages])
+
+
+@each_format
+@given(data=st.data())
+@some
+def test_parts_alone_say_the_same(format: str, data: Data) -> None:
+    payloads = draw(data, format)
+    messages = read(payloads, format)
+    rendered = encode_all(bare(messages), format)
+    assert all_parts(read(rendered, format)) == all_parts(messages)
+    if not judge(payloads, format):
+        assert judge(rendered, format) == []
+
+
+@each_format
+@pytest.mark.parametrize("other", FORMATS)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_nothing_is_lost_on_the_way_through_another_format(format: str, other: str, data: Data) -> None:
+    messages = read(draw(data, format), format)
+    there = moved(bare(messages), other)
+    back = moved(bare(there), format)
+    assert facts(there) == facts(messages)
+    assert facts(back) == facts(messages)
+
+
+@each_format
+@pytest.mark.parametrize("other", FORMATS)
+@given(data=st.data())
+@settings(max_examples=40)
+def test_another_provider_accepts_a_conversation_moved_to_it(format: str, other: str, data: Data) -> None:
+    messages = read(data.draw(histories.wire(format)), format)
+    arrived = encode_all(repair(messages, profile_for(other)), other)
+    assert judge(arrived, other) == []
+
+
+@each_format
+@given(data=st.data())
+@some
+def test_only_listed_kinds_are_opaque(format: str, data: Data) -> None:
+    messages = read(draw(data, format), format)
+    assert {part.kind for part in opaque_parts(messages)} <= OPAQUE[format]
+
+
+def opaque_parts(messages: list[Any]) -> list[Opaque]:
+    inside = [part for message in messages for part in message.parts]
+    inside += [part for result in inside if isinstance(result, ToolResult) for part in result.content]
+    return [part for part in inside if isinstance(part, Opaque)]

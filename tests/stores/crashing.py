@@ -1,0 +1,37 @@
+"""Run as a process of its own: appends without end, and says what was acknowledged, until it is killed.
+
+Usage: python crashing.py KIND PLACE PREFIX
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from pathlib import Path
+
+from holdfast.events import Event, LaneTip, now
+from holdfast.stores import JSONLStore, SQLiteStore
+
+SIZES = (1, 1, 1, 2, 5, 40)
+
+
+async def main(kind: str, place: str, prefix: str) -> None:
+    chance = random.Random(prefix)
+    async with JSONLStore(Path(place) / "files") if kind == "jsonl" else SQLiteStore(Path(place) / "s.db") as store:
+
+        async def write(lane: str | None) -> None:
+            for number in range(1_000_000):
+                size = chance.choice(SIZES)
+                ids = [f"{prefix}.{lane}.{number}.{place}/{size}" for place in range(size)]
+                text = "x" * chance.choice((10, 1000, 20_000))
+                events = [Event(event_id, "message", now(), {"text": text}, lane) for event_id in ids]
+                tip = LaneTip(epoch=ids[-1]) if number % 7 == 0 else None
+                await store.append("s", events, tip=tip)
+                print(*ids, sep="\n", flush=True)
+
+        await asyncio.gather(write(None), write("sub"), write("other"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

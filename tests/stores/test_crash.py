@@ -1,0 +1,74 @@
+"""Processes that are killed while they append: what was acknowledged is there, and nothing is half there (H1).
+
+HOLDFAST_KILL_ROUNDS says how often; the rounds go on in the same log, as an agent that is started again does.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.stores import JSONLStore, SQLiteStore
+from stores.logs import EVERYTHING, begin, message
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
+
+ROUNDS = int(os.environ.get("HOLDFAST_KILL_ROUNDS", "5"))
+WORKERS = 2
+SCRIPT = Path(__file__).with_name("crashing.py")
+
+
+def open_log(kind: str, place: Path) -> Any:
+    return JSONLStore(place / "files") if kind == "jsonl" else SQLiteStore(place / "s.db")
+
+
+def kill_some(kind: str, place: Path, prefix: str) -> list[str]:
+    """Start writers, kill each at a moment of its own, and return what they had acknowledged."""
+    command = [sys.executable, str(SCRIPT), kind, str(place)]
+    workers = [
+        subprocess.Popen([*command, f"{prefix}-{number}"], stdout=subprocess.PIPE, text=True)
+        for number in range(WORKERS)
+    ]
+    acknowledged: list[str] = []
+    for worker in workers:
+        assert worker.stdout is not None
+        acknowledged.append(worker.stdout.readline().strip())
+    for worker in workers:
+        time.sleep(random.uniform(0, 0.15))
+        worker.kill()
+    for worker in workers:
+        assert worker.stdout is not None
+        *whole, _ = worker.stdout.read().split("\n")
+        acknowledged.extend(whole)
+        worker.stdout.close()
+        worker.wait()
+    return [line for line in acknowledged if line]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+async def test_killed_while_appending(kind: str, tmp_path: Path) -> None:
+    async with open_log(kind, tmp_path) as store:
+        await begin(store)
+    acknowledged: list[str] = []
+    for number in range(ROUNDS):
+        acknowledged += kill_some(kind, tmp_path, f"round{number}")
+        async with open_log(kind, tmp_path) as store:
+            events = await store.read("s", EVERYTHING)
+            problems = await store.problems("s")
+        assert [problem for problem in problems if "passed over" not in problem] == []
+        assert [event.seq for event in events] == list(range(1, len(events) + 1))
+        assert set(acknowledged) <= {event.id for event in events}
+        appends = Counter(event.id.rsplit(".", 1)[0] for event in events)
+        sizes = {event.id.rsplit(".", 1)[0]: int(event.id.rsplit("/", 1)[1]) for event in events}
+        assert appends == sizes, "an append is there in part"
+    assert len(acknowledged) > ROUNDS
+    async with open_log(kind, tmp_path) as store:
+        assert (await store.append("s", [message("after")], after=len(events))).version == len(events) + 1

@@ -1,0 +1,44 @@
+"""From a word to a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InvalidInput, InvalidLimit
+from holdfast.stores import JSONLStore, MemoryStore, SQLiteStore, open_store
+
+
+@pytest.mark.parametrize(
+    ("where", "kind"),
+    [
+        ("memory:", MemoryStore),
+        ("sqlite:///x.db", SQLiteStore),
+        ("sqlite:////tmp/x.db", SQLiteStore),
+        ("sqlite:///:memory:", SQLiteStore),
+        ("agent.db", SQLiteStore),
+        ("data/agent.sqlite", SQLiteStore),
+        (Path("agent.sqlite3"), SQLiteStore),
+        ("jsonl:sessions", JSONLStore),
+        ("jsonl:/tmp/sessions", JSONLStore),
+        ("sessions", JSONLStore),
+        ("/tmp", JSONLStore),
+        ("C:\\agent.db", SQLiteStore),
+    ],
+)
+def test_a_store_by_its_name(where: str, kind: type) -> None:
+    assert type(open_store(where)) is kind
+
+
+@pytest.mark.parametrize(
+    "where", ["postgres://h/d", "redis:", "", "jsonl:", "sqlite:///", "sqlite:x", "notes.txt", "memory:x"]
+)
+def test_anything_else_is_one_clear_error(where: str) -> None:
+    with pytest.raises(InvalidInput, match="There is no store at"):
+        open_store(where)
+
+
+def test_a_database_is_as_safe_as_it_was_asked_to_be() -> None:
+    with pytest.raises(InvalidLimit, match="FULL or NORMAL"):
+        SQLiteStore("x.db", synchronous="OFF")  # type: ignore[arg-type]
