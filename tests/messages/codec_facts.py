@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from holdfast.messages import Message, Opaque, Part, Text, ToolCall, ToolResult, decode_all, encode_all
+from holdfast.messages.numbering import NAMELESS
 from holdfast.messages.standins import readable
 
 Wire = list[dict[str, Any]]
@@ -21,7 +24,7 @@ class Facts(NamedTuple):
 
 
 def facts(messages: Sequence[Message], *, ids: bool = True) -> Facts:
-    """Without `ids`, a call is known by its place: not every format takes every id."""
+    """A call without an id of its own, and any without `ids`, is known by its place."""
     texts: list[tuple[bool, str]] = []
     calls: list[tuple[str, str, dict[str, Any]]] = []
     results: list[tuple[str, str, bool]] = []
@@ -33,10 +36,12 @@ def facts(messages: Sequence[Message], *, ids: bool = True) -> Facts:
                     if said := part.text if isinstance(part, Text) else readable(part):
                         texts.append((message.role == "assistant", said))
                 case ToolCall():
-                    places[part.id] = f"call {len(calls)}"
-                    calls.append((part.id if ids else places[part.id], part.name, part.object))
+                    if not ids or part.id.startswith(NAMELESS):
+                        places[part.id] = f"call {len(calls)}"
+                    calls.append((places.get(part.id, part.id), part.name, part.object))
                 case ToolResult():
-                    results.append((part.call_id if ids else places.get(part.call_id, "?"), part.text, part.is_error))
+                    call_id = places.get(part.call_id, part.call_id)
+                    results.append(("?" if call_id.startswith(NAMELESS) else call_id, part.text, part.is_error))
     return Facts(texts, calls, results)
 
 
@@ -46,8 +51,19 @@ def bare(messages: Iterable[Message]) -> list[Message]:
 
 
 def all_parts(messages: Iterable[Message]) -> list[tuple[str, Part]]:
-    """Every part with who said it: how parts are grouped into messages is a matter of the format."""
-    return [(message.role, part) for message in messages for part in message.parts]
+    """Every part with who said it: how parts are grouped into messages is a matter of the format.
+
+    Ids that we gave are left out: they are made from a message's place.
+    """
+    return [(message.role, _unnumbered(part)) for message in messages for part in message.parts]
+
+
+def _unnumbered(part: Part) -> Part:
+    if isinstance(part, ToolCall) and part.id.startswith(NAMELESS):
+        return msgspec.structs.replace(part, id=NAMELESS)
+    if isinstance(part, ToolResult) and part.call_id.startswith(NAMELESS):
+        return msgspec.structs.replace(part, call_id=NAMELESS)
+    return part
 
 
 def read(payloads: Wire, format: str) -> list[Message]:

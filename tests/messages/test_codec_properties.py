@@ -18,7 +18,7 @@ from judge import judge
 
 OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
 each_format = pytest.mark.parametrize("format", FORMATS)
-some = settings(max_examples=120)
+some = settings(max_examples=1500)
 Data = st.DataObject
 
 
@@ -59,7 +59,9 @@ def test_parts_alone_say_the_same(format: str, data: Data) -> None:
     payloads = draw(data, format)
     messages = read(payloads, format)
     rendered = encode_all(bare(messages), format)
-    assert all_parts(read(rendered, format)) == all_parts(messages)
+    again = read(rendered, format)
+    assert all_parts(again) == all_parts(messages)
+    assert facts(again) == facts(messages)
     if not judge(payloads, format):
         assert judge(rendered, format) == []
 
@@ -67,7 +69,7 @@ def test_parts_alone_say_the_same(format: str, data: Data) -> None:
 @each_format
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=500)
 def test_nothing_is_lost_on_the_way_through_another_format(format: str, other: str, data: Data) -> None:
     messages = read(draw(data, format), format)
     there = moved(bare(messages), other)
@@ -79,11 +81,12 @@ def test_nothing_is_lost_on_the_way_through_another_format(format: str, other: s
 @each_format
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=500)
 def test_another_provider_accepts_a_conversation_moved_to_it(format: str, other: str, data: Data) -> None:
     messages = read(data.draw(histories.wire(format)), format)
-    arrived = encode_all(repair(messages, profile_for(other)), other)
-    assert judge(arrived, other) == []
+    arrived = moved(messages, other)
+    if arrived or len(messages) > 1:  # an encrypted summary alone says nothing to anyone else
+        assert judge(encode_all(repair(arrived, profile_for(other)), other), other) == []
 
 
 @each_format

@@ -74,7 +74,7 @@ class _Walk:
     def step(self, index: int, message: Message) -> None:
         parts = message.parts
         if message.role == "user" and len(parts) == 1 and type(parts[0]) is Text and not self.waiting and not message.raw:
-            if self.profile.refuses_empty and not parts[0].text.strip():
+            if self.profile.refuses_blank and not parts[0].text.strip():
                 self._say(index, "empty", "the text is blank: text content must not be empty")
             self._follows(index, message)
             self.previous, self.started = message, True
@@ -106,7 +106,7 @@ class _Walk:
         if not parts and message.role != "tool" and says_nothing(message, profile):
             self._say(index, "empty", f"the {message.role} message has no content")
         for part in parts:
-            if type(part) is Text and profile.refuses_empty and not part.text.strip():
+            if type(part) is Text and profile.refuses_blank and not part.text.strip():
                 self._say(index, "empty", "a text is blank: text content must not be empty")
             elif profile.signed_reasoning and type(part) is Reasoning and not (part.signature or part.encrypted):
                 self._say(index, "unsigned-reasoning", "a thinking block has no signature")

@@ -37,7 +37,11 @@ def mend(messages: Sequence[Message], profile: Profile) -> list[Message]:
     if not find_problems(messages, profile):
         return list(messages)
     mended = [kept for message in messages if (kept := presentable(message, profile)) is not None]
-    mended = _pair_up(mended, profile)
+    while True:
+        paired = _pair_up(mended, profile)
+        if paired == mended:
+            break
+        mended = paired
     if profile.one_answer:
         mended = _joined(mended)
     if profile.items:
@@ -79,7 +83,7 @@ def _pair_up(messages: list[Message], profile: Profile) -> list[Message]:
             continue
         batch, index = _batch(messages, index, profile)
         batch, results = _answered(batch, answers, used, moved_on=last_spoken >= index)
-        own = _holding(results, messages, index)
+        own = _holding(results, messages, index, results_first=profile.merges_roles)
         held = sum(len(message.results) for message in own)
         out += batch + own + [Message("tool", (result,)) for result in results[held:]]
         index += len(own)
@@ -138,13 +142,15 @@ def _renamed(batch: list[Message], names: dict[int, str]) -> list[Message]:
     return out
 
 
-def _holding(results: list[ToolResult], messages: list[Message], index: int) -> list[Message]:
+def _holding(
+    results: list[ToolResult], messages: list[Message], index: int, *, results_first: bool
+) -> list[Message]:
     """The messages from here on that hold just these results, in this order: they stay as they are."""
     own: list[Message] = []
     left = list(results)
     while left and index < len(messages):
         held = messages[index].results
-        if not held or list(held) != left[: len(held)] or not _results_lead(messages[index]):
+        if not held or list(held) != left[: len(held)] or (results_first and not _results_lead(messages[index])):
             break
         own.append(messages[index])
         del left[: len(held)]

@@ -65,7 +65,8 @@ def stacked(shares: Sequence[Share], full: int, width: int, *, plain: bool) -> T
 def single(share: Share, full: int, width: int, *, plain: bool) -> Text:
     """One share; a tool's calls and results in two shades."""
     style = STYLES[share.kind]
-    return bar([(share.tokens - share.calls, style), (share.calls, f"dim {style}")], full, width, plain=plain)
+    pieces = [(share.tokens - share.calls, style), (share.calls, f"dim {style}")]
+    return bar([piece for piece in pieces if piece[0]], full, width, plain=plain)
 
 
 def grid(*columns: str) -> Table:

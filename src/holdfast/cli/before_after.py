@@ -106,7 +106,7 @@ def _facts(run: Run, before: Anatomy, after: Anatomy) -> Table:
     if result.edited:
         fact("cleared", f"old results in {len(result.edited)} of the kept messages")
     if result.strategy:
-        aim = f", down to {run.target:,} tokens" if run.aims else ""
+        aim = f", target {run.target:,}" if run.aims else ""
         fact("strategy", result.strategy + aim)
     fact("tokens", f"counted with {run.estimator.name}")
     name = profile_for(result.format or "common").name

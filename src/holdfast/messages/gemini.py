@@ -7,7 +7,7 @@ from typing import Any
 from .jsontext import to_json
 from .numbering import NAMELESS
 from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import as_list, drop_none, string
+from .payload import as_list, drop_none, mime_of, string
 from .standins import result_texts, stand_in
 
 name = "gemini"
@@ -120,11 +120,11 @@ def _render(part: Part, call_of: CallOf) -> Json | None:
 
 
 def _render_media(media: Media) -> Json | None:
+    kind = mime_of(media)
     if media.data is not None:
-        mime = media.mime or "application/octet-stream"
-        return {"inlineData": drop_none({"mimeType": mime, "data": media.data, "displayName": media.name})}
+        return {"inlineData": drop_none({"mimeType": kind, "data": media.data, "displayName": media.name})}
     if media.url is not None:
-        return {"fileData": drop_none({"mimeType": media.mime, "fileUri": media.url, "displayName": media.name})}
+        return {"fileData": drop_none({"mimeType": kind, "fileUri": media.url, "displayName": media.name})}
     return None
 
 

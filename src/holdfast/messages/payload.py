@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import mimetypes
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -49,6 +50,14 @@ def read_data_url(url: str) -> tuple[str | None, str | None]:
 def data_url(media: Media, mime: str) -> str | None:
     """The bytes of media as a data URL, of this mime type where it has none of its own."""
     return f"data:{media.mime or mime};base64,{media.data}" if media.data else None
+
+
+_MIMES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": "application/octet-stream"}
+
+
+def mime_of(media: Media) -> str:
+    """The type of media: as given, or as its address ends, or the usual one of its kind."""
+    return media.mime or mimetypes.guess_type(media.url or media.name or "")[0] or _MIMES[media.kind]
 
 
 def copy_json(value: Any) -> Any:

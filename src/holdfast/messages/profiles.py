@@ -17,8 +17,8 @@ class Profile(msgspec.Struct, frozen=True):
     name: str
     user_first: bool = False
     """The first message must be the user's."""
-    refuses_empty: bool = False
-    """A message without content, or a blank text, is refused."""
+    refuses_blank: bool = False
+    """A blank text is refused."""
     merges_roles: bool = False
     """Neighbours of one role count as one message."""
     items: bool = False
@@ -45,14 +45,14 @@ PROFILES = {
         Profile(
             "anthropic",
             user_first=True,
-            refuses_empty=True,
+            refuses_blank=True,
             merges_roles=True,
             unique_calls=True,
             reasoning_leads=True,
             signed_reasoning=True,
             places_system=True,
         ),
-        Profile("gemini", user_first=True, refuses_empty=True, one_answer=True, calls_follow_user=True),
+        Profile("gemini", user_first=True, one_answer=True, calls_follow_user=True),
     )
 }
 
@@ -72,14 +72,14 @@ def presentable(message: Message, profile: Profile) -> Message | None:
 
 def says_nothing(message: Message, profile: Profile) -> bool:
     """Would a message without parts be refused? An empty string is content for some, an empty list for none."""
-    if profile.refuses_empty or message.role in ("assistant", "tool"):
+    if profile.refuses_blank or message.role in ("assistant", "tool"):
         return True
     return message.raw is not None and not isinstance(message.raw.get("content"), str)
 
 
 def _refused(part: Part, profile: Profile) -> bool:
     if type(part) is Text:
-        return profile.refuses_empty and not part.text.strip()
+        return profile.refuses_blank and not part.text.strip()
     if type(part) is Reasoning:
         return profile.signed_reasoning and not (part.signature or part.encrypted)
     return False

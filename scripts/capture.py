@@ -1,0 +1,112 @@
+"""Make the picture for the README and the output in docs/cli.md again, from real runs.
+
+Run it after a change of what the commands print: `python scripts/capture.py`. With `--check` nothing is
+written, and the exit code says whether anything would change.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+
+import holdfast.cli.compact
+import holdfast.cli.inspect
+from holdfast.cli import main
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PICTURE, PAGE = DOCS / "compaction.svg", DOCS / "cli.md"
+COMMAND = "holdfast compact example"
+COLUMNS = 80
+_BLOCK = re.compile(
+    r"(?<=<!-- \$ )(?P<command>[^\n]*)(?P<middle> -->\n```text\n).*?(?=^```$)", re.DOTALL | re.MULTILINE
+)
+_FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
+_NEWLINES = re.compile(r"<text [^>]*>\n</text>")
+_INDENTED = re.compile(r'x="([\d.]+)"( y="[\d.]+") textLength="([\d.]+)"([^>]*>)((?:&#160;)+)')
+_CELL = 12.2
+"""The width of a character in rich's pictures."""
+THEME = TerminalTheme(
+    (24, 26, 31),
+    (208, 212, 219),
+    [
+        (40, 44, 52),
+        (224, 108, 117),
+        (152, 195, 121),
+        (229, 192, 123),
+        (97, 175, 239),
+        (198, 120, 221),
+        (86, 182, 194),
+        (208, 212, 219),
+    ],
+    [
+        (127, 132, 142),
+        (240, 130, 138),
+        (124, 220, 160),
+        (240, 210, 150),
+        (130, 195, 250),
+        (160, 140, 250),
+        (120, 210, 220),
+        (240, 242, 245),
+    ],
+)
+
+
+def recorded(command: str, console: Console) -> Console:
+    """Run a command in this process, with the console that it draws on replaced by this one."""
+    for module in (holdfast.cli.compact, holdfast.cli.inspect):
+        vars(module)["console"] = lambda *, stderr=False: console
+    try:
+        main(shlex.split(command)[1:])
+    except SystemExit as left:
+        if left.code:
+            raise
+    return console
+
+
+def picture() -> str:
+    """The report in colour. It names no font from the network: a page that shows it loads nothing else."""
+    console = Console(record=True, width=COLUMNS, force_terminal=True, color_system="truecolor", file=io.StringIO())
+    console.print(Text("$ ").append(COMMAND, "bold"))
+    svg = recorded(COMMAND, console).export_svg(title="holdfast", unique_id="holdfast", theme=THEME)
+    return _INDENTED.sub(_moved, _NEWLINES.sub("", _FONTS.sub("", svg)))
+
+
+def _moved(found: re.Match[str]) -> str:
+    """Blanks before a text become its place: some programs drop them, and numbers would no longer line up."""
+    x, y, length, rest, blanks = found.groups()
+    shift = len(blanks) // len("&#160;") * _CELL
+    return f'x="{float(x) + shift:g}"{y} textLength="{float(length) - shift:g}"{rest}'
+
+
+def page() -> str:
+    """The documentation with every block of output made anew."""
+
+    def block(found: re.Match[str]) -> str:
+        plain = Console(width=COLUMNS, file=(out := io.StringIO()), color_system=None)
+        recorded(found["command"], plain)
+        return found["command"] + found["middle"] + out.getvalue().strip("\n") + "\n"
+
+    return _BLOCK.sub(block, PAGE.read_text(encoding="utf-8"))
+
+
+def run(check: bool) -> int:
+    stale = 0
+    for path, text in ((PICTURE, picture()), (PAGE, page())):
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        stale += 1
+        print(f"{path.name} {'is stale' if check else 'was made again'}")
+        if not check:
+            path.write_text(text, encoding="utf-8")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run("--check" in sys.argv[1:]))
