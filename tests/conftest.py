@@ -9,7 +9,9 @@ from hypothesis import HealthCheck, Phase, settings
 
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("thorough", **quiet)
-settings.register_profile("quick", max_examples=int(os.environ.get("EXAMPLES", "60")), phases=[Phase.explicit, Phase.generate], **quiet)
+settings.register_profile(
+    "quick", max_examples=int(os.environ.get("EXAMPLES", "60")), phases=[Phase.explicit, Phase.generate], **quiet
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "thorough"))
 
 

@@ -221,9 +221,7 @@ def test_a_pattern_with_a_slash_is_about_one_host() -> None:
 
 def test_what_you_leave_out_has_a_default() -> None:
     model = CATALOG.with_models({"pattern": "mine", "window": 64_000}).find("mine")
-    assert model == Model(
-        pattern="mine", window=64_000, output=64_000, provider="custom", tokenizer="o200k_base"
-    )
+    assert model == Model(pattern="mine", window=64_000, output=64_000, provider="custom", tokenizer="o200k_base")
 
 
 def test_a_file_extends_the_builtin_catalog(tmp_path: Path) -> None:

@@ -196,3 +196,12 @@ def test_a_terminal_that_knows_only_ascii(run: Run, chat: Path, monkeypatch: pyt
 def test_json_is_one_object_on_one_line(run: Run, chat: Path) -> None:
     out = run("compact", chat, "--budget", "20k", "--json").stdout
     assert out.count("\n") == 1 and isinstance(json.loads(out), dict)
+
+
+@pytest.mark.parametrize("columns", [1, 20, 40, 60, 200])
+@pytest.mark.parametrize("command", ["compact", "inspect"])
+def test_any_width_will_do(command: str, columns: int, run: Run, chat: Path) -> None:
+    options = ("--budget", "20k") if command == "compact" else ()
+    result = run(command, chat, *options, COLUMNS=str(columns))
+    assert result.exit_code == 0
+    assert columns < 40 or "look" in result.stdout

@@ -34,7 +34,7 @@ def section(name: str) -> str:
     return found[0]
 
 
-@pytest.mark.parametrize(("name", "command"), commands(), ids=main.list_commands(CONTEXT))
+@pytest.mark.parametrize(("name", "command"), list(commands()), ids=main.list_commands(CONTEXT))
 def test_every_command_and_option_has_its_line(name: str, command: click.Command) -> None:
     options = {opt for param in command.params if isinstance(param, click.Option) for opt in param.opts}
     said = set(re.findall(r"`(--?[a-z]+)", section(name)))

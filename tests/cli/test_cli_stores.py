@@ -131,3 +131,11 @@ def test_verify_reports_a_damaged_database_as_a_problem(run: Run, make_store: St
     result = run("verify", store)
     assert result.exit_code == 1
     assert "damaged" in result.stdout
+
+
+def test_a_long_list_is_cut_short_for_a_person(run: Run, make_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = make_store("agent.db", sessions=5, messages=0)
+    monkeypatch.setattr("holdfast.cli.inspect.SHOWN", 2)
+    out = run("inspect", store).stdout
+    assert "5 sessions" in out and "and 3 older ones" in out and "s-0" not in out
+    assert len(loaded(run("inspect", store, "--json").stdout)["sessions"]) == 5

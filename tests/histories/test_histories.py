@@ -59,9 +59,7 @@ def test_broken_history_is_often_refused(profile: str) -> None:
 def test_broken_history_shrinks_to_something_readable() -> None:
     """A failure nobody can read is of no use; one format is enough to see that scenes drop out."""
     quick = settings(max_examples=200, database=None)
-    refused = find(
-        histories.wire("gemini", broken=True), lambda it: bool(judge(it, "gemini")), settings=quick
-    )
+    refused = find(histories.wire("gemini", broken=True), lambda it: bool(judge(it, "gemini")), settings=quick)
     assert len(refused) <= 6
     assert len(json.dumps(refused)) < 1_500
 
@@ -94,9 +92,7 @@ FEATURES: dict[str, Callable[[Story], bool]] = {
     "one message": lambda story: len(story.steps) == 1,
     "a long story": lambda story: len(story.steps) > 30,
     "parallel calls": lambda story: any(len(step.calls) > 2 for step in of(story, Model)),
-    "text beside calls": lambda story: any(
-        step.calls and Text in map(type, step.parts) for step in of(story, Model)
-    ),
+    "text beside calls": lambda story: any(step.calls and Text in map(type, step.parts) for step in of(story, Model)),
     "a thought": lambda story: any(isinstance(part, Thought) for part in parts(story)),
     "a picture": lambda story: Media("image") in parts(story) and Media("link") in parts(story),
     "a file": lambda story: Media("file") in parts(story),
@@ -112,8 +108,7 @@ FEATURES: dict[str, Callable[[Story], bool]] = {
     "ends with results": lambda story: isinstance(story.steps[-1], Results),
     "ends with calls waiting": is_pending,
     "some calls answered": lambda story: (
-        isinstance(story.steps[-1], Results)
-        and len(story.steps[-1].results) < len(of(story, Model)[-1].calls)
+        isinstance(story.steps[-1], Results) and len(story.steps[-1].results) < len(of(story, Model)[-1].calls)
     ),
 }
 
@@ -132,9 +127,7 @@ def test_every_feature_occurs() -> None:
 
 def test_one_story_in_four_formats() -> None:
     call = Call("1", "read", {"path": "a"})
-    story = Story(
-        (User((Text("go"),)), Model((Thought("hm", "sig"), call)), Results((Result("1", "read", "a!"),)))
-    )
+    story = Story((User((Text("go"),)), Model((Thought("hm", "sig"), call)), Results((Result("1", "read", "a!"),))))
     assert histories.render(story, "openai-chat") == [
         {"role": "user", "content": "go"},
         {

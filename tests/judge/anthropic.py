@@ -162,8 +162,7 @@ def _results(turn: _Turn, before: _Turn | None) -> Iterator[str]:
             )
         elif name in seen:
             yield (
-                f"{where}: each tool_use must have a single result. Found multiple `tool_result` blocks "
-                f"with id: {name}"
+                f"{where}: each tool_use must have a single result. Found multiple `tool_result` blocks with id: {name}"
             )
         seen.add(name)
 

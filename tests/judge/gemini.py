@@ -70,9 +70,7 @@ def _part(part: object, role: object, where: str) -> Iterator[str]:
             continue
         if not isinstance(body, dict) or not body.get("name"):
             yield f"* GenerateContentRequest.{where}.{snake}.name: Name cannot be empty."
-        elif not isinstance(body.get(payload), dict) and (
-            payload == "response" or body.get(payload) is not None
-        ):
+        elif not isinstance(body.get(payload), dict) and (payload == "response" or body.get(payload) is not None):
             yield f"Invalid value at '{where}.{snake}.{payload}' (type.googleapis.com/google.protobuf.Struct)"
     if get(part, "functionCall") is not None and role != "model":
         yield f"Please ensure that function call parts have the role model. ({where})"
@@ -95,8 +93,7 @@ def _turn(turns: list[dict[str, Any]], i: int, pending_ok: bool) -> Iterator[str
         )
     if responses and not (i and _bodies(turns[i - 1], "functionCall")):
         yield (
-            "Please ensure that function response turn comes immediately after a function call turn. "
-            f"(contents[{i}])"
+            f"Please ensure that function response turn comes immediately after a function call turn. (contents[{i}])"
         )
     if calls:
         given = _bodies(turns[i + 1], "functionResponse") if i + 1 < len(turns) else []
@@ -108,9 +105,7 @@ def _says(content: dict[str, Any]) -> bool:
     return any(isinstance(part, dict) and get(part, "text") is not None for part in content["parts"])
 
 
-def _matched(
-    calls: list[dict[str, Any]], given: list[dict[str, Any]], i: int, waiting: bool
-) -> Iterator[str]:
+def _matched(calls: list[dict[str, Any]], given: list[dict[str, Any]], i: int, waiting: bool) -> Iterator[str]:
     if len(calls) != len(given) and not waiting:
         yield (
             "Please ensure that the number of function response parts is equal to the number of function "
@@ -135,11 +130,7 @@ def _matched(
 
 def _signatures(turns: list[dict[str, Any]]) -> Iterator[str]:
     """Only the current turn is checked, and in each of its steps only the first of parallel calls."""
-    asked = [
-        i
-        for i, turn in enumerate(turns)
-        if turn.get("role") != "model" and not _bodies(turn, "functionResponse")
-    ]
+    asked = [i for i, turn in enumerate(turns) if turn.get("role") != "model" and not _bodies(turn, "functionResponse")]
     start = asked[-1] if asked else 0
     for i, turn in enumerate(turns[start:], start):
         parts = turn.get("parts")

@@ -26,10 +26,7 @@ def complaints(messages: list[dict[str, Any]], *, pending_ok: bool = True) -> li
 
 
 def _empty(where: str) -> str:
-    return (
-        f"Invalid '{where}': empty array. Expected an array with minimum length 1, "
-        "but got an empty array instead."
-    )
+    return f"Invalid '{where}': empty array. Expected an array with minimum length 1, but got an empty array instead."
 
 
 def _typed(where: str, expected: str, value: object) -> str:

@@ -88,6 +88,4 @@ def test_reasoning_still_bound(after: list[Message]) -> None:
 )
 def test_reasoning_lost(after: list[Message]) -> None:
     (found,) = bound_reasoning(BEFORE, after)
-    assert found.startswith(
-        "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item"
-    )
+    assert found.startswith("Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item")

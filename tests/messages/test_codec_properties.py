@@ -12,13 +12,23 @@ from hypothesis import strategies as st
 
 import histories
 from holdfast.boundaries import repair
-from holdfast.messages import FORMATS, Opaque, ToolResult, decode_all, encode_all, profile_for
-from holdfast.messages import anthropic, gemini, openai_chat, openai_responses
+from holdfast.messages import (
+    FORMATS,
+    Opaque,
+    ToolResult,
+    anthropic,
+    decode_all,
+    encode_all,
+    gemini,
+    openai_chat,
+    openai_responses,
+    profile_for,
+)
 from judge import judge
 
 OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
 each_format = pytest.mark.parametrize("format", FORMATS)
-some = settings(max_examples=1500)
+some = settings(max_examples=100)
 Data = st.DataObject
 
 
@@ -69,7 +79,7 @@ def test_parts_alone_say_the_same(format: str, data: Data) -> None:
 @each_format
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())
-@settings(max_examples=500)
+@settings(max_examples=30)
 def test_nothing_is_lost_on_the_way_through_another_format(format: str, other: str, data: Data) -> None:
     messages = read(draw(data, format), format)
     there = moved(bare(messages), other)
@@ -81,12 +91,17 @@ def test_nothing_is_lost_on_the_way_through_another_format(format: str, other: s
 @each_format
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())
-@settings(max_examples=500)
-def test_another_provider_accepts_a_conversation_moved_to_it(format: str, other: str, data: Data) -> None:
+@settings(max_examples=30)
+def test_another_provider_accepts_what_moves_to_it_and_the_first_what_returns(
+    format: str, other: str, data: Data
+) -> None:
     messages = read(data.draw(histories.wire(format)), format)
-    arrived = moved(messages, other)
-    if arrived or len(messages) > 1:  # an encrypted summary alone says nothing to anyone else
-        assert judge(encode_all(repair(arrived, profile_for(other)), other), other) == []
+    if len(messages) == 1 and openai_responses.name in (format, other):
+        return  # an encrypted summary alone says nothing to anyone else
+    arrived = repair(moved(messages, other), profile_for(other))
+    assert judge(encode_all(arrived, other), other) == []
+    returned = repair(moved(bare(arrived), format), profile_for(format))
+    assert judge(encode_all(returned, format), format) == []
 
 
 @each_format

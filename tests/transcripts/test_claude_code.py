@@ -50,9 +50,7 @@ def test_parallel_calls_are_gathered_however_they_were_logged(read: Read) -> Non
 
 
 def test_a_result_goes_before_what_was_logged_between(read: Read) -> None:
-    transcript = read(
-        user("u", "go"), reply("a", "m1", call("c1")), user("v", "wait"), user("r", [result("c1")])
-    )
+    transcript = read(user("u", "go"), reply("a", "m1", call("c1")), user("v", "wait"), user("r", [result("c1")]))
     assert transcript.messages[2:] == [
         {"role": "user", "content": [result("c1")]},
         {"role": "user", "content": "wait"},

@@ -24,9 +24,7 @@ def said(role: str, text: str, **fields: Any) -> Record:
     return item("message", role=role, content=[{"type": kind, "text": text}], **fields)
 
 
-def counted(
-    total: int, sent: int = 0, cached: int = 0, output: int = 0, context: int | None = None
-) -> Record:
+def counted(total: int, sent: int = 0, cached: int = 0, output: int = 0, context: int | None = None) -> Record:
     last = {
         "input_tokens": sent,
         "cached_input_tokens": cached,

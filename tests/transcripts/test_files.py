@@ -60,9 +60,7 @@ def test_a_last_line_torn_inside_a_character(tmp_path: Path) -> None:
 
 def test_half_a_character_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text(
-        '{"role": "user", "content": "cut \\ud83d"}\n{"role": "user", "content": "\\ud83d\\ude00"}'
-    )
+    path.write_text('{"role": "user", "content": "cut \\ud83d"}\n{"role": "user", "content": "\\ud83d\\ude00"}')
     transcript = read_transcript(path)
     assert [message["content"] for message in transcript.messages] == ["cut \ufffd", "\U0001f600"]
     assert transcript.notes == ("1 record with half a character in it (replaced by U+FFFD)",)
@@ -85,16 +83,12 @@ GZIP = gzip.compress(LINE)
         pytest.param(b'[\n{"role": "user"},\n{"role"', "breaks at line 3: save", id="torn list"),
         pytest.param(b'[\n{"a": "\xff"}\n]', "breaks at line 2: save", id="not UTF-8"),
         pytest.param(b"[" * 9_999, "breaks at line 1: save", id="nested too deep"),
-        pytest.param(
-            LINE + b'\n\n{"broken\n' + LINE, r"Line 3 of .* is not complete JSON: restore", id="middle"
-        ),
+        pytest.param(LINE + b'\n\n{"broken\n' + LINE, r"Line 3 of .* is not complete JSON: restore", id="middle"),
         pytest.param(b'{"broken\n' + LINE + b"\n" + LINE, r"Line 1 of .* is not complete JSON", id="first"),
         pytest.param(LINE + b"\n17\n" + LINE, r"Value 2 of .* is not a JSON object: each", id="number"),
         pytest.param(b"[]", "holds no messages: name", id="empty list"),
         pytest.param(b'{"messages": []}', "holds no messages: name", id="empty body"),
-        pytest.param(
-            b'{"type": "session", "cwd": "/", "id": "x"}', "holds no messages: name", id="only a header"
-        ),
+        pytest.param(b'{"type": "session", "cwd": "/", "id": "x"}', "holds no messages: name", id="only a header"),
     ],
 )
 def test_a_bad_file_gives_one_sentence(tmp_path: Path, data: bytes, error: str) -> None:
@@ -106,9 +100,7 @@ def test_a_bad_file_gives_one_sentence(tmp_path: Path, data: bytes, error: str) 
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "value", [{"name": "a-package", "type": "module"}, [{"a": 1}], {}, {"messages": "none"}]
-)
+@pytest.mark.parametrize("value", [{"name": "a-package", "type": "module"}, [{"a": 1}], {}, {"messages": "none"}])
 def test_json_that_is_no_session(write: Write, value: Any) -> None:
     path = write(value)
     with pytest.raises(UnknownFormat, match="is JSON, but no session") as raised:

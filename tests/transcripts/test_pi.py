@@ -134,9 +134,7 @@ def history(turns: str) -> list[Record]:
     for name, following in zip(names, [*names[1:], ""], strict=True):
         if name.startswith("["):
             kept = int(name.strip("[]"))
-            records.append(
-                {"type": "compaction", "summary": "so far", "keepLastMessages": kept, "tokensBefore": 9_000}
-            )
+            records.append({"type": "compaction", "summary": "so far", "keepLastMessages": kept, "tokensBefore": 9_000})
         elif name.startswith("u"):
             records.append(user(name))
         elif name.startswith("t"):
@@ -220,8 +218,6 @@ def test_kept_from_a_record_that_is_no_message(read: Read) -> None:
 
 def test_kept_by_line_and_by_an_id_that_is_gone(read: Read) -> None:
     by_line = {"type": "compaction", "summary": "s", "firstKeptEntryIndex": 2, "tokensBefore": 5}
-    transcript = read(
-        HEADER, user("u1"), user("u2"), reply(said("a2")), by_line, user("u3"), compaction("gone")
-    )
+    transcript = read(HEADER, user("u1"), user("u2"), reply(said("a2")), by_line, user("u3"), compaction("gone"))
     assert [c.kept for c in transcript.compactions] == [2, 0]
     assert transcript.notes == ("1 compaction that does not say what it kept",)

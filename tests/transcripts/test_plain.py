@@ -32,9 +32,7 @@ def test_one_message_a_line(read: Read) -> None:
 @pytest.mark.parametrize(
     ("body", "system"),
     [
-        pytest.param(
-            {"messages": [HELLO], "system": [{"type": "text", "text": "s"}]}, [{"type": "text", "text": "s"}]
-        ),
+        pytest.param({"messages": [HELLO], "system": [{"type": "text", "text": "s"}]}, [{"type": "text", "text": "s"}]),
         pytest.param({"input": [HELLO], "instructions": "s"}, "s"),
         pytest.param({"contents": [HELLO], "systemInstruction": {"parts": []}}, {"parts": []}),
         pytest.param({"contents": [HELLO], "system_instruction": "s"}, "s"),

@@ -20,6 +20,7 @@ from ..messages import (
     follows_user,
     format_name,
     is_summary,
+    needs_reasoning,
     opens,
     says_nothing,
 )
@@ -53,9 +54,25 @@ def check(messages: Iterable[Any], profile: str, *, ready: bool = False) -> list
 
 def find_problems(messages: Sequence[Message], profile: Profile, *, ready: bool = False) -> list[Problem]:
     walk = _Walk(profile)
+    quiet = not profile.user_first
     for index, message in enumerate(messages):
+        if quiet and _is_plain(message, profile):
+            walk.previous = message
+            continue
         walk.step(index, message)
+        quiet = walk.started and not walk.waiting and _is_plain(message, profile)
     return walk.finish(messages, ready)
+
+
+def _is_plain(message: Message, profile: Profile) -> bool:
+    """Text and nothing else: after more of the same there is nothing that a format could mind."""
+    parts = message.parts
+    if message.raw is not None or len(parts) != 1 or type(only := parts[0]) is not Text:
+        return False
+    return message.role in _SPEAKERS and (not profile.refuses_blank or bool(only.text.strip()))
+
+
+_SPEAKERS = ("user", "assistant")
 
 
 class _Walk:
@@ -73,12 +90,6 @@ class _Walk:
 
     def step(self, index: int, message: Message) -> None:
         parts = message.parts
-        if message.role == "user" and len(parts) == 1 and type(parts[0]) is Text and not self.waiting and not message.raw:
-            if self.profile.refuses_blank and not parts[0].text.strip():
-                self._say(index, "empty", "the text is blank: text content must not be empty")
-            self._follows(index, message)
-            self.previous, self.started = message, True
-            return
         self._content(index, message)
         if self.profile.items and (item := item_id(message)):
             if item in self.items:
@@ -122,7 +133,7 @@ class _Walk:
             self._system(index, message)
         if previous is None:
             return
-        if profile.reasoning_leads and _ends_in_reasoning(previous) and message.role != "assistant":
+        if profile.reasoning_leads and _ends_in_reasoning(previous) and not needs_reasoning(message):
             self._say(index - 1, "reasoning-alone", "a reasoning item stands without its required following item")
         if profile.calls_follow_user and previous.role == "assistant" and message.calls:
             self._say(index, "call-place", "a function call must come right after a user or function response turn")

@@ -29,7 +29,8 @@ from .cuts import only_reasoning
 
 def repair(messages: Sequence[Message], profile: Profile) -> list[Message]:
     """The nearest valid history; the same messages where nothing was wrong."""
-    return arrange(mend(messages, profile), profile)
+    arranged = arrange(mend(messages, profile), profile)
+    return arranged or [OPENING] if messages else []
 
 
 def mend(messages: Sequence[Message], profile: Profile) -> list[Message]:
@@ -48,7 +49,7 @@ def mend(messages: Sequence[Message], profile: Profile) -> list[Message]:
         mended = _unique_items(mended)
     if profile.signed_reasoning and not _same(mended, messages):
         mended = _without_reasoning(mended)
-    return mended or [OPENING]
+    return mended
 
 
 def _same(mended: Sequence[Message], messages: Sequence[Message]) -> bool:
@@ -142,9 +143,7 @@ def _renamed(batch: list[Message], names: dict[int, str]) -> list[Message]:
     return out
 
 
-def _holding(
-    results: list[ToolResult], messages: list[Message], index: int, *, results_first: bool
-) -> list[Message]:
+def _holding(results: list[ToolResult], messages: list[Message], index: int, *, results_first: bool) -> list[Message]:
     """The messages from here on that hold just these results, in this order: they stay as they are."""
     own: list[Message] = []
     left = list(results)

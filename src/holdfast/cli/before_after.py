@@ -59,7 +59,7 @@ def _totals(run: Run, before: Anatomy, after: Anatomy, width: int, *, plain: boo
     """Both contexts on one scale, and how much the budget and the target would be on it."""
     result = run.result
     full = max(result.tokens_before, run.budget if result.outcome is Outcome.NOT_NEEDED else 1)
-    cells = width - 34
+    cells = max(4, width - 34)
     table = grid("left", "right", "left")
     rows = [("before", result.tokens_before, before)]
     if result.tokens_after != result.tokens_before:
@@ -78,7 +78,7 @@ def _rows(before: Anatomy, after: Anatomy, width: int, *, plain: bool) -> Table:
     """Role by role and tool by tool, each pair of bars on the same scale."""
     pairs = side_by_side(before, after, most=ROWS)
     full = max(share.tokens for pair in pairs for share in pair)
-    cells = (width - 46) // 2
+    cells = max(4, (width - 46) // 2)
     table = grid("left", "right", "left", "right", "left")
     table.columns[0].max_width = 18
     table.add_row("", Text("before", "bright_black"), "", Text("after", "bright_black"), "")

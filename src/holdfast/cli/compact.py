@@ -58,7 +58,7 @@ def command(
     out: str | None,
     force: bool,
 ) -> int:
-    """Compact the messages of FILE so that they fit a budget of tokens.
+    """Make the messages of FILE fit a budget of tokens.
 
     FILE is a file of messages in any provider's format, a session of Claude Code, Codex or pi, a Holdfast
     store, - for stdin, or `example`. It is only read. The exit code is 0 if the result fits, 1 if it cannot.

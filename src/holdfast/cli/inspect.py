@@ -18,6 +18,9 @@ from .stores import Place, find_store
 from .terminal import console, working
 from .window import Window, estimator_of, window_of
 
+SHOWN = 40
+"""Sessions of a store that a person is shown: each has to be opened to be counted."""
+
 
 class Portrait(msgspec.Struct, frozen=True):
     """All that is known of one context."""
@@ -66,13 +69,14 @@ def command(
     FILE is anything that `holdfast compact` takes. Of a store with several sessions, a list of them.
     """
     place = _store(file) if session is None else None
-    if place is not None and (rows := _listed(place)) is not None:
+    if place is not None and (listed := _listed(place, None if as_json else SHOWN)) is not None:
+        rows, count = listed
         if as_json:
             click.echo(msgspec.json.encode({"store": place.path, "sessions": rows}))
         else:
             from .portrait import list_sessions
 
-            list_sessions(console(), place.path, rows)
+            list_sessions(console(), place.path, rows, count)
         return
     with working("reading"):
         source = open_source(file, session=session, whole=whole)
@@ -113,8 +117,8 @@ def _store(name: str) -> Place | None:
     return None if name == "-" or name.partition(":")[0] == "example" else find_store(name)
 
 
-def _listed(place: Place) -> list[dict[str, Any]] | None:
-    """The sessions of a store, the newest first; None if one alone is meant."""
+def _listed(place: Place, most: int | None) -> tuple[list[dict[str, Any]], int] | None:
+    """The newest sessions of a store, and how many there are; None if one alone is meant."""
     if place.only is not None:
         return None
     with place.open() as sessions, working("reading sessions"):
@@ -122,7 +126,7 @@ def _listed(place: Place) -> list[dict[str, Any]] | None:
         if len(records) == 1:
             return None
         rows = []
-        for record in records:
+        for record in records[:most]:
             newest = sessions.events(record.id, last=1)
             rows.append(
                 {
@@ -135,7 +139,7 @@ def _listed(place: Place) -> list[dict[str, Any]] | None:
                     "last": newest[0].time if newest else record.created,
                 }
             )
-    return rows
+    return rows, len(records)
 
 
 def _facts(portrait: Portrait, largest: int) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from .window import SHARE
 
 ROWS = 14
 PROBLEMS = 10
-SESSIONS = 40
 
 
 def draw(console: Console, portrait: Portrait, largest: int) -> None:
@@ -46,7 +45,7 @@ def _gauge(portrait: Portrait, width: int, *, plain: bool) -> Text:
     tokens, window = portrait.tokens, portrait.window.tokens
     part = tokens / window
     style = "green" if part <= SHARE else "yellow" if part <= 1 else "red"
-    line = bar([(min(tokens, window), style)], window, width - 40, plain=plain, track=True)
+    line = bar([(min(tokens, window), style)], window, max(4, width - 40), plain=plain, track=True)
     return line.append(f"  {tokens:,}", "bold").append(f" of {window:,} tokens, {100 * part:.0f} %")
 
 
@@ -62,7 +61,7 @@ def _shares(portrait: Portrait, width: int, *, plain: bool) -> Table:
             Text(printable(share.label), STYLES[share.kind]),
             Text(f"{share.tokens:,}"),
             Text(f"{100 * share.tokens / max(1, parts.tokens):.0f} %", "bright_black"),
-            single(share, full, width - 60, plain=plain),
+            single(share, full, max(4, width - 60), plain=plain),
             Text(counted, "bright_black"),
         )
     return table
@@ -135,11 +134,11 @@ def _problems(portrait: Portrait) -> Text:
     return out
 
 
-def list_sessions(console: Console, path: str, rows: list[dict[str, Any]]) -> None:
+def list_sessions(console: Console, path: str, rows: list[dict[str, Any]], total: int) -> None:
     """The sessions of a store, the newest first."""
     table = grid("left", "left", "right", "right", "left")
     table.add_row(*(Text(name, "bright_black") for name in ("session", "owner", "events", "tokens", "last activity")))
-    for row in rows[:SESSIONS]:
+    for row in rows:
         table.add_row(
             Text(printable(row["id"])),
             Text(printable(row["owner"] or "–")),
@@ -147,8 +146,8 @@ def list_sessions(console: Console, path: str, rows: list[dict[str, Any]]) -> No
             Text(f"{row['tokens']:,}"),
             Text(row["last"][:19].replace("T", " "), "bright_black"),
         )
-    count = f"{len(rows):,} session{'s' if len(rows) != 1 else ''}"
-    more = len(rows) - SESSIONS
+    count = f"{total:,} session{'s' if total != 1 else ''}"
+    more = total - len(rows)
     show(
         console,
         [whole_line(path, "bold"), Text(count, "bright_black")],

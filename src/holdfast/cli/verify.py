@@ -21,10 +21,10 @@ PROBLEMS_FOUND = 1
 @options.session
 @options.as_json
 def command(file: str, session: str | None, as_json: bool) -> int:
-    """Check the sessions of a Holdfast store, or one of them, from the first event to the last.
+    """Check every session of a Holdfast store.
 
-    FILE is a SQLite store, a folder of JSONL sessions, or one session file of it. The exit code is 0 if all
-    is well and 1 if something is wrong.
+    FILE is a SQLite store, a folder of JSONL sessions, or one session file of it. Each is derived anew from
+    its first event to its last. The exit code is 0 if all is well and 1 if something is wrong.
     """
     place = find_store(file)
     if place is None:

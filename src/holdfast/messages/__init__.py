@@ -70,6 +70,7 @@ __all__ = [
     "join_results",
     "lift_media",
     "lower_media",
+    "needs_reasoning",
     "opens",
     "presentable",
     "profile_for",

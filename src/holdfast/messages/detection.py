@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from ..errors import UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
@@ -17,8 +18,7 @@ PLAIN = frozenset((CHAT, RESPONSES, ANTHROPIC))
 ALL = frozenset(FORMATS)
 
 _NONE: frozenset[str] = frozenset()
-_CALLS = ("tool_calls", "function_call")
-_INSTEAD = (*_CALLS, "refusal", "audio")
+_CHAT_FIELDS = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning")
 _WRITTEN_BY: dict[str, frozenset[str]] = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), frozenset((RESPONSES,))),
     **dict.fromkeys(("image_url", "file"), frozenset((CHAT,))),
@@ -65,24 +65,23 @@ def formats_of(payload: Json) -> frozenset[str]:
         if kind == "message" and "stop_reason" in payload:
             return frozenset((ANTHROPIC,))
         return frozenset((RESPONSES,)) if _is_item(kind) else _NONE
+    if payload.keys() == {"id"}:
+        return frozenset((RESPONSES,))
     if not isinstance(role, str) or role not in openai_chat.ROLES:
         return _NONE
-    if role in ("tool", "function") or any(key in payload for key in _CALLS):
+    if role in ("tool", "function") or any(key in payload for key in _CHAT_FIELDS):
         return frozenset((CHAT,))
     spoken = PLAIN - {ANTHROPIC} if role == "developer" else PLAIN
-    return spoken & _formats_of_content(payload)
+    return spoken & _formats_of_content(payload.get("content"))
 
 
 def _is_item(kind: str) -> bool:
     return kind in ("message", "reasoning") or kind in openai_responses.OPAQUE or kind.endswith(("_call", "_output"))
 
 
-def _formats_of_content(payload: Json) -> frozenset[str]:
-    content = payload.get("content")
+def _formats_of_content(content: Any) -> frozenset[str]:
     if isinstance(content, str):
         return PLAIN
-    if content is None:
-        return frozenset((CHAT,)) if any(payload.get(key) is not None for key in _INSTEAD) else _NONE
     fits = PLAIN if isinstance(content, list) else _NONE
     for part in content if fits else ():
         if isinstance(part, dict):

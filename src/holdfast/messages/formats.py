@@ -70,14 +70,15 @@ def decode_all(messages: Iterable[Any], format: str | None = None) -> tuple[list
     for item in messages:
         if type(item) is dict:
             content = item.get("content")
-            if type(content) is str and content and len(item) == 2 and (role := item.get("role")) in _TEXT_ROLES:
+            role = item.get("role")
+            if type(content) is str and content and len(item) == 2 and (role == "user" or role == "assistant"):
                 add(Message(role, (Text(content),)))
                 plain = True
             else:
                 rest.append((len(decoded), copy_json(item)))
                 add(None)
         elif type(item) is Message:
-            if item.format in CODECS:
+            if format is None and item.format in CODECS:
                 possible = _agreed(possible, item.format, len(decoded))
             add(item)
         else:

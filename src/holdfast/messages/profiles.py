@@ -124,7 +124,7 @@ def _reasoning_led(messages: Iterable[Message]) -> Iterator[Message]:
     held: Message | None = None
     for message in chain(messages, (None,)):
         if held is not None:
-            if message is not None and message.role == "assistant":
+            if message is not None and needs_reasoning(message):
                 yield held
             elif said := tuple(_dropped_last(held.parts)):
                 yield held.with_parts(said)
@@ -133,6 +133,11 @@ def _reasoning_led(messages: Iterable[Message]) -> Iterator[Message]:
             held = message
         elif message is not None:
             yield message
+
+
+def needs_reasoning(message: Message) -> bool:
+    """May reasoning stand right before this message?"""
+    return message.role == "assistant" and not is_summary(message)
 
 
 def _dropped_last(parts: Sequence[Part]) -> Sequence[Part]:

@@ -44,7 +44,7 @@ def write_call(call: ToolCall) -> Json:
 
 def output_kind(item: str) -> str:
     """The kind of call that an output item answers."""
-    call = item.removesuffix("_output")
+    call = "tool_search_call" if item == "tool_search_output" else item.removesuffix("_output")
     return _KINDS.get(call, call)
 
 
@@ -77,7 +77,7 @@ def write_output(result: ToolResult, call: ToolCall | None, output: Any) -> Json
     kind = result.kind
     if kind == "function" and call is not None and call.kind != "local_shell_call":
         kind = call.kind
-    item = _ITEMS.get(kind, kind) + "_output"
+    item = "tool_search_output" if kind == "tool_search_call" else _ITEMS.get(kind, kind) + "_output"
     own: Json = {"type": item, "call_id": legal_id(result.call_id, _LONGEST_ID)}
     whole = result.content[0] if len(result.content) == 1 else None
     if isinstance(whole, Opaque) and whole.kind == item:

@@ -49,8 +49,8 @@ def _encode(event: Event) -> Entry:
         raise InvalidInput("An event id must not be empty: leave it to new_id().")
     try:
         for text in (event.id, event.kind, event.time, event.lane):
-            if text:
-                text.encode()
+            if text and b"\0" in text.encode():
+                raise ValueError("its envelope holds a NUL character")
         if event.lane == "":
             event = msgspec.structs.replace(event, lane=None)
         return Entry(event, msgspec.json.encode(event.body), event.digest)

@@ -30,7 +30,7 @@ class Appended(msgspec.Struct, frozen=True):
     conflict: bool = False
     """The condition did not hold: nothing was written."""
     fresh: bool = True
-    """False where every event was known already: a retry, nothing was written."""
+    """False where nothing was written: every event was known already (a retry), or there was a conflict."""
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -40,6 +40,7 @@ class Slice(msgspec.Struct, frozen=True):
     any_lane: bool = False
     after: int = 0
     until: int | None = None
+    """Up to and including this seq."""
     kinds: tuple[str, ...] = ()
     ids: tuple[str, ...] = ()
     limit: int | None = None
@@ -85,8 +86,9 @@ class Log(Protocol):
 
         Known ids are looked up first: all known with equal content is a retry (`fresh=False`); other
         content is DuplicateEvent. Then `after` is compared (StaleVersion), then `when` (`conflict`).
-        With a tip, the lane's mark becomes the seq of the last event. The first append to a lane
-        other than the root notes the root's version and epoch as its base.
+        Of a batch that is known in part, the rest is written. With a tip, the lane's mark becomes the
+        seq of the last event; its epoch and start are the tip's. The first append to a lane other than
+        the root notes the root's version and epoch as its base, which stays.
         """
         ...
 
@@ -103,7 +105,7 @@ class Log(Protocol):
         ...
 
     async def delete(self, session_id: str) -> None:
-        """Remove a session for good; forks of it first get a copy of what they share."""
+        """Remove a session for good; forks of it first get a copy of what they share, and its parent."""
         ...
 
     async def problems(self, session_id: str) -> list[str]:

@@ -11,6 +11,8 @@ from ..types import Outcome
 from ..view import Edit, Gauge, Plan, Request, Skip
 
 CLEARED = "[Old tool result cleared.]"
+_CLEARABLE = ("function", "custom", "function_call")
+"""Results of built-in tools have a shape of their own that words cannot stand in for."""
 
 
 class PruneToolResults:
@@ -45,7 +47,9 @@ class PruneToolResults:
             cleared: list[Edit] = []
             for place in range(len(message.parts) - 1, -1, -1):
                 result = message.parts[place]
-                if not isinstance(result, ToolResult) or (result.name or names.get(result.call_id)) in self.exempt:
+                if not isinstance(result, ToolResult) or result.kind not in _CLEARABLE:
+                    continue
+                if (result.name or names.get(result.call_id)) in self.exempt:
                     continue
                 size = _size(view.messages, index, result, gauge)
                 if protected < self.protect:

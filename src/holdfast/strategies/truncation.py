@@ -18,8 +18,7 @@ _TOPICS, _TOPIC_LENGTH = 5, 80
 
 
 class Truncate:
-    """Keep the newest whole turns, at most so many tokens of them, behind a note of what is missing.
-    """
+    """Keep the newest whole turns, at most so many tokens of them, behind a note of what is missing."""
 
     def __init__(self, keep_tokens: int = KEEP_TOKENS, max_tokens: int | None = None) -> None:
         positive("keep_tokens", keep_tokens)

@@ -89,7 +89,7 @@ class View:
         self.gauge.load(messages)
         self._count_continues()
         self._sort_users([index for index, message in enumerate(messages) if message.role == "user"])
-        others = (i for i, message in enumerate(messages) if message.role != "user" and is_summary(message))
+        others = [index for index, m in enumerate(messages) if m.raw is not None and is_summary(m)]
         self.synthetic = sorted([*self.synthetic, *others])
 
     def _sort_users(self, users: list[int]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from ...errors import InvalidInput, UnknownEvent
+from ...errors import InvalidInput, StoreClosed, UnknownEvent
 from ...events import LaneTip, SessionRecord
 from ..admission import Entry, Write, admit, check_record, lanes_needed, rewrite_entry
 from ..log import Appended, Unchanged
@@ -80,6 +80,8 @@ def _write(folder: Folder, known: Known, decided: Write, with_tip: bool, media: 
     stat = files.append(folder.file(known.id), data)
     try:
         folder.index.add(known, placed, decided.tips, known.size + len(data), stat)
+    except StoreClosed:
+        log.debug("%s was closed after the append was written.", folder.path)
     except (sqlite3.Error, StaleIndexError) as error:
         log.warning("The index of %s was not brought up to date, and will be made anew: %s", folder.path, error)
         folder.index.restart(error, known.generation)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
 import msgspec
@@ -46,28 +46,34 @@ class Folder:
     def lock_file(self, session_id: str) -> str:
         return os.path.join(self.path, file_name(session_id) + ".lock")
 
-    def locked(self, session_id: str) -> AbstractContextManager[None]:
+    @contextmanager
+    def locked(self, session_id: str, writing: bool = True) -> Iterator[None]:
         """Nobody else appends to this session."""
-        return locks.hold(self.lock_file(session_id))
+        with self._held(self.lock_file(session_id), writing):
+            yield
 
     @contextmanager
     def shared(self, writing: bool = False) -> Iterator[None]:
-        """No file is replaced or removed meanwhile. A folder that cannot be written needs no lock to be read."""
-        guard: AbstractContextManager[None] = locks.hold(os.path.join(self.path, FOLDER_LOCK), shared=True)
-        try:
-            guard.__enter__()
-        except OSError as error:
-            if writing or not (files.cannot_write(error) or isinstance(error, FileNotFoundError)):
-                raise
-            guard = nullcontext()
-        try:
+        """No file is replaced or removed meanwhile."""
+        with self._held(os.path.join(self.path, FOLDER_LOCK), writing, shared=True):
             yield
-        finally:
-            guard.__exit__(None, None, None)
 
-    def alone(self) -> AbstractContextManager[None]:
+    @contextmanager
+    def alone(self) -> Iterator[None]:
         """Nobody else uses the folder: for redaction and deletion."""
-        return locks.hold(os.path.join(self.path, FOLDER_LOCK))
+        with self._held(os.path.join(self.path, FOLDER_LOCK), writing=True):
+            yield
+
+    @contextmanager
+    def _held(self, path: str, writing: bool, shared: bool = False) -> Iterator[None]:
+        """Hold a lock. To read a folder that cannot be written, none is needed."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locks.hold(path, shared))
+            except OSError as error:
+                if writing or not (files.cannot_write(error) or isinstance(error, FileNotFoundError)):
+                    raise
+            yield
 
     def header(self, session_id: str) -> SessionRecord:
         """The session as it was created."""
@@ -107,17 +113,8 @@ class Folder:
                 return known
             if locked:
                 return self._catch_up(session_id, path, known)
-            try:
-                guard = self.locked(session_id)
-                guard.__enter__()
-            except OSError as error:
-                if not files.cannot_write(error):
-                    raise
-                guard = nullcontext()
-            try:
+            with self.locked(session_id, writing=False):
                 return self._catch_up(session_id, path, self.index.get(session_id))
-            finally:
-                guard.__exit__(None, None, None)
         except FileNotFoundError:
             raise UnknownSession(session_id) from None
 

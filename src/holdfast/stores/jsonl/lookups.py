@@ -23,8 +23,8 @@ def session(folder: Folder, session_id: str) -> SessionRecord:
         return _session(folder, session_id)
 
 
-def _session(folder: Folder, session_id: str) -> SessionRecord:
-    known = folder.level(session_id)
+def _session(folder: Folder, session_id: str, locked: bool = False) -> SessionRecord:
+    known = folder.level(session_id, locked)
     record = folder.header(session_id)
     return msgspec.structs.replace(record, version=known.version, lanes=folder.index.tips(known))
 
@@ -79,17 +79,18 @@ def _searched(folder: Folder, session_id: str, inherited: bool) -> Iterator[Even
 
 def problems(folder: Folder, session_id: str) -> list[str]:
     """Reads the whole file, and does not ask the index."""
+    folder.must_hold(session_id)
     found: list[str] = []
     own: list[Entry] = []
-    with folder.shared():
-        record = _session(folder, session_id)
+    with folder.shared(), folder.locked(session_id, writing=False):
+        record = _session(folder, session_id, locked=True)
         for piece in folder.batches(session_id):
             if isinstance(piece, Torn):
                 found.append(f"At byte {piece.offset}, {piece.why}: it was passed over.")
             else:
                 own.extend(placed.line.entry for placed in piece.lines)
         places = {entry.event.id: entry.event.seq for entry in reversed(own)}
-        for known, spots in choose(folder.index, folder.chain(session_id)[1:], Slice(any_lane=True)):
+        for known, spots in choose(folder.index, folder.chain(session_id, locked=True)[1:], Slice(any_lane=True)):
             for entry in folder.entries(known, spots):
                 places.setdefault(entry.event.id, entry.event.seq)
     return found + find_problems(record, own, places)

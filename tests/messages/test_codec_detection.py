@@ -1,0 +1,158 @@
+"""Which format is it: told by what only one writes, never guessed, and with help where it cannot be told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from codec_facts import Wire
+from codec_kinds import ASK, CHAT, RESPONSES
+from codec_kinds_blocks import ANTHROPIC, GEMINI, GO
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import histories
+from holdfast.errors import InvalidInput, UnknownFormat
+from holdfast.messages import COMMON, FORMATS, Message, Text, decode_all, detect, encode_all, format_name
+
+KINDS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
+PLAIN = {
+    "openai-chat": {"text", "system", "name", "empty-string", "empty-text-part", "several-texts", "unknown-fields"},
+    "openai-responses": {"text", "developer"},
+    "anthropic": {"text", "text-cached", "several-texts", "empty-list", "unknown-fields"},
+    "gemini": set[str](),
+}
+EITHER_OPENAI = {"audio": "openai-chat", "refusal-part": "openai-chat"}
+"""OpenAI's two formats write these alike."""
+CASES = [
+    pytest.param(payloads, COMMON if kind in PLAIN[format] else format, id=f"{format}-{kind}")
+    for format, kinds in KINDS.items()
+    for kind, payloads in kinds.items()
+    if EITHER_OPENAI.get(kind) != format and (format, kind) != ("anthropic", "system-between")
+]
+
+
+@pytest.mark.parametrize(("payloads", "expected"), CASES)
+def test_each_kind_is_told(payloads: Wire, expected: str) -> None:
+    assert detect(payloads) == expected
+    assert decode_all(payloads)[1] == expected
+
+
+def decisive(payload: dict[str, Any], format: str) -> bool:
+    """Does this payload alone say its format?"""
+    kinds = {part["type"] for part in payload["content"]} if isinstance(payload.get("content"), list) else set()
+    match format:
+        case "openai-chat":
+            return payload["role"] == "tool" or "tool_calls" in payload or bool(kinds - {"text"})
+        case "openai-responses":
+            return "type" in payload
+        case "anthropic":
+            return bool(kinds - {"text"})
+    return True
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@given(data=st.data(), broken=st.booleans())
+@settings(max_examples=60)
+def test_a_history_is_told_by_what_only_its_format_writes(format: str, data: Any, broken: bool) -> None:
+    payloads: Wire = data.draw(histories.wire(format, broken=broken))
+    found = decode_all(payloads)[1]
+    assert found == format if any(decisive(payload, format) for payload in payloads) else found in (COMMON, format)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system"]), st.text()), max_size=5))
+@settings(max_examples=60)
+def test_plain_text_is_common(said: list[tuple[str, str]]) -> None:
+    payloads = [{"role": role, "content": text} for role, text in said]
+    messages, format = decode_all(payloads)
+    assert format == detect(payloads) == COMMON
+    assert encode_all(messages, COMMON) == payloads
+    assert encode_all(messages, "openai-responses") == payloads
+    assert encode_all(messages, "anthropic") == payloads
+
+
+def test_a_developers_message_becomes_a_system_message_where_that_role_is_not_known() -> None:
+    messages, _ = decode_all([{"role": "developer", "content": "be brief"}])
+    assert encode_all(messages, "openai-responses") == [{"role": "developer", "content": "be brief"}]
+    assert encode_all(messages, "anthropic") == [{"role": "system", "content": "be brief"}]
+
+
+@pytest.mark.parametrize(
+    ("payload", "says"),
+    [
+        ({}, "Message 1 is in no format known here (keys: none)"),
+        ({"role": "robot", "content": "hi"}, "keys: role, content"),
+        ({"role": ["user"], "content": "hi"}, "keys: role, content"),
+        ({"role": "user"}, "keys: role"),
+        ({"role": "user", "content": 7}, "no format known"),
+        ({"role": "user", "content": [7]}, "no format known"),
+        ({"role": "user", "content": [{"type": "input_text"}, {"type": "tool_use"}]}, "no format known"),
+        ({"role": "robot", "parts": []}, "no format known"),
+        ({"type": "banana"}, "keys: type"),
+        ({"text": "hi"}, "name it with format="),
+        (GO, "Message 1 looks like gemini, but others like anthropic or openai-chat or openai-responses"),
+    ],
+)
+def test_nonsense_and_contradictions_are_refused_with_help(payload: dict[str, Any], says: str) -> None:
+    with pytest.raises(UnknownFormat) as caught:
+        decode_all([ASK, payload])
+    assert says in str(caught.value)
+    assert str(caught.value).endswith(".")
+
+
+def test_two_formats_in_one_list_are_refused() -> None:
+    with pytest.raises(
+        UnknownFormat, match=r"Message 3 looks like anthropic, but others like openai-chat: hand in one"
+    ):
+        decode_all([*CHAT["call"], ANTHROPIC["thinking"][1]])
+
+
+def test_neutral_messages_say_their_format_too() -> None:
+    chat, claude = decode_all(CHAT["call"])[0], decode_all(ANTHROPIC["thinking"])[0]
+    assert decode_all(chat) == (chat, "openai-chat")
+    assert decode_all([Message("user", (Text("hi"),)), claude[1]])[1] == "anthropic"
+    assert decode_all([*chat, ASK])[1] == "openai-chat"
+    with pytest.raises(UnknownFormat, match="looks like anthropic, but others like openai-chat"):
+        decode_all([*chat, ANTHROPIC["thinking"][1]])
+    with pytest.raises(UnknownFormat, match=r"Message 4 came in anthropic"):
+        decode_all([*chat, *claude])
+    assert decode_all([*chat, *claude], "anthropic")[1] == "anthropic"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("hi", "not str"),
+        (b"hi", "not bytes"),
+        (ASK, "not dict"),
+        (7, "not int"),
+        ([7], "Message 0 is a int"),
+        ([ASK, None], "Message 1 is a NoneType"),
+        ([["user", "hi"]], "Message 0 is a list"),
+    ],
+    ids=repr,
+)
+def test_what_is_no_list_of_messages_is_refused(given: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        decode_all(given)
+
+
+def test_a_payload_that_its_format_cannot_read_is_named() -> None:
+    with pytest.raises(InvalidInput, match=r"Message 1 is not a valid anthropic message \(unknown or missing 'tool'\)"):
+        decode_all([ASK, CHAT["call"][2]], "anthropic")
+    with pytest.raises(InvalidInput, match="have `content`; Gemini's have `parts`"):
+        decode_all([ASK], "gemini")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [("openai", "openai-chat"), ("chat", "openai-chat"), ("responses", "openai-responses"), ("claude", "anthropic")],
+)
+def test_formats_have_the_names_people_use(given: str, name: str) -> None:
+    assert format_name(given) == name
+    assert format_name(name) == name
+
+
+def test_an_unknown_format_names_the_known_ones() -> None:
+    with pytest.raises(UnknownFormat, match="use one of openai-chat, openai-responses, anthropic, gemini"):
+        decode_all([ASK], "smoke-signals")

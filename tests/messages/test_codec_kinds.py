@@ -1,0 +1,117 @@
+"""Every kind of payload in every format: out as it came, the same without its payload, the same elsewhere."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from codec_facts import Wire, all_parts, bare, facts, moved, read
+from codec_kinds import CHAT, RESPONSES
+from codec_kinds_blocks import ANTHROPIC, GEMINI
+
+from holdfast.messages import FORMATS, Opaque, ToolResult, anthropic, encode_all, gemini, openai_chat, openai_responses
+from holdfast.messages.standins import result_texts
+from judge import judge
+
+KINDS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
+OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
+CASES = [
+    pytest.param(format, payloads, id=f"{format}-{kind}")
+    for format, kinds in KINDS.items()
+    for kind, payloads in kinds.items()
+]
+each_kind = pytest.mark.parametrize(("format", "payloads"), CASES)
+
+
+@each_kind
+def test_it_goes_out_exactly_as_it_came(format: str, payloads: Wire) -> None:
+    before = copy.deepcopy(payloads)
+    assert encode_all(read(payloads, format), format) == before
+    assert payloads == before
+
+
+@each_kind
+def test_its_parts_alone_say_the_same(format: str, payloads: Wire) -> None:
+    messages = read(payloads, format)
+    rendered = encode_all(bare(messages), format)
+    assert all_parts(read(rendered, format)) == all_parts(messages)
+    if not judge(payloads, format):
+        assert judge(rendered, format) == []
+    if not judge(payloads, format, extras_ok=False):
+        assert judge(rendered, format, extras_ok=False) == []
+
+
+@each_kind
+@pytest.mark.parametrize("other", FORMATS)
+def test_it_says_the_same_in_another_format(format: str, payloads: Wire, other: str) -> None:
+    """Text that stands in for what another format cannot hold is the one thing that may be added."""
+    messages = read(payloads, format)
+    there = moved(messages, other)
+    before, after = facts(messages), facts(there)
+    assert after.calls == before.calls
+    assert [said for said in after.texts if not said[1].startswith("[")] == before.texts
+    wanted = [(r.call_id, "\n".join(result_texts(r)), r.is_error) for m in messages for r in m.results]
+    held = [(r.call_id, "\n".join(result_texts(r)), r.is_error) for m in there for r in m.results]
+    assert held == wanted
+
+
+@each_kind
+def test_it_is_opaque_only_if_it_is_listed(format: str, payloads: Wire) -> None:
+    parts = [part for message in read(payloads, format) for part in message.parts]
+    parts += [inner for part in parts if isinstance(part, ToolResult) for inner in part.content]
+    assert {part.kind for part in parts if isinstance(part, Opaque)} <= OPAQUE[format]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_what_is_listed_as_opaque_is(format: str) -> None:
+    """The lists themselves: a kind goes in here when a codec has no neutral part for it."""
+    assert sorted(OPAQUE[format]) == LISTED[format]
+
+
+LISTED = {
+    "openai-chat": ["audio"],
+    "openai-responses": [
+        "additional_tools",
+        "code_interpreter_call",
+        "compaction",
+        "compaction_summary",
+        "compaction_trigger",
+        "configuration_update",
+        "context_compaction",
+        "file_search_call",
+        "image_generation_call",
+        "item_reference",
+        "mcp_approval_request",
+        "mcp_approval_response",
+        "mcp_call",
+        "mcp_list_tools",
+        "program",
+        "program_output",
+        "tool_search_call",
+        "tool_search_output",
+        "web_search_call",
+    ],
+    "anthropic": [
+        "advisor_tool_result",
+        "bash_code_execution_tool_result",
+        "browser_state",
+        "code_execution_tool_result",
+        "compaction",
+        "container_upload",
+        "document",
+        "fallback",
+        "mcp_tool_listing",
+        "mcp_tool_result",
+        "mcp_tool_use",
+        "search_result",
+        "server_tool_use",
+        "text_editor_code_execution_tool_result",
+        "tool_addition",
+        "tool_reference",
+        "tool_removal",
+        "tool_search_tool_result",
+        "web_fetch_tool_result",
+        "web_search_tool_result",
+    ],
+    "gemini": ["codeExecutionResult", "executableCode", "toolCall", "toolResponse"],
+}

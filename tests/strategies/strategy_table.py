@@ -1,0 +1,74 @@
+"""Every strategy, at a limit of n tokens; and what the tests measure by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from holdfast import (
+    KeepFraction,
+    KeepLast,
+    Pipeline,
+    PruneToolResults,
+    SlidingWindow,
+    TokenWindow,
+    Truncate,
+    TurnWindow,
+    always,
+    compact,
+)
+from holdfast.boundaries import repair
+from holdfast.messages import decode_all, encode_all, profile_for
+from holdfast.tokens import estimator_for
+
+PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
+CHARS = estimator_for("chars/4")
+if TYPE_CHECKING:
+    from holdfast.types import Strategy
+
+Messages = list[dict[str, Any]]
+
+
+class Size(NamedTuple):
+    """How much a strategy is to keep, in each of the ways that strategies count."""
+
+    tokens: int
+    messages: int
+    turns: int
+
+
+STRATEGIES: dict[str, Callable[[Size], Strategy | None]] = {
+    "default": lambda size: None,
+    "truncate": lambda size: Truncate(max_tokens=size.tokens),
+    "sliding": lambda size: SlidingWindow(size.messages),
+    "turns": lambda size: TurnWindow(size.turns),
+    "tokens": lambda size: TokenWindow(size.tokens),
+    "last": lambda size: KeepLast(size.messages),
+    "fraction": lambda size: KeepFraction(0.4),
+    "prune": lambda size: PruneToolResults(protect=size.tokens // 4, minimum=0),
+    "prune+tokens": lambda size: Pipeline(PruneToolResults(size.tokens // 4, minimum=0), TokenWindow(size.tokens)),
+}
+WINDOWS = ("sliding", "turns", "tokens", "last")
+LIMITED = ("default", "truncate", "tokens", "prune+tokens")
+
+
+def size_of(messages: Messages, profile: str, share: float) -> Size:
+    """This share of a history."""
+    decoded = decode_all(messages, profile)[0]
+    turns = sum(message.role == "user" for message in decoded)
+    tokens = tokens_of(repaired(messages, profile), profile)
+    return Size(*(max(1, int(share * whole)) for whole in (tokens, len(decoded), turns)))
+
+
+def tokens_of(messages: Messages, profile: str) -> int:
+    return sum(map(CHARS.measure, decode_all(messages, profile)[0]))
+
+
+def repaired(messages: Messages, profile: str) -> Messages:
+    return encode_all(repair(decode_all(messages, profile)[0], profile_for(profile)), profile)
+
+
+def smallest(messages: Messages, profile: str) -> int:
+    """System messages, the newest user message and its unfinished tool loop: what must be possible."""
+    whole = compact(messages, budget=1, strategy=TokenWindow(1), estimator=CHARS, format=profile, trigger=always)
+    return tokens_of(whole.messages, profile)

@@ -1,0 +1,41 @@
+"""The same on every real session, told in every wire format (H1, H2)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from strategy_table import CHARS, LIMITED, PROFILES, STRATEGIES, WINDOWS, repaired, size_of, smallest, tokens_of
+
+from holdfast import Outcome, always, check, compact
+from judge import judge
+from real_sessions import name_of, session_paths, told_in
+
+
+@pytest.mark.parametrize("path", session_paths(), ids=name_of)
+def test_every_strategy_on_a_real_session(path: Path) -> None:
+    outcomes: Counter[Outcome] = Counter()
+    for profile in PROFILES:
+        given = told_in(path, profile)
+        before = tokens_of(repaired(given, profile), profile)
+        size = size_of(given, profile, 1 / 3)
+        limit = size.tokens
+        least = smallest(given, profile)
+        for name, make in STRATEGIES.items():
+            options: dict[str, Any] = {"budget": before, "target": limit, "estimator": CHARS, "format": profile}
+            result = compact(given, strategy=make(size), trigger=always, **options)
+            outcomes[result.outcome] += 1
+            assert check(result.messages, profile) == []
+            assert judge(result.messages, profile) == []
+            assert result.messages
+            after = tokens_of(result.messages, profile)
+            assert after <= result.tokens_after <= before
+            if name in LIMITED:
+                assert after <= max(limit, least)
+            assert result.messages == compact(given, strategy=make(size), trigger=always, **options).messages
+            if name in WINDOWS:
+                again = compact(result.messages, strategy=make(size), trigger=always, **options)
+                assert again.messages == result.messages
+    assert outcomes[Outcome.COMPACTED] >= 0.95 * outcomes.total(), outcomes
