@@ -22,6 +22,8 @@ from stores.logs import EVERYTHING, begin, message
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
 
 ROUNDS = int(os.environ.get("HOLDFAST_KILL_ROUNDS", "5"))
+ROUNDS_EACH = 10
+"""Rounds in one log, before the next begins with a new one."""
 WORKERS = 2
 SCRIPT = Path(__file__).with_name("crashing.py")
 
@@ -55,20 +57,26 @@ def kill_some(kind: str, place: Path, prefix: str) -> list[str]:
 
 @pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
 async def test_killed_while_appending(kind: str, tmp_path: Path) -> None:
-    async with open_log(kind, tmp_path) as store:
-        await begin(store)
-    acknowledged: list[str] = []
-    for number in range(ROUNDS):
-        acknowledged += kill_some(kind, tmp_path, f"round{number}")
-        async with open_log(kind, tmp_path) as store:
-            events = await store.read("s", EVERYTHING)
-            problems = await store.problems("s")
-        assert [problem for problem in problems if "passed over" not in problem] == []
-        assert [event.seq for event in events] == list(range(1, len(events) + 1))
-        assert set(acknowledged) <= {event.id for event in events}
-        appends = Counter(event.id.rsplit(".", 1)[0] for event in events)
-        sizes = {event.id.rsplit(".", 1)[0]: int(event.id.rsplit("/", 1)[1]) for event in events}
-        assert appends == sizes, "an append is there in part"
-    assert len(acknowledged) > ROUNDS
-    async with open_log(kind, tmp_path) as store:
-        assert (await store.append("s", [message("after")], after=len(events))).version == len(events) + 1
+    for first in range(0, ROUNDS, ROUNDS_EACH):
+        place = tmp_path / str(first)
+        os.mkdir(place)
+        async with open_log(kind, place) as store:
+            await begin(store)
+        acknowledged: list[str] = []
+        for number in range(first, min(ROUNDS, first + ROUNDS_EACH)):
+            acknowledged += kill_some(kind, place, f"round{number}")
+            await check(kind, place, acknowledged)
+
+
+async def check(kind: str, place: Path, acknowledged: list[str]) -> None:
+    async with open_log(kind, place) as store:
+        events = await store.read("s", EVERYTHING)
+        problems = await store.problems("s")
+        after = await store.append("s", [message(f"check.{len(events)}.0/1")], after=len(events))
+    assert [problem for problem in problems if "passed over" not in problem] == []
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert after.version == len(events) + 1
+    assert set(acknowledged) <= {event.id for event in events}
+    appends = Counter(event.id.rsplit(".", 1)[0] for event in events)
+    sizes = {event.id.rsplit(".", 1)[0]: int(event.id.rsplit("/", 1)[1]) for event in events}
+    assert appends == sizes, "an append is there in part"

@@ -130,7 +130,9 @@ class TestAppend:
         assert done.version == 200
         assert await ids(store) == [f"e{n}" for n in range(200)]
 
-    @pytest.mark.parametrize("event", [message(""), message("e", text="\ud800"), Event("e", "k", "t", {"x": object()})])
+    @pytest.mark.parametrize(
+        "event", [message(""), message("a\0b"), message("e", text="\ud800"), Event("e", "k", "t", {"x": object()})]
+    )
     async def test_what_no_log_can_hold_is_refused_whole(self, store: Any, event: Event) -> None:
         await begin(store, "e1")
         with pytest.raises(InvalidInput):

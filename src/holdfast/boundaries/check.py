@@ -149,9 +149,9 @@ class _Walk:
         late = False
         if self.profile.one_answer and self.previous is not None and self.previous.role == "tool" and self.waiting:
             self._say(index, "split-results", "the results of one turn's calls must stand in one message")
-        if self.profile.one_answer and (answers := [result.call_id for result in message.results]):
-            if answers != [call_id for call_id in self.waiting if call_id in answers]:
-                self._say(index, "results-order", "results must stand in the order of their calls")
+        answers = [result.call_id for result in message.results]
+        if self.profile.one_answer and answers != [call_id for call_id in self.waiting if call_id in answers]:
+            self._say(index, "results-order", "results must stand in the order of their calls")
         for part in message.parts:
             if type(part) is not ToolResult:
                 late = True

@@ -28,6 +28,7 @@ from .profiles import (
     continues,
     follows_user,
     is_summary,
+    needs_reasoning,
     opens,
     presentable,
     profile_for,

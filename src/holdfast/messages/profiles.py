@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 import msgspec
 
@@ -121,18 +120,25 @@ def arrange(messages: Iterable[Message], profile: Profile) -> list[Message]:
 
 def _reasoning_led(messages: Iterable[Message]) -> Iterator[Message]:
     """Without reasoning that nothing of the assistant's follows."""
-    held: Message | None = None
-    for message in chain(messages, (None,)):
-        if held is not None:
-            if message is not None and needs_reasoning(message):
-                yield held
-            elif said := tuple(_dropped_last(held.parts)):
-                yield held.with_parts(said)
-        held = None
-        if message is not None and message.parts and type(message.parts[-1]) is Reasoning:
-            held = message
-        elif message is not None:
+    held: list[Message] = []
+    for message in messages:
+        if held and not needs_reasoning(message):
+            yield from _spoken(held)
+            held = []
+        if message.parts and type(message.parts[-1]) is Reasoning:
+            held.append(message)
+        else:
+            yield from held
             yield message
+            held = []
+    yield from _spoken(held)
+
+
+def _spoken(held: list[Message]) -> Iterator[Message]:
+    """What is left of messages that end in reasoning once that is gone."""
+    for message in held:
+        if said := tuple(_dropped_last(message.parts)):
+            yield message.with_parts(said)
 
 
 def needs_reasoning(message: Message) -> bool:

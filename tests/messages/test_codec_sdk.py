@@ -1,0 +1,206 @@
+"""The SDKs' own objects, built offline by the SDKs' own classes, as their clients would return them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anthropic.types as claude
+import anthropic.types.beta as claude_beta
+import google.genai.types as google
+import openai.types.chat as chat
+import openai.types.responses as responses
+import pytest
+from codec_kinds import ASK
+from openai.types.responses import CompactedResponse, Response
+
+from holdfast.errors import InvalidInput
+from holdfast.messages import Media, Reasoning, Text, ToolCall, decode_all, encode_all
+from judge import judge
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": '{"a": 1}'}}
+COMPLETION: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "gpt-5",
+    "choices": [
+        {
+            "index": 0,
+            "finish_reason": "tool_calls",
+            "message": {"role": "assistant", "content": None, "refusal": None, "tool_calls": [CALL]},
+        }
+    ],
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}
+ITEMS: list[dict[str, Any]] = [
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
+    {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "read", "arguments": "{}", "status": "completed"},
+]
+SAID = {"type": "output_text", "text": "done", "annotations": []}
+ITEMS_SAID = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [SAID]}
+RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "gpt-5",
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "output": [*ITEMS, ITEMS_SAID],
+}
+BLOCKS = [
+    {"type": "thinking", "thinking": "hm", "signature": "sig"},
+    {"type": "text", "text": "let me see", "citations": None},
+    {"type": "tool_use", "id": "t1", "name": "read", "input": {"a": None}},
+]
+REPLY = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-4-5",
+    "content": BLOCKS,
+    "stop_reason": "tool_use",
+    "stop_sequence": None,
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+SENT = [BLOCKS[0], {"type": "text", "text": "let me see"}, BLOCKS[2]]
+GEMINI_PARTS = [
+    google.Part(text="hm", thought=True),
+    google.Part(function_call=google.FunctionCall(id="f1", name="read", args={"a": 1}), thought_signature=b"sig\xff"),
+]
+
+
+def test_openai_chat_completion_is_its_message() -> None:
+    completion = chat.ChatCompletion.model_validate(COMPLETION)
+    messages, format = decode_all([ASK, completion])
+    assert format == "openai-chat"
+    assert encode_all(messages, format) == [ASK, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
+
+
+def test_openai_chat_message_is_taken_as_it_is() -> None:
+    message = chat.ChatCompletionMessage.model_validate(COMPLETION["choices"][0]["message"])
+    assert decode_all([message])[0][0].calls == (ToolCall("c1", "read", '{"a": 1}'),)
+
+
+def test_openai_response_is_its_items() -> None:
+    messages, format = decode_all([ASK, Response.model_validate(RESPONSE)])
+    assert format == "openai-responses"
+    assert encode_all(messages, format) == [ASK, *ITEMS, ITEMS_SAID]
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        (responses.ResponseReasoningItem, ITEMS[0]),
+        (responses.ResponseFunctionToolCall, ITEMS[1]),
+        (responses.ResponseOutputMessage, ITEMS_SAID),
+    ],
+)
+def test_openai_output_items_are_taken_one_by_one(kind: Any, payload: dict[str, Any]) -> None:
+    messages, format = decode_all([kind.model_validate(payload)])
+    assert format == "openai-responses"
+    assert encode_all(messages, format) == [payload]
+
+
+def test_openai_compacted_response_is_its_items() -> None:
+    payload = {
+        "id": "resp_1",
+        "object": "response.compaction",
+        "created_at": 1,
+        "output": [{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}],
+        "usage": {
+            "input_tokens": 1,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 1,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 2,
+        },
+    }
+    messages, format = decode_all([CompactedResponse.construct(**payload)])
+    assert encode_all(messages, format) == payload["output"]
+
+
+@pytest.mark.parametrize("kind", [claude.Message, claude_beta.BetaMessage])
+def test_anthropic_reply_is_its_role_and_content(kind: Any) -> None:
+    """What the API adds to a reply, it would refuse in a request; so would nulls it sent itself."""
+    messages, format = decode_all([ASK, kind.model_validate(REPLY)])
+    assert format == "anthropic"
+    assert encode_all(messages, format) == [ASK, {"role": "assistant", "content": SENT}]
+    assert judge(encode_all(messages, format), format, extras_ok=False) == []
+
+
+def test_anthropic_reply_as_a_dict_is_its_role_and_content() -> None:
+    messages, format = decode_all([ASK, REPLY])
+    assert format == "anthropic"
+    assert encode_all(messages, format) == [ASK, {"role": "assistant", "content": BLOCKS}]
+
+
+def test_anthropic_blocks_inside_a_dict_are_taken() -> None:
+    """The usual way: `{"role": "assistant", "content": reply.content}`."""
+    reply = claude.Message.model_validate(REPLY)
+    given = {"role": "assistant", "content": reply.content}
+    messages, format = decode_all([ASK, given])
+    assert format == "anthropic"
+    assert messages[1].parts == (
+        Reasoning("hm", "sig", origin="anthropic"),
+        Text("let me see"),
+        ToolCall("t1", "read", {"a": None}),
+    )
+    assert encode_all(messages, format) == [ASK, {"role": "assistant", "content": SENT}]
+    assert given["content"] is reply.content
+    assert isinstance(given["content"][0], claude.ThinkingBlock)
+
+
+def test_anthropic_message_params_are_plain_dicts() -> None:
+    block = claude.ToolResultBlockParam(type="tool_result", tool_use_id="t1", content="ok")
+    given: claude.MessageParam = {"role": "user", "content": [block]}
+    assert decode_all([given])[1] == "anthropic"
+
+
+def test_openai_parts_inside_a_dict_are_taken() -> None:
+    message = chat.ChatCompletionMessage.model_validate(COMPLETION["choices"][0]["message"])
+    messages, format = decode_all([{"role": "assistant", "content": None, "tool_calls": message.tool_calls}])
+    assert format == "openai-chat"
+    assert encode_all(messages, format) == [{"role": "assistant", "content": None, "tool_calls": [CALL]}]
+
+
+def test_gemini_content_keeps_its_signature() -> None:
+    content = google.Content(role="model", parts=GEMINI_PARTS)
+    messages, format = decode_all([google.Content(role="user", parts=[google.Part(text="go")]), content])
+    assert format == "gemini"
+    out = encode_all(messages, format)
+    assert google.Content.model_validate(out[1]) == content
+    assert messages[1].calls[0].signature == out[1]["parts"][1]["thoughtSignature"]
+
+
+def test_gemini_response_is_its_first_candidate() -> None:
+    content = google.Content(role="model", parts=GEMINI_PARTS)
+    response = google.GenerateContentResponse(candidates=[google.Candidate(content=content)])
+    assert decode_all([response]) == decode_all([content])
+
+
+def test_gemini_parts_inside_a_dict_are_taken() -> None:
+    messages, format = decode_all([{"role": "model", "parts": GEMINI_PARTS}])
+    assert format == "gemini"
+    assert messages == decode_all([google.Content(role="model", parts=GEMINI_PARTS)])[0]
+
+
+def test_gemini_bytes_become_base64_that_every_provider_reads() -> None:
+    picture = google.Part(inline_data=google.Blob(mime_type="image/png", data=b"\xff\xef\xbe"))
+    messages, _ = decode_all([google.Content(role="user", parts=[picture])])
+    assert messages[0].parts == (Media("image", "image/png", "/+++"),)
+    out = encode_all(messages, "gemini")
+    assert google.Content.model_validate(out[0]).parts == [picture]
+
+
+@pytest.mark.parametrize(
+    ("response", "says"),
+    [
+        (google.GenerateContentResponse(candidates=[]), "no candidate"),
+        (google.GenerateContentResponse(candidates=[google.Candidate()]), "a candidate without content"),
+        (chat.ChatCompletion.model_validate(COMPLETION | {"choices": []}), "no choice"),
+    ],
+)
+def test_a_reply_that_says_nothing_is_refused_with_help(response: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=f"A model's reply has {says}"):
+        decode_all([response])
