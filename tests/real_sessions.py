@@ -1,35 +1,44 @@
-"""Sessions to test on: those that ship with the project, and real ones where HOLDFAST_SESSIONS names a folder."""
+"""Real sessions to test on: those under `HOLDFAST_SESSIONS`, and the examples that ship with Holdfast."""
 
 from __future__ import annotations
 
 import os
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from holdfast.examples import EXAMPLES, example_path
+import pytest
 
-from holdfast.messages import decode_all, encode_all
+from holdfast.messages import Message, decode_all
 from holdfast.transcripts import Transcript, read_transcript
 
-
-def session_paths() -> list[Path]:
-    folder = os.environ.get("HOLDFAST_SESSIONS")
-    real = sorted(Path(folder).rglob("*.jsonl*")) if folder else []
-    return [Path(str(example_path(name))) for name in EXAMPLES] + real
+_SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
 
 
-def name_of(path: Path) -> str:
-    return f"{path.parent.name}/{path.name.partition('.')[0]}"
+def _files(folder: str | Path) -> list[Path]:
+    return sorted(path for path in Path(folder).rglob("*") if path.name.endswith(_SUFFIXES))
 
 
-@lru_cache(maxsize=8)
+def _examples() -> list[Path]:
+    spec = find_spec("holdfast.examples")
+    return [path for folder in (spec.submodule_search_locations or () if spec else ()) for path in _files(folder)]
+
+
+SESSIONS = _files(folder) if (folder := os.environ.get("HOLDFAST_SESSIONS")) else []
+FILES = [*_examples(), *SESSIONS]
+each_session = pytest.mark.parametrize(
+    "path",
+    FILES or [pytest.param(None, marks=pytest.mark.skip(reason="HOLDFAST_SESSIONS names no folder with sessions"))],
+    ids=lambda path: path.name[:13] if path else "none",
+)
+
+
+@lru_cache(maxsize=2)
 def transcript(path: Path) -> Transcript:
     return read_transcript(path)
 
 
-@lru_cache(maxsize=8)
-def told_in(path: Path, format: str) -> list[dict[str, Any]]:
-    """The session's messages, converted to this wire format."""
-    messages, _ = decode_all(transcript(path).messages, transcript(path).format)
-    return encode_all(messages, format)
+def history(path: Path) -> list[Message]:
+    """All messages of a session, in the order in which they were said."""
+    read = transcript(path)
+    return decode_all(read.messages, read.format)[0]

@@ -5,7 +5,7 @@ from .compaction import CompactionResult, acompact, compact
 from .errors import HoldfastError, InvalidInput
 from .messages import Message
 from .service import BlockingSessionService, Context, SessionService
-from .stores import MemoryStore, SQLiteStore
+from .stores import JSONLStore, MemoryStore, SQLiteStore, open_store
 from .strategies import (
     KeepFraction,
     KeepLast,
@@ -41,6 +41,7 @@ __all__ = [
     "HoldfastError",
     "ImageCount",
     "InvalidInput",
+    "JSONLStore",
     "KeepFraction",
     "KeepLast",
     "MemoryStore",
@@ -67,5 +68,6 @@ __all__ = [
     "compact",
     "never",
     "not_",
+    "open_store",
     "repair",
 ]

@@ -37,7 +37,9 @@ PLANS = [
     PruneToolResults(protect=50, minimum=0),
     Truncate(max_tokens=300),
 ]
-STEPS = st.lists(st.sampled_from(["append"] * 6 + ["compact"] * 3 + ["undo", "pin", "fork", "lane", "other"]), max_size=25)
+STEPS = st.lists(
+    st.sampled_from(["append"] * 6 + ["compact"] * 3 + ["undo", "pin", "fork", "lane", "other"]), max_size=25
+)
 
 
 @pytest.mark.parametrize("profile", PROFILES)

@@ -20,6 +20,7 @@ from ..messages import (
     follows_user,
     format_name,
     is_summary,
+    item_id,
     needs_reasoning,
     opens,
     says_nothing,
@@ -195,11 +196,6 @@ class _Walk:
         if self.profile.user_first and messages and not self.started:
             self._say(0, "first-role", "there is no user message: the first message must be the user's")
         return sorted(self.problems, key=lambda problem: problem.index)
-
-
-def item_id(message: Message) -> str | None:
-    """The id that OpenAI gave an item."""
-    return None if message.raw is None else message.raw.get("id")
 
 
 def _ends_in_reasoning(message: Message) -> bool:

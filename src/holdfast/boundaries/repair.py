@@ -23,7 +23,7 @@ from ..messages import (
     presentable,
 )
 from ..view import interrupted
-from .check import find_problems, item_id
+from .check import find_problems
 from .cuts import only_reasoning
 
 

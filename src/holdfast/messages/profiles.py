@@ -9,7 +9,7 @@ import msgspec
 from .detection import COMMON
 from .formats import format_name, join_results
 from .frame import CONTINUE, OPENING
-from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall
+from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -106,6 +106,9 @@ def arrange(messages: Iterable[Message], profile: Profile) -> list[Message]:
         if profile.one_answer and message.role == "tool" and started:
             _answer(out, message)
             continue
+        if profile.merges_roles and message.role == "tool" and before is not None and _says_more(before):
+            out[-1] = _results_first(before, message)
+            continue
         if profile.user_first and not started and message.role != "system":
             started = True
             if not opens(message):
@@ -161,6 +164,21 @@ def _answer(out: list[Message], message: Message) -> None:
     order = sorted(message.parts, key=lambda part: places.get(getattr(part, "call_id", ""), len(places)))
     same = all(a is b for a, b in zip(order, message.parts, strict=True))
     out.append(message if same else Message("tool", tuple(order)))
+
+
+def _says_more(message: Message) -> bool:
+    """Does a message of results end in something else?"""
+    return message.role == "tool" and type(message.parts[-1]) is not ToolResult
+
+
+def _results_first(first: Message, second: Message) -> Message:
+    parts = first.parts + second.parts
+    return Message("tool", tuple(sorted(parts, key=lambda part: type(part) is not ToolResult)))
+
+
+def item_id(message: Message) -> str | None:
+    """The id that OpenAI gave an item."""
+    return None if message.raw is None else message.raw.get("id")
 
 
 def is_summary(message: Message) -> bool:

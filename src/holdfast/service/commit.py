@@ -10,7 +10,7 @@ import msgspec
 
 from ..compaction import CompactionResult, Decision, Sides, decide, next_carry
 from ..events import Event, Kind, LaneTip, new_id, now
-from ..messages import COMMON, encode_all, lift_media
+from ..messages import COMMON, decode_one, encode_all, lift_media
 from ..stores import Unchanged
 from ..types import Outcome
 from ..view import Checkpoint, HeadItem, Request, Shown, View, combined
@@ -114,15 +114,11 @@ def _checkpoint(request: Request, decision: Decision) -> Checkpoint:
 
 def _item(shown: Shown, view: View) -> HeadItem:
     """A reference where the event can be shown just as it was; else the message as it is shown."""
-    same = shown.source in view.events and _as_stored(shown, view)
-    return HeadItem(shown.kind, shown.source, None if same else shown.message)
-
-
-def _as_stored(shown: Shown, view: View) -> bool:
-    from ..messages import decode_one
-
-    body = view.events[shown.source or ""].body
-    return decode_one(body["message"], body.get("format")) == shown.message
+    event = view.events.get(shown.source or "")
+    if event is None:
+        return HeadItem(shown.kind, None, shown.message)
+    same = decode_one(event.body["message"], event.body.get("format")) == shown.message
+    return HeadItem(shown.kind, event.id, None if same else shown.message)
 
 
 def _result(

@@ -9,7 +9,7 @@ from ..errors import HoldfastError
 from ..events import Event, Kind, root_key
 from ..messages import encode_all, profile_for
 from ..stores import Slice
-from ..view import Checkpoint
+from ..view import UNWRITTEN, Checkpoint
 from .live import LiveSession
 
 
@@ -31,7 +31,7 @@ def _references(events: list[Event]) -> list[str]:
         if event.kind == Kind.COMPACTION:
             checkpoint = msgspec.convert(event.body, Checkpoint)
             named = [checkpoint.boundary, checkpoint.previous, *(item.ref for item in checkpoint.head)]
-            named += [*checkpoint.archived, *checkpoint.edits]
+            named += [*checkpoint.archived, *(name for name in checkpoint.edits if not name.endswith(UNWRITTEN))]
             missing = sorted({name for name in named if name is not None and name not in seen})
             if missing:
                 found.append(f"compaction {event.id} names events that are not before it: {', '.join(missing)}")

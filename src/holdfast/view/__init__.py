@@ -3,13 +3,14 @@
 from .checkpoint import Carry, Checkpoint, HeadItem, HeadKind
 from .compose import Composition, compose, follow, merge
 from .edits import Edit, combined, edited
-from .fold import Shown, View
+from .fold import UNWRITTEN, Shown, View
 from .gauge import Gauge
 from .pairs import INTERRUPTED, interrupted
 from .request import Plan, Request, Skip
 
 __all__ = [
     "INTERRUPTED",
+    "UNWRITTEN",
     "Carry",
     "Checkpoint",
     "Composition",

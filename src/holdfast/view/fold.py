@@ -31,6 +31,9 @@ from .edits import Edit, edited
 from .gauge import Gauge
 from .pairs import Pairs
 
+UNWRITTEN = "~"
+"""Ends the name of an answer that only the view gives: the log has no event for it."""
+
 
 class Shown(msgspec.Struct, frozen=True):
     """Something shown before the live messages, and the event it came from, if it is one."""
@@ -147,12 +150,12 @@ class View:
         message = presentable(self._number(decode_one(body["message"], body.get("format")), event.seq), profile)
         if message is None:
             return
-        if closing := self._pairs.closing(message, profile):
-            self._pairs.admit(closing, profile)
-            self._push(closing, f"{event.id}~")
+        self._close_before(message, event.id)
         shown = self._pairs.admit(message, profile)
         if shown is None:
             return
+        if shown.role != message.role:
+            self._close_before(shown, event.id)
         changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
         shown = edited(shown, changes)
         if not shown.parts and message.parts:
@@ -165,6 +168,14 @@ class View:
         if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
             size = self.gauge.estimator.tokens(self.units())
             self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
+
+    def _close_before(self, message: Message, event_id: str) -> None:
+        """Answer the calls that this message leaves behind, if nothing in the log did."""
+        profile = profile_for(self.format)
+        if closing := self._pairs.closing(message, profile):
+            self._pairs.admit(closing, profile)
+            name = f"{event_id}{UNWRITTEN}"
+            self._push(edited(closing, self.checkpoint.edits.get(name, ())), name)
 
     def _push(self, message: Message, id: str, units: int | None = None, *, synthetic: bool = False) -> None:
         index = len(self.messages)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..messages import Message, Part, Profile, Text, ToolCall, ToolResult
+from ..messages import Message, Part, Profile, Reasoning, Text, ToolCall, ToolResult, item_id
 
 INTERRUPTED = "(no result: the call was interrupted)"
 
@@ -17,7 +17,10 @@ class Pairs:
 
     def __init__(self) -> None:
         self.waiting: dict[str, ToolCall] = {}
+        """The calls that wait for a result, as they are shown."""
+        self._shown_as: dict[str, list[str]] = {}
         self._used: set[str] = set()
+        self._items: set[str] = set()
         self._in_batch = False
 
     def closing(self, message: Message, profile: Profile) -> Message | None:
@@ -31,6 +34,12 @@ class Pairs:
 
     def admit(self, message: Message, profile: Profile) -> Message | None:
         """The message as it may be shown; None for one that only repeats or comes too late."""
+        if profile.items and (name := item_id(message)):
+            if name in self._items:
+                if any(type(part) is Reasoning for part in message.parts):
+                    return None
+                message = message.with_parts(message.parts)
+            self._items.add(name)
         if message.role == "tool" or message.results:
             return self._results(message)
         self._in_batch = message.role == "assistant"
@@ -39,7 +48,8 @@ class Pairs:
             if type(part) is ToolCall:
                 shown = self._fresh(part) if profile.unique_calls or part.id in self.waiting else part
                 self._used.add(shown.id)
-                self.waiting[part.id] = shown
+                self.waiting[shown.id] = shown
+                self._shown_as.setdefault(part.id, []).append(shown.id)
                 parts.append(shown)
             else:
                 parts.append(part)
@@ -55,7 +65,7 @@ class Pairs:
         for part in message.parts:
             if type(part) is not ToolResult:
                 parts.append(part)
-            elif call := self.waiting.pop(part.call_id, None):
+            elif call := self._called(part.call_id):
                 same = call.id == part.call_id
                 parts.append(part if same else ToolResult(call.id, part.content, part.is_error, part.name, part.kind))
         if not parts:
@@ -64,6 +74,13 @@ class Pairs:
             return message
         results = any(type(part) is ToolResult for part in parts)
         return Message("tool" if results else "user", tuple(parts))
+
+    def _called(self, call_id: str) -> ToolCall | None:
+        """The call that a result answers: the oldest that came with its id and still waits."""
+        for shown_id in (*self._shown_as.get(call_id, ()), call_id):
+            if call := self.waiting.pop(shown_id, None):
+                return call
+        return None
 
     def _fresh(self, call: ToolCall) -> ToolCall:
         fresh, number = call.id, 2
