@@ -19,6 +19,7 @@ from ..messages import (
     ToolCall,
     ToolResult,
     arrange,
+    item_id,
     join_results,
     presentable,
 )
