@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.messages import Message, decode_all
+from holdfast.messages import Message, decode_all, detect
 from holdfast.transcripts import Transcript, read_transcript
 
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
@@ -40,5 +40,8 @@ def transcript(path: Path) -> Transcript:
 
 def history(path: Path) -> list[Message]:
     """All messages of a session, in the order in which they were said."""
-    read = transcript(path)
-    return decode_all(read.messages, read.format)[0]
+    return decode_all(transcript(path).messages, transcript(path).format)[0]
+
+
+def format_of(path: Path) -> str:
+    return transcript(path).format or detect(transcript(path).messages)

@@ -33,6 +33,11 @@ def test_a_bar_is_drawn_in_half_cells(amount: int, shown: str) -> None:
     assert bar([(amount, "red")], 100, 4).plain == shown
 
 
+def test_a_tiny_bar_has_the_colour_of_its_largest_piece() -> None:
+    drawn = bar([(3, "red"), (1, "blue")], 1_000, 10)
+    assert [str(span.style) for span in drawn.spans if drawn.plain[span.start : span.end].strip()] == ["red"]
+
+
 def test_the_track_is_drawn_to_the_end() -> None:
     assert bar([(50, "red")], 100, 4, track=True).plain == "━━──"
     assert bar([(50, "red")], 100, 4, track=True, plain=True).plain == "##.."

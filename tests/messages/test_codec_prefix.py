@@ -40,13 +40,15 @@ def events(payloads: Wire, format: str) -> Iterator[Event]:
 def requests(payloads: Wire, format: str) -> Iterator[list[Message]]:
     """The contexts that a view shows right before each of the model's messages.
 
-    While a call waits for its result, a context is no request yet: no provider would take it.
+    While a call waits for its result, a context is no request yet: no provider would take it. And a reply
+    of which nothing can be shown is none: a system message that waits for one is then moved (see `arrange`).
     """
     view = View(CharsPerPiece(), format=format)
     for event, message in zip(events(payloads, format), read(payloads, format), strict=True):
-        if message.role == "assistant" and not view.waiting:
-            yield view.shown()
+        request = view.shown() if message.role == "assistant" and not view.waiting else None
         view.append(event)
+        if request is not None and view.messages and view.ids[-1] == event.id:
+            yield request
 
 
 def draw(data: Any, format: str) -> Wire:

@@ -19,7 +19,7 @@ from holdfast.messages import (
     openai_responses,
 )
 from holdfast.messages.payload import legal_id
-from real_sessions import each_session, history, transcript
+from real_sessions import each_session, format_of, history, transcript
 
 OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
 C, R, A, G = FORMATS
@@ -34,10 +34,10 @@ def ids_are_legal(messages: list[Message]) -> bool:
 
 @each_session
 def test_the_session_goes_out_exactly_as_it_came(path: Path) -> None:
-    session = transcript(path)
-    before = copy.deepcopy(session.messages)
-    assert encode_all(history(path), session.format or "common") == before
-    assert session.messages == before
+    payloads = transcript(path).messages
+    before = copy.deepcopy(payloads)
+    assert encode_all(history(path), format_of(path)) == before
+    assert payloads == before
 
 
 @each_session
@@ -58,4 +58,4 @@ def test_it_says_the_same_from_any_format_to_any_other(path: Path) -> None:
 def test_only_listed_kinds_are_opaque(path: Path) -> None:
     parts = [part for message in history(path) for part in message.parts]
     parts += [inner for part in parts if isinstance(part, ToolResult) for inner in part.content]
-    assert {part.kind for part in parts if isinstance(part, Opaque)} <= OPAQUE[transcript(path).format or "openai-chat"]
+    assert {part.kind for part in parts if isinstance(part, Opaque)} <= OPAQUE[format_of(path)]

@@ -166,6 +166,8 @@ class _Walk:
                 self._say(index, "duplicate-result", f"call {part.call_id!r} is answered a second time")
             else:
                 self._say(index, "orphan-result", f"a result for {part.call_id!r} follows no such call")
+        if late:  # the user went on to speak: results that come now would no longer stand first
+            self._unanswered()
 
     def _same_batch(self, message: Message) -> bool:
         """Does this message still belong to the run of calls that waits?"""

@@ -72,7 +72,9 @@ def _pair_up(messages: list[Message], profile: Profile) -> list[Message]:
     for message in messages:
         for result in message.results:
             answers.setdefault(result.call_id, deque()).append(result)
-    last_spoken = max((i for i, message in enumerate(messages) if message.role != "tool"), default=-1)
+    last_spoken = max(
+        (i for i, m in enumerate(messages) if m.role != "tool" or len(m.results) < len(m.parts)), default=-1
+    )
     out: list[Message] = []
     used: set[str] = set()
     index = 0

@@ -37,6 +37,7 @@ def bar(pieces: Iterable[Piece], full: int, width: int, *, plain: bool = False, 
     """
     edges: list[tuple[int, str]] = []
     run = 0
+    pieces = list(pieces)
     for amount, style in pieces:
         run += amount
         edges.append((min(2 * width, round(2 * width * run / max(full, 1))), style))
@@ -50,8 +51,7 @@ def bar(pieces: Iterable[Piece], full: int, width: int, *, plain: bool = False, 
             out.append(line * cells, style)
             drawn += 2 * cells
     if edges and edges[-1][0] > drawn and drawn < 2 * width:
-        out.append(half, edges[-1][1])
-        drawn += 2
+        out.append(half, edges[-1][1] if drawn else max(pieces)[1])
     rest = width - len(out)
     out.append(("." if plain else "─") * rest if track else " " * rest, "bright_black")
     return out

@@ -95,11 +95,12 @@ def as_checkpoint(previous: Any) -> PrefixCheckpoint:
 def locate(messages: Sequence[Message], previous: PrefixCheckpoint) -> tuple[int, Sequence[str], bool]:
     """Where the live messages start, their ids, and whether they are the whole history's."""
     ids = PrefixIds(messages)
-    for place in range(len(messages)):
-        if ids[place] == previous.boundary:
+    last_kept = previous.kept[-1] if previous.kept else None
+    for place in range(len(messages) - len(previous.kept)):
+        if ids[place] == previous.boundary and last_kept in (None, ids[place + len(previous.kept)]):
             return place + 1, ids[place + 1 :], True
     if 0 < previous.shown <= len(messages) and ids[previous.shown - 1] == previous.shown_digest:
-        last = previous.kept[-1] if previous.kept else previous.boundary or ""
+        last = last_kept or previous.boundary or ""
         live = messages[previous.lead :]
         return previous.lead, PrefixIds(live, previous.kept, last), False
     if previous.boundary is None:

@@ -81,7 +81,11 @@ def _mended(given: list[Message], name: str) -> list[Message]:
     profile = profile_for(name)
     if not find_problems(given, profile):
         return given
-    return decode_all(encode_all(repair(given, profile), name), name)[0]
+    return _read(encode_all(repair(given, profile), name), name)
+
+
+def _read(payloads: list[Json], name: str) -> list[Message]:
+    return decode_all(payloads, None if name == COMMON else name)[0]
 
 
 async def acompact(messages: Iterable[Any], **options: Any) -> CompactionResult:
@@ -140,9 +144,12 @@ def _sides(given: list[Message], history: list[Message], start: int, view: View,
         kept = [message for place, message in enumerate(live) if place not in gone]
         archived = [live[place] for place in composed.archived]
     else:
-        seen = {_key(part) for p, m in enumerate(history[start:]) if p not in gone for part in m.parts}
-        kept = [message for message in given if any(_key(part) in seen for part in message.parts)]
-        archived = [message for message in given if not any(_key(part) in seen for part in message.parts)]
+        live = history[start:]
+        seen = {_key(part) for place, m in enumerate(live) if place not in gone for part in m.parts}
+        lost = {_key(part) for place in gone for part in live[place].parts}
+        kept = [m for m in given if any(_key(part) in seen for part in m.parts)]
+        rest = [m for m in given if not any(_key(part) in seen for part in m.parts)]
+        archived = [m for m in rest if not start or any(_key(part) in lost for part in m.parts)]
     dropped = {shown.source for shown in composed.dropped}
     archived = [shown.message for shown in lead if shown.source in dropped] + archived
     kept = [shown.message for shown in lead if shown.source not in dropped] + kept
@@ -159,7 +166,7 @@ def _checkpoint(request: Request, decision: Decision, encoded: list[Json]) -> Pr
     view, plan, composed = request.view, decision.plan, decision.composed
     assert plan is not None and composed is not None
     before = view.checkpoint
-    again = _mended(decode_all(encoded, view.format)[0], view.format)
+    again = _mended(_read(encoded, view.format), view.format)
     emptied = {place for place in composed.edits if not composed.live[place - plan.cut].parts}
     kept = [place for place in range(plan.cut, len(view.messages)) if place not in emptied]
     edits = {view.ids[place]: changes for place, changes in composed.edits.items()}

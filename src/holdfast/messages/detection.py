@@ -18,14 +18,16 @@ PLAIN = frozenset((CHAT, RESPONSES, ANTHROPIC))
 ALL = frozenset(FORMATS)
 
 _NONE: frozenset[str] = frozenset()
-_CHAT_FIELDS = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning")
+_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = (frozenset((name,)) for name in FORMATS)
+_OPENAI = _CHAT | _RESPONSES
+_CHAT_FIELDS = frozenset(("tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning"))
 _WRITTEN_BY: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), frozenset((RESPONSES,))),
-    **dict.fromkeys(("image_url", "file"), frozenset((CHAT,))),
-    **dict.fromkeys(("refusal", "input_audio"), frozenset((CHAT, RESPONSES))),
-    **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image"), frozenset((ANTHROPIC,))),
-    **dict.fromkeys(anthropic.OPAQUE, frozenset((ANTHROPIC,))),
-    "text": frozenset((CHAT, ANTHROPIC)),
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), _RESPONSES),
+    **dict.fromkeys(("image_url", "file"), _CHAT),
+    **dict.fromkeys(("refusal", "input_audio"), _OPENAI),
+    **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image"), _ANTHROPIC),
+    **dict.fromkeys(anthropic.OPAQUE, _ANTHROPIC),
+    "text": _CHAT | _ANTHROPIC,
 }
 """The formats that have a kind of content part."""
 
@@ -36,8 +38,11 @@ def detect(payloads: Iterable[Json]) -> str:
 
 
 def narrow(payloads: Iterable[tuple[int, Json]], possible: frozenset[str]) -> str:
+    """The one format that fits these payloads, of those that are still possible."""
     for index, payload in payloads:
         fits = formats_of(payload)
+        if fits is possible:
+            continue
         if not fits:
             raise UnknownFormat(
                 f"Message {index} is in no format known here (keys: {', '.join(map(str, payload)) or 'none'}): "
@@ -48,7 +53,7 @@ def narrow(payloads: Iterable[tuple[int, Json]], possible: frozenset[str]) -> st
                 f"Message {index} looks like {_either(fits)}, but others like {_either(possible)}: "
                 f"hand in one format at a time."
             )
-        possible &= fits
+        possible = fits if fits <= possible else possible & fits
     return next(iter(possible)) if len(possible) == 1 else COMMON
 
 
@@ -58,34 +63,40 @@ def _either(formats: frozenset[str]) -> str:
 
 def formats_of(payload: Json) -> frozenset[str]:
     """All formats in which this payload could be a message."""
-    role, kind = payload.get("role"), payload.get("type")
+    role = payload.get("role")
+    if "type" in payload:
+        return _formats_of_item(payload)
     if "parts" in payload and "content" not in payload:
-        return frozenset((GEMINI,)) if role is None or str(role) in gemini.ROLES else _NONE
-    if isinstance(kind, str):
-        if kind == "message" and "stop_reason" in payload:
-            return frozenset((ANTHROPIC,))
-        return frozenset((RESPONSES,)) if _is_item(kind) else _NONE
-    if payload.keys() == {"id"}:
-        return frozenset((RESPONSES,))
+        return _GEMINI if role is None or str(role) in gemini.ROLES else _NONE
     if not isinstance(role, str) or role not in openai_chat.ROLES:
-        return _NONE
-    if role in ("tool", "function") or any(key in payload for key in _CHAT_FIELDS):
-        return frozenset((CHAT,))
-    spoken = PLAIN - {ANTHROPIC} if role == "developer" else PLAIN
-    return spoken & _formats_of_content(payload.get("content"))
+        return _RESPONSES if payload.keys() == {"id"} else _NONE
+    if role == "tool" or role == "function" or not _CHAT_FIELDS.isdisjoint(payload):
+        return _CHAT
+    fits = _formats_of_content(payload.get("content"))
+    return fits - _ANTHROPIC if role == "developer" else fits
 
 
-def _is_item(kind: str) -> bool:
-    return kind in ("message", "reasoning") or kind in openai_responses.OPAQUE or kind.endswith(("_call", "_output"))
+def _formats_of_item(payload: Json) -> frozenset[str]:
+    kind = payload["type"]
+    if kind == "message":
+        return _ANTHROPIC if "stop_reason" in payload else _RESPONSES
+    known = isinstance(kind, str) and (
+        kind == "reasoning" or kind.endswith(("_call", "_output")) or kind in openai_responses.OPAQUE
+    )
+    return _RESPONSES if known else _NONE
 
 
 def _formats_of_content(content: Any) -> frozenset[str]:
     if isinstance(content, str):
         return PLAIN
-    fits = PLAIN if isinstance(content, list) else _NONE
-    for part in content if fits else ():
+    if not isinstance(content, list):
+        return _NONE
+    fits = PLAIN
+    for part in content:
         if isinstance(part, dict):
-            fits &= _WRITTEN_BY.get(str(part.get("type")), PLAIN)
+            has = _WRITTEN_BY.get(str(part.get("type")), PLAIN)
         else:
-            fits &= frozenset((CHAT,)) if isinstance(part, str) else _NONE
+            has = _CHAT if isinstance(part, str) else _NONE
+        if has is not fits:
+            fits = has if has <= fits else fits & has
     return fits

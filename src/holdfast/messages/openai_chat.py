@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import ERROR_MARK, as_dict, as_list, data_url, drop_none, legal_id, read_data_url, read_error, string
+from .payload import (
+    ERROR_MARK,
+    ResultParts,
+    as_dict,
+    as_list,
+    data_url,
+    drop_none,
+    legal_id,
+    read_data_url,
+    read_error,
+    string,
+)
 from .standins import result_texts, stand_in, text_block
 
 name = "openai-chat"
@@ -81,15 +92,19 @@ def _part(part: Any) -> Part:
 
 
 def _call(call: Json) -> ToolCall:
-    if call.get("type") == "custom":
-        custom = as_dict(call.get("custom"))
-        return ToolCall(string(call.get("id")), string(custom.get("name")), string(custom.get("input")), "custom")
-    function = as_dict(call.get("function"))
-    return ToolCall(string(call.get("id")), string(function.get("name")), string(function.get("arguments")))
+    call_id = call.get("id")
+    kind, words = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
+    body = as_dict(call.get(kind))
+    return ToolCall(string(call_id), string(body.get("name")), string(body.get(words)), kind)
 
 
 def _result(raw: Json, content: Any) -> ToolResult:
-    failed, parts = read_error(tuple(part for part in _content(content) if isinstance(part, Text | Media | Opaque)))
+    if type(content) is str and not content.startswith(ERROR_MARK):
+        parts: ResultParts = (Text(content),) if content else ()
+        failed = False
+    else:
+        said = [part for part in _content(content) if isinstance(part, Text | Media | Opaque)]
+        failed, parts = read_error(tuple(said))
     if raw["role"] == "function":
         return ToolResult("", parts, failed, string(raw.get("name")), LEGACY)
     return ToolResult(string(raw.get("tool_call_id")), parts, failed)

@@ -62,14 +62,13 @@ def mime_of(media: Media) -> str:
 
 def copy_json(value: Any) -> Any:
     """A deep copy of plain JSON, many times faster than copy.deepcopy; SDK objects inside become JSON."""
-    kind = type(value)
-    if kind is dict:
+    if type(value) is dict:
         copy = value.copy()
         for key, item in value.items():
-            if type(item) not in _AS_IT_IS:
+            if type(item) is not str and type(item) not in _AS_IT_IS:
                 copy[key] = copy_json(item)
         return copy
-    if kind is list or kind is tuple:
+    if isinstance(value, list | tuple):
         return [item if type(item) in _AS_IT_IS else copy_json(item) for item in value]
     if isinstance(value, Mapping):
         return copy_json(dict(value))

@@ -161,9 +161,11 @@ def _answer(out: list[Message], message: Message) -> None:
     if out and out[-1].role == "tool":
         message = join_results(out.pop(), message)
     places = {call.id: place for place, call in enumerate(out[-1].calls if out else ())}
-    order = sorted(message.parts, key=lambda part: places.get(getattr(part, "call_id", ""), len(places)))
-    same = all(a is b for a, b in zip(order, message.parts, strict=True))
-    out.append(message if same else Message("tool", tuple(order)))
+    order = [places.get(result.call_id, len(places)) for result in message.results]
+    if order != sorted(order):
+        parts = sorted(message.parts, key=lambda part: places.get(getattr(part, "call_id", ""), len(places)))
+        message = Message("tool", tuple(parts))
+    out.append(message)
 
 
 def _says_more(message: Message) -> bool:

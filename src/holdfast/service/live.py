@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 
+import anyio
 import msgspec
 
 from ..compaction import beside
@@ -20,7 +21,7 @@ MARKS = frozenset((Kind.COMPACTION, Kind.UNDO, Kind.REDACTION))
 
 
 class LiveSession:
-    """Opening costs the live window; after that, each event is taken in once."""
+    """Opening costs the live window; after that, each event is taken in once, however many tasks ask."""
 
     def __init__(self, store: Log, record: SessionRecord, estimator: Estimator, *, calibrated: bool) -> None:
         self.store = store
@@ -28,6 +29,8 @@ class LiveSession:
         self.estimator = estimator
         self.calibrated = calibrated
         self._views: dict[str, View] = {}
+        self._moving = anyio.Lock(fast_acquire=True)
+        """Held while record and views move: they agree whenever it is free."""
 
     @property
     def id(self) -> str:
@@ -46,19 +49,21 @@ class LiveSession:
 
     async def refresh(self) -> None:
         """Catch up with what other writers appended."""
+        async with self._moving:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
         record = await self.store.session(self.id)
-        if record.version != self.version:
-            await self._catch_up(record)
+        events: Sequence[Event] = ()
+        if record.version != self.version and self._views:
+            missed = Slice(any_lane=True, after=self.version, until=record.version)
+            events = await self.with_media(await self.store.read(self.id, missed))
         self.record = record
+        self._take(events)
 
-    async def _catch_up(self, record: SessionRecord) -> None:
-        if not self._views:
-            return
-        events = await self.store.read(self.id, Slice(any_lane=True, after=self.version))
-        await self._take(events)
-
-    async def _take(self, events: Sequence[Event]) -> None:
-        for event in await self.with_media(events):
+    def _take(self, events: Sequence[Event]) -> None:
+        """Nothing is awaited from the record's move to here: who is cancelled leaves them in agreement."""
+        for event in events:
             if event.kind == Kind.REDACTION:
                 self._views.clear()
             elif event.kind in MARKS:
@@ -68,23 +73,28 @@ class LiveSession:
 
     async def appended(self, events: Sequence[Event], version: int, tip: LaneTip | None = None) -> None:
         """Take in what this process appended itself; catch up first if others were faster."""
-        if events[0].seq != self.version + 1:
-            await self.refresh()
-            return
-        lane = events[-1].lane
-        lanes = self.record.lanes
+        async with self._moving:
+            if events[0].seq == self.version + 1 and version == self.version + len(events):
+                events = await self.with_media(events)
+                self._move(events[-1], version, tip)
+                self._take(events)
+            elif version > self.version:
+                await self._refresh()
+
+    def _move(self, last: Event, version: int, tip: LaneTip | None) -> None:
+        key, lanes = root_key(last.lane), self.record.lanes
         if tip is not None:
-            lanes = {**lanes, root_key(lane): msgspec.structs.replace(tip, mark=events[-1].seq)}
-        elif root_key(lane) not in lanes:
-            lanes = {**lanes, root_key(lane): self.tip(lane)}
+            lanes = {**lanes, key: msgspec.structs.replace(tip, mark=last.seq)}
+        elif key not in lanes:
+            lanes = {**lanes, key: self.tip(last.lane)}
         self.record = msgspec.structs.replace(self.record, version=version, lanes=lanes)
-        await self._take(events)
 
     async def view(self, lane: str | None = None) -> View:
         key = root_key(lane)
-        if key not in self._views:
-            self._views[key] = await self._open(lane)
-        return self._views[key]
+        async with self._moving:
+            if key not in self._views:
+                self._views[key] = await self._open(lane)
+            return self._views[key]
 
     def forget(self) -> None:
         self._views.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
@@ -13,8 +14,9 @@ from ..view import Plan, Request, Skip
 from .settle import archive_before, settle
 
 KEEP_TOKENS = 20_000
-_OPENING = "[Earlier conversation left out:"
+_NOTE = re.compile(r"\[Earlier conversation left out: ([\d,]+) messages")
 _TOPICS, _TOPIC_LENGTH = 5, 80
+_TRIES = 4
 
 
 class Truncate:
@@ -34,37 +36,62 @@ class Truncate:
     def __call__(self, request: Request) -> Plan | Skip:
         view, gauge = request.view, request.view.gauge
         limit = self.max_tokens or request.target
-        usual = gauge.estimator.measure(note_of(request, len(view.messages)))
+        measure = gauge.estimator.measure
+        earlier = _earlier_notes(request)
+        replaced = sum(map(measure, filter(is_truncation_note, earlier)))
 
-        def fits(cut: int, note: int = usual) -> bool:
+        def fits(cut: int, note: int) -> bool:
             verbatim = gauge.estimator.tokens(gauge.sums[-1] - gauge.sums[cut])
             return verbatim <= self.keep_tokens and (limit is None or request.cost(cut, note) <= limit)
 
+        def cut_for(note: int) -> int:
+            raw = bisect_left(range(len(view.messages) + 1), True, key=lambda cut: fits(cut, note))
+            return settle(request, raw, lambda cut: fits(cut, note))
+
         if fits(0, 0):
             return Skip(Outcome.NOTHING_TO_COMPACT, "all of it is to be kept")
-        raw = bisect_left(range(len(view.messages) + 1), True, key=fits)
-        cut = settle(request, raw, fits)
-        plan = archive_before(request, cut, "truncation")
-        note = note_of(request, cut)
-        size = gauge.estimator.measure(note)
-        if isinstance(plan, Skip) or not fits(cut, size) or size >= gauge.sums[cut]:
-            return plan
-        earlier = [shown.message for shown in view.head if shown.kind == "note"]
-        earlier += [view.messages[index] for index in view.synthetic if index < cut]
-        kept = tuple(message for message in earlier if not is_truncation_note(message))
-        return Plan(cut, notes=(*kept, note), by=plan.by)
+        room = measure(note_of(request, len(view.messages), earlier)) - replaced
+        for _ in range(_TRIES):
+            cut = cut_for(room)
+            note = note_of(request, cut, earlier)
+            size = measure(note) - replaced
+            plan = archive_before(request, cut, "truncation")
+            if isinstance(plan, Plan) and fits(cut, size) and size < gauge.sums[cut]:
+                others = tuple(message for message in earlier if not is_truncation_note(message))
+                return Plan(cut, notes=(*others, note), by=plan.by)
+            room = max(size, room + 1)
+        return archive_before(request, cut_for(0), "truncation")
 
 
-def note_of(request: Request, cut: int) -> Message:
+def _earlier_notes(request: Request) -> list[Message]:
+    """Notes and summaries that are shown now, ours and others'."""
+    view = request.view
+    return [shown.message for shown in view.head if shown.kind == "note"] + [view.messages[i] for i in view.synthetic]
+
+
+def note_of(request: Request, cut: int, earlier: Sequence[Message]) -> Message:
     """How many messages went, of which kinds, and what the user asked about in them."""
-    gone = [m for index, m in enumerate(request.messages[:cut]) if m.role != "system"]
-    carried = request.view.checkpoint.carry
+    view = request.view
+    notes = set(view.synthetic) | set(view.fillers)
+    gone = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in notes]
+    count, asked = view.checkpoint.carry.archived, view.checkpoint.carry.topics
+    if not count:
+        count, asked = next((read for note in earlier if (read := _read_note(note))), (0, ()))
     kinds = Counter(message.role for message in gone)
     parts = ", ".join(f"{kinds[role]} {role}" for role in ("user", "assistant", "tool") if kinds[role])
-    said = f"{_OPENING} {len(gone) + carried.archived} messages ({parts})"
-    if asked := topics(gone, carried.topics):
-        said += " about:\n" + "\n".join(f"- {topic}" for topic in asked) + "\n"
+    said = f"[Earlier conversation left out: {len(gone) + count:,} messages"
+    said += f" (the last {len(gone):,}: {parts})" if count else f" ({parts})"
+    if about := topics(gone, asked):
+        said += " about:\n" + "\n".join(f"- {topic}" for topic in about) + "\n"
     return framed(said + "]")
+
+
+def _read_note(message: Message) -> tuple[int, tuple[str, ...]] | None:
+    """What an earlier note of ours said: without a checkpoint, it is all that is known."""
+    if not is_truncation_note(message) or not (found := _NOTE.match(message.text)):
+        return None
+    lines = message.text.splitlines()
+    return int(found[1].replace(",", "")), tuple(line[2:] for line in lines if line.startswith("- "))
 
 
 def topics(gone: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
@@ -79,4 +106,4 @@ def _first_words(message: Message) -> str:
 
 
 def is_truncation_note(message: Message) -> bool:
-    return is_framed(message) and message.text.startswith(_OPENING)
+    return is_framed(message) and _NOTE.match(message.text) is not None

@@ -44,7 +44,7 @@ def estimator_for(given: Estimator | Callable[[str], int] | str | None) -> Estim
         names = ", ".join([*_BY_NAME, *ENCODINGS])
         raise InvalidInput(f"{given!r} is not an estimator: use one of {names}, or a callable from text to tokens.")
     if isinstance(given, Estimator):
-        return given
+        return given() if isinstance(given, type) else given
     if callable(given):
         return PerPart(given)
     raise InvalidInput(f"An estimator is a name, an object or a callable from text to tokens, not {given!r}.")

@@ -17,13 +17,12 @@ class CharsPerPiece:
             return 2 - (-len(only.text) // 4)
         total = 2
         for part in parts:
-            match part:
-                case Text():
-                    total -= -len(part.text) // 4
-                case ToolCall():
-                    total += self.measure_text(part.name) + self.measure_text(part.json)
-                case ToolResult():
-                    total += self.measure_text(result_json(part))
+            if isinstance(part, Text):
+                total -= -len(part.text) // 4
+            elif isinstance(part, ToolCall):
+                total -= -len(part.name) // 4 + -len(part.json) // 4
+            elif isinstance(part, ToolResult):
+                total -= -len(result_json(part)) // 4
         return total
 
     def measure_text(self, text: str) -> int:
@@ -33,13 +32,20 @@ class CharsPerPiece:
         return units
 
 
+def _length(message: Message) -> int:
+    parts = message.parts
+    if len(parts) == 1 and type(only := parts[0]) is Text:
+        return len(only.text)
+    return sum([len(part_text(part)) for part in parts])
+
+
 class CharsPerMessage:
     """G1: floor(length / 4) of a message's content, and 4 more for each message."""
 
     name = "chars/4+4"
 
     def measure(self, message: Message) -> int:
-        return self.measure_text("".join(map(part_text, message.parts))) + 4
+        return _length(message) // 4 + 4
 
     def measure_text(self, text: str) -> int:
         return len(text) // 4
@@ -54,7 +60,7 @@ class CharsPerConversation:
     name = "chars/3"
 
     def measure(self, message: Message) -> int:
-        return sum(len(part_text(part)) for part in message.parts)
+        return _length(message)
 
     def measure_text(self, text: str) -> int:
         return len(text)

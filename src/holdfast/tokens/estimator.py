@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
-import msgspec
-
 from ..errors import InvalidInput
-from ..messages import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from ..messages import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult, to_json
 
 
 @runtime_checkable
@@ -39,10 +38,12 @@ class PerPart:
         return sum(self.measure_text(part_text(part)) for part in message.parts)
 
     def measure_text(self, text: str) -> int:
-        count = self._count(text) if text else 0
-        if not isinstance(count, int | float) or count < 0:
+        if not text:
+            return 0
+        count = self._count(text)
+        if not isinstance(count, int | float) or not 0 <= count < math.inf:
             raise InvalidInput(f"The estimator answered {count!r}: it must return a number of tokens, 0 or more.")
-        return int(count)
+        return math.ceil(count)
 
     def tokens(self, units: int) -> int:
         return units
@@ -58,17 +59,19 @@ def part_text(part: Part) -> str:
         case ToolResult():
             return part.text if all(type(item) is Text for item in part.content) else result_json(part)
         case Opaque():
-            return plain_json(part.data)
+            return to_json(part.data)
         case _:
             return ""
 
 
 def result_json(result: ToolResult) -> str:
     """A result as compact JSON: its text as a JSON string, or the list of its parts without media."""
+    if not result.content:
+        return '""'
     if len(result.content) == 1 and isinstance(only := result.content[0], Text):
-        return plain_json(only.text)
-    return plain_json([part_text(part) for part in result.content])
+        return to_json(only.text)
+    return to_json([part_text(part) for part in result.content])
 
 
 def plain_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+    return to_json(value)

@@ -1,0 +1,47 @@
+"""Everything that must hold before a change is good, from nothing but Python 3.11 or newer.
+
+Makes `.venv`, installs what `requirements-dev.txt` pins, and runs the formatter, the linter, the type
+checker, the directions of import, and all tests. `python3 scripts/check.py tests/view -x` runs some tests.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+
+
+def main(chosen: list[str]) -> int:
+    if sys.version_info < (3, 11):
+        print("Holdfast needs Python 3.11 or newer: run this script with one.")
+        return 2
+    python = str(BIN / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    steps = [
+        ("environment", [sys.executable, "-m", "venv", str(VENV)]),
+        ("dependencies", [*pip, "--require-hashes", "-r", "requirements-dev.txt"]),
+        ("holdfast", [*pip, "--no-deps", "--no-build-isolation", "--editable", "."]),
+        ("format", [python, "-m", "ruff", "format", "--check", "--quiet", "."]),
+        ("lint", [python, "-m", "ruff", "check", "--quiet", "."]),
+        ("types", [python, "-m", "mypy"]),
+        ("directions", [python, "scripts/directions.py"]),
+        ("tests", [python, "-m", "pytest", "-n", "auto", "-q", *chosen]),
+    ]
+    for name, command in steps:
+        started = time.monotonic()
+        done = subprocess.run(command, cwd=ROOT, check=False)
+        took = time.monotonic() - started
+        print(f"{name}: {'ok' if done.returncode == 0 else 'FAILED'} in {took:.0f} s", flush=True)
+        if done.returncode != 0:
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+"""A part imports only parts above it in this list: no cycles, and no part that knows too much.
+
+Imports for type checking alone are free. The faces at the end do not import each other.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "holdfast"
+PARTS = [
+    "errors",
+    "types",
+    "messages",
+    "tokens",
+    "catalog",
+    "events",
+    "view",
+    "boundaries",
+    "budget",
+    "triggers",
+    "strategies",
+    "compaction",
+    "stores",
+    "service",
+    "transcripts",
+    "examples",
+]
+FACES = ["cli"]
+
+
+def main() -> int:
+    wrong: list[str] = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if part in ("__init__", "__main__"):
+            continue
+        if part not in PARTS + FACES:
+            wrong.append(f"{path.relative_to(PACKAGE)}: the part {part!r} is not in the list of parts")
+            continue
+        for line, used in imports_of(path):
+            if used != part and not allowed(part, used):
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line}: {part} must not import {used}")
+    print("\n".join(wrong) if wrong else f"{len(PARTS) + len(FACES)} parts, every import goes the right way")
+    return 1 if wrong else 0
+
+
+def allowed(part: str, used: str) -> bool:
+    if part in FACES:
+        return used not in FACES
+    return used in PARTS and PARTS.index(used) < PARTS.index(part)
+
+
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    """Parts of Holdfast that a file imports, wherever in it, but not for type checking alone."""
+    tree = ast.parse(path.read_text())
+    free = {
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for statement in block.body
+        for node in ast.walk(statement)
+    }
+    home = ["holdfast", *path.relative_to(PACKAGE).parts[:-1]]
+    found = []
+    for node in ast.walk(tree):
+        if node in free:
+            continue
+        if isinstance(node, ast.ImportFrom):
+            names = [".".join(filter(None, [*home[: len(home) - node.level + 1], node.module]))]
+            if node.level == 0:
+                names = [node.module or ""]
+            if names[0] == "holdfast":
+                names = [f"holdfast.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        else:
+            continue
+        found += [(node.lineno, name.split(".")[1]) for name in names if name.startswith("holdfast.")]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Compaction without a session, round after round: `previous=` takes the last result's checkpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import histories
+from holdfast import PruneToolResults, SlidingWindow, TokenWindow, Truncate, always, check, compact
+from holdfast.errors import CheckpointMismatch
+
+Messages = list[dict[str, Any]]
+
+
+def talk(start: int, turns: int) -> Messages:
+    said = "about the work at some length " * 6
+    return [
+        {"role": role, "content": f"{role[0]}{number} {said}"}
+        for number in range(start, start + turns)
+        for role in ("user", "assistant")
+    ]
+
+
+def test_the_whole_history_and_the_last_result_lead_to_the_same() -> None:
+    history = talk(1, 60)
+    first = compact(history, budget=1_000)
+    more = talk(61, 40)
+    by_history = compact(history + more, budget=1_000, previous=first.checkpoint)
+    by_result = compact(first.messages + more, budget=1_000, previous=first.checkpoint)
+    assert by_history.messages == by_result.messages
+    assert by_history.checkpoint.boundary == by_result.checkpoint.boundary
+    assert by_history.round == by_result.round == 2
+    assert by_history.archived == by_result.archived
+
+
+def test_what_was_archived_before_is_in_neither_list() -> None:
+    history = talk(1, 60)
+    first = compact(history, budget=1_000)
+    second = compact(history + talk(61, 40), budget=1_000, previous=first.checkpoint)
+    assert not [message for message in second.archived if message in first.archived]
+    assert not [message for message in second.kept if message in first.archived]
+
+
+def test_under_the_budget_the_compacted_view_comes_back_with_the_same_checkpoint() -> None:
+    history = talk(1, 60)
+    first = compact(history, budget=1_000)
+    again = compact([*history, {"role": "user", "content": "and?"}], budget=1_000, previous=first.checkpoint)
+    assert again.outcome == "not_needed"
+    assert again.messages == [*first.messages, {"role": "user", "content": "and?"}]
+    assert again.checkpoint == first.checkpoint
+
+
+def test_a_note_is_replaced_not_stacked_and_counts_on() -> None:
+    history, checkpoint, result = talk(1, 60), None, None
+    for start in range(61, 161, 20):
+        result = compact(history, budget=1_000, previous=checkpoint)
+        checkpoint = result.checkpoint
+        history += talk(start, 20)
+    assert result is not None
+    notes = [m for m in result.messages if "left out" in str(m["content"])]
+    assert len(notes) == 1
+    assert f"{len(history) - 40 - (len(result.messages) - 1)} messages" in notes[0]["content"]
+
+
+def test_without_previous_an_earlier_note_is_taken_up_not_kept_beside() -> None:
+    first = compact(talk(1, 60), budget=1_000)
+    second = compact(first.messages + talk(61, 40), budget=1_000)
+    notes = [m for m in second.messages if "left out" in str(m["content"])]
+    assert len(notes) == 1
+    assert f"{200 - (len(second.messages) - 1)} messages" in notes[0]["content"]
+
+
+def test_a_checkpoint_is_plain_data() -> None:
+    history = talk(1, 60)
+    first = compact(history, budget=1_000)
+    stored = msgspec.json.encode(first.checkpoint)
+    more = history + talk(61, 40)
+    expected = compact(more, budget=1_000, previous=first.checkpoint).messages
+    assert compact(more, budget=1_000, previous=stored).messages == expected
+    assert compact(more, budget=1_000, previous=msgspec.json.decode(stored)).messages == expected
+
+
+def test_other_messages_are_an_error_that_says_what_to_do() -> None:
+    first = compact(talk(1, 60), budget=1_000)
+    with pytest.raises(CheckpointMismatch, match="whole history"):
+        compact(talk(500, 60), budget=1_000, previous=first.checkpoint)
+
+
+PLANS = [SlidingWindow(6), TokenWindow(300), Truncate(max_tokens=400), PruneToolResults(protect=100, minimum=0)]
+
+
+@pytest.mark.parametrize("profile", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+@given(data=st.data())
+@settings(max_examples=min(60, settings().max_examples))
+def test_rolling_by_history_equals_rolling_by_result(profile: str, data: st.DataObject) -> None:
+    history: Messages = data.draw(histories.wire(profile))
+    options: dict[str, Any] = {"budget": 10**9, "estimator": "chars/4", "format": profile, "trigger": always}
+    stops = [stop for stop in range(1, len(history)) if check(history[:stop], profile, ready=True) == []]
+    stops = sorted(data.draw(st.sets(st.sampled_from(stops), max_size=4))) if stops else []
+    checkpoint, shown, at = None, [], 0
+    for stop in [*stops, len(history)]:
+        plan = data.draw(st.sampled_from(PLANS))
+        by_history = compact(history[:stop], strategy=plan, previous=checkpoint, **options)
+        by_result = compact(shown + history[at:stop], strategy=plan, previous=checkpoint, **options)
+        assert by_history.messages == by_result.messages
+        checkpoint, shown, at = by_result.checkpoint, by_result.messages, stop

@@ -1,0 +1,191 @@
+"""Real tokens, counted offline; the guess that replaces them; and estimators that people bring (S15)."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.errors import InvalidInput
+from holdfast.messages import Media, Message, Reasoning, Text, ToolCall, ToolResult, user
+from holdfast.tokens import ENCODINGS, CharsPerPiece, Estimator, PerPart, Tokenizer, estimator_for
+from holdfast.tokens.tokenizer import CALL_OVERHEAD, IMAGE_TOKENS, MESSAGE_OVERHEAD, guess, load
+
+O200K = Tokenizer()
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("hello world", 2),
+        ("The quick brown fox jumps over the lazy dog.", 10),
+        ("日本語のテキスト", 6),
+        ("<|endoftext|>", 7),
+        ("<|im_start|>system", 7),
+        ("a\x00b", 3),
+        (" " * 100, 2),
+    ],
+)
+def test_o200k_counts_exactly(text: str, tokens: int) -> None:
+    """The name of a special token is ordinary text when a person writes it."""
+    assert O200K.measure_text(text) == tokens
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_every_vocabulary_loads_and_counts(encoding: str) -> None:
+    tokenizer = Tokenizer(encoding)
+    assert tokenizer.name == encoding
+    assert tokenizer.measure_text("hello world") in (2, 3)
+    assert tokenizer.measure_text("<|endoftext|>") > 3
+    assert tokenizer.measure_text("\ud83d lone") > 0
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_any_text_can_be_counted(text: str) -> None:
+    """Lone surrogates too: they count as the mark that replaces them on the wire."""
+    assert O200K.measure_text(text) <= len(text.encode(errors="replace"))
+    assert (O200K.measure_text(text) == 0) == (not text)
+
+
+def test_a_lone_surrogate_costs_what_its_replacement_costs() -> None:
+    assert O200K.measure_text("a \ud83d b") == O200K.measure_text("a ? b")
+
+
+TEXT = "let me look"
+COST = O200K.measure_text(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("parts", "tokens"),
+    [
+        ((), 0),
+        ((Text(TEXT),), COST),
+        ((Text(TEXT), Text(TEXT)), 2 * COST),
+        ((Reasoning(TEXT),), COST),
+        ((Media("image", data="A" * 100),), IMAGE_TOKENS),
+        ((Media("file", data="A" * 400_000),), 10_000),
+        ((Media("file", url="https://example.org/a.pdf"),), IMAGE_TOKENS),
+        ((ToolCall("c1", "read", {"a": 1}),), O200K.measure_text('read{"a":1}') + CALL_OVERHEAD),
+        ((ToolResult("c1", (Text(TEXT),)),), COST + CALL_OVERHEAD),
+        ((ToolResult("c1", ()),), CALL_OVERHEAD),
+        ((ToolResult("c1", (Media("image", data="A"),)),), O200K.measure_text('[""]') + CALL_OVERHEAD + IMAGE_TOKENS),
+    ],
+)
+def test_a_message_costs_its_parts_and_what_stands_around_them(parts: Any, tokens: int) -> None:
+    assert O200K.measure(Message("user", parts)) == MESSAGE_OVERHEAD + tokens
+
+
+ENGLISH = (
+    "Compaction keeps a conversation inside the window of its model. What is archived stays in the log, where it can "
+    "be searched and read back; what is kept starts at a user's message, so that no answer loses its question. "
+)
+CODE = """def decode(raw: Json) -> Message:
+    role = ROLES[raw["role"]]
+    if role == "tool":
+        return Message("tool", (_result(raw),), name, raw)
+    parts = [_part(part) for part in raw.get("content") or ()]
+    return Message(role, tuple(parts), name, raw)
+"""
+CHINESE = "压缩让一段对话始终留在模型的窗口之内。被归档的内容仍然保存在日志里，可以搜索，也可以重新读取。"
+JAPANESE = "会話はモデルの文脈に収まるように圧縮されます。保管された内容は記録に残り、いつでも検索できます。"
+KOREAN = "대화는 모델의 창 안에 머물도록 압축됩니다. 보관된 내용은 기록에 남아 언제든지 검색할 수 있습니다."
+
+
+@pytest.mark.parametrize(
+    "text", [ENGLISH, CODE, CHINESE, JAPANESE, KOREAN], ids=["english", "code", "chinese", "japanese", "korean"]
+)
+def test_the_guess_is_within_35_percent(text: str) -> None:
+    for times in (1, 20):
+        assert guess(text * times) == pytest.approx(O200K.measure_text(text * times), rel=0.35)
+
+
+def test_without_the_tokenizer_there_is_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "splintr", None)
+    load.cache_clear()
+    try:
+        assert load("o200k_base") is guess
+        assert Tokenizer().measure_text("\ud83d lone") == 2
+    finally:
+        load.cache_clear()
+
+
+def test_an_unknown_vocabulary_names_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match="use one of o200k_base, cl100k_base"):
+        Tokenizer("morse")
+
+
+# -- estimators by argument (S15) ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["chars/4", "chars/4+4", "chars/3", *ENCODINGS])
+def test_an_estimator_is_known_by_its_name(name: str) -> None:
+    found = estimator_for(name)
+    assert isinstance(found, Estimator)
+    assert found.name == name
+
+
+def test_an_estimator_by_object_class_or_default() -> None:
+    rule = CharsPerPiece()
+    assert estimator_for(rule) is rule
+    assert isinstance(estimator_for(CharsPerPiece), CharsPerPiece)  # type: ignore[arg-type]
+    assert estimator_for(None).name == "o200k_base"
+
+
+def test_a_callable_is_given_each_parts_text() -> None:
+    seen: list[str] = []
+
+    def count(text: str) -> int:
+        seen.append(text)
+        return len(text)
+
+    message = Message(
+        "assistant",
+        (
+            Text("a"),
+            Text(""),
+            Reasoning("b"),
+            Media("image", data="A"),
+            ToolCall("c1", "read", '{"a":  1}'),
+            ToolResult("c1", (Text("c"), Text("d"))),
+        ),
+    )
+    assert estimator_for(count).measure(message) == 1 + 1 + 11 + 3
+    assert seen == ["a", "b", 'read{"a":1}', "c\nd"]
+
+
+def test_a_callable_is_named_for_what_it_is() -> None:
+    """Stored counts are only trusted under the name of what counted them (L13)."""
+    assert estimator_for(len).name == "callable:len"
+    assert estimator_for(lambda text: 1).name != estimator_for(len).name
+
+
+@pytest.mark.parametrize(("answer", "tokens"), [(3, 3), (0, 0), (2.0, 2), (2.1, 3), (True, 1)])
+def test_a_callable_may_answer_any_number(answer: Any, tokens: int) -> None:
+    assert PerPart(lambda text: answer).measure(user("hello")) == tokens
+
+
+@pytest.mark.parametrize("answer", [-1, -0.5, None, "3", math.nan, math.inf, [3], 3j], ids=repr)
+def test_a_callable_that_answers_nonsense_is_refused(answer: Any) -> None:
+    with pytest.raises(InvalidInput, match="it must return a number of tokens, 0 or more"):
+        PerPart(lambda text: answer).measure(user("hello"))
+
+
+@pytest.mark.parametrize("given", ["words", "", 4, [], object()], ids=["word", "empty", "number", "list", "object"])
+def test_what_is_no_estimator_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidInput, match="estimator"):
+        estimator_for(given)
+
+
+def test_a_callable_that_fails_says_so_itself() -> None:
+    def broken(text: str) -> int:
+        raise LookupError("no vocabulary")
+
+    counter: Callable[[str], int] = broken
+    with pytest.raises(LookupError, match="no vocabulary"):
+        estimator_for(counter).measure(user("hello"))
