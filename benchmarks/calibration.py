@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.events import Event, Kind
-from holdfast.messages import Message, decode_all
+from holdfast.messages import decode_all
 from holdfast.tokens import Calibration, CharsPerPiece, Tokenizer
 from holdfast.transcripts import Entry, Transcript, read_transcript
 from holdfast.view import View
@@ -52,8 +52,7 @@ def measure(transcript: Transcript) -> Errors:
         view = View(Tokenizer(), calibrated=True)
         view.calibration = calibration.forget_size()
         sent: list[Request] = []
-        for plain, request in replay(view, transcript.format, entries):
-            predicted, by_chars = plain
+        for predicted, by_chars, request in replay(view, transcript.format, entries):
             if replies >= LEARNING:
                 known = "after compaction" if number and not sent else "calibrated"
                 errors[known].append(error(predicted, request.tokens))
@@ -75,16 +74,14 @@ def epochs(transcript: Transcript) -> Iterator[list[Entry]]:
         before: list[Entry] = []
         if number:
             compaction = transcript.compactions[number - 1]
+            kept = transcript.entries[start - compaction.kept : start]
             before = [Entry(message) for message in compaction.head]
-            before += [
-                msgspec.structs.replace(entry, usage=None)
-                for entry in transcript.entries[start - compaction.kept : start]
-            ]
+            before += [msgspec.structs.replace(entry, usage=None) for entry in kept]
         yield [*before, *transcript.entries[start:end]]
 
 
-def replay(view: View, format: str | None, entries: list[Entry]) -> Iterator[tuple[tuple[int, int], Request]]:
-    """Append everything, and say before each reply what was predicted; then what it turned out to be."""
+def replay(view: View, format: str | None, entries: list[Entry]) -> Iterator[tuple[int, int, Request]]:
+    """For each reply: what was predicted right before it, what chars/4 says, and what its request really was."""
     messages, found = decode_all([entry.message for entry in entries], format)
     chars, by_chars = CharsPerPiece(), 0
     waiting: tuple[int, int, int] | None = None
@@ -93,15 +90,15 @@ def replay(view: View, format: str | None, entries: list[Entry]) -> Iterator[tup
             waiting = view.tokens, by_chars, view.units()
         elif message.role != "assistant":
             waiting = None
-        view.append(_event(seq, entry, message, found))
+        view.append(_event(seq, entry, found))
         by_chars += chars.measure(message)
         usage = entry.usage
         if waiting is not None and usage is not None and (tokens := usage.total - usage.output) > 0:
-            yield waiting[:2], Request(waiting[2], tokens)
+            yield waiting[0], waiting[1], Request(waiting[2], tokens)
             waiting = None
 
 
-def _event(seq: int, entry: Entry, message: Message, format: str) -> Event:
+def _event(seq: int, entry: Entry, format: str) -> Event:
     body: dict[str, Any] = {"message": entry.message, "format": format}
     if entry.usage is not None:
         body["usage"] = msgspec.to_builtins(entry.usage)

@@ -18,7 +18,7 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 
 
 def main(chosen: list[str]) -> int:
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036
         print("Holdfast needs Python 3.11 or newer: run this script with one.")
         return 2
     python = str(BIN / "python")

@@ -159,11 +159,12 @@ def batch(format: str) -> list[Message]:
 
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini"])
-@pytest.mark.parametrize("changed", [[2], [3], [2, 3]], ids=str)
-def test_a_changed_result_joins_the_others_of_its_batch(format: str, changed: list[int]) -> None:
+@pytest.mark.parametrize("foreign", [[2], [3], [2, 3]], ids=str)
+def test_a_result_from_elsewhere_joins_the_others_of_its_batch(format: str, foreign: list[int]) -> None:
+    """Such as the answer to a call that was interrupted."""
     messages = batch(format)
-    for place in changed:
-        messages[place] = messages[place].with_parts(messages[place].parts)
+    for place in foreign:
+        messages[place] = Message("tool", messages[place].parts)
     out = encode_all(messages, format)
     assert len(out) == 3
     assert [result.call_id for result in read(out, format)[2].results] == ["c1", "c2"]
@@ -171,8 +172,14 @@ def test_a_changed_result_joins_the_others_of_its_batch(format: str, changed: li
 
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini"])
-def test_results_that_came_apart_go_out_apart(format: str) -> None:
-    assert len(encode_all(batch(format), format)) == 4
+@pytest.mark.parametrize("changed", [[], [2], [3], [2, 3]], ids=str)
+def test_results_that_came_apart_go_out_apart_changed_or_not(format: str, changed: list[int]) -> None:
+    """A cleared result stays where it was: what came in as two messages is two for those who count them."""
+    messages = batch(format)
+    for place in changed:
+        messages[place] = messages[place].with_parts(messages[place].parts)
+    assert encode_all(messages, format) == encode_all(batch(format), format)
+    assert len(encode_all(messages, format)) == 4
 
 
 def test_results_lead_the_message_they_join() -> None:

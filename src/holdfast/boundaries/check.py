@@ -45,9 +45,8 @@ def check(messages: Iterable[Any], profile: str, *, ready: bool = False) -> list
     with `ready=True` they are, as they would be in a request.
     """
     rules = PROFILES[format_name(profile)]
-    items = list(messages)
     try:
-        decoded, _ = decode_all(items, rules.name)
+        decoded, _ = decode_all(messages, rules.name)
     except InvalidInput as problem:
         return [Problem(0, "malformed", str(problem))]
     return find_problems(decoded, rules, ready=ready)
@@ -166,7 +165,7 @@ class _Walk:
                 self._say(index, "duplicate-result", f"call {part.call_id!r} is answered a second time")
             else:
                 self._say(index, "orphan-result", f"a result for {part.call_id!r} follows no such call")
-        if late:  # the user went on to speak: results that come now would no longer stand first
+        if moves_on(message, self.profile):
             self._unanswered()
 
     def _same_batch(self, message: Message) -> bool:
@@ -198,6 +197,12 @@ class _Walk:
         if self.profile.user_first and messages and not self.started:
             self._say(0, "first-role", "there is no user message: the first message must be the user's")
         return sorted(self.problems, key=lambda problem: problem.index)
+
+
+def moves_on(message: Message, profile: Profile) -> bool:
+    """Does the user say more here than results? Those that come later would no longer stand first."""
+    beside = [part for part in message.parts if type(part) is not ToolResult]
+    return message.role != "tool" or any(profile.merges_roles or type(part) is Text for part in beside)
 
 
 def _ends_in_reasoning(message: Message) -> bool:

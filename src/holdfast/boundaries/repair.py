@@ -24,7 +24,7 @@ from ..messages import (
     presentable,
 )
 from ..view import interrupted
-from .check import find_problems
+from .check import find_problems, moves_on
 from .cuts import only_reasoning
 
 
@@ -72,9 +72,7 @@ def _pair_up(messages: list[Message], profile: Profile) -> list[Message]:
     for message in messages:
         for result in message.results:
             answers.setdefault(result.call_id, deque()).append(result)
-    last_spoken = max(
-        (i for i, m in enumerate(messages) if m.role != "tool" or len(m.results) < len(m.parts)), default=-1
-    )
+    last_spoken = max((i for i, message in enumerate(messages) if moves_on(message, profile)), default=-1)
     out: list[Message] = []
     used: set[str] = set()
     index = 0

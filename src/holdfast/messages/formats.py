@@ -138,13 +138,16 @@ def decode_one(payload: Json, format: str | None) -> Message:
 
 
 def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
-    """Payloads in this format: untouched messages as they came, all others rendered from their parts."""
+    """Payloads in this format: untouched messages as they came, all others rendered from their parts.
+
+    Results that came from elsewhere join those of their batch, where a format wants them in one message.
+    """
     name, _, encode, join = _codec(format)
     flat = name in PLAIN
     calls = _EarlierCalls(messages)
     out: list[Json] = []
     add = out.append
-    batch, mixed = -2, False  # the newest message with results, and whether any of its batch is rendered
+    batch, joins = -2, False  # the newest message with results, and whether others may join it
     for place, message in enumerate(messages):
         raw, role = message.raw, message.role
         if raw is None and flat and role in _TEXT_ROLES:
@@ -152,15 +155,14 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
             if len(parts) == 1 and type(only := parts[0]) is Text and only.text:
                 add({"role": role, "content": only.text})
                 continue
-        rendered = raw is None or not (message.format == name or _passes(message, name))
-        if rendered:
+        if raw is not None and (message.format == name or _passes(message, name)):
+            payloads = [copy_json(raw)]
+        else:
             calls.until = place
             payloads = encode(message, calls)
-        else:
-            payloads = [copy_json(raw)]
         if join is not None and role == "tool" and payloads:
-            mixed = rendered or (mixed and batch == place - 1)
-            if mixed and batch == place - 1:
+            joins = message.format != name or (joins and batch == place - 1)
+            if joins and batch == place - 1:
                 out[-1] = join(out[-1], payloads.pop(0))
             batch = place
         out += payloads

@@ -114,7 +114,8 @@ RAW_ARGUMENTS = "__arguments__"
 class Message(msgspec.Struct, frozen=True, gc=False):
     """One message. `raw` is the payload as it came, in `format`.
 
-    It is None where the parts alone give the payload back: plain text, and whatever was changed.
+    It is None where the parts alone give the payload back: plain text, and whatever was changed. The
+    format stays: a message that came by itself goes out by itself.
     """
 
     role: Role
@@ -137,7 +138,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
         """A changed message: it is rendered anew, since its payload no longer says what it holds."""
-        return Message(self.role, parts)
+        return Message(self.role, parts, self.format)
 
 
 CallOf = Callable[[str], ToolCall | None]

@@ -180,7 +180,8 @@ def _results_first(first: Message, second: Message) -> Message:
 
 def item_id(message: Message) -> str | None:
     """The id that OpenAI gave an item."""
-    return None if message.raw is None else message.raw.get("id")
+    name = None if message.raw is None else message.raw.get("id")
+    return name if isinstance(name, str) else None
 
 
 def is_summary(message: Message) -> bool:

@@ -1,0 +1,224 @@
+"""A session's life: pins, redaction, media, usage, moving house (H1, P3, L9, L10, L13)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import (
+    BlockingSessionService,
+    InvalidInput,
+    JSONLStore,
+    MemoryStore,
+    Outcome,
+    PruneToolResults,
+    SessionService,
+    SlidingWindow,
+    SQLiteStore,
+    TokenCount,
+    Truncate,
+    always,
+    check,
+)
+from holdfast.errors import StoreClosed, UnknownEvent
+from holdfast.messages import Message
+from holdfast.stores import Log, Slice
+from holdfast.tokens import CharsPerPiece
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=["memory", "sqlite", "jsonl"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
+    if request.param == "sqlite":
+        return SQLiteStore(tmp_path / "sessions.db")
+    return MemoryStore() if request.param == "memory" else JSONLStore(tmp_path / "sessions")
+
+
+@pytest.fixture
+async def service(store: Log) -> AsyncIterator[SessionService]:
+    async with SessionService(store) as service:
+        await service.create(id="s")
+        yield service
+
+
+async def tell(service: SessionService, *names: str, session: str = "s") -> None:
+    for name in names:
+        role = "user" if name[0] == "u" else "assistant"
+        await service.append(session, {"role": role, "content": f"{name} says something rather long"}, id=name)
+
+
+async def seen(service: SessionService, session: str = "s") -> list[str]:
+    return [str(message["content"]).partition(" ")[0] for message in await service.context(session)]
+
+
+async def test_a_pinned_event_survives_every_compaction_until_it_is_let_go(service: SessionService) -> None:
+    await tell(service, "u1", "a1", "u2", "a2", "u3", "a3")
+    await service.pin("s", "u1")
+    await service.compact("s", always, SlidingWindow(2))
+    assert await seen(service) == ["u1", "u3", "a3"]
+    await tell(service, "u4", "a4")
+    await service.compact("s", always, SlidingWindow(2))
+    assert await seen(service) == ["u1", "u4", "a4"]
+    assert await service.verify("s") == []
+    with pytest.raises(UnknownEvent, match="nothing"):
+        await service.pin("s", "nothing")
+
+
+async def test_h1_redaction_leaves_a_tombstone_and_no_trace(service: SessionService) -> None:
+    secret = "my password is swordfish-in-the-harbour"
+    await service.append("s", {"role": "user", "content": secret}, id="u1")
+    await service.append("s", {"role": "assistant", "content": "I will not write that down. " * 20})
+    await tell(service, "u2", "a2", "u3", "a3")
+    await service.compact("s", always, Truncate(keep_tokens=30))
+    assert "swordfish" in str((await service.context("s")).messages)
+    before = (await service.events("s"))[0]
+    await service.redact("s", "u1")
+    assert "swordfish" not in str(await service.export("s"))
+    assert "swordfish" not in str((await service.context("s")).messages)
+    tombstone = (await service.events("s"))[0]
+    assert (tombstone.id, tombstone.body["redacted"]) == ("u1", before.digest)
+    assert await service.verify("s") == []
+    await service.undo("s")
+    assert "[redacted]" in str((await service.context("s")).messages)
+
+
+async def test_media_is_stored_once_and_comes_back(service: SessionService) -> None:
+    picture = "iVBORw0KGgo" * 500
+    block = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
+    message = {"role": "user", "content": [{"type": "text", "text": "look"}, block]}
+    await service.append("s", message, id="u1")
+    await service.append("s", message, id="u2")
+    context = await service.context("s")
+    assert context.messages == [message, message]
+    assert (await SessionService(service.store).context("s")).messages == [message, message]
+    raw = await service.store.read("s", Slice())
+    assert all(picture not in str(event.body) for event in raw)
+    copy = await service.import_(await service.export("s"), id="copy")
+    assert (await service.context(copy.id)).messages == [message, message]
+
+
+async def test_p3_reported_usage_is_the_size_and_a_compaction_forgets_it(service: SessionService) -> None:
+    await tell(service, "u1")
+    usage = {"input_tokens": 900, "output_tokens": 60, "cache_read_input_tokens": 40}
+    await service.append("s", {"role": "assistant", "content": "hello there"}, usage=usage)
+    context = await service.context("s")
+    assert (context.tokens, context.known) == (1_000, True)
+    await tell(service, "u2")
+    assert 1_000 < (await service.context("s")).tokens < 1_030
+    fired = await service.compact("s", TokenCount(1_000), SlidingWindow(1))
+    assert fired.outcome is Outcome.COMPACTED
+    after = await service.context("s")
+    assert not after.known
+    assert (await service.compact("s", TokenCount(1_000), SlidingWindow(1))).outcome is Outcome.NOT_NEEDED
+
+
+async def test_l13_every_message_is_counted_once_ever(store: Log) -> None:
+    class Counting(CharsPerPiece):
+        name = "counting"
+        counted: list[str] = []
+
+        def measure(self, message: Message) -> int:
+            self.counted.append(message.text)
+            return super().measure(message)
+
+    service = SessionService(store, estimator=Counting())
+    await service.create(id="s")
+    await tell(service, "u1", "a1", "u2", "a2", "u3", "a3")
+    for _ in range(3):
+        await service.compact("s", TokenCount(10_000), SlidingWindow(2))
+    await service.compact("s", always, SlidingWindow(2))
+    await SessionService(store, estimator=Counting()).context("s")
+    assert sorted(Counting.counted) == sorted(set(Counting.counted))
+    await service.close()
+
+
+async def test_l10_rounds_come_from_the_record_and_a_prune_raises_none(service: SessionService) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    await tell(service, "u1")
+    await service.append("s", {"role": "assistant", "content": None, "tool_calls": [call]})
+    await service.append("s", {"role": "tool", "tool_call_id": "c1", "content": "found " * 300})
+    await tell(service, "a1", "u2", "a2")
+    pruned = await service.prune("s", PruneToolResults(protect=0, minimum=10))
+    assert (pruned.outcome, pruned.round, pruned.removed) == (Outcome.COMPACTED, 0, 0)
+    assert [event.kind for event in pruned.edited] == ["message"]
+    assert "found" not in str((await service.context("s")).messages)
+    first = await service.compact("s", always, SlidingWindow(2))
+    assert first.round == 1
+    await tell(service, "u3", "a3")
+    assert (await SessionService(service.store).compact("s", always, SlidingWindow(2))).round == 2
+    await service.undo("s")
+    await service.undo("s")
+    await service.undo("s")
+    assert "found" in str((await service.context("s")).messages)
+
+
+async def test_rebase_does_not_mind_plain_appends(service: SessionService) -> None:
+    await tell(service, "u1", "a1", "u2", "a2")
+    other = SessionService(service.store)
+
+    def strategy(request: Any) -> Any:
+        return SlidingWindow(2)(request)
+
+    view_before = await service.context("s")
+    await other.append("s", {"role": "user", "content": "u3 meanwhile"}, id="u3")
+    assert view_before.version == 4
+    result = await service.compact("s", always, strategy, on_conflict="rebase")
+    assert result.outcome is Outcome.COMPACTED
+    assert (await seen(service))[-1] == "u3"
+
+
+async def test_export_and_import_keep_everything(service: SessionService) -> None:
+    await tell(service, "u1", "a1", "u2", "a2")
+    await service.append("s", {"role": "user", "content": "sub"}, "lane.one", id="q1")
+    await service.compact("s", always, SlidingWindow(2))
+    await tell(service, "u3")
+    await service.undo("s")
+    await tell(service, "a3")
+    copy = await service.import_(await service.export("s"), id="copy")
+    assert (await service.context("copy")).messages == (await service.context("s")).messages
+    assert (await service.context("copy", "lane.one")).messages == (await service.context("s", "lane.one")).messages
+    assert await service.verify("copy") == []
+    assert copy.version == (await service.get("s")).version
+    with pytest.raises(InvalidInput, match="not an exported session"):
+        await service.import_([{"kind": "message"}])
+
+
+async def test_messages_of_another_format_are_converted(service: SessionService) -> None:
+    await service.create(id="mixed", format="anthropic")
+    await service.append("mixed", {"role": "user", "content": "go"})
+    await service.create(id="free")
+    gemini = {"role": "user", "parts": [{"text": "hello"}]}
+    await service.append("free", gemini)
+    await service.append("free", {"role": "assistant", "content": "in another tongue"})
+    context = await service.context("free")
+    assert context.format == "gemini"
+    assert check(context, "gemini") == []
+
+
+async def test_bad_input_writes_nothing(service: SessionService) -> None:
+    for bad in (42, [], {}, {"role": "wizard"}, [{"role": "user", "content": "fine"}, {"nothing": 1}]):
+        with pytest.raises(InvalidInput):
+            await service.append("s", bad)
+    assert (await service.get("s")).version == 0
+    with pytest.raises(InvalidInput, match="skip"):
+        await service.compact("s", always, SlidingWindow(2), on_conflict="explode")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="no compaction to undo"):
+        await service.undo("s")
+    await service.close()
+    with pytest.raises(StoreClosed):
+        await service.context("s")
+
+
+def test_the_blocking_facade_has_the_same_names(store: Log) -> None:
+    public = {name for name in vars(SessionService) if not name.startswith("_")}
+    assert public <= {name for name in vars(BlockingSessionService) if not name.startswith("_")}
+    with BlockingSessionService(store) as sessions:
+        session = sessions.create()
+        sessions.append(session.id, [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho"}])
+        assert len(sessions.context(session.id)) == 2
+        assert sessions.compact(session.id, always, SlidingWindow(1)).removed == 1
+        assert sessions.verify(session.id) == []
