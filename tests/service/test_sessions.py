@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -119,7 +119,7 @@ async def test_p3_reported_usage_is_the_size_and_a_compaction_forgets_it(service
 async def test_l13_every_message_is_counted_once_ever(store: Log) -> None:
     class Counting(CharsPerPiece):
         name = "counting"
-        counted: list[str] = []
+        counted: ClassVar[list[str]] = []
 
         def measure(self, message: Message) -> int:
             self.counted.append(message.text)
