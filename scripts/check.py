@@ -24,7 +24,7 @@ def main(chosen: list[str]) -> int:
     python = str(BIN / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     steps = [
-        ("environment", [sys.executable, "-m", "venv", str(VENV)]),
+        ("environment", [sys.executable, "-m", "venv", *(["--clear"] if another_python() else []), str(VENV)]),
         ("dependencies", [*pip, "--require-hashes", "-r", "requirements-dev.txt"]),
         ("holdfast", [*pip, "--no-deps", "--no-build-isolation", "--editable", "."]),
         ("format", [python, "-m", "ruff", "format", "--check", "--quiet", "."]),
@@ -41,6 +41,13 @@ def main(chosen: list[str]) -> int:
         if done.returncode != 0:
             return 1
     return 0
+
+
+def another_python() -> bool:
+    """Was the environment made with another Python? Then it must be made anew."""
+    made = VENV / "pyvenv.cfg"
+    settings = dict(line.split(" = ", 1) for line in made.read_text().splitlines()) if made.exists() else {}
+    return bool(settings) and settings.get("version") != ".".join(map(str, sys.version_info[:3]))
 
 
 if __name__ == "__main__":

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from math import floor
+from typing import Protocol
 
 import msgspec
 
 from .errors import InvalidLimit
 
 
-class Threshold(msgspec.Struct, frozen=True):
-    """A number of tokens at which to act, given the window: a base for every form of it."""
+class Threshold(Protocol):
+    """A number of tokens at which to act, given the window."""
 
-    def tokens(self, window: int) -> int:
-        raise NotImplementedError
+    def tokens(self, window: int) -> int: ...
 
 
-class Tokens(Threshold, frozen=True):
+class Tokens(msgspec.Struct, frozen=True):
     """An absolute number of tokens (P21)."""
 
     count: int
@@ -28,7 +28,7 @@ class Tokens(Threshold, frozen=True):
         return min(self.count, window) if window > 0 else self.count
 
 
-class Fraction(Threshold, frozen=True):
+class Fraction(msgspec.Struct, frozen=True):
     """A part of the window, or of what is left of it after a reserve for the reply (P24)."""
 
     part: float
@@ -43,7 +43,7 @@ class Fraction(Threshold, frozen=True):
         return max(1, floor((window - self.reserve) * self.part))
 
 
-class BelowWindow(Threshold, frozen=True):
+class BelowWindow(msgspec.Struct, frozen=True):
     """So many tokens below the window (P2: 16,384)."""
 
     reserve: int = 16_384
@@ -55,7 +55,7 @@ class BelowWindow(Threshold, frozen=True):
         return max(1, window - self.reserve)
 
 
-class LayerBudget(Threshold, frozen=True):
+class LayerBudget(msgspec.Struct, frozen=True):
     """L2: a percentage of what reserves leave of the model's limit; 93,600 with the defaults."""
 
     limit: int = 128_000
@@ -80,7 +80,7 @@ class LayerBudget(Threshold, frozen=True):
         return msgspec.structs.replace(self, limit=window).threshold if window > 0 else self.threshold
 
 
-class WorkstreamBudget(Threshold, frozen=True):
+class WorkstreamBudget(msgspec.Struct, frozen=True):
     """W1: the smaller of 70 % of the window and what reserves leave; 140,000 with the defaults."""
 
     size: int = 200_000

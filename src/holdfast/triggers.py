@@ -10,7 +10,7 @@ import msgspec
 from .budget import BelowWindow, LayerBudget, Threshold, Utilization, WorkstreamBudget, positive
 from .errors import InvalidInput
 from .messages import Media, Message, ToolResult
-from .tokens import Estimator, estimator_for
+from .tokens import Estimator, estimator_for, part_text
 from .view import Request
 
 if TYPE_CHECKING:
@@ -136,8 +136,6 @@ class _Bytes:
     name = "bytes"
 
     def measure(self, message: Message) -> int:
-        from .tokens import part_text
-
         return sum(len(part_text(part).encode(errors="replace")) for part in message.parts) + sum(
             len(media.data or "") for media in _media(message)
         )
