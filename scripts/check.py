@@ -14,6 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
+CODE = ["src", "tests", "scripts", "benchmarks"]
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 
 
@@ -27,8 +28,8 @@ def main(chosen: list[str]) -> int:
         ("environment", [sys.executable, "-m", "venv", *(["--clear"] if another_python() else []), str(VENV)]),
         ("dependencies", [*pip, "--require-hashes", "-r", "requirements-dev.txt"]),
         ("holdfast", [*pip, "--no-deps", "--no-build-isolation", "--editable", "."]),
-        ("format", [python, "-m", "ruff", "format", "--check", "--quiet", "."]),
-        ("lint", [python, "-m", "ruff", "check", "--quiet", "."]),
+        ("format", [python, "-m", "ruff", "format", "--check", "--quiet", *CODE]),
+        ("lint", [python, "-m", "ruff", "check", "--quiet", *CODE]),
         ("types", [python, "-m", "mypy"]),
         ("directions", [python, "scripts/directions.py"]),
         ("tests", [python, "-m", "pytest", "-n", "auto", "-q", *chosen]),

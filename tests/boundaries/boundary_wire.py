@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from holdfast.boundaries import repair
 from holdfast.messages import decode_all, encode_all, profile_for
@@ -20,9 +20,9 @@ def mended(messages: Messages, profile: str) -> Messages:
 class Chat:
     """OpenAI Chat Completions."""
 
-    user: Json = {"role": "user", "content": "hi"}
-    said: Json = {"role": "assistant", "content": "hello"}
-    system: Json = {"role": "system", "content": "be brief"}
+    user: ClassVar[Json] = {"role": "user", "content": "hi"}
+    said: ClassVar[Json] = {"role": "assistant", "content": "hello"}
+    system: ClassVar[Json] = {"role": "system", "content": "be brief"}
 
     @staticmethod
     def calls(*ids: str, content: Any = None) -> Json:
@@ -37,9 +37,9 @@ class Chat:
 class Responses:
     """OpenAI Responses: one item a call, an output, a thought."""
 
-    user: Json = {"role": "user", "content": "hi"}
-    said: Json = {"role": "assistant", "content": "hello"}
-    summary: Json = {"type": "compaction", "encrypted_content": "gA"}
+    user: ClassVar[Json] = {"role": "user", "content": "hi"}
+    said: ClassVar[Json] = {"role": "assistant", "content": "hello"}
+    summary: ClassVar[Json] = {"type": "compaction", "encrypted_content": "gA"}
 
     @staticmethod
     def call(name: str, **more: Any) -> Json:
@@ -57,11 +57,11 @@ class Responses:
 class Claude:
     """Anthropic Messages: blocks inside the user's and the assistant's messages."""
 
-    user: Json = {"role": "user", "content": "hi"}
-    said: Json = {"role": "assistant", "content": "hello"}
-    system: Json = {"role": "system", "content": "be brief"}
-    text: Json = {"type": "text", "text": "and?"}
-    summary: Json = {"type": "compaction", "content": "so far", "signature": "Eu"}
+    user: ClassVar[Json] = {"role": "user", "content": "hi"}
+    said: ClassVar[Json] = {"role": "assistant", "content": "hello"}
+    system: ClassVar[Json] = {"role": "system", "content": "be brief"}
+    text: ClassVar[Json] = {"type": "text", "text": "and?"}
+    summary: ClassVar[Json] = {"type": "compaction", "content": "so far", "signature": "Eu"}
 
     @staticmethod
     def by_user(*blocks: Json) -> Json:
@@ -96,7 +96,7 @@ class Claude:
 class Gemini:
     """Gemini contents: the user's and the model's turns, made of parts."""
 
-    text: Json = {"text": "and?"}
+    text: ClassVar[Json] = {"text": "and?"}
 
     @staticmethod
     def by_user(*parts: Json) -> Json:

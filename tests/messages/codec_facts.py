@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-import msgspec
-
-from holdfast.messages import Message, Opaque, Part, Text, ToolCall, ToolResult, decode_all, encode_all
+from holdfast.messages import Message, Opaque, Part, Text, ToolCall, ToolResult, decode_all, encode_all, unnumbered
 from holdfast.messages.numbering import NAMELESS
 from holdfast.messages.standins import readable
 
@@ -55,15 +53,7 @@ def all_parts(messages: Iterable[Message]) -> list[tuple[str, Part]]:
 
     Ids that we gave are left out: they are made from a message's place.
     """
-    return [(message.role, _unnumbered(part)) for message in messages for part in message.parts]
-
-
-def _unnumbered(part: Part) -> Part:
-    if isinstance(part, ToolCall) and part.id.startswith(NAMELESS):
-        return msgspec.structs.replace(part, id=NAMELESS)
-    if isinstance(part, ToolResult) and part.call_id.startswith(NAMELESS):
-        return msgspec.structs.replace(part, call_id=NAMELESS)
-    return part
+    return [(message.role, unnumbered(part)) for message in messages for part in message.parts]
 
 
 def read(payloads: Wire, format: str) -> list[Message]:

@@ -80,6 +80,8 @@ class _Walk:
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self.particular = profile != Profile(profile.name)
+        """Has this format rules beyond those that all have?"""
         self.problems: list[Problem] = []
         self.waiting: dict[str, int] = {}
         self.answered: set[str] = set()
@@ -89,7 +91,24 @@ class _Walk:
         self.started = False
 
     def step(self, index: int, message: Message) -> None:
-        parts = message.parts
+        if not message.parts:
+            self._empty(index, message)
+        if self.particular:
+            self._particulars(index, message)
+        kinds = {type(part) for part in message.parts}
+        if ToolResult in kinds:
+            self._results(index, message)
+        elif message.role == "tool":
+            self._say(index, "orphan-result", "a tool message holds no result")
+        elif self.waiting and not self._same_batch(message):
+            self._unanswered()
+        if ToolCall in kinds:
+            self._calls(index, message)
+        self.previous = message
+        self.started = self.started or message.role != "system"
+
+    def _particulars(self, index: int, message: Message) -> None:
+        """What only some formats mind."""
         self._content(index, message)
         if self.profile.items and (item := item_id(message)):
             if item in self.items:
@@ -99,24 +118,17 @@ class _Walk:
         self._follows(index, message)
         if self.profile.signed_reasoning and self.previous is not None and _signed_summary(message):
             self._say(index, "summary-place", "a compaction block must come first")
-        if any(type(part) is ToolResult for part in parts):
-            self._results(index, message)
-        elif message.role == "tool":
-            self._say(index, "orphan-result", "a tool message holds no result")
-        elif self.waiting and not self._same_batch(message):
-            self._unanswered()
-        self._calls(index, message)
-        self.previous = message
-        self.started = self.started or message.role != "system"
 
     def _say(self, index: int, rule: str, text: str) -> None:
         self.problems.append(Problem(index, rule, text))
 
-    def _content(self, index: int, message: Message) -> None:
-        parts, profile = message.parts, self.profile
-        if not parts and message.role != "tool" and says_nothing(message, profile):
+    def _empty(self, index: int, message: Message) -> None:
+        if message.role != "tool" and says_nothing(message, self.profile):
             self._say(index, "empty", f"the {message.role} message has no content")
-        for part in parts:
+
+    def _content(self, index: int, message: Message) -> None:
+        profile = self.profile
+        for part in message.parts:
             if type(part) is Text and profile.refuses_blank and not part.text.strip():
                 self._say(index, "empty", "a text is blank: text content must not be empty")
             elif profile.signed_reasoning and type(part) is Reasoning and not (part.signature or part.encrypted):
@@ -146,27 +158,30 @@ class _Walk:
             self._say(index - 1, "system-place", "a system message must precede an assistant message or come last")
 
     def _results(self, index: int, message: Message) -> None:
-        late = False
-        if self.profile.one_answer and self.previous is not None and self.previous.role == "tool" and self.waiting:
-            self._say(index, "split-results", "the results of one turn's calls must stand in one message")
-        answers = [result.call_id for result in message.results]
-        if self.profile.one_answer and answers != [call_id for call_id in self.waiting if call_id in answers]:
-            self._say(index, "results-order", "results must stand in the order of their calls")
+        if self.profile.one_answer:
+            self._one_answer(index, message)
+        waiting, more = self.waiting, False
         for part in message.parts:
             if type(part) is not ToolResult:
-                late = True
+                more = True
                 continue
-            if late and self.profile.merges_roles:
+            if more and self.profile.merges_roles:
                 self._say(index, "results-first", "tool results must come first in their message")
-            if part.call_id in self.waiting:
-                del self.waiting[part.call_id]
+            if waiting.pop(part.call_id, None) is not None:
                 self.answered.add(part.call_id)
             elif part.call_id in self.answered:
                 self._say(index, "duplicate-result", f"call {part.call_id!r} is answered a second time")
             else:
                 self._say(index, "orphan-result", f"a result for {part.call_id!r} follows no such call")
-        if moves_on(message, self.profile):
+        if waiting and (more or message.role != "tool") and moves_on(message, self.profile):
             self._unanswered()
+
+    def _one_answer(self, index: int, message: Message) -> None:
+        if self.previous is not None and self.previous.role == "tool" and self.waiting:
+            self._say(index, "split-results", "the results of one turn's calls must stand in one message")
+        answers = [result.call_id for result in message.results]
+        if answers != [call_id for call_id in self.waiting if call_id in answers]:
+            self._say(index, "results-order", "results must stand in the order of their calls")
 
     def _same_batch(self, message: Message) -> bool:
         """Does this message still belong to the run of calls that waits?"""

@@ -5,7 +5,7 @@ from .formats import decode_all, decode_one, encode_all, format_name, join_resul
 from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed
 from .jsontext import to_json
 from .media import lift_media, lower_media
-from .numbering import Numbering
+from .numbering import Numbering, unnumbered
 from .parts import (
     Json,
     Media,
@@ -79,5 +79,6 @@ __all__ = [
     "profile_for",
     "says_nothing",
     "to_json",
+    "unnumbered",
     "user",
 ]

@@ -60,3 +60,12 @@ class Numbering:
     def _called(self, name: str | None) -> str | None:
         """The oldest call of this name that waits."""
         return next((call_id for call_id, called in self._open.items() if name in (None, called)), None)
+
+
+def unnumbered(part: Part) -> Part:
+    """The part without an id of ours: that one is made from a message's place, which says nothing of the part."""
+    if isinstance(part, ToolCall) and part.id.startswith(NAMELESS):
+        return ToolCall("", part.name, part.arguments, part.kind, part.signature)
+    if isinstance(part, ToolResult) and part.call_id.startswith(NAMELESS):
+        return ToolResult("", part.content, part.is_error, part.name, part.kind)
+    return part

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..messages import Message, Text, ToolCall, ToolResult
-from .estimator import part_text, result_json
+from .estimator import part_text, result_length
 
 
 class CharsPerPiece:
@@ -17,12 +17,12 @@ class CharsPerPiece:
             return 2 - (-len(only.text) // 4)
         total = 2
         for part in parts:
-            if isinstance(part, Text):
-                total -= -len(part.text) // 4
-            elif isinstance(part, ToolCall):
+            if type(part) is ToolResult:
+                total -= -result_length(part) // 4
+            elif type(part) is ToolCall:
                 total -= -len(part.name) // 4 + -len(part.json) // 4
-            elif isinstance(part, ToolResult):
-                total -= -len(result_json(part)) // 4
+            elif type(part) is Text:
+                total -= -len(part.text) // 4
         return total
 
     def measure_text(self, text: str) -> int:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable
 
+import msgspec
+
 from ..errors import InvalidInput
 from ..messages import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult, to_json
 
@@ -71,6 +73,13 @@ def result_json(result: ToolResult) -> str:
     if len(result.content) == 1 and isinstance(only := result.content[0], Text):
         return to_json(only.text)
     return to_json([part_text(part) for part in result.content])
+
+
+def result_length(result: ToolResult) -> int:
+    """How many characters `result_json` has; plain text is the most common, and need not become a string again."""
+    if len(result.content) == 1 and type(only := result.content[0]) is Text and only.text.isascii():
+        return len(msgspec.json.encode(only.text))
+    return len(result_json(result))
 
 
 def plain_json(value: Any) -> str:

@@ -15,6 +15,7 @@ from ..messages import (
     OPENING,
     Message,
     Numbering,
+    Opaque,
     arrange,
     continues,
     decode_one,
@@ -92,7 +93,8 @@ class View:
         self.gauge.load(messages)
         self._count_continues()
         self._sort_users([index for index, message in enumerate(messages) if message.role == "user"])
-        others = [index for index, m in enumerate(messages) if m.raw is not None and is_summary(m)]
+        opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
+        others = [index for index in opaque if messages[index].raw is not None and is_summary(messages[index])]
         self.synthetic = sorted([*self.synthetic, *others])
 
     def _sort_users(self, users: list[int]) -> None:

@@ -1,0 +1,151 @@
+"""H2: `check` is empty exactly when the judge is, on random histories and on every small one.
+
+Where they differ, `check` is the stricter of the two, never the other way round: it also asks for what
+every cut relies on. Those rules are listed here with their reasons, and no others may differ. (Fields
+inside a payload, which compaction hands on as they came, are the judge's business alone.)
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from boundary_wire import HI, PROFILES, YES, Chat, Claude, Gemini, Messages, Responses
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import histories
+from holdfast import check
+from judge import judge
+
+thorough = settings(max_examples=min(150, settings().max_examples))
+
+STRICTER: dict[str, dict[str, str]] = {
+    "openai-chat": {
+        "empty": "the API takes an assistant message of '' as content; it says nothing, so it may go",
+    },
+    "openai-responses": {
+        "empty": "the same",
+        "unanswered-call": "the API takes an output anywhere behind its call; a cut needs it right behind",
+        "orphan-result": "the other half of the same",
+        "reasoning-alone": "the API pairs reasoning by id, and with the vendor's summary; a cut by place alone",
+    },
+    "anthropic": {
+        "empty": "the API lets the very last message, the assistant's, be empty; newer models refuse it there",
+    },
+    "gemini": {
+        "results-order": "with ids the API takes responses in any order; without them only the order tells",
+    },
+}
+
+
+def differ(messages: Messages, profile: str, ready: bool) -> str:
+    """How `check` and the judge differ here beyond what is listed; nothing if they do not."""
+    rules = {problem.rule for problem in check(messages, profile, ready=ready)}
+    complaints = judge(messages, profile, pending_ok=not ready)
+    if complaints and not rules:
+        return f"check accepts, the judge says: {complaints}"
+    if rules and not complaints and not rules <= STRICTER[profile].keys():
+        return f"the judge accepts, check says: {rules}"
+    return ""
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@given(data=st.data(), broken=st.booleans(), ready=st.booleans())
+@thorough
+def test_h2_check_and_the_judge_agree_on_random_histories(
+    profile: str, data: st.DataObject, broken: bool, ready: bool
+) -> None:
+    messages = data.draw(histories.wire(profile, broken=broken))
+    assert differ(messages, profile, ready) == ""
+
+
+SMALL: dict[str, Messages] = {
+    "openai-chat": [
+        Chat.user,
+        Chat.said,
+        Chat.system,
+        Chat.calls("a"),
+        Chat.calls("a", "b"),
+        Chat.told("a"),
+        Chat.told("b"),
+    ],
+    "openai-responses": [
+        Responses.user,
+        Responses.said,
+        Responses.call("a"),
+        Responses.call("b"),
+        Responses.told("a"),
+        Responses.told("b"),
+        Responses.thought(),
+        Responses.summary,
+    ],
+    "anthropic": [
+        Claude.user,
+        Claude.said,
+        Claude.system,
+        Claude.calls("a"),
+        Claude.calls("a", "b"),
+        Claude.told("a"),
+        Claude.told("b"),
+        Claude.by_user(Claude.result("a"), Claude.text),
+        Claude.by_model(Claude.thought()),
+        Claude.by_model(Claude.summary),
+    ],
+    "gemini": [
+        HI,
+        YES,
+        Gemini.calls("a"),
+        Gemini.calls("a", "b"),
+        Gemini.told("a"),
+        Gemini.told("b"),
+        Gemini.told("a", "b"),
+        Gemini.by_user(Gemini.answer(id="a"), Gemini.text),
+        Gemini.by_model(Gemini.ask(id="a"), Gemini.text),
+    ],
+}
+
+
+@pytest.mark.parametrize("ready", [False, True], ids=["history", "request"])
+@pytest.mark.parametrize("profile", PROFILES)
+def test_h2_check_and_the_judge_agree_on_every_history_of_up_to_four_messages(profile: str, ready: bool) -> None:
+    small = (list(some) for length in (1, 2, 3, 4) for some in product(SMALL[profile], repeat=length))
+    assert [(messages, why) for messages in small if (why := differ(messages, profile, ready))] == []
+
+
+@pytest.mark.parametrize(
+    ("profile", "rule", "messages"),
+    [
+        pytest.param("openai-chat", "empty", [Chat.user, {"role": "assistant", "content": ""}], id="chat: ''"),
+        pytest.param("openai-responses", "empty", [{"role": "assistant", "content": ""}], id="responses: ''"),
+        pytest.param(
+            "openai-responses",
+            "unanswered-call",
+            [Responses.call("a"), Responses.user, Responses.told("a")],
+            id="responses: a late output",
+        ),
+        pytest.param(
+            "openai-responses",
+            "reasoning-alone",
+            [Responses.user, Responses.thought(None), Responses.user],
+            id="responses: reasoning without an id",
+        ),
+        pytest.param(
+            "openai-responses",
+            "reasoning-alone",
+            [Responses.thought(), Responses.summary],
+            id="responses: reasoning before the vendor's summary",
+        ),
+        pytest.param("anthropic", "empty", [Claude.user, Claude.by_model()], id="anthropic: empty and last"),
+        pytest.param(
+            "gemini",
+            "results-order",
+            [HI, Gemini.calls("1", "2"), Gemini.told("2", "1")],
+            id="gemini: any order with ids",
+        ),
+    ],
+)
+def test_each_listed_difference_is_real(profile: str, rule: str, messages: Messages) -> None:
+    assert judge(messages, profile) == []
+    assert rule in {problem.rule for problem in check(messages, profile)}
+    assert rule in STRICTER[profile]
