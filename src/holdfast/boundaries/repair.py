@@ -30,7 +30,10 @@ from .cuts import only_reasoning
 
 def repair(messages: Sequence[Message], profile: Profile) -> list[Message]:
     """The nearest valid history; the same messages where nothing was wrong."""
-    arranged = arrange(mend(messages, profile), profile)
+    mended = mend(messages, profile)
+    arranged = arrange(mended, profile)
+    if profile.signed_reasoning and not _same(arranged, messages):
+        arranged = arrange(_without_reasoning(mended), profile)
     return arranged or [OPENING] if messages else []
 
 
@@ -48,8 +51,6 @@ def mend(messages: Sequence[Message], profile: Profile) -> list[Message]:
         mended = _joined(mended)
     if profile.items:
         mended = _unique_items(mended)
-    if profile.signed_reasoning and not _same(mended, messages):
-        mended = _without_reasoning(mended)
     return mended
 
 

@@ -1,5 +1,6 @@
 """Neutral messages, and codecs to and from every provider's wire format."""
 
+from .arrange import arrange
 from .detection import COMMON, FORMATS, detect
 from .formats import decode_all, decode_one, encode_all, format_name, join_results
 from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed
@@ -21,20 +22,8 @@ from .parts import (
     user,
 )
 from .payload import copy_json
-from .profiles import (
-    PROFILES,
-    Profile,
-    arrange,
-    continues,
-    follows_user,
-    is_summary,
-    item_id,
-    needs_reasoning,
-    opens,
-    presentable,
-    profile_for,
-    says_nothing,
-)
+from .places import continues, follows_user, is_summary, item_id, needs_reasoning, opens
+from .profiles import PROFILES, Profile, presentable, profile_for, says_nothing
 
 __all__ = [
     "COMMON",

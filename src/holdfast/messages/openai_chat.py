@@ -51,11 +51,11 @@ def decode(raw: Json) -> Message:
         parts += _content(content)
     if refusal := raw.get("refusal"):
         parts.append(Text(string(refusal)))
-    if audio := as_dict(raw.get("audio")):
+    if (audio := raw.get("audio")) and isinstance(audio, dict):
         parts.append(Opaque("audio", audio, name))
     if calls := raw.get("tool_calls"):
         parts += [_call(call) for call in as_list(calls)]
-    if legacy := as_dict(raw.get("function_call")):
+    if (legacy := raw.get("function_call")) and isinstance(legacy, dict):
         parts.append(ToolCall("", string(legacy.get("name")), string(legacy.get("arguments")), LEGACY))
     return Message(role, tuple(parts), name, raw)
 
