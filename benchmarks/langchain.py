@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 from langchain_core.messages import trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
@@ -15,9 +16,11 @@ from .measure import Options, Ratio, fastest, many
 from .mixes import Json, agent, chat, for_langchain
 
 COUNT = 10_000
-SHARE = 10
-"""The window is the newest tenth of all tokens."""
-ROUNDS = 15
+SHARES = {"a half": 2, "a tenth": 10}
+"""How much of all tokens the window holds: LangChain's trim takes longer the more stays."""
+ROUNDS = 12
+TIMES = 100
+"""How often what is very short is done in one timing."""
 
 
 def run(options: Options) -> Iterator[Ratio]:
@@ -26,35 +29,36 @@ def run(options: Options) -> Iterator[Ratio]:
 
 
 def _compare(name: str, messages: list[Json]) -> Iterator[Ratio]:
-    theirs = for_langchain(messages)
-    window = count_tokens_approximately(theirs) // SHARE
-    view = asyncio.run(_live(messages))
-    trigger, strategy = TokenCount(10**9), TokenWindow(window)
+    theirs, view = for_langchain(messages), asyncio.run(_live(messages))
+    total = count_tokens_approximately(theirs)
+    trigger = TokenCount(10**9)
+    count, decide = fastest(
+        [lambda: count_tokens_approximately(theirs), many(lambda: trigger(Request(view)), TIMES)], ROUNDS
+    )
+    size = f"{COUNT:,} messages, {name}"
+    yield _faster(f"decision, {size}", "LangChain's count / our trigger in a live session", count, decide / TIMES, 500)
+    for share, part in SHARES.items():
+        trim, plan, compacted = _trims(messages, theirs, view, total // part)
+        shown = f"{size}, {share} stays"
+        yield _faster(f"plan, {shown}", "LangChain's trim / our window plan in a live session", trim, plan, 50)
+        yield _faster(f"trim, {shown}", "LangChain's trim / compact(), decode and encode in", trim, compacted, 2)
+
+
+def _trims(messages: list[Json], theirs: list[Any], view: View, window: int) -> tuple[float, float, float]:
+    """Their trim, our plan, and our stateless trim, all down to this window."""
+    strategy = TokenWindow(window)
     assert isinstance(strategy(Request(view)), Plan)
-
-    def trim() -> object:
-        return trim_messages(
-            theirs, strategy="last", max_tokens=window, token_counter=count_tokens_approximately, start_on="human"
-        )
-
-    def trim_ours() -> object:
-        return compact(messages, budget=window, strategy=TokenWindow(window), estimator="chars/4")
-
-    count, decide, trimmed, plan, stateless = fastest(
+    trim, plan, compacted = fastest(
         [
-            lambda: count_tokens_approximately(theirs),
-            many(lambda: trigger(Request(view)), 1_000),
-            trim,
-            many(lambda: strategy(Request(view)), 100),
-            trim_ours,
+            lambda: trim_messages(
+                theirs, strategy="last", max_tokens=window, token_counter=count_tokens_approximately, start_on="human"
+            ),
+            many(lambda: strategy(Request(view)), TIMES),
+            lambda: compact(messages, budget=window, strategy=strategy, estimator="chars/4"),
         ],
         ROUNDS,
     )
-    decide, plan = decide / 1_000, plan / 100
-    size = f"of {COUNT:,} messages, {name}"
-    yield _faster(f"decision {size}", "LangChain's count / our trigger in a live session", count, decide, 500)
-    yield _faster(f"window plan {size}", "LangChain's trim / our plan in a live session", trimmed, plan, 50)
-    yield _faster(f"stateless trim {size}", "LangChain's trim / compact(), decode and encode in", trimmed, stateless, 2)
+    return trim, plan / TIMES, compacted
 
 
 def _faster(name: str, compares: str, theirs: float, ours: float, aim: float) -> Ratio:

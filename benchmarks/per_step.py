@@ -19,6 +19,7 @@ SIZES = (100, 10_000, 100_000)
 AIM = 1.3
 STEPS = 20
 """Steps in one timing."""
+ROUNDS = 30
 BATCH = 1_000
 
 
@@ -32,16 +33,15 @@ def run(options: Options) -> Iterator[Ratio]:
 
 async def _compare(name: str, store: Log, sizes: tuple[int, ...]) -> list[Ratio]:
     async with SessionService(store, estimator="chars/4") as service:
-        for size in sizes:
+        for size in sizes[1:]:
             await _build(service, str(size), size)
+        for turn in range(ROUNDS):  # one for each round, as it would not stay short
+            await _build(service, f"{sizes[0]}-{turn}", sizes[0])
         best = dict.fromkeys(sizes, float("inf"))
-        steps = cycle(agent(1_001)[:1_000])
-        for turn in range(25):
+        steps = cycle(agent(1_000))
+        for turn in range(ROUNDS):
             for size in sizes:
-                session = str(size)
-                if size == sizes[0]:  # else it would not stay short
-                    session = f"{size}-{turn}"
-                    await _build(service, session, size)
+                session = f"{size}-{turn}" if size == sizes[0] else str(size)
                 best[size] = min(best[size], await awaited(partial(_steps, service, session, steps)))
     shortest = best[sizes[0]]
     return [

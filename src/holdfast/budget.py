@@ -35,8 +35,7 @@ class Fraction(msgspec.Struct, frozen=True):
     reserve: int = 0
 
     def __post_init__(self) -> None:
-        if not 0 < self.part <= 1:
-            raise InvalidLimit(f"A fraction of the window is above 0 and at most 1, not {self.part}.")
+        fraction("part", self.part)
         not_negative("reserve", self.reserve)
 
     def tokens(self, window: int) -> int:
@@ -69,8 +68,7 @@ class LayerBudget(msgspec.Struct, frozen=True):
         positive("limit", self.limit)
         for name in ("system_reserve", "output_reserve", "safety", "keep_last"):
             not_negative(name, getattr(self, name))
-        if not 0 < self.percent <= 1:
-            raise InvalidLimit(f"percent is above 0 and at most 1, not {self.percent}.")
+        fraction("percent", self.percent)
 
     @property
     def threshold(self) -> int:
@@ -92,6 +90,7 @@ class WorkstreamBudget(msgspec.Struct, frozen=True):
         positive("size", self.size)
         not_negative("output_reserve", self.output_reserve)
         not_negative("safety", self.safety)
+        fraction("part", self.part)
 
     @property
     def threshold(self) -> int:
@@ -140,3 +139,8 @@ def positive(name: str, value: int) -> None:
 def not_negative(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidLimit(f"{name} must be a whole number of at least 0, not {value!r}.")
+
+
+def fraction(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise InvalidLimit(f"{name} must be a number above 0 and at most 1, not {value!r}.")

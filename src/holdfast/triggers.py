@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .budget import BelowWindow, LayerBudget, Threshold, Utilization, WorkstreamBudget, positive
+from .budget import BelowWindow, LayerBudget, Threshold, Utilization, WorkstreamBudget, fraction, positive
 from .errors import InvalidInput
 from .messages import Media, Message, ToolResult
 from .tokens import Estimator, estimator_for, part_text
@@ -99,6 +99,10 @@ class OverUtilization(msgspec.Struct, frozen=True):
     part: float = 0.80
     limit: int = 200_000
     max_output: int = 16_384
+
+    def __post_init__(self) -> None:
+        fraction("part", self.part)
+        Utilization(0, 0, self.limit, self.max_output)
 
     def __call__(self, request: Request) -> bool:
         gauge = request.view.gauge

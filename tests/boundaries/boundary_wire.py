@@ -125,3 +125,49 @@ class Gemini:
 
 HI: Json = Gemini.by_user({"text": "hi"})
 YES: Json = Gemini.by_model({"text": "yes"})
+
+SMALL: dict[str, Messages] = {
+    "openai-chat": [
+        Chat.user,
+        Chat.said,
+        Chat.system,
+        Chat.calls("a"),
+        Chat.calls("a", "b"),
+        Chat.told("a"),
+        Chat.told("b"),
+    ],
+    "openai-responses": [
+        Responses.user,
+        Responses.said,
+        Responses.call("a"),
+        Responses.call("b"),
+        Responses.told("a"),
+        Responses.told("b"),
+        Responses.thought(),
+        Responses.summary,
+    ],
+    "anthropic": [
+        Claude.user,
+        Claude.said,
+        Claude.system,
+        Claude.calls("a"),
+        Claude.calls("a", "b"),
+        Claude.told("a"),
+        Claude.told("b"),
+        Claude.by_user(Claude.result("a"), Claude.text),
+        Claude.by_model(Claude.thought()),
+        Claude.by_model(Claude.summary),
+    ],
+    "gemini": [
+        HI,
+        YES,
+        Gemini.calls("a"),
+        Gemini.calls("a", "b"),
+        Gemini.told("a"),
+        Gemini.told("b"),
+        Gemini.told("a", "b"),
+        Gemini.by_user(Gemini.answer(id="a"), Gemini.text),
+        Gemini.by_model(Gemini.ask(id="a"), Gemini.text),
+    ],
+}
+"""A handful of messages in each format: enough to break every rule about pairs and places."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from boundary_wire import HI, PROFILES, YES, Chat, Claude, Gemini, Messages, Responses
+from boundary_wire import HI, PROFILES, SMALL, Chat, Claude, Gemini, Messages, Responses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,52 +58,6 @@ def test_h2_check_and_the_judge_agree_on_random_histories(
 ) -> None:
     messages = data.draw(histories.wire(profile, broken=broken))
     assert differ(messages, profile, ready) == ""
-
-
-SMALL: dict[str, Messages] = {
-    "openai-chat": [
-        Chat.user,
-        Chat.said,
-        Chat.system,
-        Chat.calls("a"),
-        Chat.calls("a", "b"),
-        Chat.told("a"),
-        Chat.told("b"),
-    ],
-    "openai-responses": [
-        Responses.user,
-        Responses.said,
-        Responses.call("a"),
-        Responses.call("b"),
-        Responses.told("a"),
-        Responses.told("b"),
-        Responses.thought(),
-        Responses.summary,
-    ],
-    "anthropic": [
-        Claude.user,
-        Claude.said,
-        Claude.system,
-        Claude.calls("a"),
-        Claude.calls("a", "b"),
-        Claude.told("a"),
-        Claude.told("b"),
-        Claude.by_user(Claude.result("a"), Claude.text),
-        Claude.by_model(Claude.thought()),
-        Claude.by_model(Claude.summary),
-    ],
-    "gemini": [
-        HI,
-        YES,
-        Gemini.calls("a"),
-        Gemini.calls("a", "b"),
-        Gemini.told("a"),
-        Gemini.told("b"),
-        Gemini.told("a", "b"),
-        Gemini.by_user(Gemini.answer(id="a"), Gemini.text),
-        Gemini.by_model(Gemini.ask(id="a"), Gemini.text),
-    ],
-}
 
 
 @pytest.mark.parametrize("ready", [False, True], ids=["history", "request"])

@@ -7,10 +7,9 @@ import json
 from itertools import product
 
 import pytest
-from boundary_wire import PROFILES, Messages, mended
+from boundary_wire import PROFILES, SMALL, Messages, mended
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_check_judge import SMALL
 
 import histories
 from holdfast import check

@@ -107,6 +107,17 @@ def test_ids_that_anthropic_refuses_are_spelled_otherwise_and_stay_apart() -> No
     assert judge([ASK, *encode_all(messages, "anthropic")], "anthropic") == []
 
 
+@pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "anthropic"])
+def test_an_id_that_came_in_a_format_goes_back_out_in_it_however_long(format: str) -> None:
+    """Some servers write a signature into it. A changed or an interrupted result must still find its call."""
+    long = "call_" + "x" * 100
+    parts: tuple[Part, ...] = (ToolResult(long, (Text("cleared"),)),)
+    call = Message("assistant", (ToolCall(long, "a", {}),), format)
+    for answer in (Message("tool", parts, format), Message("tool", parts)):
+        out = read(encode_all([Message("user", (Text("go"),)), call, answer], format), format)
+        assert out[1].calls[0].id == out[2].results[0].call_id == long
+
+
 def test_gemini_learns_a_results_name_from_a_call_that_goes_out_as_it_came() -> None:
     messages = [*read([GO, CALL], "gemini"), Message("tool", (ToolResult("f1", (Text("ok"),)),))]
     out = encode_all(messages, "gemini")

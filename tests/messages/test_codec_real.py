@@ -18,7 +18,7 @@ from holdfast.messages import (
     openai_chat,
     openai_responses,
 )
-from holdfast.messages.payload import legal_id
+from holdfast.messages.payload import fitting_id
 from real_sessions import each_session, format_of, history, transcript
 
 OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
@@ -29,7 +29,7 @@ WALK = (C, R, C, A, C, G, R, A, R, G, A, G, C)
 
 def ids_are_legal(messages: list[Message]) -> bool:
     """Would every format take every call's id as it is?"""
-    return all(legal_id(call.id, 40, strict=True) == call.id for message in messages for call in message.calls)
+    return all(fitting_id(call.id, 40, strict=True) == call.id for message in messages for call in message.calls)
 
 
 @each_session

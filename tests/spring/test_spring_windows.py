@@ -96,6 +96,14 @@ async def test_s10_stops_at_the_first_that_does_not_fit(story: Story) -> None:
     assert names(result.archived) == ["u1", "a1"]
 
 
+async def test_s10_a_lane_s_user_message_at_the_cut_is_no_place_to_start(story: Story) -> None:
+    await story.tell("u1", "a1", "u2", "a2")
+    await story.tell("q-sub", lane="sub")
+    await story.tell("u3", "a3")
+    result = await story.service.compact(story.id, always, TokenWindow(max_tokens=40))
+    assert names(result.kept) == ["u3", "a3"]
+
+
 async def test_s10_tool_events_count(story: Story) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": "x"}'}}
     await story.say("user", "u1", "find")

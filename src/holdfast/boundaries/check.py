@@ -60,7 +60,7 @@ def find_problems(messages: Sequence[Message], profile: Profile, *, ready: bool 
             walk.previous = message
             continue
         walk.step(index, message)
-        quiet = walk.started and not walk.waiting and _is_plain(message, profile)
+        quiet = message.raw is None and walk.started and not walk.waiting and _is_plain(message, profile)
     return walk.finish(messages, ready)
 
 
@@ -91,11 +91,14 @@ class _Walk:
         self.started = False
 
     def step(self, index: int, message: Message) -> None:
-        if not message.parts:
+        parts = message.parts
+        if not parts:
             self._empty(index, message)
         if self.particular:
             self._particulars(index, message)
-        kinds = {type(part) for part in message.parts}
+        elif self.waiting and message.role == "tool" and self._answers(message):
+            return
+        kinds = {type(part) for part in parts}
         if ToolResult in kinds:
             self._results(index, message)
         elif message.role == "tool":
@@ -106,6 +109,16 @@ class _Walk:
             self._calls(index, message)
         self.previous = message
         self.started = self.started or message.role != "system"
+
+    def _answers(self, message: Message) -> bool:
+        """The most common of all: one result, for a call that waits. It needs no closer look."""
+        if len(message.parts) != 1 or type(only := message.parts[0]) is not ToolResult:
+            return False
+        if self.waiting.pop(only.call_id, None) is None:
+            return False
+        self.answered.add(only.call_id)
+        self.previous = message
+        return True
 
     def _particulars(self, index: int, message: Message) -> None:
         """What only some formats mind."""

@@ -24,7 +24,7 @@ class CompactionResult:
     def __init__(
         self,
         *,
-        messages: Sequence[Any],
+        messages: Callable[[], Sequence[Any]],
         outcome: Outcome,
         sides: Callable[[], Sides],
         tokens_before: int,
@@ -37,8 +37,6 @@ class CompactionResult:
         format: str | None = None,
         version: int | None = None,
     ) -> None:
-        self.messages = messages
-        """The context to send: same format as what came in, valid for that format."""
         self.outcome = outcome
         self.tokens_before = tokens_before
         self.tokens_after = tokens_after
@@ -52,8 +50,14 @@ class CompactionResult:
         self.format = format
         self.version = version
         """The session's version after the commit."""
+        self._messages = messages
         self._checkpoint = checkpoint
         self._sides = sides
+
+    @cached_property
+    def messages(self) -> Sequence[Any]:
+        """The context to send: same format as what came in, valid for that format."""
+        return self._messages()
 
     @cached_property
     def _sorted(self) -> Sides:

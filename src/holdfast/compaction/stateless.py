@@ -62,7 +62,7 @@ def compact(
     plan, composed = decision.plan, decision.composed
     encoded = encode_all(view.shown() if composed is None else composed.shown, name)
     return CompactionResult(
-        messages=encoded,
+        messages=lambda: encoded,
         outcome=decision.outcome,
         sides=lambda: _sides(given, history, start, view, decision),
         tokens_before=decision.tokens_before,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import ERROR_MARK, ResultParts, as_dict, as_list, legal_id, string
+from .payload import ERROR_MARK, ResultParts, as_dict, as_list, fitting_id, string
 from .standins import result_texts, stand_in, text_block
 
 name = "anthropic"
@@ -37,7 +37,6 @@ OPAQUE = frozenset(
 """Blocks that are kept and never interpreted; of documents only those that are text."""
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 _PICTURES = (None, "image/jpeg", "image/png", "image/gif", "image/webp")
-_LONGEST_ID = 64
 _FAILED = ERROR_MARK.rstrip()
 """What a failed call without a word says here, since an error must not be empty."""
 
@@ -118,7 +117,7 @@ def _render(part: Part, role: Role) -> Json | None:
         case Text():
             return text_block("text", part.text)
         case ToolCall():
-            return {"type": "tool_use", "id": _id(part.id), "name": part.name, "input": part.object}
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.object}
         case ToolResult():
             return _encode_result(part)
         case Reasoning(origin="anthropic", encrypted=str()):
@@ -134,7 +133,7 @@ def _render(part: Part, role: Role) -> Json | None:
 
 
 def _encode_result(result: ToolResult) -> Json:
-    block: Json = {"type": "tool_result", "tool_use_id": _id(result.call_id)}
+    block: Json = {"type": "tool_result", "tool_use_id": result.call_id}
     if result.is_error:
         texts = result_texts(result)
         content: Any = [text_block("text", text) for text in texts] if len(texts) > 1 else "".join(texts) or _FAILED
@@ -162,5 +161,5 @@ def _render_media(media: Media) -> Json | None:
     return block | {"title": media.name} if media.name and not picture else block
 
 
-def _id(call_id: str) -> str:
-    return legal_id(call_id, _LONGEST_ID, strict=True)
+def legal_id(call_id: str) -> str:
+    return fitting_id(call_id, 64, strict=True)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, cast
 from ..errors import InvalidInput, UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
 from .detection import ALL, COMMON, FORMATS, PLAIN, narrow
+from .earlier import EarlierCalls
 from .numbering import Numbering
-from .parts import CallOf, Json, Message, Text, ToolCall
+from .parts import CallOf, Json, Message, Text
 from .payload import copy_json
 from .sdk import unpack
 
@@ -31,14 +32,16 @@ class Codec(NamedTuple):
     """Payloads for a message that has none of this format; none where nothing of it can be shown."""
     join: Callable[[Json, Json], Json] | None = None
     """Puts results of one batch into one message, where the format wants that."""
+    legal_id: Callable[[str], str] | None = None
+    """Makes an id from elsewhere one that this format takes."""
 
 
 CODECS = {
     codec.name: codec
     for codec in (
-        Codec(openai_chat.name, openai_chat.decode, openai_chat.encode),
-        Codec(openai_responses.name, openai_responses.decode, openai_responses.encode),
-        Codec(anthropic.name, anthropic.decode, anthropic.encode, anthropic.join),
+        Codec(openai_chat.name, openai_chat.decode, openai_chat.encode, None, openai_chat.legal_id),
+        Codec(openai_responses.name, openai_responses.decode, openai_responses.encode, None, openai_responses.legal_id),
+        Codec(anthropic.name, anthropic.decode, anthropic.encode, anthropic.join, anthropic.legal_id),
         Codec(gemini.name, gemini.decode, gemini.encode, gemini.join),
     )
 }
@@ -114,7 +117,7 @@ def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: s
     for index, payload in rest:
         try:
             decoded[index] = number(decode(payload), index)
-        except (KeyError, TypeError, AttributeError, ValueError) as problem:
+        except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as problem:
             why = f"unknown or missing {problem}" if isinstance(problem, KeyError) else str(problem)
             raise InvalidInput(
                 f"Message {index} is not a valid {codec.name} message ({why}): "
@@ -142,9 +145,9 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
 
     Results that came from elsewhere join those of their batch, where a format wants them in one message.
     """
-    name, _, encode, join = _codec(format)
+    name, _, encode, join, legal_id = _codec(format)
     flat = name in PLAIN
-    calls = _EarlierCalls(messages)
+    calls = EarlierCalls(messages, name, legal_id)
     out: list[Json] = []
     add = out.append
     batch, joins = -2, False  # the newest message with results, and whether others may join it
@@ -159,7 +162,7 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
             payloads = [copy_json(raw)]
         else:
             calls.until = place
-            payloads = encode(message, calls)
+            payloads = encode(calls.with_legal_ids(message), calls)
         if join is not None and role == "tool" and payloads:
             joins = message.format != name or (joins and batch == place - 1)
             if joins and batch == place - 1:
@@ -186,22 +189,3 @@ def join_results(first: Message, second: Message) -> Message:
     if join is None or first.raw is None or second.raw is None or first.format != second.format:
         return Message("tool", parts)
     return Message("tool", parts, first.format, join(first.raw, second.raw))
-
-
-class _EarlierCalls:
-    """The calls made before a place, by id, read only when a format asks for one.
-
-    Never those after it: what is rendered must not change when the conversation goes on.
-    """
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self._messages = messages
-        self._read = 0
-        self._calls: dict[str, ToolCall] = {}
-        self.until = 0
-
-    def __call__(self, call_id: str) -> ToolCall | None:
-        for message in self._messages[self._read : self.until]:
-            self._calls.update((call.id, call) for call in message.calls)
-        self._read = self.until
-        return self._calls.get(call_id)

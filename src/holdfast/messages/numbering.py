@@ -23,21 +23,17 @@ class Numbering:
         """The message with an id on every call and result; calls are remembered until they are answered."""
         nameless = False
         for part in message.parts:
-            kind = type(part)
-            if kind is ToolCall:
+            if isinstance(part, ToolCall):
                 if self._over:
                     self._open.clear()  # left behind: what comes now answers the calls that come now
                     self._over = False
-                if part.id:  # type: ignore[union-attr]
-                    self._open[part.id] = part.name  # type: ignore
-                else:
-                    nameless = True
-            elif kind is ToolResult:
+                if part.id:
+                    self._open[part.id] = part.name
+                nameless = nameless or not part.id
+            elif isinstance(part, ToolResult):
                 self._over = True
-                if part.call_id:  # type: ignore[union-attr]
-                    self._open.pop(part.call_id, None)  # type: ignore[union-attr]
-                else:
-                    nameless = True
+                self._open.pop(part.call_id, None)
+                nameless = nameless or not part.call_id
         if message.role == "user":
             self._over = True
         if not nameless:

@@ -13,7 +13,7 @@ from .payload import (
     as_list,
     data_url,
     drop_none,
-    legal_id,
+    fitting_id,
     read_data_url,
     read_error,
     string,
@@ -34,7 +34,6 @@ OPAQUE = frozenset(("audio",))
 """What is kept and never interpreted: the model's own voice, known by an id alone."""
 LEGACY = "function_call"
 """The kind of the first function calls, which had no ids."""
-_LONGEST_ID = 40
 
 
 def decode(raw: Json) -> Message:
@@ -184,11 +183,14 @@ def audio_format(mime: str | None) -> str:
     return "mp3" if kind == "mpeg" else kind
 
 
+def legal_id(call_id: str) -> str:
+    return fitting_id(call_id, 40)
+
+
 def _encode_call(call: ToolCall) -> Json:
-    call_id = legal_id(call.id, _LONGEST_ID)
     if call.kind == "custom":
-        return {"id": call_id, "type": "custom", "custom": {"name": call.name, "input": call.written}}
-    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.written}}
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.written}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.written}}
 
 
 def _encode_tool(message: Message, call_of: CallOf) -> list[Json]:
@@ -202,6 +204,6 @@ def _encode_tool(message: Message, call_of: CallOf) -> list[Json]:
             out.append({"role": "function", "name": result.name or "tool", "content": "\n".join(texts)})
         else:
             content = _flat([text_block("text", text) for text in texts])
-            out.append({"role": "tool", "tool_call_id": legal_id(result.call_id, _LONGEST_ID), "content": content})
+            out.append({"role": "tool", "tool_call_id": result.call_id, "content": content})
     rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
     return out + (encode(Message("user", rest), call_of) if rest else [])

@@ -6,7 +6,7 @@ from typing import Any
 
 from .openai_chat import audio_format
 from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import as_dict, as_list, data_url, drop_none, flag_error, read_data_url, read_error, string
+from .payload import as_dict, as_list, data_url, drop_none, fitting_id, flag_error, read_data_url, read_error, string
 from .standins import stand_in, text_block
 from .tool_items import call_id_of, output_kind, read_call, read_output, write_call, write_output
 
@@ -103,6 +103,10 @@ def _result(kind: str, raw: Json) -> ToolResult:
         parts, failed = read_output(kind, raw)
     marked, parts = read_error(parts)
     return ToolResult(call_id_of(kind, raw), parts, failed or marked, None, output_kind(kind))
+
+
+def legal_id(call_id: str) -> str:
+    return fitting_id(call_id, 64)
 
 
 def encode(message: Message, call_of: CallOf) -> list[Json]:

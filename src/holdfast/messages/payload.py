@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ..errors import InvalidInput
 from .jsontext import to_json
 from .parts import Json, Media, Opaque, Text, ToolResult
 from .sdk import dump
@@ -62,20 +63,27 @@ def mime_of(media: Media) -> str:
 
 def copy_json(value: Any) -> Any:
     """A deep copy of plain JSON, many times faster than copy.deepcopy; SDK objects inside become JSON."""
+    try:
+        return _copied(value)
+    except RecursionError:
+        raise InvalidInput("A message is nested too deep to be read: check what is in it.") from None
+
+
+def _copied(value: Any) -> Any:
     if type(value) is dict:
         copy = value.copy()
         for key, item in value.items():
             if type(item) is not str and type(item) not in _AS_IT_IS:
-                copy[key] = copy_json(item)
+                copy[key] = _copied(item)
         return copy
     if isinstance(value, list | tuple):
-        return [item if type(item) in _AS_IT_IS else copy_json(item) for item in value]
+        return [item if type(item) in _AS_IT_IS else _copied(item) for item in value]
     if isinstance(value, Mapping):
-        return copy_json(dict(value))
+        return _copied(dict(value))
     return dump(value) if hasattr(value, "model_dump") else value
 
 
-def legal_id(call_id: str, longest: int, *, strict: bool = False) -> str:
+def fitting_id(call_id: str, longest: int, *, strict: bool = False) -> str:
     """An id that a format takes: no longer than this, and if strict only letters, digits, `_` and `-`.
 
     A digest takes the place of what had to go, so that two calls never come to share an id.

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from .parts import Json, Media, Opaque, Text, ToolCall, ToolResult
-from .payload import ERROR_MARK, ResultParts, as_dict, as_list, legal_id, read_data_url, string
+from .payload import ERROR_MARK, ResultParts, as_dict, as_list, read_data_url, string
 
 _ITEMS = {"function": "function_call", "custom": "custom_tool_call"}
 _KINDS = {item: kind for kind, item in _ITEMS.items()}
 _OWN_FIELDS = frozenset(("type", "call_id", "id", "status"))
-_LONGEST_ID = 64
 _BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
 )
@@ -34,7 +33,7 @@ def read_call(kind: str, raw: Json) -> ToolCall:
 
 def write_call(call: ToolCall) -> Json:
     item = _ITEMS.get(call.kind, call.kind)
-    own: Json = {"type": item, "call_id": legal_id(call.id, _LONGEST_ID)}
+    own: Json = {"type": item, "call_id": call.id}
     if item == "custom_tool_call":
         return own | {"name": call.name, "input": call.written}
     if item.endswith("_call") and item != "function_call" and isinstance(call.arguments, dict):
@@ -78,7 +77,7 @@ def write_output(result: ToolResult, call: ToolCall | None, output: Any) -> Json
     if kind == "function" and call is not None and call.kind != "local_shell_call":
         kind = call.kind
     item = "tool_search_output" if kind == "tool_search_call" else _ITEMS.get(kind, kind) + "_output"
-    own: Json = {"type": item, "call_id": legal_id(result.call_id, _LONGEST_ID)}
+    own: Json = {"type": item, "call_id": result.call_id}
     whole = result.content[0] if len(result.content) == 1 else None
     if isinstance(whole, Opaque) and whole.kind == item:
         return own | whole.data

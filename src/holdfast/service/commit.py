@@ -10,7 +10,7 @@ import msgspec
 
 from ..compaction import CompactionResult, Decision, Sides, decide, next_carry
 from ..events import Event, Kind, LaneTip, new_id, now
-from ..messages import COMMON, decode_one, encode_all, lift_media
+from ..messages import COMMON, Json, decode_one, encode_all, lift_media
 from ..stores import Unchanged
 from ..types import Outcome
 from ..view import Checkpoint, HeadItem, Request, Shown, View, combined
@@ -129,13 +129,17 @@ def _result(
     after: View | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> CompactionResult:
+    """Constant work: what is asked for later is read from views that have only grown since (H5)."""
     shown = after or view
     composed, plan = decision.composed, decision.plan
-    format = shown.format
+    format, count, visible = shown.format, len(shown.messages), len(view.events)
+
+    def messages() -> list[Json]:
+        return encode_all(shown.shown(count, format), format)
 
     def sides() -> Sides:
         if checkpoint is None or composed is None:
-            return Sides(list(view.events.values()), [], [])
+            return Sides(list(view.events.values())[:visible], [], [])
         gone = set(checkpoint.archived)
         edited = [view.events[view.ids[place]] for place in sorted(composed.edits) if view.ids[place] in view.events]
         return Sides(
@@ -145,7 +149,7 @@ def _result(
         )
 
     return CompactionResult(
-        messages=encode_all(shown.shown(), format),
+        messages=messages,
         outcome=decision.outcome,
         sides=sides,
         tokens_before=decision.tokens_before,

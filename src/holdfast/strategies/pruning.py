@@ -38,7 +38,7 @@ class PruneToolResults:
 
     def __call__(self, request: Request) -> Plan | Skip:
         view, gauge = request.view, request.view.gauge
-        names = {call.id: call.name for message in view.messages for call in message.calls}
+        tools = _tools(view.messages) if self.exempt else {}
         small = gauge.estimator.measure(Message("tool", (ToolResult("", (Text(self.placeholder),)),)))
         protected = saved = 0
         edits: dict[int, tuple[Edit, ...]] = {}
@@ -49,7 +49,7 @@ class PruneToolResults:
                 result = message.parts[place]
                 if not isinstance(result, ToolResult) or result.kind not in _CLEARABLE:
                     continue
-                if (result.name or names.get(result.call_id)) in self.exempt:
+                if (result.name or tools.get((index, result.call_id))) in self.exempt:
                     continue
                 size = _size(view.messages, index, result, gauge)
                 if protected < self.protect:
@@ -62,6 +62,16 @@ class PruneToolResults:
         if view.tokens - view.tokens_of(view.units() - saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
         return Plan(0, edits=edits, by="pruning")
+
+
+def _tools(messages: list[Message]) -> dict[tuple[int, str], str]:
+    """The tool behind each result: an id may be another tool's in a later turn."""
+    called: dict[str, str] = {}
+    found: dict[tuple[int, str], str] = {}
+    for index, message in enumerate(messages):
+        called.update((call.id, call.name) for call in message.calls)
+        found.update(((index, result.call_id), called.get(result.call_id, "")) for result in message.results)
+    return found
 
 
 def _size(messages: list[Message], index: int, result: ToolResult, gauge: Gauge) -> int:

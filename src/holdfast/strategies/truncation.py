@@ -72,8 +72,10 @@ def _earlier_notes(request: Request) -> list[Message]:
 def note_of(request: Request, cut: int, earlier: Sequence[Message]) -> Message:
     """How many messages went, of which kinds, and what the user asked about in them."""
     view = request.view
-    notes = set(view.synthetic) | set(view.fillers)
-    gone = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in notes]
+    stays = {*request.staying(cut), *view.fillers}
+    gone = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in stays]
+    if view.split_turn is not None and view.turns and cut >= view.turns[0]:
+        gone.insert(0, view.split_turn.message)
     count, asked = view.checkpoint.carry.archived, view.checkpoint.carry.topics
     if not count:
         count, asked = next((read for note in earlier if (read := _read_note(note))), (0, ()))

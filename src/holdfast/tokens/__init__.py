@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import InvalidInput
-from .calibration import Calibration, Usage
+from .calibration import Calibration
 from .characters import CharsPerConversation, CharsPerMessage, CharsPerPiece
 from .estimator import Estimator, PerPart, part_text, plain_json
 from .tokenizer import ENCODINGS, Tokenizer
+from .usage import Usage, read_usage
 
 __all__ = [
     "ENCODINGS",
@@ -23,6 +24,7 @@ __all__ = [
     "estimator_for",
     "part_text",
     "plain_json",
+    "read_usage",
 ]
 
 _BY_NAME: dict[str, Callable[[], Estimator]] = {

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import msgspec
 
+from .usage import Usage
+
 MEMORY = 0.99
 """How much of the older evidence stays when a new reply comes in."""
 TRUST = 1_000.0
@@ -18,20 +20,6 @@ LOWEST, HIGHEST = 0.4, 4.0
 """Between two replies a unit counts for no less and no more: the rest is not the text's doing."""
 LARGEST = 20_000_000
 """No model takes more tokens: such a report is a mistake."""
-
-
-class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Tokens that a provider reported for one good reply."""
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-
-    @property
-    def total(self) -> int:
-        """The size of the context after the reply (P3)."""
-        return self.input + self.output + self.cache_read + self.cache_write
 
 
 class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -66,11 +66,12 @@ def compose(request: Request, plan: Plan) -> Composition:
     emptied = {index - plan.cut for index in edits if not live[index - plan.cut].parts}
     spoken = [message for place, message in enumerate(live) if place not in emptied]
     visible = {shown.source for shown in head}
+    gone = [index for index in range(plan.cut) if index not in staying] if staying else range(plan.cut)
     return Composition(
         head=tuple(head),
         live=tuple(live),
         edits=edits,
-        archived=tuple(index for index in range(plan.cut) if index not in staying),
+        archived=tuple(gone),
         dropped=tuple(shown for shown in view.head if shown.source and shown.source not in visible),
         shown=tuple(arrange([*(shown.message for shown in head), *spoken], profile)),
     )

@@ -270,7 +270,10 @@ class View:
         place = bisect_left(self.turns, index)
         return self.turns[place] if place < len(self.turns) else None
 
-    def shown(self) -> list[Message]:
-        """The context, valid for its format: head, live messages, and what the format insists on."""
-        together = [item.message for item in self.head] + self.messages
-        return arrange(together, profile_for(self.format))
+    def shown(self, count: int | None = None, format: str | None = None) -> list[Message]:
+        """The context, valid for its format: head, live messages, and what the format insists on.
+
+        With the count and format of an earlier moment: the context as it was then.
+        """
+        together = [item.message for item in self.head] + self.messages[:count]
+        return arrange(together, profile_for(format or self.format))

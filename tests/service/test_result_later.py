@@ -1,0 +1,26 @@
+"""A result says what was so when it was made, however much later it is asked (S2)."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast import MemoryStore, SessionService, SlidingWindow, TokenCount, always
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(("trigger", "outcome"), [(TokenCount(10**9), "not_needed"), (always, "compacted")])
+async def test_a_result_is_of_its_moment(trigger: TokenCount, outcome: str) -> None:
+    async with SessionService(MemoryStore()) as service:
+        await service.create(id="s")
+        await service.append("s", [{"role": "user", "content": f"ask {n}"} for n in range(5)])
+        result = await service.compact("s", trigger, SlidingWindow(2))
+        context = await service.context("s")
+        call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        await service.append("s", {"role": "assistant", "content": None, "tool_calls": [call]})
+        await service.compact("s", always, SlidingWindow(1))
+        await service.append("s", {"role": "user", "content": "later"})
+        assert result.outcome == outcome
+        assert result.messages == context.messages
+        assert len(result.kept) == len(context)
+        assert len(result.kept) + len(result.archived) == 5

@@ -1,0 +1,223 @@
+"""When to compact, to the token (S4-S7, P2, L4, W1, G2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from holdfast import (
+    ByteCount,
+    EventCount,
+    ImageCount,
+    InvalidInput,
+    OverBudget,
+    TokenCount,
+    TurnCount,
+    all_of,
+    always,
+    any_of,
+    never,
+    not_,
+)
+from holdfast.budget import Fraction, LayerBudget, Tokens, WorkstreamBudget
+from holdfast.errors import InvalidLimit
+from holdfast.messages import framed
+from holdfast.triggers import LayerTrigger, OverUtilization, WorkstreamTrigger, pi_trigger
+from holdfast.view import Plan, follow
+from sized import Json, Messages, calls, letters, request_for, result, said, user
+
+PIXEL = "iVBORw0KGgo="
+
+
+def of_size(tokens: int) -> Messages:
+    """Two messages that come to so many tokens."""
+    return [user(tokens - 1_000), said(1_000)]
+
+
+EDGES: dict[str, tuple[Any, int, bool]] = {
+    "S6: one token below the count": (TokenCount(4_000), 3_999, False),
+    "S6: at the count": (TokenCount(4_000), 4_000, True),
+    "P2: at the window less 16,384": (pi_trigger(200_000), 183_616, False),
+    "P2: one token above it": (pi_trigger(200_000), 183_617, True),
+    "P2: at another reserve": (pi_trigger(100_000, reserve_tokens=20_000), 80_000, False),
+    "P2: above another reserve": (pi_trigger(100_000, reserve_tokens=20_000), 80_001, True),
+    "P21: at an absolute limit": (OverBudget(Tokens(180_000), 200_000), 180_000, False),
+    "P21: above an absolute limit": (OverBudget(Tokens(180_000), 200_000), 180_001, True),
+    "P24: at 85 % of 183,616": (OverBudget(Fraction(0.85, 16_384), 200_000), 156_073, False),
+    "P24: above 85 % of 183,616": (OverBudget(Fraction(0.85, 16_384), 200_000), 156_074, True),
+    "W1: one token below 140,000": (WorkstreamTrigger(), 139_999, False),
+    "W1: at 140,000": (WorkstreamTrigger(), 140_000, True),
+    "W1: at a smaller size": (WorkstreamTrigger(WorkstreamBudget(size=50_000)), 10_000, True),
+    "G2: at four fifths of 183,616": (OverUtilization(), 146_892, False),
+    "G2: above four fifths of 183,616": (OverUtilization(), 146_893, True),
+    "G2: with a million": (OverUtilization(limit=1_000_000), 786_892, False),
+    "G2: above four fifths of a million": (OverUtilization(limit=1_000_000), 786_893, True),
+}
+
+
+@pytest.mark.parametrize(("trigger", "tokens", "fires"), EDGES.values(), ids=EDGES)
+def test_a_trigger_fires_at_its_edge(trigger: Callable[..., bool], tokens: int, fires: bool) -> None:
+    request = request_for(of_size(tokens))
+    assert request.tokens == tokens
+    assert trigger(request) is fires
+
+
+def test_the_budget_of_the_request_is_exceeded_only_above_it() -> None:
+    assert not OverBudget()(request_for(of_size(2_000), budget=2_000))
+    assert OverBudget()(request_for(of_size(2_001), budget=2_000))
+    assert not OverBudget()(request_for(of_size(2_001)))
+
+
+def test_s6_counts_by_an_estimator_of_its_own() -> None:
+    request = request_for(of_size(4_000))
+    assert TokenCount(2, estimator=lambda text: 1)(request)
+    assert not TokenCount(3, estimator=lambda text: 1)(request)
+    assert TokenCount(4_004, estimator="chars/4+4")(request)
+    assert not TokenCount(4_005, estimator="chars/4+4")(request)
+
+
+def test_the_system_prompt_counts() -> None:
+    request = request_for(of_size(3_000), system=letters(1_000))
+    assert TokenCount(4_000)(request)
+    assert not TokenCount(4_001)(request)
+
+
+def test_g2_the_system_prompt_makes_the_room_smaller_and_is_no_message() -> None:
+    """1,000 tokens of system leave 182,616; four fifths of it are 146,092.8."""
+    for tokens, fires in ((146_092, False), (146_093, True)):
+        messages = [{"role": "user", "content": letters(tokens - 4)}]
+        request = request_for(messages, estimator="chars/4+4", system=letters(1_000))
+        assert OverUtilization()(request) is fires
+
+
+def test_w2_the_workstream_counts_characters_by_three_and_rounds_once() -> None:
+    for characters, fires in ((419_997, False), (419_998, True)):
+        messages = [{"role": "user", "content": "x" * 19_997}, {"role": "user", "content": "x" * (characters - 19_997)}]
+        assert WorkstreamTrigger()(request_for(messages, estimator="chars/3")) is fires
+
+
+def test_l4_never_at_keep_and_one_messages_however_large() -> None:
+    eleven = [user(50_000)] * 11
+    assert not LayerTrigger()(request_for(eleven))
+    assert LayerTrigger()(request_for([*eleven, user(2)]))
+
+
+@pytest.mark.parametrize(("tokens", "fires"), [(93_599, False), (93_600, True)])
+def test_l4_from_twelve_messages_on_at_the_threshold(tokens: int, fires: bool) -> None:
+    messages = [user(1_000)] * 11 + [user(tokens - 11_000)]
+    assert LayerTrigger()(request_for(messages)) is fires
+
+
+def test_l4_keep_and_limit_are_settings() -> None:
+    budget = LayerBudget(limit=12_000, keep_last=2)
+    assert budget.threshold == 800
+    assert not LayerTrigger(budget)(request_for([user(1_000)] * 3))
+    assert LayerTrigger(budget)(request_for([user(200)] * 4))
+
+
+def test_l4_a_summary_counts_as_a_message() -> None:
+    """As in the document, where it stands at index 1 of the list."""
+    request = request_for([user(50_000)] * 13)
+    assert not LayerTrigger()(follow(request, Plan(3, notes=(framed("so far"),))))
+    assert LayerTrigger()(follow(request, Plan(2, notes=(framed("so far"),))))
+
+
+def test_s5_fires_at_more_than_n_turns() -> None:
+    two = request_for([user(5), said(5), user(5)])
+    assert (two.turn_count, TurnCount(2)(two), TurnCount(1)(two)) == (2, False, True)
+
+
+def test_s5_a_tools_result_is_no_turn() -> None:
+    request = request_for([user(5), calls("a"), result("a", 9), said(5)])
+    assert (request.turn_count, request.event_count) == (1, 4)
+
+
+def test_more_than_n_events() -> None:
+    three = request_for([user(5), said(5), user(5)])
+    assert not EventCount(3)(three)
+    assert EventCount(2)(three)
+
+
+def test_events_are_neither_system_messages_nor_notes_of_ours() -> None:
+    note = {"role": "user", "content": framed("so far").text}
+    request = request_for([{"role": "system", "content": "be brief"}, note, user(5), said(5)])
+    assert (request.event_count, request.turn_count) == (2, 1)
+
+
+def image(data: str = PIXEL) -> Json:
+    return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
+
+
+def test_more_than_n_bytes_of_text_and_media() -> None:
+    plain = request_for([{"role": "user", "content": "é" * 10}])
+    assert ByteCount(19)(plain)
+    assert not ByteCount(20)(plain)
+    pictured = request_for([{"role": "user", "content": [{"type": "text", "text": "look"}, image("A" * 96)]}])
+    assert ByteCount(99)(pictured)
+    assert not ByteCount(100)(pictured)
+
+
+def test_more_than_n_images() -> None:
+    request = request_for([{"role": "user", "content": [image(), image()]}, said(5)])
+    assert ImageCount(1)(request)
+    assert not ImageCount(2)(request)
+
+
+def test_images_in_tool_results_count_too() -> None:
+    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    shot = {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image", "source": source}]}
+    use = {"type": "tool_use", "id": "a", "name": "look", "input": {}}
+    messages = [user(5), {"role": "assistant", "content": [use]}, {"role": "user", "content": [shot]}]
+    request = request_for(messages, format="anthropic")
+    assert ImageCount(1)(request) is False
+    assert ByteCount(len(PIXEL))(request)
+
+
+REQUEST = request_for([user(5)])
+EXPLODES: Any = lambda request: 1 // 0  # noqa: E731
+
+
+@pytest.mark.parametrize(
+    ("trigger", "fires"),
+    [
+        pytest.param(any_of(never, never, always), True, id="S7: any of"),
+        pytest.param(any_of(never, never), False, id="S7: none of"),
+        pytest.param(all_of(always, always), True, id="all of"),
+        pytest.param(all_of(always, never), False, id="not all of"),
+        pytest.param(not_(never), True, id="not"),
+        pytest.param(any_of(all_of(always, not_(never)), never), True, id="nested"),
+        pytest.param(any_of(always, EXPLODES), True, id="the first that fires is enough"),
+        pytest.param(all_of(never, EXPLODES), False, id="the first that does not is enough"),
+        pytest.param(any_of(lambda request: request.turn_count == 1), True, id="S4: any callable"),
+    ],
+)
+def test_triggers_compose(trigger: Callable[..., bool], fires: bool) -> None:
+    assert trigger(REQUEST) is fires
+
+
+WRONG: dict[str, Callable[[], object]] = {
+    "no turns": lambda: TurnCount(0),
+    "no events": lambda: EventCount(0),
+    "no tokens": lambda: TokenCount(0),
+    "no bytes": lambda: ByteCount(0),
+    "no images": lambda: ImageCount(-1),
+    "P2: no window": lambda: pi_trigger(0),
+    "P2: a negative reserve": lambda: pi_trigger(1_000, -1),
+    "G2: more than all of it": lambda: OverUtilization(part=80),
+    "G2: no limit": lambda: OverUtilization(limit=0),
+}
+
+
+@pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
+def test_a_trigger_that_makes_no_sense_is_an_error_when_it_is_made(make: Callable[[], object]) -> None:
+    with pytest.raises(InvalidLimit, match=r"must be a (whole )?number"):
+        make()
+
+
+@pytest.mark.parametrize("combine", [any_of, all_of])
+def test_composites_take_one_or_more_callables(combine: Callable[..., Any]) -> None:
+    for triggers in ((), (5,), (always, None)):
+        with pytest.raises(InvalidInput, match="one or more triggers"):
+            combine(*triggers)
