@@ -86,9 +86,9 @@ def _pair_up(messages: list[Message], profile: Profile) -> list[Message]:
             continue
         batch, index = _batch(messages, index, profile)
         batch, results = _answered(batch, answers, used, moved_on=last_spoken >= index)
-        own = _holding(results, messages, index, results_first=profile.merges_roles)
-        held = sum(len(message.results) for message in own)
-        out += batch + own + [Message("tool", (result,)) for result in results[held:]]
+        own = _holding(results, messages, index, profile)
+        held = {id(result) for message in own for result in message.results}
+        out += batch + own + [Message("tool", (result,)) for result in results if id(result) not in held]
         index += len(own)
     return out
 
@@ -145,17 +145,19 @@ def _renamed(batch: list[Message], names: dict[int, str]) -> list[Message]:
     return out
 
 
-def _holding(results: list[ToolResult], messages: list[Message], index: int, *, results_first: bool) -> list[Message]:
-    """The messages from here on that hold just these results, in this order: they stay as they are."""
+def _holding(results: list[ToolResult], messages: list[Message], index: int, profile: Profile) -> list[Message]:
+    """The messages from here on that hold just these results: what was right stays as it is."""
     own: list[Message] = []
     left = list(results)
-    while left and index < len(messages):
-        held = messages[index].results
-        if not held or list(held) != left[: len(held)] or (results_first and not _results_lead(messages[index])):
+    for message in messages[index:]:
+        held = message.results
+        if not held or (profile.merges_roles and not _results_lead(message)):
             break
-        own.append(messages[index])
-        del left[: len(held)]
-        index += 1
+        places = [place for result in held for place, other in enumerate(left) if other is result]
+        if len(places) != len(held) or (profile.one_answer and places != list(range(len(held)))):
+            break
+        own.append(message)
+        left = [result for place, result in enumerate(left) if place not in places]
     return own
 
 

@@ -91,6 +91,8 @@ class LiveSession:
 
     async def view(self, lane: str | None = None) -> View:
         key = root_key(lane)
+        if key in self._views and not self._moving.locked():
+            return self._views[key]
         async with self._moving:
             if key not in self._views:
                 self._views[key] = await self._open(lane)

@@ -40,9 +40,11 @@ class Truncate:
         earlier = _earlier_notes(request)
         replaced = sum(map(measure, filter(is_truncation_note, earlier)))
 
+        def allowed(cut: int, note: int) -> bool:
+            return limit is None or request.cost(cut, note) <= limit
+
         def fits(cut: int, note: int) -> bool:
-            verbatim = gauge.estimator.tokens(gauge.sums[-1] - gauge.sums[cut])
-            return verbatim <= self.keep_tokens and (limit is None or request.cost(cut, note) <= limit)
+            return gauge.estimator.tokens(gauge.sums[-1] - gauge.sums[cut]) <= self.keep_tokens and allowed(cut, note)
 
         def cut_for(note: int) -> int:
             raw = bisect_left(range(len(view.messages) + 1), True, key=lambda cut: fits(cut, note))
@@ -56,7 +58,7 @@ class Truncate:
             note = note_of(request, cut, earlier)
             size = measure(note) - replaced
             plan = archive_before(request, cut, "truncation")
-            if isinstance(plan, Plan) and fits(cut, size) and size < gauge.sums[cut]:
+            if isinstance(plan, Plan) and allowed(cut, size) and size < gauge.sums[cut]:
                 others = tuple(message for message in earlier if not is_truncation_note(message))
                 return Plan(cut, notes=(*others, note), by=plan.by)
             room = max(size, room + 1)
