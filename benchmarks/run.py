@@ -40,7 +40,7 @@ def _line(ratio: Ratio) -> str:
     aim = "stated" if ratio.aim is None else f"{ratio.wanted} {ratio.aim:g}"
     met = {True: "met", False: "MISSED", None: ""}[ratio.met]
     timed = ", ".join(f"{name} {_time(value)}" for name, value in ratio.seconds.items())
-    return f"{ratio.name:46}{ratio.ratio:10.2f}  {aim:14}{met:8}{ratio.compares} ({timed})"
+    return f"{ratio.name:48}{ratio.ratio:10.2f}  {aim:14}{met:8}{ratio.compares} ({timed})"
 
 
 def _time(seconds: float) -> str:

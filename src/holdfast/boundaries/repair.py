@@ -146,19 +146,24 @@ def _renamed(batch: list[Message], names: dict[int, str]) -> list[Message]:
 
 
 def _holding(results: list[ToolResult], messages: list[Message], index: int, profile: Profile) -> list[Message]:
-    """The messages from here on that hold just these results: what was right stays as it is."""
+    """The messages from here on that hold just these results: what was right stays as it is.
+
+    Where some are missing, only those that stand in call order already.
+    """
     own: list[Message] = []
     left = list(results)
+    in_order = 0
     for message in messages[index:]:
         held = message.results
         if not held or (profile.merges_roles and not _results_lead(message)):
             break
         places = [place for result in held for place, other in enumerate(left) if other is result]
-        if len(places) != len(held) or (profile.one_answer and places != list(range(len(held)))):
+        if len(places) != len(held):
             break
+        in_order += in_order == len(own) and places == list(range(len(held)))
         own.append(message)
         left = [result for place, result in enumerate(left) if place not in places]
-    return own
+    return own[:in_order] if left or profile.one_answer else own
 
 
 def _results_lead(message: Message) -> bool:

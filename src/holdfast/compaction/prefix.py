@@ -13,7 +13,7 @@ from typing import Any, overload
 import msgspec
 
 from ..errors import CheckpointMismatch
-from ..messages import Message
+from ..messages import Message, nameless
 from ..view import Checkpoint
 
 START = "start"
@@ -43,7 +43,7 @@ class PrefixIds(Sequence[str]):
         while len(self._ids) <= place:
             before = self._ids[-1] if self._ids else self._before
             message = self._messages[len(self._ids)]
-            content = _ENCODER.encode((before, message.role, message.parts))
+            content = _ENCODER.encode((before, message.role, nameless(message.parts)))
             self._ids.append(hashlib.blake2b(content, digest_size=16).hexdigest())
         return self._ids[place]
 
