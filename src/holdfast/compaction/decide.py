@@ -70,13 +70,14 @@ def _fitted(request: Request, plan: Plan | None, aim: int | None) -> tuple[Plan 
     The window is made narrower for what a format insists on; last of all, earlier notes go.
     """
     composed, after = _measured(request, plan)
-    slack = 0
-    while aim is not None and after > aim and slack < aim:
-        answer = TokenWindow(aim - slack)(request if plan is None else follow(request, plan))
+    room, step = aim or 0, 1
+    while aim is not None and after > aim and room:
+        answer = TokenWindow(room)(request if plan is None else follow(request, plan))
         if isinstance(answer, Plan):
             plan = answer if plan is None else merge(plan, answer, request)
             composed, after = _measured(request, plan)
-        slack = 2 * slack + max(1, after - aim)
+        step = max(2 * step, after - aim)
+        room = max(1, room - step) if room > 1 else 0
     if aim is not None and after > aim:
         bare = msgspec.structs.replace(plan or Plan(0, by="token window"), notes=())
         without, smaller = _measured(request, bare)
