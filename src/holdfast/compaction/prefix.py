@@ -13,7 +13,7 @@ from typing import Any, overload
 import msgspec
 
 from ..errors import CheckpointMismatch
-from ..messages import Message, nameless
+from ..messages import Message, unnumbered
 from ..view import Checkpoint
 
 START = "start"
@@ -43,9 +43,17 @@ class PrefixIds(Sequence[str]):
         while len(self._ids) <= place:
             before = self._ids[-1] if self._ids else self._before
             message = self._messages[len(self._ids)]
-            content = _ENCODER.encode((before, message.role, nameless(message.parts)))
-            self._ids.append(hashlib.blake2b(content, digest_size=16).hexdigest())
+            self._ids.append(_digest(before, message))
         return self._ids[place]
+
+
+def _digest(before: str, message: Message) -> str:
+    content = (before, message.role, [unnumbered(part) for part in message.parts])
+    try:
+        written = _ENCODER.encode(content)
+    except UnicodeEncodeError:
+        written = repr(content).encode(errors="surrogatepass")
+    return hashlib.blake2b(written, digest_size=16).hexdigest()
 
 
 class _Rest(Sequence[str]):

@@ -6,7 +6,7 @@ from .formats import decode_all, decode_one, encode_all, format_name, join_resul
 from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed
 from .jsontext import to_json
 from .media import lift_media, lower_media
-from .numbering import Numbering, nameless, unnumbered
+from .numbering import Numbering, unnumbered
 from .parts import (
     Json,
     Media,
@@ -62,7 +62,6 @@ __all__ = [
     "join_results",
     "lift_media",
     "lower_media",
-    "nameless",
     "needs_reasoning",
     "opens",
     "presentable",

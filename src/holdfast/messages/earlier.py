@@ -29,11 +29,15 @@ class EarlierCalls:
 
     def with_legal_ids(self, message: Message) -> Message:
         """The message with ids that the format takes, the same for a call and its result."""
-        if self._legal is None or not (message.calls or message.results):
+        if self._legal is None or all(self._is_legal(part) for part in message.parts):
             return message
         self._catch_up()
         parts = tuple(self._renamed(part, message) for part in message.parts)
         return Message(message.role, parts, message.format)
+
+    def _is_legal(self, part: Part) -> bool:
+        call_id = part.id if isinstance(part, ToolCall) else part.call_id if isinstance(part, ToolResult) else None
+        return call_id is None or self._legal is None or self._legal(call_id) == call_id
 
     def _renamed(self, part: Part, message: Message) -> Part:
         if isinstance(part, ToolCall):

@@ -65,16 +65,3 @@ def unnumbered(part: Part) -> Part:
     if isinstance(part, ToolResult) and part.call_id.startswith(NAMELESS):
         return ToolResult("", part.content, part.is_error, part.name, part.kind)
     return part
-
-
-def nameless(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts as they came: an id of ours says where a message stood, not what it holds."""
-    return tuple(_as_it_came(part) for part in parts)
-
-
-def _as_it_came(part: Part) -> Part:
-    if isinstance(part, ToolCall) and part.id.startswith(NAMELESS):
-        return ToolCall("", part.name, part.arguments, part.kind, part.signature)
-    if isinstance(part, ToolResult) and part.call_id.startswith(NAMELESS):
-        return ToolResult("", part.content, part.is_error, part.name, part.kind)
-    return part

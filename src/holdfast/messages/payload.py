@@ -88,9 +88,9 @@ def fitting_id(call_id: str, longest: int, *, strict: bool = False) -> str:
 
     A digest takes the place of what had to go, so that two calls never come to share an id.
     """
-    legal = _ILLEGAL.sub("_", call_id) if strict else call_id
-    if legal == call_id and 0 < len(call_id) <= longest:
+    if 0 < len(call_id) <= longest and not (strict and _ILLEGAL.search(call_id)):
         return call_id
+    legal = _ILLEGAL.sub("_", call_id) if strict else call_id
     digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()[:8]
     return f"{legal[: longest - 9] or 'call'}-{digest}"
 

@@ -13,7 +13,7 @@ from ..events import Event, Kind, LaneTip, SessionRecord, new_id, now
 from ..messages import COMMON, encode_all, format_name
 from ..stores import Log
 from ..strategies import PruneToolResults, Truncate
-from ..tokens import Estimator, Tokenizer, Usage, estimator_for
+from ..tokens import Estimator, Tokenizer, estimator_for
 from ..triggers import always
 from . import exchange, history, redaction, verification
 from .commit import commit
@@ -110,14 +110,14 @@ class SessionService:
         id: str | Sequence[str] | None = None,
         after: int | None = None,
         *,
-        usage: Usage | Mapping[str, int] | None = None,
+        usage: Any = None,
         synthetic: bool = False,
     ) -> Events:
         """Append one message or several, atomically; returns the events as stored.
 
         An id that is known already is a retry and changes nothing. `after` is the version that the
         message was made for: if the session has moved on, StaleVersion is raised. `usage` is what the
-        provider reported with an assistant's reply.
+        provider reported with an assistant's reply, in its own words or as its SDK's object.
         """
         live = await self._live(session_id)
         view = await live.view(lane)

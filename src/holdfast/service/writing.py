@@ -10,7 +10,7 @@ import msgspec
 from ..errors import InvalidInput
 from ..events import Event, Kind, new_id, now
 from ..messages import COMMON, Json, Message, decode_all, encode_all, lift_media
-from ..tokens import Estimator, Usage
+from ..tokens import Estimator, Usage, read_usage
 from ..view import View
 
 
@@ -27,7 +27,7 @@ def draft(
     *,
     lane: str | None,
     ids: str | Sequence[str] | None,
-    usage: Usage | Mapping[str, int] | None,
+    usage: Any,
     synthetic: bool,
     format: str | None,
 ) -> Draft:
@@ -36,7 +36,7 @@ def draft(
     if not messages:
         raise InvalidInput("There is nothing to append: hand in a message, or a list of at least one.")
     names = _names(ids, len(messages))
-    counted = None if usage is None else _usage(usage)
+    counted = None if usage is None else read_usage(usage)
     out = Draft([], {})
     if closing := view.closing(messages[0]):
         for place, message in enumerate(_payload_messages(closing, view.format)):
@@ -63,26 +63,6 @@ def _names(ids: str | Sequence[str] | None, count: int) -> list[str]:
     if len(ids) != count:
         raise InvalidInput(f"There are {count} messages and {len(ids)} ids: give one id, or one for each.")
     return list(ids)
-
-
-def _usage(given: Usage | Mapping[str, int]) -> Usage:
-    """Usage as ours, or as any provider reports it."""
-    if isinstance(given, Usage):
-        return given
-    known = dict(given)
-    if "input_tokens" in known or "prompt_tokens" in known:
-        read = known.get("cache_read_input_tokens") or 0
-        write = known.get("cache_creation_input_tokens") or 0
-        sent = known.get("input_tokens", known.get("prompt_tokens", 0))
-        return Usage(sent, known.get("output_tokens", known.get("completion_tokens", 0)), read, write)
-    if "promptTokenCount" in known:
-        return Usage(known["promptTokenCount"], known.get("candidatesTokenCount", 0))
-    try:
-        return msgspec.convert(known, Usage)
-    except msgspec.ValidationError as problem:
-        raise InvalidInput(
-            f"usage= takes token counts (input, output, cache_read, cache_write): {problem}."
-        ) from problem
 
 
 def _payload_messages(message: Message, format: str) -> list[Message]:
