@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .budget import BelowWindow, LayerBudget, Threshold, Utilization, WorkstreamBudget, fraction, positive
+from .budget import BelowWindow, Fraction, LayerBudget, Threshold, Utilization, WorkstreamBudget, fraction, positive
 from .errors import InvalidInput
 from .messages import Media, Message, ToolResult
 from .tokens import Estimator, estimator_for, part_text
@@ -61,6 +61,10 @@ class OverBudget(msgspec.Struct, frozen=True):
 
     threshold: Threshold | None = None
     window: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.threshold, Fraction | BelowWindow):
+            positive("window", self.window)
 
     def __call__(self, request: Request) -> bool:
         limit = request.budget if self.threshold is None else self.threshold.tokens(self.window)
@@ -191,9 +195,10 @@ def all_of(*triggers: Trigger) -> Trigger:
 
 def not_(trigger: Trigger) -> Trigger:
     """Fires if this one does not."""
+    _at_least_one((trigger,))
     return lambda request: not trigger(request)
 
 
 def _at_least_one(triggers: tuple[Trigger, ...]) -> None:
     if not triggers or not all(callable(trigger) for trigger in triggers):
-        raise InvalidInput("any_of and all_of take one or more triggers: callables from a request to yes or no.")
+        raise InvalidInput("any_of, all_of and not_ take one or more triggers: callables from a request to yes or no.")

@@ -125,12 +125,12 @@ GEMINI_BAD: Bad = {
     ),
     "a response without a call": (
         [HI, Gemini.told("9")],
-        [(1, "results-order"), (1, "orphan-result")],
+        [(1, "orphan-result")],
         "a result for '9'",
     ),
     "a response for another id": (
         [HI, Gemini.calls("1"), Gemini.told("2")],
-        [(2, "results-order"), (2, "orphan-result")],
+        [(2, "orphan-result")],
         "a result for '2'",
     ),
     "a response by another name": (
@@ -140,7 +140,7 @@ GEMINI_BAD: Bad = {
     ),
     "a second response": (
         [HI, Gemini.calls("1"), Gemini.told("1", "1")],
-        [(2, "results-order"), (2, "duplicate-result")],
+        [(2, "duplicate-result")],
         "call '1' is answered a second time",
     ),
     "responses out of order, without ids": (

@@ -9,6 +9,7 @@ import msgspec
 
 from ..errors import InvalidInput
 from ..messages import (
+    NAMELESS,
     PROFILES,
     Message,
     Profile,
@@ -192,9 +193,9 @@ class _Walk:
     def _one_answer(self, index: int, message: Message) -> None:
         if self.previous is not None and self.previous.role == "tool" and self.waiting:
             self._say(index, "split-results", "the results of one turn's calls must stand in one message")
-        answers = [result.call_id for result in message.results]
-        if answers != [call_id for call_id in self.waiting if call_id in answers]:
-            self._say(index, "results-order", "results must stand in the order of their calls")
+        answers = [result.call_id for result in message.results if result.call_id.startswith(NAMELESS)]
+        if self.profile.one_answer and answers != [call_id for call_id in self.waiting if call_id in answers]:
+            self._say(index, "results-order", "results without an id must stand in the order of their calls")
 
     def _same_batch(self, message: Message) -> bool:
         """Does this message still belong to the run of calls that waits?"""

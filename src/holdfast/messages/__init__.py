@@ -6,7 +6,7 @@ from .formats import decode_all, decode_one, encode_all, format_name, join_resul
 from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed
 from .jsontext import to_json
 from .media import lift_media, lower_media
-from .numbering import Numbering, unnumbered
+from .numbering import NAMELESS, Numbering, unnumbered
 from .parts import (
     Json,
     Media,
@@ -29,6 +29,7 @@ __all__ = [
     "COMMON",
     "CONTINUE",
     "FORMATS",
+    "NAMELESS",
     "OPENING",
     "PROFILES",
     "Json",

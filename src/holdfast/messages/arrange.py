@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from .formats import join_results
 from .frame import CONTINUE, OPENING
+from .numbering import NAMELESS
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolResult
 from .places import continues, follows_user, is_summary, needs_reasoning, opens
 from .profiles import Profile
@@ -84,7 +85,7 @@ def _answer(out: list[Message], message: Message) -> None:
         message = join_results(out.pop(), message)
     places = {call.id: place for place, call in enumerate(out[-1].calls if out else ())}
     order = [places.get(result.call_id, len(places)) for result in message.results]
-    if order != sorted(order):
+    if order != sorted(order) and any(result.call_id.startswith(NAMELESS) for result in message.results):
         parts = sorted(message.parts, key=lambda part: places.get(getattr(part, "call_id", ""), len(places)))
         message = Message("tool", tuple(parts))
     out.append(message)

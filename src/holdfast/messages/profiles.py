@@ -68,9 +68,9 @@ def presentable(message: Message, profile: Profile) -> Message | None:
 
 def says_nothing(message: Message, profile: Profile) -> bool:
     """Would a message without parts be refused? An empty string is content for some, an empty list for none."""
-    if profile.refuses_blank or message.role in ("assistant", "tool"):
+    if profile.refuses_blank or message.role == "tool":
         return True
-    return message.raw is not None and not isinstance(message.raw.get("content"), str)
+    return message.raw is None or not isinstance(message.raw.get("content"), str)
 
 
 def _refused(part: Part, profile: Profile) -> bool:

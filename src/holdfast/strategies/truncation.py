@@ -82,7 +82,7 @@ def note_of(request: Request, cut: int, earlier: Sequence[Message]) -> Message:
     if not count:
         count, asked = next((read for note in earlier if (read := _read_note(note))), (0, ()))
     kinds = Counter(message.role for message in gone)
-    parts = ", ".join(f"{kinds[role]} {role}" for role in ("user", "assistant", "tool") if kinds[role])
+    parts = ", ".join(f"{kinds[role]:,} {role}" for role in ("user", "assistant", "tool") if kinds[role])
     said = f"[Earlier conversation left out: {len(gone) + count:,} messages"
     said += f" (the last {len(gone):,}: {parts})" if count else f" ({parts})"
     if about := topics(gone, asked):
