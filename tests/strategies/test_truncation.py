@@ -78,7 +78,7 @@ def test_g6_the_note_is_short_whatever_went() -> None:
     turn = [{"role": "user", "content": "word " * 50}, said(35)]
     done = truncate(turn * 2_000)
     first, *topics, last = note(done).splitlines()
-    assert first == "[Earlier conversation left out: 3,992 messages (1996 user, 1996 assistant) about:"
+    assert first == "[Earlier conversation left out: 3,992 messages (1,996 user, 1,996 assistant) about:"
     assert [len(topic) for topic in topics] == [2 + 80] * 5
     assert (last, len(str(done.messages[0]["content"])) < 600) == ("]", True)
 

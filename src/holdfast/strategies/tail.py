@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import floor
 
 from ..boundaries import cut_at_or_before
-from ..budget import fraction, positive
+from ..budget import positive
+from ..errors import InvalidLimit
 from ..types import Outcome
 from ..view import Plan, Request, Skip
 from .settle import archive_before
@@ -29,7 +30,8 @@ class KeepFraction:
     """G4: keep the newest part of the messages, at least one; a parted pair moves into the kept part."""
 
     def __init__(self, part: float = 0.4) -> None:
-        fraction("part", part)
+        if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < 1:
+            raise InvalidLimit(f"The part to keep is between 0 and 1, not {part!r}.")
         self.part = part
 
     def __call__(self, request: Request) -> Plan | Skip:
