@@ -15,7 +15,7 @@ from ..errors import InvalidInput, InvalidLimit
 from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for
 from ..strategies import Truncate
 from ..tokens import Estimator, estimator_for, plain_json
-from ..view import HeadItem, Request, Shown, View, combined, edited
+from ..view import HeadItem, Request, Shown, View, combined, edited, runs_of
 from .carry import next_carry
 from .decide import Decision, decide
 from .prefix import START, PrefixCheckpoint, PrefixIds, as_checkpoint, locate
@@ -178,7 +178,7 @@ def _checkpoint(request: Request, decision: Decision, encoded: list[Json]) -> Pr
         head=tuple(HeadItem(shown.kind, shown.source, shown.message) for shown in composed.head),
         edits=edits,
         carry=next_carry(request, decision),
-        archived=tuple(view.ids[place] for place in composed.archived),
+        archived=runs_of(view.ids, composed.archived),
         tokens_before=decision.tokens_before,
         tokens_after=decision.tokens_after,
         summary=plan.summary,

@@ -13,7 +13,7 @@ from ..events import Event, Kind, LaneTip, new_id, now
 from ..messages import COMMON, Json, decode_one, encode_all, lift_media
 from ..stores import Unchanged
 from ..types import Outcome
-from ..view import Checkpoint, HeadItem, Request, Shown, View, combined
+from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, combined, runs_of
 from .live import LiveSession
 
 if TYPE_CHECKING:
@@ -92,18 +92,14 @@ def _checkpoint(request: Request, decision: Decision) -> Checkpoint:
     for event_id in view.ids[plan.cut :]:
         if (old := before.edits.get(event_id)) is not None:
             edits[event_id] = combined(old, edits.get(event_id, ()))
-    real = [event_id for event_id in view.ids[: plan.cut] if event_id in view.events]
-    archived = [view.ids[place] for place in composed.archived]
+    written = [place for place in composed.archived if view.ids[place] in view.events]
+    left = (Run(shown.source, shown.source, 1) for shown in composed.dropped if shown.source in view.events)
     return Checkpoint(
-        boundary=real[-1] if real else before.boundary,
+        boundary=next((name for name in reversed(view.ids[: plan.cut]) if name in view.events), before.boundary),
         head=tuple(_item(shown, view) for shown in composed.head),
         edits=edits,
         carry=next_carry(request, decision),
-        archived=tuple(
-            event_id
-            for event_id in [*(shown.source for shown in composed.dropped), *archived]
-            if event_id in view.events
-        ),
+        archived=(*left, *runs_of(view.ids, written)),
         tokens_before=decision.tokens_before,
         tokens_after=decision.tokens_after,
         summary=plan.summary,
@@ -140,11 +136,13 @@ def _result(
     def sides() -> Sides:
         if checkpoint is None or composed is None:
             return Sides(list(view.events.values())[:visible], [], [])
-        gone = set(checkpoint.archived)
+        names = [*(item.source or "" for item in composed.dropped), *(view.ids[place] for place in composed.archived)]
+        archived = [view.events[name] for name in names if name in view.events]
+        gone = set(names)
         edited = [view.events[view.ids[place]] for place in sorted(composed.edits) if view.ids[place] in view.events]
         return Sides(
             [event for event_id, event in view.events.items() if event_id not in gone],
-            [view.events[event_id] for event_id in checkpoint.archived],
+            archived,
             edited,
         )
 

@@ -31,7 +31,8 @@ def _references(events: list[Event]) -> list[str]:
         if event.kind == Kind.COMPACTION:
             checkpoint = msgspec.convert(event.body, Checkpoint)
             named = [checkpoint.boundary, checkpoint.previous, *(item.ref for item in checkpoint.head)]
-            named += [*checkpoint.archived, *(name for name in checkpoint.edits if not name.endswith(UNWRITTEN))]
+            named += [name for run in checkpoint.archived for name in (run.first, run.last)]
+            named += [name for name in checkpoint.edits if not name.endswith(UNWRITTEN)]
             missing = sorted({name for name in named if name is not None and name not in seen})
             if missing:
                 found.append(f"compaction {event.id} names events that are not before it: {', '.join(missing)}")

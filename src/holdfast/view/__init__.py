@@ -1,6 +1,6 @@
 """The view: the fold from a log to the context that is sent, and what decides about it."""
 
-from .checkpoint import Carry, Checkpoint, HeadItem, HeadKind
+from .checkpoint import Carry, Checkpoint, HeadItem, HeadKind, Run, runs_of
 from .compose import Composition, compose, follow, merge
 from .edits import Edit, combined, edited
 from .fold import UNWRITTEN, Shown, View
@@ -20,6 +20,7 @@ __all__ = [
     "HeadKind",
     "Plan",
     "Request",
+    "Run",
     "Shown",
     "Skip",
     "View",
@@ -29,4 +30,5 @@ __all__ = [
     "follow",
     "interrupted",
     "merge",
+    "runs_of",
 ]

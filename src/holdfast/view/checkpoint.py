@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -40,6 +41,28 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     """What archived user messages were about, in their own first words."""
 
 
+class Run(msgspec.Struct, frozen=True):
+    """Events that stand one behind the other, named by their ends.
+
+    However many a compaction archives, its record stays small, and opening the session costs the same.
+    """
+
+    first: str
+    last: str
+    count: int
+
+
+def runs_of(ids: Sequence[str], places: Iterable[int]) -> tuple[Run, ...]:
+    """The events at these places, as few runs as they make."""
+    runs: list[list[int]] = []
+    for place in places:
+        if runs and place == runs[-1][1] + 1:
+            runs[-1][1] = place
+        else:
+            runs.append([place, place])
+    return tuple(Run(ids[first], ids[last], last - first + 1) for first, last in runs)
+
+
 class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     """`context = head + [edited(e) for e in the lane's events after boundary]`."""
 
@@ -48,8 +71,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     head: tuple[HeadItem, ...] = ()
     edits: dict[str, tuple[Edit, ...]] = {}
     carry: Carry = Carry()
-    archived: tuple[str, ...] = ()
-    """The ids of the events that this compaction archived."""
+    archived: tuple[Run, ...] = ()
+    """The events that this compaction archived."""
     tokens_before: int = 0
     tokens_after: int = 0
     summary: str | None = None
