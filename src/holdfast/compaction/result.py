@@ -65,7 +65,7 @@ class CompactionResult:
 
     @property
     def kept(self) -> list[Any]:
-        """Events (or messages, without a session) that are visible afterwards."""
+        """Events (or the messages that came in, without a session) that are visible afterwards."""
         return self._sorted.kept
 
     @property

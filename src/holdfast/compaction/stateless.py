@@ -12,9 +12,9 @@ import msgspec
 from ..boundaries import find_problems, repair
 from ..budget import positive
 from ..errors import InvalidInput, InvalidLimit
-from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for
+from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for, to_json
 from ..strategies import Truncate
-from ..tokens import Estimator, estimator_for, plain_json
+from ..tokens import Estimator, estimator_for
 from ..view import HeadItem, Request, Shown, View, combined, edited, runs_of
 from .carry import next_carry
 from .decide import Decision, decide
@@ -50,7 +50,7 @@ def compact(
     target = _limits(budget, target)
     if summarizer is not None:
         raise InvalidInput("This version compacts without a model: leave summarizer= out.")
-    given, name = decode_all(messages, format)
+    given, name = decode_all(messages, format, borrow=True)
     history = _mended(given, name)
     view = View(estimator_for(estimator), format=name, beside=beside(system, tools))
     earlier = None if previous is None else as_checkpoint(previous)
@@ -98,9 +98,9 @@ def beside(system: Any, tools: Any) -> tuple[str, ...]:
     """The text of what stands beside the messages and takes up the window all the same."""
     texts = []
     if system:
-        texts.append(system if isinstance(system, str) else plain_json(_plain(system)))
+        texts.append(system if isinstance(system, str) else to_json(_plain(system)))
     if tools:
-        texts.append(plain_json(_plain(tools)))
+        texts.append(to_json(_plain(tools)))
     return tuple(texts)
 
 

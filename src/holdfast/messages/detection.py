@@ -66,6 +66,8 @@ def formats_of(payload: Json) -> frozenset[str]:
     role = payload.get("role")
     if "type" in payload:
         return _formats_of_item(payload)
+    if role == "tool" or (role == "assistant" and "tool_calls" in payload):
+        return _CHAT
     if "parts" in payload and "content" not in payload:
         return _GEMINI if role is None or str(role) in gemini.ROLES else _NONE
     if not isinstance(role, str) or role not in openai_chat.ROLES:

@@ -9,7 +9,7 @@ from ..errors import InvalidInput, UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
 from .detection import ALL, COMMON, FORMATS, PLAIN, narrow
 from .earlier import EarlierCalls
-from .numbering import Numbering
+from .numbering import Numbering, is_unnamed
 from .parts import CallOf, Json, Message, Text
 from .payload import copy_json
 from .sdk import unpack
@@ -59,10 +59,13 @@ def _codec(format: str) -> Codec:
     return CODECS["openai-chat" if format == COMMON else format_name(format)]
 
 
-def decode_all(messages: Iterable[Any], format: str | None = None) -> tuple[list[Message], str]:
+def decode_all(
+    messages: Iterable[Any], format: str | None = None, *, borrow: bool = False
+) -> tuple[list[Message], str]:
     """Neutral messages from payloads or SDK objects, each copied on the way in; and their format.
 
-    Neutral messages pass through. `common` is the format of plain text that says no more.
+    Neutral messages pass through. `common` is the format of plain text that says no more. Whoever lets
+    go of them before its caller goes on may `borrow` payloads that are simple enough instead.
     """
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
         raise InvalidInput(f"Messages must be a list of messages, not {type(messages).__name__}.")
@@ -78,7 +81,7 @@ def decode_all(messages: Iterable[Any], format: str | None = None) -> tuple[list
                 add(Message(role, (Text(content),)))
                 plain = True
             else:
-                rest.append((len(decoded), copy_json(item)))
+                rest.append((len(decoded), item if borrow and _is_simple(item) else copy_json(item)))
                 add(None)
         elif type(item) is Message:
             if format is None and item.format in CODECS:
@@ -93,6 +96,14 @@ def decode_all(messages: Iterable[Any], format: str | None = None) -> tuple[list
         raise InvalidInput("These messages have `content`; Gemini's have `parts`: name their real format.")
     _decode(rest, decoded, name)
     return cast("list[Message]", decoded), name
+
+
+def _is_simple(item: Json) -> bool:
+    """Text, and calls as plain JSON: nothing in it has to be unpacked."""
+    content, calls = item.get("content"), item.get("tool_calls")
+    if content is not None and type(content) is not str:
+        return False
+    return "content" in item and (calls is None or (type(calls) is list and all(type(c) is dict for c in calls)))
 
 
 def _agreed(possible: frozenset[str], format: str, index: int) -> frozenset[str]:
@@ -112,17 +123,23 @@ def _payload(item: Any, index: int) -> Json:
 
 def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: str) -> None:
     """Fill in what is more than plain text."""
-    codec, number = _codec(name), Numbering()
+    codec = _codec(name)
     decode = _decode_common if name == COMMON else codec.decode
+    unnamed = False
     for index, payload in rest:
         try:
-            decoded[index] = number(decode(payload), index)
+            decoded[index] = message = decode(payload)
+            unnamed = unnamed or is_unnamed(message)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as problem:
             why = f"unknown or missing {problem}" if isinstance(problem, KeyError) else str(problem)
             raise InvalidInput(
                 f"Message {index} is not a valid {codec.name} message ({why}): "
                 f"check its role and content, or name another format."
             ) from problem
+    if unnamed:
+        number = Numbering()
+        for index, _ in rest:
+            decoded[index] = number(cast("Message", decoded[index]), index)
 
 
 def _decode_common(payload: Json) -> Message:

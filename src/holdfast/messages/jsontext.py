@@ -7,11 +7,14 @@ from typing import Any
 
 import msgspec
 
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
 
 def to_json(value: Any) -> str:
     """Compact JSON, non-ASCII characters as they are."""
     try:
-        return msgspec.json.encode(value).decode()
+        return _encode(value).decode()
     except UnicodeEncodeError:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
@@ -19,7 +22,7 @@ def to_json(value: Any) -> str:
 def from_json(text: str) -> Any:
     """The value of a JSON text; ValueError where it is none."""
     try:
-        return msgspec.json.decode(text)
+        return _decode(text)
     except UnicodeEncodeError:
         return json.loads(text)
     except msgspec.DecodeError as problem:

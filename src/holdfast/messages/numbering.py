@@ -58,6 +58,17 @@ class Numbering:
         return next((call_id for call_id, called in self._open.items() if name in (None, called)), None)
 
 
+def is_unnamed(message: Message) -> bool:
+    """Does a call or a result in it lack an id?"""
+    for part in message.parts:
+        kind = type(part)
+        if kind is ToolCall and not part.id:  # type: ignore[union-attr]
+            return True
+        if kind is ToolResult and not part.call_id:  # type: ignore[union-attr]
+            return True
+    return False
+
+
 def unnumbered(part: Part) -> Part:
     """The part without an id of ours: that one is made from a message's place, which says nothing of the part."""
     if isinstance(part, ToolCall) and part.id.startswith(NAMELESS):

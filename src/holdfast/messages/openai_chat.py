@@ -32,6 +32,7 @@ ROLES: dict[str, Role] = {
 }
 OPAQUE = frozenset(("audio",))
 """What is kept and never interpreted: the model's own voice, known by an id alone."""
+_CALLS_ONLY = frozenset(("role", "content", "tool_calls"))
 LEGACY = "function_call"
 """The kind of the first function calls, which had no ids."""
 
@@ -39,6 +40,8 @@ LEGACY = "function_call"
 def decode(raw: Json) -> Message:
     role = ROLES[raw["role"]]
     content = raw.get("content")
+    if role == "assistant" and not content and raw.keys() == _CALLS_ONLY and isinstance(raw["tool_calls"], list):
+        return Message("assistant", tuple([_call(call) for call in raw["tool_calls"]]), name, raw)
     if role == "tool":
         return Message("tool", (_result(raw, content),), name, raw)
     if role != "assistant":
@@ -91,7 +94,9 @@ def _part(part: Any) -> Part:
 
 
 def _call(call: Json) -> ToolCall:
-    call_id = call.get("id")
+    call_id, body = call.get("id"), call.get("function")
+    if type(call_id) is str and type(body) is dict and type(written := body.get("arguments")) is str:
+        return ToolCall(call_id, string(body.get("name")), written)
     kind, words = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
     body = as_dict(call.get(kind))
     return ToolCall(string(call_id), string(body.get("name")), string(body.get(words)), kind)

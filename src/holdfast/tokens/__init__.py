@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..errors import InvalidInput
 from .calibration import Calibration
 from .characters import CharsPerConversation, CharsPerMessage, CharsPerPiece
-from .estimator import Estimator, PerPart, part_text, plain_json
+from .estimator import Estimator, PerPart, part_text
 from .tokenizer import ENCODINGS, Tokenizer
 from .usage import Usage, read_usage
 
@@ -23,7 +23,6 @@ __all__ = [
     "Usage",
     "estimator_for",
     "part_text",
-    "plain_json",
     "read_usage",
 ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -80,7 +80,3 @@ def result_length(result: ToolResult) -> int:
     if len(result.content) == 1 and type(only := result.content[0]) is Text and only.text.isascii():
         return len(msgspec.json.encode(only.text))
     return len(result_json(result))
-
-
-def plain_json(value: Any) -> str:
-    return to_json(value)
