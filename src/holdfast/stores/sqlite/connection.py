@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from importlib import resources
 from urllib.parse import quote
@@ -25,7 +26,7 @@ def open_writer(path: str, synchronous: str) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise translate(error, path) from error
     try:
-        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        _write_ahead(connection)
         connection.execute(_SYNCHRONOUS[synchronous])
         connection.execute("PRAGMA secure_delete = ON").fetchone()
         _migrate(connection, path)
@@ -37,6 +38,19 @@ def open_writer(path: str, synchronous: str) -> sqlite3.Connection:
             return open_reader(path)
         raise translate(error, path) from error
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Turn on the write-ahead log. SQLite does not wait for others here by itself, so this does."""
+    last = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > last:
+                raise
+            time.sleep(0.01)
 
 
 _SYNCHRONOUS = {"FULL": "PRAGMA synchronous = FULL", "NORMAL": "PRAGMA synchronous = NORMAL"}
