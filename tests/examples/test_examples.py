@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from typing import Any
 
@@ -54,7 +55,7 @@ def test_one_message_a_line_so_that_a_change_can_be_read(name: str) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_nothing_of_the_machine_it_was_written_on_is_left(name: str) -> None:
     text = example_path(name).read_text(encoding="utf-8")
-    assert not [trace for trace in ("/root/", "site-packages", "/work/", "\\u001b[") if trace in text]
+    assert not [trace for trace in (sys.prefix, "site-packages", "\\u001b[") if trace in text]
 
 
 @pytest.mark.parametrize(("name", "least"), [("harbor", 600), ("journal", 50), ("review", 80), ("support", 60)])
