@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     Trigger = Callable[[Request], bool]
     Strategy = Callable[[Request], Plan | Skip]
-    Clock = Callable[[], str]
 
 
 class Outcome(StrEnum):

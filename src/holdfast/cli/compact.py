@@ -16,7 +16,7 @@ from ..types import Outcome
 from . import options
 from .limits import Count
 from .shape import must_be_writable, write
-from .sources import open_source
+from .sources import about, open_source
 from .strategies import DEFAULT, complete, strategy_named
 from .terminal import console, working
 from .window import estimator_of, window_of
@@ -72,7 +72,7 @@ def command(
     ruler = estimator_of(estimator, window.model)
     limit = budget or window.budget
     aim = target or max(1, limit // 2)
-    with working("compacting"):
+    with working("compacting"), about(source):
         result = compact_messages(
             source.messages,
             budget=limit,

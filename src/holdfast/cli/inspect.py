@@ -13,7 +13,7 @@ from ..messages import COMMON, decode_all, profile_for
 from . import options
 from .anatomy import Anatomy, anatomy
 from .limits import Count
-from .sources import Source, open_source
+from .sources import Source, about, open_source
 from .stores import Place, find_store
 from .terminal import console, working
 from .window import Window, estimator_of, window_of
@@ -93,7 +93,8 @@ def portray(source: Source, *, model: str | None, estimator: str | None, format:
     """Count and check a context; nothing is changed and nothing is printed."""
     window = window_of(model or source.model)
     ruler = estimator_of(estimator, window.model)
-    messages, name = decode_all(source.messages, format or source.format)
+    with about(source):
+        messages, name = decode_all(source.messages, format or source.format)
     parts = anatomy(messages, ruler, source.system, source.tools)
     covered = None
     if source.reported is not None:

@@ -6,6 +6,8 @@ import os
 import shlex
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, InvalidLimit
 from ..messages import COMMON, Json, decode_one, encode_all
 from ..service import BlockingSessionService
 from ..transcripts import Transcript, read_transcript
@@ -39,6 +41,17 @@ class Reported(msgspec.Struct, frozen=True):
 
     tokens: int
     covers: int
+
+
+@contextmanager
+def about(source: Source) -> Iterator[None]:
+    """Name the file in what is wrong with its messages; limits are not its fault."""
+    try:
+        yield
+    except InvalidLimit:
+        raise
+    except InvalidInput as problem:
+        raise type(problem)(f"{source.path or source.name}: {problem}") from problem
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

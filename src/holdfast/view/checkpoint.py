@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -79,4 +79,3 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     previous: str | None = None
     """The checkpoint that this one replaces."""
     strategy: str | None = None
-    extra: dict[str, Any] = {}
