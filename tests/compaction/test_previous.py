@@ -107,4 +107,6 @@ def test_rolling_by_history_equals_rolling_by_result(profile: str, data: st.Data
         by_history = compact(history[:stop], strategy=plan, previous=checkpoint, **options)
         by_result = compact(shown + history[at:stop], strategy=plan, previous=checkpoint, **options)
         assert by_history.messages == by_result.messages
+        if check(history[:stop], profile) == []:
+            assert len(by_history.archived) == len(by_result.archived)
         checkpoint, shown, at = by_result.checkpoint, by_result.messages, stop
