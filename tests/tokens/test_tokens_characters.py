@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -122,6 +123,24 @@ def test_the_short_way_for_plain_text_is_the_long_way(text: str) -> None:
         more = Message("assistant", (Text(text), PICTURE))
         assert rule.measure(assistant(text)) == rule.measure(more)
         assert rule.measure_text(text) == cost
+
+
+values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists)
+written = [
+    st.text(),
+    st.dictionaries(st.text(), values).map(json.dumps),
+    st.dictionaries(st.text(), values).map(lambda value: json.dumps(value, ensure_ascii=False, indent=1)),
+    st.sampled_from(
+        ['{"a": 1, "a": 22}', r'{"a": "\ud83d"}', '{"a": "\ud83d"}', '{"a": 1.50e2}', r'{"a": "\u0061\/"}']
+    ),
+]
+
+
+@given(st.one_of(written))
+def test_l1_arguments_are_measured_as_the_compact_json_that_they_would_be(text: str) -> None:
+    """It is seldom written out for that: its length is known from its bytes."""
+    wanted = ToolCall("c1", "read", text).json
+    assert L1.measure(call("read", text)) == 2 + 1 + L1.measure_text(wanted)
 
 
 def test_all_are_estimators() -> None:

@@ -26,6 +26,7 @@ from ..messages import (
     opens,
     says_nothing,
 )
+from .regular import is_regular
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -55,6 +56,8 @@ def check(messages: Iterable[Any], profile: str, *, ready: bool = False) -> list
 
 def find_problems(messages: Sequence[Message], profile: Profile, *, ready: bool = False) -> list[Problem]:
     walk = _Walk(profile)
+    if not walk.particular and is_regular(messages, profile, ready):
+        return []
     quiet = not profile.user_first
     for index, message in enumerate(messages):
         if quiet and _is_plain(message, profile):
@@ -97,8 +100,6 @@ class _Walk:
             self._empty(index, message)
         if self.particular:
             self._particulars(index, message)
-        elif self.waiting and message.role == "tool" and self._answers(message):
-            return
         kinds = {type(part) for part in parts}
         if ToolResult in kinds:
             self._results(index, message)
@@ -110,16 +111,6 @@ class _Walk:
             self._calls(index, message)
         self.previous = message
         self.started = self.started or message.role != "system"
-
-    def _answers(self, message: Message) -> bool:
-        """The most common of all: one result, for a call that waits. It needs no closer look."""
-        if len(message.parts) != 1 or type(only := message.parts[0]) is not ToolResult:
-            return False
-        if self.waiting.pop(only.call_id, None) is None:
-            return False
-        self.answered.add(only.call_id)
-        self.previous = message
-        return True
 
     def _particulars(self, index: int, message: Message) -> None:
         """What only some formats mind."""

@@ -4,7 +4,7 @@ from .arrange import arrange
 from .detection import COMMON, FORMATS, detect
 from .formats import decode_all, decode_one, encode_all, format_name, join_results
 from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed
-from .jsontext import to_json
+from .jsontext import length_compacted, to_json
 from .media import lift_media, lower_media
 from .numbering import NAMELESS, Numbering, unnumbered
 from .parts import (
@@ -61,6 +61,7 @@ __all__ = [
     "is_summary",
     "item_id",
     "join_results",
+    "length_compacted",
     "lift_media",
     "lower_media",
     "needs_reasoning",

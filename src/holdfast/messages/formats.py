@@ -72,7 +72,10 @@ def decode_all(
     decoded: list[Message | None] = []
     add = decoded.append
     rest: list[tuple[int, Json]] = []
-    possible, plain = ALL, False
+    neutral: set[int] = set()
+    possible, plain, chat = ALL, False, False
+    quick = borrow and (format is None or _ALIASES.get(format, format) == openai_chat.name)
+    decode_simple = openai_chat.decode_simple
     for item in messages:
         if type(item) is dict:
             content = item.get("content")
@@ -80,12 +83,18 @@ def decode_all(
             if type(content) is str and content and len(item) == 2 and (role == "user" or role == "assistant"):
                 add(Message(role, (Text(content),)))
                 plain = True
+            elif quick and (message := decode_simple(item, role, content)) is not None:
+                if not chat:
+                    rest.append((len(decoded), item))  # the first tells the format as well as all of them
+                    chat = True
+                add(message)
             else:
-                rest.append((len(decoded), item if borrow and _is_simple(item) else copy_json(item)))
+                rest.append((len(decoded), copy_json(item)))
                 add(None)
         elif type(item) is Message:
             if format is None and item.format in CODECS:
                 possible = _agreed(possible, item.format, len(decoded))
+            neutral.add(len(decoded))
             add(item)
         else:
             for payload in unpack(item):
@@ -94,16 +103,8 @@ def decode_all(
     name = narrow(rest, possible & PLAIN if plain else possible) if format is None else format_name(format)
     if name == "gemini" and plain:
         raise InvalidInput("These messages have `content`; Gemini's have `parts`: name their real format.")
-    _decode(rest, decoded, name)
+    _decode(rest, decoded, name, neutral)
     return cast("list[Message]", decoded), name
-
-
-def _is_simple(item: Json) -> bool:
-    """Text, and calls as plain JSON: nothing in it has to be unpacked."""
-    content, calls = item.get("content"), item.get("tool_calls")
-    if content is not None and type(content) is not str:
-        return False
-    return "content" in item and (calls is None or (type(calls) is list and all(type(c) is dict for c in calls)))
 
 
 def _agreed(possible: frozenset[str], format: str, index: int) -> frozenset[str]:
@@ -121,8 +122,8 @@ def _payload(item: Any, index: int) -> Json:
     )
 
 
-def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: str) -> None:
-    """Fill in what is more than plain text."""
+def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: str, neutral: set[int]) -> None:
+    """Fill in what is more than plain text, and where calls lack ids, ids in all that was read."""
     codec = _codec(name)
     decode = _decode_common if name == COMMON else codec.decode
     unnamed = False
@@ -138,8 +139,9 @@ def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: s
             ) from problem
     if unnamed:
         number = Numbering()
-        for index, _ in rest:
-            decoded[index] = number(cast("Message", decoded[index]), index)
+        for index, message in enumerate(cast("list[Message]", decoded)):
+            if message.raw is not None and index not in neutral:
+                decoded[index] = number(message, index)
 
 
 def _decode_common(payload: Json) -> Message:

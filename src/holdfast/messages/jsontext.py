@@ -29,3 +29,20 @@ def from_json(text: str) -> Any:
         if r"\ud" in text.lower():
             return json.loads(text)
         raise ValueError(str(problem)) from problem
+
+
+def compacted(text: str) -> str:
+    """The same JSON, written compact; text that is not JSON stays as it is."""
+    try:
+        return to_json(from_json(text))
+    except ValueError:
+        return text
+
+
+def length_compacted(text: str) -> int:
+    """How many characters `compacted` gives; the text itself is seldom needed for that."""
+    try:
+        written = _encode(_decode(text))
+    except (UnicodeEncodeError, msgspec.DecodeError):
+        return len(compacted(text))
+    return len(written) if written.isascii() else len(written.decode())

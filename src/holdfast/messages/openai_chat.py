@@ -32,16 +32,48 @@ ROLES: dict[str, Role] = {
 }
 OPAQUE = frozenset(("audio",))
 """What is kept and never interpreted: the model's own voice, known by an id alone."""
-_CALLS_ONLY = frozenset(("role", "content", "tool_calls"))
+_BESIDE = frozenset(("reasoning_content", "reasoning", "refusal", "audio", "function_call"))
+"""Fields of the assistant's that say something beside its text and calls."""
 LEGACY = "function_call"
 """The kind of the first function calls, which had no ids."""
 
 
+def decode_simple(raw: Json, role: Any, content: Any) -> Message | None:
+    """A result in plain text, or calls with plain text or none: what most of an agent's messages are. Else None.
+
+    No other format writes these; their ids are there, and nothing in them has to be unpacked.
+    """
+    if "type" in raw:
+        return None
+    if role == "tool":
+        call_id = raw.get("tool_call_id")
+        if type(content) is not str or type(call_id) is not str or not content or not call_id:
+            return None
+        if content.startswith(ERROR_MARK):
+            return None
+        return Message("tool", (ToolResult(call_id, (Text(content),)),), name, raw)
+    if role != "assistant" or type(calls := raw.get("tool_calls")) is not list:
+        return None
+    if (content and type(content) is not str) or (not _BESIDE.isdisjoint(raw) and any(map(raw.get, _BESIDE))):
+        return None
+    parts: list[Part] = [Text(content)] if content else []
+    for call in calls:
+        if type(call) is not dict or type(body := call.get("function")) is not dict:
+            return None
+        call_id, called, written = call.get("id"), body.get("name"), body.get("arguments")
+        if type(call_id) is not str or type(called) is not str or type(written) is not str or not call_id:
+            return None
+        parts.append(ToolCall(call_id, called, written))
+    return Message("assistant", tuple(parts), name, raw)
+
+
 def decode(raw: Json) -> Message:
+    return decode_simple(raw, raw.get("role"), raw.get("content")) or _decode(raw)
+
+
+def _decode(raw: Json) -> Message:
     role = ROLES[raw["role"]]
     content = raw.get("content")
-    if role == "assistant" and not content and raw.keys() == _CALLS_ONLY and isinstance(raw["tool_calls"], list):
-        return Message("assistant", tuple([_call(call) for call in raw["tool_calls"]]), name, raw)
     if role == "tool":
         return Message("tool", (_result(raw, content),), name, raw)
     if role != "assistant":

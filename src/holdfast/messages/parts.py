@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from .jsontext import from_json, to_json
+from .jsontext import compacted, from_json, to_json
 
 Role = Literal["system", "user", "assistant", "tool"]
 Json = dict[str, Any]
@@ -83,12 +83,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", gc=False):
     @property
     def json(self) -> str:
         """The arguments as compact JSON; text that is not JSON stays as it is."""
-        if isinstance(self.arguments, dict):
-            return self.written
-        try:
-            return to_json(from_json(self.arguments))
-        except ValueError:
-            return self.arguments
+        return self.written if isinstance(self.arguments, dict) else compacted(self.arguments)
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", gc=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..messages import Message, Text, ToolCall, ToolResult
+from ..messages import Message, Text, ToolCall, ToolResult, length_compacted
 from .estimator import part_text, result_length
 
 
@@ -20,7 +20,9 @@ class CharsPerPiece:
             if type(part) is ToolResult:
                 total -= -result_length(part) // 4
             elif type(part) is ToolCall:
-                total -= -len(part.name) // 4 + -len(part.json) // 4
+                given = part.arguments
+                size = length_compacted(given) if type(given) is str else len(part.json)
+                total -= -len(part.name) // 4 + -size // 4
             elif type(part) is Text:
                 total -= -len(part.text) // 4
         return total

@@ -11,6 +11,8 @@ import msgspec
 from ..errors import InvalidInput
 from ..messages import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult, to_json
 
+_encode = msgspec.json.Encoder().encode
+
 
 @runtime_checkable
 class Estimator(Protocol):
@@ -78,5 +80,5 @@ def result_json(result: ToolResult) -> str:
 def result_length(result: ToolResult) -> int:
     """How many characters `result_json` has; plain text is the most common, and need not become a string again."""
     if len(result.content) == 1 and type(only := result.content[0]) is Text and only.text.isascii():
-        return len(msgspec.json.encode(only.text))
+        return len(_encode(only.text))
     return len(result_json(result))

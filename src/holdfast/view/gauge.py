@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from ..messages import Message
 from ..tokens import Estimator
@@ -23,7 +22,8 @@ class Gauge:
         self.head = list(map(self.estimator.measure, head))
 
     def load(self, messages: Sequence[Message]) -> None:
-        self.sums = list(accumulate(map(self.estimator.measure, messages), initial=0))
+        measure, total = self.estimator.measure, 0
+        self.sums = [0, *[total := total + measure(message) for message in messages]]
 
     def add(self, message: Message, units: int | None = None) -> None:
         self.sums.append(self.sums[-1] + (self.estimator.measure(message) if units is None else units))
