@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from . import imports, langchain, opening, per_step, sqlite_append
+from . import imports, langchain, opening, per_step, search, sqlite_append
 from .measure import Options, Ratio
 
 ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
     "per-step": per_step.run,
     "opening": opening.run,
     "sqlite-append": sqlite_append.run,
+    "search": search.run,
     "langchain": langchain.run,
     "imports": imports.run,
 }

@@ -17,6 +17,7 @@ PARTS = [
     "tokens",
     "catalog",
     "events",
+    "references",
     "view",
     "boundaries",
     "budget",
@@ -25,6 +26,7 @@ PARTS = [
     "compaction",
     "stores",
     "service",
+    "recall",
     "transcripts",
     "examples",
 ]

@@ -4,6 +4,8 @@ from .boundaries import Problem, check, repair
 from .compaction import CompactionResult, acompact, compact
 from .errors import HoldfastError, InvalidInput
 from .messages import Message
+from .recall import BlockingRecall, Found, Passage, Recall, recall_messages
+from .references import reference
 from .service import BlockingSessionService, Context, SessionService
 from .stores import JSONLStore, MemoryStore, SQLiteStore, open_store
 from .strategies import (
@@ -33,11 +35,13 @@ from .triggers import (
 from .types import Outcome
 
 __all__ = [
+    "BlockingRecall",
     "BlockingSessionService",
     "ByteCount",
     "CompactionResult",
     "Context",
     "EventCount",
+    "Found",
     "HoldfastError",
     "ImageCount",
     "InvalidInput",
@@ -48,9 +52,11 @@ __all__ = [
     "Message",
     "Outcome",
     "OverBudget",
+    "Passage",
     "Pipeline",
     "Problem",
     "PruneToolResults",
+    "Recall",
     "SQLiteStore",
     "SessionService",
     "SlidingWindow",
@@ -69,5 +75,7 @@ __all__ = [
     "never",
     "not_",
     "open_store",
+    "recall_messages",
+    "reference",
     "repair",
 ]

@@ -8,6 +8,7 @@ HoldfastError
 ├── SessionError          something about one session
 │   ├── UnknownSession
 │   ├── UnknownEvent
+│   ├── AmbiguousReference  several events begin with what was given
 │   ├── DuplicateEvent    the same event id with other content
 │   └── StaleVersion      ``after=`` names a version that is no longer the newest
 └── StoreError            the place where sessions live cannot do it
@@ -19,6 +20,8 @@ Every message says what to do next.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class HoldfastError(Exception):
@@ -61,11 +64,21 @@ class UnknownSession(SessionError):
 class UnknownEvent(SessionError):
     """There is no event with this id in the session."""
 
-    def __init__(self, event_id: str, session_id: str) -> None:
-        super().__init__(
-            f"Session {session_id!r} has no event {event_id!r}: list its events to find the id.", session_id
-        )
+    def __init__(self, event_id: str, session_id: str, hint: str = "list its events to find the id") -> None:
+        super().__init__(f"Session {session_id!r} has no event {event_id!r}: {hint}.", session_id)
         self.event_id = event_id
+
+
+class AmbiguousReference(SessionError):
+    """Several events of the session begin with what was given."""
+
+    def __init__(self, name: str, session_id: str, events: Sequence[str]) -> None:
+        some = ", ".join(events)
+        super().__init__(
+            f"In session {session_id!r} several events begin with {name!r}: use the number of one, as in {some}.",
+            session_id,
+        )
+        self.name = name
 
 
 class DuplicateEvent(SessionError):

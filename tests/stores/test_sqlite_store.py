@@ -302,7 +302,7 @@ class TestSearchIndex:
         async with SQLiteStore(path) as store:
             await begin(store, "e1")
             await settle(store)
-        monkeypatch.setattr(index, "READING", 2)
+        monkeypatch.setattr(index, "READING", index.READING + 1)
         async with SQLiteStore(path) as store:
             assert await store._writer.run(index.watermark) == 0
             assert len(await store.search("says")) == 1

@@ -73,6 +73,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     logged: int = 0
     """How many messages the whole log has, where earlier ones are no longer in the context."""
+    read: Transcript | None = None
+    """The whole file, where it is one of messages or of another tool."""
 
     @property
     def title(self) -> str:
@@ -152,6 +154,7 @@ def _from_file(path: str, name: str, whole: bool) -> Source:
         ),
         notes=read.notes,
         logged=len(read.entries),
+        read=read,
     )
 
 
@@ -164,7 +167,7 @@ def _context(read: Transcript, whole: bool) -> tuple[list[Json], Reported | None
     first = 0
     if read.compactions and not whole:
         last = read.compactions[-1]
-        first = last.after - last.kept
+        first = first_shown(read)
         head = list(last.head)
         if not head and last.summary and read.kind != "claude-code":
             head = [{"role": "user", "content": last.summary}]
@@ -177,6 +180,11 @@ def _context(read: Transcript, whole: bool) -> tuple[list[Json], Reported | None
     assert usage is not None
     covers = len(head) + counted[-1] + 1
     return messages, None if whole and read.compactions else Reported(usage.total, covers)
+
+
+def first_shown(read: Transcript) -> int:
+    """The place of the first entry that the tool still shows."""
+    return read.compactions[-1].after - read.compactions[-1].kept if read.compactions else 0
 
 
 def _since(read: Transcript) -> int:

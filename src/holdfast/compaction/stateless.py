@@ -51,7 +51,7 @@ def compact(
     if summarizer is not None:
         raise InvalidInput("This version compacts without a model: leave summarizer= out.")
     given, name = decode_all(messages, format, borrow=True)
-    history = _mended(given, name)
+    history = mended(given, name)
     view = View(estimator_for(estimator), format=name, beside=beside(system, tools))
     earlier = None if previous is None else as_checkpoint(previous)
     start = 0 if earlier is None else _resume(view, history, earlier)
@@ -76,7 +76,7 @@ def compact(
     )
 
 
-def _mended(given: list[Message], name: str) -> list[Message]:
+def mended(given: list[Message], name: str) -> list[Message]:
     """Repaired where it had to be, and then as it would come back in once it was sent."""
     profile = profile_for(name)
     if not find_problems(given, profile):
@@ -166,7 +166,7 @@ def _checkpoint(request: Request, decision: Decision, encoded: list[Json]) -> Pr
     view, plan, composed = request.view, decision.plan, decision.composed
     assert plan is not None and composed is not None
     before = view.checkpoint
-    again = _mended(_read(encoded, view.format), view.format)
+    again = mended(_read(encoded, view.format), view.format)
     emptied = {place for place in composed.edits if not composed.live[place - plan.cut].parts}
     kept = [place for place in range(plan.cut, len(view.messages)) if place not in emptied]
     edits = {view.ids[place]: changes for place, changes in composed.edits.items()}

@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from ..stores import Log
+from ..tokens import Estimator
 from .sessions import SessionService
 
 P = ParamSpec("P")
@@ -20,7 +21,7 @@ def _blocking(
     method: Callable[Concatenate[SessionService, P], Awaitable[R]],
 ) -> Callable[Concatenate[BlockingSessionService, P], R]:
     def call(self: BlockingSessionService, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        return self._portal.call(lambda: method(self._service, *args, **kwargs))
+        return self.call(lambda service: method(service, *args, **kwargs))
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
@@ -43,6 +44,14 @@ class BlockingSessionService:
     ) -> None:
         self.close()
 
+    @property
+    def estimator(self) -> Estimator:
+        return self._service.estimator
+
+    def call(self, work: Callable[[SessionService], Awaitable[R]]) -> R:
+        """Run something on the service behind this one, in its own thread."""
+        return self._portal.call(lambda: work(self._service))
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True
@@ -54,9 +63,11 @@ class BlockingSessionService:
     list = _blocking(SessionService.list)
     delete = _blocking(SessionService.delete)
     append = _blocking(SessionService.append)
+    restore = _blocking(SessionService.restore)
     pin = _blocking(SessionService.pin)
     context = _blocking(SessionService.context)
     events = _blocking(SessionService.events)
+    shown = _blocking(SessionService.shown)
     compact = _blocking(SessionService.compact)
     prune = _blocking(SessionService.prune)
     undo = _blocking(SessionService.undo)

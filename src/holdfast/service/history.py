@@ -7,7 +7,7 @@ import msgspec
 from ..errors import InvalidInput
 from ..events import Event, Kind, LaneTip, SessionRecord, root_key
 from ..stores import Slice
-from ..stores.texts import text_of
+from ..stores.said import said_in
 from .live import LiveSession
 
 ROOT = ""
@@ -49,7 +49,7 @@ async def find(
         events = await _by_visibility(live, events, archived)
     if text:
         wanted = text.casefold()
-        events = [event for event in events if wanted in text_of(event.body).casefold()]
+        events = [event for event in events if wanted in said_in(event).text.casefold()]
     return await live.with_media(pages.of(events))
 
 
@@ -63,6 +63,16 @@ async def _by_visibility(live: LiveSession, events: list[Event], archived: bool)
         for event in events
         if event.kind == Kind.MESSAGE and (event.id not in visible[root_key(event.lane)]) is archived
     ]
+
+
+async def shown_first(live: LiveSession) -> frozenset[str]:
+    """Events before the live window that a context shows all the same: pins, a preamble, a split turn's start."""
+    sources: set[str] = set()
+    for key, tip in live.record.lanes.items():
+        if tip.epoch is not None:
+            view = await live.view(key or None)
+            sources.update(shown.source for shown in view.head if shown.source)
+    return frozenset(sources)
 
 
 async def fork_record(live: LiveSession, at: str | None, new: str, created: str) -> SessionRecord:

@@ -15,7 +15,7 @@ from ..stores import Log
 from ..strategies import PruneToolResults, Truncate
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..triggers import always
-from . import exchange, history, redaction, verification
+from . import exchange, history, redaction, restoring, verification
 from .commit import commit
 from .context import Context
 from .live import LiveSession
@@ -43,6 +43,10 @@ class SessionService:
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
         self._closed = False
+
+    @property
+    def estimator(self) -> Estimator:
+        return self._estimator
 
     async def __aenter__(self) -> Self:
         return self
@@ -135,6 +139,32 @@ class SessionService:
             await live.appended(done.events, done.version)
         return await live.with_media(done.events)
 
+    async def restore(self, session_id: str, event_id: str, lane: str | None = None, *, id: str | None = None) -> Event:
+        """Bring an archived message back: a quoted copy of it at the end of the context, with its source.
+
+        It counts as no turn, and nothing that was shown before it changes. With an `id` it is idempotent.
+        """
+        live = await self._live(session_id, refresh=True)
+        source = await restoring.source_of(live, event_id)
+        known = await live.events([id]) if id is not None else []
+        if known and known[0].body.get("source") == source.id:
+            return known[0]
+        view = await live.view(lane)
+        restoring.must_be_useful(view, source)
+        ready = draft(
+            restoring.copy_of(source),
+            view,
+            lane=lane,
+            ids=id,
+            usage=None,
+            synthetic=True,
+            format=live.record.format,
+            source=source.id,
+        )
+        done = await self.store.append(session_id, ready.events, media=ready.media)
+        await live.appended(done.events, done.version)
+        return (await live.with_media(done.events))[0]
+
     async def pin(self, session_id: str, event_id: str, *, pinned: bool = True) -> None:
         """Keep an event visible through every compaction, or let it go again."""
         live = await self._live(session_id)
@@ -187,6 +217,10 @@ class SessionService:
         live = await self._live(session_id, refresh=True)
         pages = history.Pages(last=last, page=page, page_size=page_size)
         return await history.find(live, pages, kind=kind, lane=lane, archived=archived, text=text)
+
+    async def shown(self, session_id: str) -> frozenset[str]:
+        """Ids of the events that a checkpoint shows though they stand before its boundary, in any lane."""
+        return await history.shown_first(await self._live(session_id, refresh=True))
 
     # -- compacting ---------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ def draft(
     usage: Any,
     synthetic: bool,
     format: str | None,
+    source: str | None = None,
 ) -> Draft:
     """Message events for one or several messages; calls that these leave behind are closed first."""
     messages, _ = decode_all(_several(given), format)
@@ -43,7 +44,8 @@ def draft(
             _add(out, message, view, lane, f"{names[0]}~{place}", closes=True)
     last = len(messages) - 1
     for place, (message, name) in enumerate(zip(messages, names, strict=True)):
-        _add(out, message, view, lane, name, usage=counted if place == last else None, synthetic=synthetic)
+        counts = counted if place == last else None
+        _add(out, message, view, lane, name, usage=counts, synthetic=synthetic, source=source)
     return out
 
 
@@ -80,6 +82,7 @@ def _add(
     usage: Usage | None = None,
     synthetic: bool = False,
     closes: bool = False,
+    source: str | None = None,
 ) -> None:
     rendered = [message] if message.raw is not None or _is_plain(message) else _payload_messages(message, view.format)
     for place, part in enumerate(rendered):
@@ -96,6 +99,8 @@ def _add(
             body["synthetic"] = True
         if closes:
             body["closes"] = True
+        if source is not None:
+            body["source"] = source
         out.media |= media
         out.events.append(Event(f"{name}.{place}" if place else name, Kind.MESSAGE, now(), body, lane))
 

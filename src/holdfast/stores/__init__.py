@@ -1,7 +1,7 @@
 """Places where sessions live: memory, JSONL files, SQLite. One contract, one conformance suite."""
 
 from .jsonl import JSONLStore
-from .log import Appended, Hit, Log, Search, Slice, Unchanged
+from .log import Appended, Hit, Log, Search, Slice, Unchanged, Where
 from .memory import MemoryStore
 from .opening import open_store
 from .sqlite import SQLiteStore
@@ -16,5 +16,6 @@ __all__ = [
     "Search",
     "Slice",
     "Unchanged",
+    "Where",
     "open_store",
 ]

@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from ..events import Event, LaneTip, SessionRecord
+from ..references import reference
 
 
 class Unchanged(msgspec.Struct, frozen=True):
@@ -48,12 +49,46 @@ class Slice(msgspec.Struct, frozen=True):
     """With `limit`: the last ones instead of the first; they still come oldest first."""
 
 
+class Where(msgspec.Struct, frozen=True):
+    """Which events a search looks at; what is empty or None asks for nothing."""
+
+    kinds: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Calls of any of these tools, and their results."""
+    but_tools: tuple[str, ...] = ()
+    """Nothing that is about these tools alone."""
+    lane: str | None = None
+    """A sub-agent's lane; "" is the root alone."""
+    since: str | None = None
+    until: str | None = None
+    """Times as events have them, both included."""
+    archived: bool | None = None
+    """Messages before the live window of their lane (True) or inside it (False)."""
+    shown: frozenset[str] = frozenset()
+    """Events that count as inside the live window though they stand before it: a checkpoint shows them first."""
+
+
+ANYWHERE = Where()
+
+
 class Hit(msgspec.Struct, frozen=True):
-    """An event found by full-text search, the best first."""
+    """An event found by full-text search."""
 
     session_id: str
     event: Event
     snippet: str
+    role: str | None = None
+    """Who speaks, in neutral words; None for what is no message."""
+    tools: tuple[str, ...] = ()
+    """The tools that it calls or answers for."""
+    archived: bool = False
+    """It is a message that a compaction took out of the live window."""
+
+    @property
+    def reference(self) -> str:
+        """Its short name in its session."""
+        return reference(self.event)
 
 
 @runtime_checkable
@@ -120,7 +155,22 @@ class Search(Protocol):
     """Full-text search over everything in a log, tool arguments and results included."""
 
     async def search(
-        self, query: str, *, session_id: str | None = None, owner: str | None = None, limit: int = 20
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        where: Where = ANYWHERE,
+        limit: int = 20,
+        offset: int = 0,
     ) -> list[Hit]:
-        """Events that hold all words of the query, the best first. The query is data, never syntax."""
+        """Events that hold all words of the query. The query is data, never syntax; one without words finds nothing.
+
+        First those in which every word stands whole, then those that hold some only inside longer words; of
+        each kind the newest `POOL` with the best of them first, then the next newest, and so on.
+        """
+        ...
+
+    async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
+        """Ids of events of the session that begin so, in order."""
         ...

@@ -9,10 +9,11 @@ import msgspec
 
 from ..errors import InvalidInput, StoreClosed, UnknownEvent, UnknownSession
 from ..events import Event, LaneTip, SessionRecord, root_key
-from .admission import Entry, Write, admit, check_names, check_record, prepare, rewrite_entry
+from .admission import NO_TIP, Entry, Write, admit, check_names, check_record, prepare, rewrite_entry
 from .checks import find_problems
-from .log import Appended, Hit, Slice, Unchanged
-from .ranking import Ranking
+from .log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
+from .query import Query
+from .sieve import LOOK_BACK, Catch, Sieve
 
 
 class _Session(msgspec.Struct):
@@ -154,18 +155,35 @@ class MemoryStore:
         return find_problems(record, (msgspec.structs.replace(e, event=_event(e)) for e in own), places)
 
     async def search(
-        self, query: str, *, session_id: str | None = None, owner: str | None = None, limit: int = 20
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        where: Where = ANYWHERE,
+        limit: int = 20,
+        offset: int = 0,
     ) -> list[Hit]:
         self._open()
-        names = [session_id] if session_id is not None else list(self._sessions)
-        ranking = Ranking(query, limit)
-        for name in names:
-            if owner is not None and self._get(name).record.owner != owner:
+        sieve = Sieve(Query(query), where, self._earlier)
+        caught: list[Catch] = []
+        for name in [session_id] if session_id is not None else list(self._sessions):
+            session = self._get(name)
+            if owner is not None and session.record.owner != owner:
                 continue
-            entries = self._visible(name) if session_id is not None else self._get(name).entries
-            for entry in entries:
-                ranking.consider(name, _event(entry))
-        return ranking.hits()
+            for entry in self._visible(name) if session_id is not None else session.entries:
+                start = session.lanes.get(root_key(entry.event.lane), NO_TIP).start
+                if (found := sieve.catch(name, _event(entry), start)) is not None:
+                    caught.append(found)
+        return sieve.page(caught, limit, offset)
+
+    def _earlier(self, session_id: str, event: Event, call_id: str) -> Iterator[Event]:
+        before = [entry for entry in self._visible(session_id) if entry.event.seq < event.seq]
+        return (_event(entry) for entry in reversed(before[-LOOK_BACK:]) if call_id.encode() in entry.body)
+
+    async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
+        found = {entry.event.id for entry in self._visible(session_id) if entry.event.id.startswith(prefix)}
+        return sorted(found)[: max(0, limit)]
 
     async def close(self) -> None:
         self._closed = True

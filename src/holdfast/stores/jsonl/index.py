@@ -35,6 +35,9 @@ WHERE file = ?1 AND (?2 IS NULL OR lane IN (SELECT value FROM json_each(?2))) OR
 """
 _LAST = "SELECT seq, id, offset, length FROM events WHERE file = ? ORDER BY seq DESC LIMIT 1"
 _IDS = "SELECT seq, id, offset, length FROM events WHERE file = ?1 AND id IN (SELECT value FROM json_each(?2))"
+_BEGINNING = """
+SELECT id FROM events WHERE file = ?1 AND id >= ?2 AND id < ?2 || char(1114111) AND seq <= ?3 ORDER BY id LIMIT ?4
+"""
 _BROKEN = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 _REMOVE = (
     "DELETE FROM events WHERE file = ?",
@@ -222,6 +225,11 @@ class Index:
         with self.reading(known) as connection:
             rows = connection.execute(_IDS, (known.key, msgspec.json.encode(list(ids)).decode()))
             return [Spot(*row) for row in rows]
+
+    def ids(self, known: Known, prefix: str, until: int, limit: int) -> list[str]:
+        """Ids that begin so, of events up to this seq."""
+        with self.reading(known) as connection:
+            return [row[0] for row in connection.execute(_BEGINNING, (known.key, prefix, until, max(0, limit)))]
 
 
 def _schema() -> list[str]:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import msgspec
 
-from ...events import Event, SessionRecord
-from ..admission import Entry
+from ...events import Event, SessionRecord, root_key
+from ..admission import NO_TIP, Entry
 from ..checks import find_problems
-from ..log import Hit, Slice
-from ..ranking import Ranking
+from ..log import Hit, Slice, Where
+from ..query import Query
+from ..sieve import LOOK_BACK, Catch, Sieve
 from .choose import choose
 from .folder import Folder
+from .index import Known
 from .names import file_name
 from .scan import Torn
 
@@ -38,8 +41,7 @@ def sessions(folder: Folder, owner: str | None, limit: int | None) -> list[Sessi
 
 def read(folder: Folder, session_id: str, which: Slice) -> list[Event]:
     with folder.shared():
-        parts = choose(folder.index, folder.chain(session_id), which)
-        return [entry.event for known, spots in parts for entry in folder.entries(known, spots)]
+        return list(_events(folder, folder.chain(session_id), which))
 
 
 def media(folder: Folder, session_id: str, digests: Sequence[str]) -> dict[str, str]:
@@ -54,27 +56,46 @@ def media(folder: Folder, session_id: str, digests: Sequence[str]) -> dict[str, 
     return found
 
 
-def search(folder: Folder, query: str, session_id: str | None, owner: str | None, limit: int) -> list[Hit]:
+def search(
+    folder: Folder, query: str, session_id: str | None, owner: str | None, where: Where, limit: int, offset: int
+) -> list[Hit]:
     """Reads every file: a folder of JSONL is for people and small collections."""
-    ranking = Ranking(query, limit)
+    caught: list[Catch] = []
     with folder.shared():
-        if session_id is not None:
-            records = [folder.header(session_id)]
-            folder.level(session_id)
-        else:
-            records = list(folder.headers())
+        sieve = Sieve(Query(query), where, partial(_earlier, folder))
+        records = [folder.header(session_id)] if session_id is not None else list(folder.headers())
         for record in records:
             if owner is None or record.owner == owner:
-                for event in _searched(folder, record.id, inherited=session_id is not None):
-                    ranking.consider(record.id, event)
-    return ranking.hits()
+                caught += _caught(folder, sieve, record.id, inherited=session_id is not None)
+        return sieve.page(caught, limit, offset)
 
 
-def _searched(folder: Folder, session_id: str, inherited: bool) -> Iterator[Event]:
+def _caught(folder: Folder, sieve: Sieve, session_id: str, inherited: bool) -> Iterator[Catch]:
     chain = folder.chain(session_id) if inherited else folder.chain(session_id)[:1]
-    for known, spots in choose(folder.index, chain, Slice(any_lane=True)):
+    tips = folder.index.tips(chain[0][0])
+    for event in _events(folder, chain, Slice(any_lane=True)):
+        start = tips.get(root_key(event.lane), NO_TIP).start
+        if (found := sieve.catch(session_id, event, start)) is not None:
+            yield found
+
+
+def _earlier(folder: Folder, session_id: str, event: Event, call_id: str) -> Iterator[Event]:
+    which = Slice(any_lane=True, until=event.seq - 1, limit=LOOK_BACK, newest=True)
+    return reversed(list(_events(folder, folder.chain(session_id), which)))
+
+
+def _events(folder: Folder, chain: list[tuple[Known, int]], which: Slice) -> Iterator[Event]:
+    for known, spots in choose(folder.index, chain, which):
         for entry in folder.entries(known, spots):
             yield entry.event
+
+
+def ids(folder: Folder, session_id: str, prefix: str, limit: int) -> list[str]:
+    with folder.shared():
+        found = {
+            name for known, until in folder.chain(session_id) for name in folder.index.ids(known, prefix, until, limit)
+        }
+        return sorted(found)[: max(0, limit)]
 
 
 def problems(folder: Folder, session_id: str) -> list[str]:

@@ -12,7 +12,7 @@ import anyio.to_thread
 from ...errors import InvalidInput, StoreClosed, StoreError
 from ...events import Event, LaneTip, SessionRecord
 from ..admission import check_names, prepare, stored_text
-from ..log import Appended, Hit, Slice, Unchanged
+from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
 from . import changes, files, lookups
 from .folder import Folder
 from .index import StaleIndexError
@@ -83,9 +83,19 @@ class JSONLStore:
         return await self._do(lambda folder: lookups.problems(folder, session_id))
 
     async def search(
-        self, query: str, *, session_id: str | None = None, owner: str | None = None, limit: int = 20
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        where: Where = ANYWHERE,
+        limit: int = 20,
+        offset: int = 0,
     ) -> list[Hit]:
-        return await self._do(lambda folder: lookups.search(folder, query, session_id, owner, limit))
+        return await self._do(lambda folder: lookups.search(folder, query, session_id, owner, where, limit, offset))
+
+    async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
+        return await self._do(lambda folder: lookups.ids(folder, session_id, prefix, limit))
 
     async def close(self) -> None:
         self._closed = True

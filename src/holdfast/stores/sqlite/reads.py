@@ -38,6 +38,9 @@ _SESSIONS = "SELECT id FROM sessions ORDER BY created DESC, id DESC LIMIT ?"
 _OWNED = "SELECT id FROM sessions WHERE owner = ? ORDER BY created DESC, id DESC LIMIT ?"
 _MEDIA = "SELECT digest, data FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
 _OWN = f"SELECT {COLUMNS} FROM events WHERE session = ? ORDER BY seq, row"  # noqa: S608
+_BEGINNING = """
+SELECT id FROM events WHERE session = ?1 AND id >= ?2 AND id < ?2 || char(1114111) AND seq <= ?3 ORDER BY id LIMIT ?4
+"""
 _PLACES = "SELECT id, seq FROM events WHERE session = ? AND seq <= ?"
 
 
@@ -103,6 +106,17 @@ def media(connection: sqlite3.Connection, session_id: str, digests: Sequence[str
         for digest, data in connection.execute(_MEDIA, (key, names)):
             found.setdefault(digest, data)
     return found
+
+
+def ids(connection: sqlite3.Connection, session_id: str, prefix: str, limit: int) -> list[str]:
+    """Ids that begin so: the index of ids is asked, whatever the length of the log."""
+    most = min(max(0, limit), NO_END)
+    rows = [
+        row
+        for key, until in chain_of(connection, session_id)
+        for row in connection.execute(_BEGINNING, (key, prefix, until, most))
+    ]
+    return sorted({name for (name,) in rows})[:most]
 
 
 def problems(connection: sqlite3.Connection, session_id: str) -> list[str]:

@@ -14,13 +14,16 @@ import anyio.to_thread
 from ...errors import InvalidInput, InvalidLimit, StoreClosed
 from ...events import Event, LaneTip, SessionRecord
 from ..admission import check_names, prepare, stored_text
-from ..log import Appended, Hit, Slice, Unchanged
+from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
 from . import index, reads, search, writes
 from .connection import open_reader, open_writer, translate
 from .rows import record_of
 from .writer import Writer
 
 T = TypeVar("T")
+
+FAR_BEHIND = 2_000
+"""Rows that a search may look at one by one before the index is asked to catch up."""
 
 
 class SQLiteStore:
@@ -104,9 +107,23 @@ class SQLiteStore:
         return await self._read(lambda c: reads.problems(c, session_id))
 
     async def search(
-        self, query: str, *, session_id: str | None = None, owner: str | None = None, limit: int = 20
+        self,
+        query: str,
+        *,
+        session_id: str | None = None,
+        owner: str | None = None,
+        where: Where = ANYWHERE,
+        limit: int = 20,
+        offset: int = 0,
     ) -> list[Hit]:
-        return await self._read(lambda c: search.search(c, query, session_id, owner, limit))
+        asked = search.Asked(query, session_id, owner, where, limit, offset)
+        hits, behind = await self._read(lambda c: search.search(c, asked))
+        if behind > FAR_BEHIND:
+            self._writer.wake()
+        return hits
+
+    async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
+        return await self._read(lambda c: reads.ids(c, session_id, prefix, limit))
 
     async def close(self) -> None:
         with self._lock:

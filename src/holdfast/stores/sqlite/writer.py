@@ -61,6 +61,18 @@ class Writer:
     async def run(self, work: Work[T]) -> T:
         """Do the work in a transaction, and return when it is committed."""
         job = Job(work)
+        self._put(job)
+        result: T = await job.future
+        return result
+
+    def wake(self) -> None:
+        """Start the thread if it has not been needed yet: whoever only reads has an index filled too."""
+        if self._thread is None:
+            job = Job(lambda connection: None)
+            job.future.add_done_callback(lambda done: done.exception())  # a file that cannot be written stays as it is
+            self._put(job)
+
+    def _put(self, job: Job) -> None:
         with self._door:
             if self._closed:
                 raise StoreClosed
@@ -68,8 +80,6 @@ class Writer:
                 self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
                 self._thread.start()
             self._queue.put(job)
-        result: T = await job.future
-        return result
 
     def stop(self) -> None:
         """Finish what is queued, then end the thread; blocks until then."""

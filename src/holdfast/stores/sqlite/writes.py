@@ -33,7 +33,7 @@ _ADD_MEDIA = "INSERT OR IGNORE INTO media (session, digest, seq, data) VALUES (?
 _EXISTS = "SELECT version, key FROM sessions WHERE id = ?"
 _CREATE = "INSERT INTO sessions (id, version, parent, parent_seq, owner, created) VALUES (?, ?, ?, ?, ?, ?)"
 _RECORD = "INSERT INTO records (session, record) VALUES (?, ?)"
-_PLACE = "SELECT row, body FROM events WHERE session = ? AND id = ? AND seq <= ?"
+_PLACE = "SELECT row FROM events WHERE session = ? AND id = ? AND seq <= ?"
 _REPLACE = "UPDATE events SET body = ?, rewritten = ? WHERE row = ?"
 _FORGET = "DELETE FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
 _FORKS = "SELECT key, parent_seq FROM sessions WHERE parent = ?"
@@ -156,9 +156,9 @@ def rewrite(connection: sqlite3.Connection, session_id: str, entries: Sequence[E
     for entry in entries:
         new = rewrite_entry(stored[entry.event.id], entry.body, entry.event.body)
         for key, until in chain:
-            for row, old in connection.execute(_PLACE, (key, entry.event.id, until)).fetchall():
+            for (row,) in connection.execute(_PLACE, (key, entry.event.id, until)).fetchall():
+                index.replace(connection, row, new.body.decode())
                 connection.execute(_REPLACE, (new.body.decode(), new.rewritten, row))
-                index.replace(connection, row, old, new.body.decode())
     names = msgspec.json.encode([stored_text(session_id, digest) for digest in forget]).decode()
     for key, _ in chain:
         connection.execute(_FORGET, (key, names))

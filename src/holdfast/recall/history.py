@@ -1,0 +1,54 @@
+"""Recall without a session: a plain list of messages, searched and read as if it were one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..compaction.prefix import PrefixIds
+from ..compaction.stateless import mended  # the ids must be those that `compact` gives to the same messages
+from ..events import Event, Kind, LaneTip, SessionRecord
+from ..messages import COMMON, Message, decode_all, encode_all
+from ..service import SessionService
+from ..stores import Log, MemoryStore
+from .recall import Recall
+
+HISTORY = "history"
+"""The id of the session that stands for a list of messages."""
+
+
+async def recall_messages(messages: Iterable[Any], *, format: str | None = None) -> Recall:
+    """A `Recall` over messages that are in no session.
+
+    Its references are the place of a message (`#12` is the twelfth) and the beginning of its digest, as
+    notes about such a history have it.
+    """
+    decoded, name = decode_all(messages, format)
+    store = MemoryStore()
+    await remember(store, mended(decoded, name), name)
+    return Recall(SessionService(store), HISTORY)
+
+
+async def remember(
+    store: Log,
+    messages: Sequence[Message],
+    format: str,
+    *,
+    ids: Sequence[str | None] = (),
+    times: Sequence[str | None] = (),
+    archived: int = 0,
+    session_id: str = HISTORY,
+) -> str:
+    """Put messages into a store as a session, the first `archived` of them as no longer shown; returns its id.
+
+    Their ids are their digests, unless each comes with one of its own.
+    """
+    own = ids if len(messages) == len(ids) == len(set(ids) - {None}) else PrefixIds(messages)
+    events = []
+    for place, message in enumerate(messages):
+        payload = encode_all([message], format)[0] if message.raw is None else message.raw
+        body = {"message": payload} | ({} if format == COMMON else {"format": format})
+        events.append(Event(str(own[place]), Kind.MESSAGE, (times[place] if times else None) or "", body))
+    await store.create(SessionRecord(session_id, "", lanes={"": LaneTip(start=archived)} if archived else {}))
+    await store.append(session_id, events)
+    return session_id

@@ -1,0 +1,63 @@
+"""References: the short names by which ledgers, summaries and people point at what was said.
+
+In a session an event is `#123`: its seq, which is short, never changes, and means the same in every fork
+that shares the event. Event ids would not do: they begin with the time, so those of one hour share most of
+their digits. Without a session a message has no seq; it is named by the first digits of its digest, with a
+letter among them, so that the two forms are never mistaken for each other.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+
+import msgspec
+
+from .errors import InvalidInput
+from .events import Event
+
+DIGITS = 8
+"""Of a digest: two of 5,000 messages share as many in one history of three hundred."""
+
+_SPAN = re.compile(
+    r"#(?P<first>[^\s@#]+?)(?:@(?P<offset>\d+))?(?:\s*(?:-|–|\.\.)\s*(?P<last>#[^\s@#]+|\d+))?", re.ASCII
+)
+_FORMS = "write #123 for an event, #123-#130 for several, #123@4000 to go on from a character of it"
+
+
+class Span(msgspec.Struct, frozen=True):
+    """What a reference names: one event, or all from one to another, from a character of the first on."""
+
+    first: str
+    last: str | None = None
+    offset: int = 0
+
+
+def reference(event: Event | int) -> str:
+    """The short name of an event in its session, given the event or its seq: `#123`."""
+    return f"#{event if isinstance(event, int) else event.seq}"
+
+
+def short_reference(digest: str) -> str:
+    """The short name of a message without a session, from its digest: `#3fa9c1d2`."""
+    length = next(n for n in count(DIGITS) if n >= len(digest) or not digest[:n].isdecimal())
+    return f"#{digest[:length]}"
+
+
+def span_of(text: str) -> Span:
+    """Read a reference as people and models write it; InvalidInput says how."""
+    written = text.strip() if isinstance(text, str) else ""
+    found = _SPAN.fullmatch(written if written.startswith("#") else f"#{written}")
+    if found is None:
+        raise InvalidInput(f"{text!r} is no reference: {_FORMS}.")
+    return Span(found["first"], found["last"] and _bare(found["last"]), int(found["offset"] or 0))
+
+
+def seq_of(name: str) -> int | None:
+    """The seq that a name stands for; None if it is an id, or the beginning of one."""
+    bare = _bare(name)
+    return int(bare) if bare.isdecimal() and bare.isascii() and len(bare) < 19 else None
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix("#")

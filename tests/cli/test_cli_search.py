@@ -1,0 +1,154 @@
+"""H1 on the command line: find what was archived, and read it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_files import Run, claude_code, codex, loaded, pi, write_lines
+
+Store = Callable[..., Path]
+Refused = Callable[..., str]
+STORES = ("agent.db", "logs")
+
+
+def hits(run: Run, *args: Any) -> list[dict[str, Any]]:
+    return list(loaded(run("search", *args, "--json").stdout)["hits"])
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_h1_what_was_archived_is_found_and_read(name: str, run: Run, make_store: Store) -> None:
+    store = make_store(name)
+    hit = hits(run, "question berth 7", store, "--role", "user")[0]
+    assert (hit["session"], hit["ref"], hit["kind"], hit["archived"]) == ("s-0", "#29", "message", True)
+    assert "what about berth 7?" in hit["snippet"]
+    shown = run("search", "question berth 7", store, "--role", "user").stdout
+    assert "#29  user" in shown and "archived" in shown
+    assert f"Read one: holdfast read '#29' {store} --session s-0" in shown
+    read = run("read", "#29", store)
+    assert read.exit_code == 0 and read.stdout.endswith("Question 7: what about berth 7?\n")
+    facts = loaded(run("read", "29", store, "--json").stdout)
+    assert facts["events"] == [hit["id"]] and facts["next"] is None
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_all_sessions_of_a_store_or_one(name: str, run: Run, make_store: Store) -> None:
+    store = make_store(name, sessions=2)
+    assert {hit["session"] for hit in hits(run, "And then?", store)} == {"s-0", "s-1"}
+    assert {hit["session"] for hit in hits(run, "And then?", store, "--session", "s-1")} == {"s-1"}
+    assert "session s-1" in run("search", "And then?", store).stdout
+    if name == "logs":
+        assert {hit["session"] for hit in hits(run, "And then?", store / "s-0.jsonl")} == {"s-0"}
+
+
+def test_conditions(run: Run, make_store: Store) -> None:
+    store = make_store("agent.db")
+    assert {hit["role"] for hit in hits(run, "berth", store, "--tool", "look", "--limit", "50")} == {
+        "assistant",
+        "tool",
+    }
+    assert all(hit["archived"] for hit in hits(run, "berth", store, "--archived", "--limit", "50"))
+    assert [hit["kind"] for hit in hits(run, "berth", store, "--kind", "compaction")] == ["compaction"]
+    assert hits(run, "berth", store, "--lane", "research") == hits(run, "berth", store, "--until", "2020-01-01") == []
+    assert hits(run, "berth", store, "--since", "1d", "--lane", "")
+
+
+def test_pages(run: Run, make_store: Store) -> None:
+    store = make_store("agent.db")
+    first = loaded(run("search", "berth", store, "--limit", "3", "--json").stdout)
+    assert first["next"] == 3 and len(first["hits"]) == 3
+    assert hits(run, "berth", store, "--limit", "6")[3:] == hits(run, "berth", store, "--limit", "3", "--offset", "3")
+    assert "3 found, more: --offset 3" in run("search", "berth", store, "--limit", "3").stdout
+
+
+def test_nothing_found_is_exit_code_1(run: Run, make_store: Store) -> None:
+    store = make_store("agent.db")
+    result = run("search", "unheard-of", store)
+    assert (result.exit_code, result.stderr) == (1, "") and "No event holds every word" in result.stdout
+    assert loaded(run("search", "unheard-of", store, "--json").stdout)["hits"] == []
+
+
+@pytest.mark.parametrize(
+    ("records", "query", "ref", "archived"),
+    [
+        (claude_code(), "crane", "#2", True),
+        (claude_code(), "looking", "#4", False),
+        (codex(), "two berths", "#4", False),
+        (pi(), "first answer", "#2", True),
+        (pi(), "second answer", "#6", False),
+    ],
+)
+def test_sessions_of_other_tools(
+    records: list[Any], query: str, ref: str, archived: bool, run: Run, tmp_path: Path
+) -> None:
+    file = write_lines(tmp_path / "session.jsonl", records)
+    found = {hit["ref"]: hit["archived"] for hit in hits(run, query, file)}
+    assert found[ref] is archived
+    assert query in run("read", ref, file).stdout.lower()
+
+
+def test_messages_from_a_pipe_and_from_the_examples(run: Run, chat: Path) -> None:
+    found = loaded(run("search", "berth 7", "-", "--json", input=chat.read_text()).stdout)
+    assert found["hits"] and found["hits"][0]["time"] is None
+    assert hits(run, "refund", "example:support", "--tool", "refund")
+
+
+def test_long_events_are_read_piece_by_piece(run: Run) -> None:
+    result = run("read", "29", "example", "--tokens", "300")
+    assert "There is more: holdfast read '#29@" in result.stdout
+    assert result.stdout.rstrip().endswith("example")
+    facts = loaded(run("read", "29", "example", "--tokens", "300", "--json").stdout)
+    assert facts["next"].startswith("#29@") and facts["tokens"] <= 300
+
+
+def test_what_a_terminal_might_obey_is_not_printed(run: Run, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "chat.jsonl", [{"role": "user", "content": "\x1b[31mred\x07 alert\r\nnext"}])
+    for result in (run("search", "alert", file), run("read", "1", file)):
+        assert "red" in result.stdout and "\x1b" not in result.stdout and "\x07" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["search", "", "example"], "There is nothing to look for"),
+        (["search", "x", "example", "--since", "soon"], "since takes a date like 2026-03-01"),
+        (["search", "x", "example", "--kind", "mesage"], "did you mean 'message'?"),
+        (["search", "x", "example", "--role", "wizard"], "Use one of system, user, assistant, tool"),
+        (["search", "x", "example", "--limit", "0"], "--limit takes a whole number of at least 1"),
+        (["search", "x", "example", "--limit", "1001"], "limit must be between 1 and 1,000"),
+        (["search", "x", "nowhere.db"], "There is no file"),
+        (["search", "x"], "Missing argument 'FILE'"),
+        (["read", "#999", "example:support"], "it has #1 to #65"),
+        (["read", "#", "example"], "is no reference"),
+        (["read", "1", "example", "--tokens", "3"], "max_tokens must be at least"),
+        (["mcp", "-"], "Standard input belongs to the MCP client"),
+        (["mcp", "nowhere.db"], "There is no file"),
+    ],
+)
+def test_what_cannot_be_done_says_why(args: list[str], words: str, refused: Refused) -> None:
+    assert words in refused(*args)
+
+
+def test_a_file_of_messages_has_no_sessions(refused: Refused, chat: Path) -> None:
+    assert "is no Holdfast store" in refused("search", "x", chat, "--session", "s")
+
+
+def test_a_session_must_be_meant_to_read_from_it(refused: Refused, make_store: Store) -> None:
+    store = make_store("agent.db", sessions=2)
+    assert "name one with --session" in refused("read", "#1", store)
+    for command in (("search", "x"), ("read", "#1"), ("mcp",)):
+        assert "There is no session 'nope'" in refused(*command, store, "--session", "nope")
+
+
+def test_without_the_sdk_mcp_says_how_to_install_it(
+    refused: Refused, make_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from holdfast.recall import server
+
+    def missing(name: str) -> str:
+        raise server.PackageNotFoundError(name)
+
+    monkeypatch.setattr(server, "version", missing)
+    assert "pip install 'holdfast[mcp]'" in refused("mcp", make_store("agent.db"))

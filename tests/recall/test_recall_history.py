@@ -1,0 +1,64 @@
+"""H1 without a session: a list of messages can be searched, and the references in its notes lead back."""
+
+from __future__ import annotations
+
+import pytest
+from recall_story import STORY
+
+from holdfast import BlockingRecall, BlockingSessionService, MemoryStore, compact, recall_messages
+from holdfast.compaction.prefix import PrefixIds
+from holdfast.errors import UnknownEvent, UnknownFormat
+from holdfast.messages import decode_all
+from holdfast.references import short_reference
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_messages_are_searched_by_words_and_read_by_place() -> None:
+    recall = await recall_messages(STORY)
+    [hit] = (await recall.search("quarkling")).hits
+    assert hit.reference == "#4"
+    assert (await recall.read("#4")).text == f"#4, assistant\n{STORY[3]['content']}"
+
+
+async def test_h1_a_digest_leads_back_to_the_message() -> None:
+    ids = PrefixIds(decode_all(STORY)[0])
+    recall = await recall_messages(STORY)
+    for place, message in enumerate(STORY):
+        passage = await recall.read(short_reference(ids[place]))
+        assert [event.seq for event in passage.events] == [place + 1]
+        assert str(message.get("content") or "")[:40] in passage.text
+    with pytest.raises(UnknownEvent):
+        await recall.read("#ffffffff")
+
+
+async def test_what_compact_archived_is_named_by_the_same_digests() -> None:
+    result = compact(STORY, budget=300)
+    assert result.archived and result.checkpoint is not None
+    recall = await recall_messages(STORY)
+    for run in result.checkpoint.archived:
+        for id in (run.first, run.last):
+            assert (await recall.read(short_reference(id))).text
+
+
+async def test_a_broken_history_is_mended_as_compact_does() -> None:
+    broken = [*STORY[:2], *STORY[3:]]
+    recall = await recall_messages(broken)
+    assert (await recall.search("quarkling")).hits
+    assert "interrupted" in (await recall.read("#3")).text
+
+
+async def test_messages_of_no_format() -> None:
+    with pytest.raises(UnknownFormat):
+        await recall_messages([{"kind": "x"}])
+
+
+def test_the_same_without_async() -> None:
+    with BlockingSessionService(MemoryStore()) as sessions:
+        sessions.create(id="s")
+        sessions.append("s", STORY)
+        recall = BlockingRecall(sessions, "s")
+        assert [hit.reference for hit in recall.search("quarkling").hits] == ["#4"]
+        assert "quarkling" in recall.read("#4").text
+        assert not recall.run("recall_read", {"ref": "#4"}).is_error
+        assert recall.tools("anthropic")[0]["name"] == "recall_search"

@@ -1,0 +1,143 @@
+"""H1: what was archived can be restored: a quoted copy at the end, and nothing before it changes (H6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from recall_story import call, result
+
+from holdfast import InvalidInput, Recall, SessionService, SlidingWindow, TurnCount, always, check
+from holdfast.errors import UnknownEvent
+
+pytestmark = pytest.mark.anyio
+
+
+async def messages(service: SessionService, session_id: str = "s") -> list[dict[str, Any]]:
+    return list((await service.context(session_id)).messages)
+
+
+async def test_h1_a_copy_comes_at_the_end_and_the_rest_stays(recall: Recall, service: SessionService) -> None:
+    before = await messages(service)
+    event = await recall.restore("#4")
+    after = await messages(service)
+    assert after[:-1] == before
+    assert after[-1]["role"] == "user"
+    assert "[Restored from earlier: #4, assistant" in after[-1]["content"]
+    assert "the quarkling check fails" in after[-1]["content"]
+    assert (event.body["source"], event.body["synthetic"]) == ((await service.events("s"))[3].id, True)
+    assert await service.verify("s") == []
+
+
+async def test_it_is_no_turn(recall: Recall, service: SessionService) -> None:
+    for _ in range(3):
+        await recall.restore("#4")
+    assert (await service.compact("s", TurnCount(1), SlidingWindow(2))).outcome == "not_needed"
+
+
+async def test_a_copy_of_a_copy_is_a_copy_of_the_source(recall: Recall, service: SessionService) -> None:
+    copy = await recall.restore("#4")
+    again = await recall.restore(f"#{copy.seq}")
+    assert again.body["source"] == copy.body["source"]
+
+
+async def test_a_copy_is_not_found_beside_its_source(recall: Recall) -> None:
+    await recall.restore("#4")
+    assert [hit.reference for hit in (await recall.search("quarkling")).hits] == ["#4"]
+
+
+async def test_redaction_of_the_source_reaches_the_copy(recall: Recall, service: SessionService) -> None:
+    event = await recall.restore("#4")
+    await service.redact("s", event.body["source"])
+    assert "quarkling" not in str(await service.export("s"))
+    assert "quarkling" not in str(await messages(service))
+
+
+async def test_with_an_id_it_is_idempotent(recall: Recall, service: SessionService) -> None:
+    one = await recall.restore("#4", id="again")
+    two = await recall.restore("#4", id="again")
+    assert one == two
+    assert (await service.get("s")).version == one.seq
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+async def test_the_context_stays_valid_in_every_format(service: SessionService, format: str) -> None:
+    await service.create(id="s", format=format)
+    text = "parts" if format == "gemini" else "content"
+    for number in range(4):
+        for role in ("user", "model" if format == "gemini" else "assistant"):
+            said = f"{role} {number} says something"
+            await service.append("s", {"role": role, text: [{"text": said}] if format == "gemini" else said})
+    await service.compact("s", always, SlidingWindow(2))
+    before = await messages(service)
+    await service.restore("s", (await service.events("s"))[1].id)
+    after = await messages(service)
+    assert after[: len(before)] == before and len(after) == len(before) + 1
+    assert check(after, format) == []
+    assert "0 says something" in str(after[-1])
+
+
+async def test_an_image_comes_back_with_its_message(service: SessionService) -> None:
+    await service.create(id="s", format="anthropic")
+    source = {"type": "base64", "media_type": "image/png", "data": "A" * 4_000}
+    image = {"type": "image", "source": source}
+    await service.append("s", {"role": "user", "content": [{"type": "text", "text": "see"}, image]})
+    for number in range(3):
+        await service.append("s", {"role": "assistant", "content": f"answer {number}"})
+        await service.append("s", {"role": "user", "content": f"question {number}"})
+    await service.compact("s", always, SlidingWindow(1))
+    await Recall(service, "s").restore("#1")
+    last = (await messages(service))[-1]
+    assert image in last["content"]
+    assert check(await messages(service), "anthropic") == []
+
+
+async def test_into_a_lane(recall: Recall, service: SessionService) -> None:
+    before = await messages(service)
+    await service.append("s", {"role": "user", "content": "look"}, lane="research")
+    await recall.restore("#4", lane="research")
+    assert await messages(service) == before
+    assert "quarkling" in str((await service.context("s", "research")).messages[-1])
+
+
+async def test_what_cannot_be_restored_says_why(recall: Recall, service: SessionService) -> None:
+    for reference, words in (
+        ("#15", "only messages can be restored"),
+        ("#14", "in the context already"),
+        ("#1-#4", "one by one"),
+        ("#3@10", "one by one"),
+    ):
+        with pytest.raises(InvalidInput, match=words):
+            await recall.restore(reference)
+    with pytest.raises(UnknownEvent):
+        await recall.restore("#99")
+    with pytest.raises(UnknownEvent):
+        await service.restore("s", "nowhere")
+    await service.redact("s", (await service.events("s"))[3].id)
+    with pytest.raises(InvalidInput, match="redacted"):
+        await recall.restore("#4")
+
+
+async def test_calls_that_wait_are_not_cut_off(recall: Recall, service: SessionService) -> None:
+    await service.append("s", call("c9", "run", "{}"))
+    with pytest.raises(InvalidInput, match=r"wait for their results \('c9'\): append those"):
+        await recall.restore("#4")
+    await service.append("s", result("c9", "done"))
+    await recall.restore("#4")
+    assert check(await messages(service), "openai-chat") == []
+
+
+async def test_a_cleared_result_can_be_restored(service: SessionService) -> None:
+    from holdfast import PruneToolResults
+
+    await service.create(id="s", format="openai-chat")
+    await service.append("s", {"role": "user", "content": "go"})
+    for number in range(4):
+        await service.append("s", call(f"c{number}", "run", "{}"))
+        await service.append("s", result(f"c{number}", f"output {number} " * 500))
+    await service.append("s", {"role": "assistant", "content": "done"})
+    await service.append("s", {"role": "user", "content": "and now?"})
+    done = await service.prune("s", PruneToolResults(protect=500, minimum=100))
+    assert done.edited
+    await Recall(service, "s").restore("#3")
+    assert "output 0" in str((await messages(service))[-1])

@@ -1,0 +1,181 @@
+"""H1: what was archived can be found again, whatever is asked and in whatever script."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from recall_story import ARCHIVED, STORY, tell
+
+from holdfast import InvalidInput, MemoryStore, Recall, SessionService, SlidingWindow, always
+from holdfast.errors import InvalidLimit, UnknownSession
+from holdfast.events import Event
+
+pytestmark = pytest.mark.anyio
+
+
+async def refs(recall: Recall, query: str, **sought: Any) -> list[str]:
+    return sorted((hit.reference for hit in (await recall.search(query, **sought)).hits), key=lambda ref: int(ref[1:]))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("quarkling", ["#4"]),
+        ("QUARKling osterhaven", ["#4"]),
+        ("arkli", ["#4"]),
+        ("STRASSENFEST", ["#5"]),
+        ("分片方案", ["#7"]),
+        ("数据", ["#7", "#8"]),
+        ("片", ["#7", "#8"]),
+        ("pg_restore", ["#10", "#11"]),
+        ("4711", ["#11", "#12"]),
+        ("worker-4.log", ["#2"]),
+        ("tides backup-2026", ["#10"]),
+        ("k7 tuesday", ["#1"]),
+        ("nowhere to be found", []),
+    ],
+)
+async def test_h1_what_was_archived_is_found(recall: Recall, query: str, expected: list[str]) -> None:
+    found = await recall.search(query)
+    assert sorted((hit.reference for hit in found.hits), key=lambda ref: int(ref[1:])) == expected
+    assert all(hit.archived for hit in found.hits)
+    assert not found.more
+
+
+async def test_a_hit_says_where_it_is_and_what_it_is_about(recall: Recall) -> None:
+    [hit] = (await recall.search("osterhaven error")).hits
+    assert (hit.session_id, hit.reference, hit.role, hit.tools, hit.archived) == (
+        "s",
+        "#3",
+        "tool",
+        ("read_file",),
+        True,
+    )
+    assert "ERROR tide table of Osterhaven" in hit.snippet and len(hit.snippet) < 200
+
+
+async def test_conditions(recall: Recall) -> None:
+    assert await refs(recall, "table") == ["#3", "#4", "#9", "#10", "#14"]
+    assert await refs(recall, "table", role="tool") == ["#3"]
+    assert await refs(recall, "table", role=("user", "tool")) == ["#3", "#9"]
+    assert await refs(recall, "table", tool="run") == ["#10"]
+    assert await refs(recall, "worker", tool=["read_file", "run"]) == ["#2", "#3"]
+    assert await refs(recall, "worker", but_tool="read_file") == []
+    assert await refs(recall, "table", archived=True) == ["#3", "#4", "#9", "#10"]
+    assert await refs(recall, "table", archived=False) == ["#14"]
+    assert await refs(recall, "table", kind="message", owner="ada") == ["#3", "#4", "#9", "#10", "#14"]
+    assert await refs(recall, "table", kind="compaction") == await refs(recall, "table", owner="bob") == []
+    assert await refs(recall, "table", lane="research") == []
+
+
+async def test_time(recall: Recall) -> None:
+    everything = await refs(recall, "table")
+    for sought in ({"since": "1d"}, {"until": datetime.now() + timedelta(days=1)}, {"since": date(2020, 1, 1)}):
+        assert await refs(recall, "table", **sought) == everything
+    for sought in ({"until": "2020-01-01"}, {"since": "2999-01-01T00:00Z"}, {"until": date(1999, 12, 31)}):
+        assert await refs(recall, "table", **sought) == []
+
+
+async def test_a_lane_is_searched_alone_or_with_the_rest(recall: Recall, service: SessionService) -> None:
+    await service.append("s", {"role": "user", "content": "look up the tide table elsewhere"}, lane="research")
+    assert await refs(recall, "elsewhere table", lane="research") == ["#16"]
+    assert await refs(recall, "elsewhere table", lane="") == []
+    assert await refs(recall, "elsewhere table") == ["#16"]
+
+
+async def test_pages_hold_every_hit_once(recall: Recall) -> None:
+    one = await recall.search("e", limit=100)
+    seen: list[str] = []
+    offset: int | None = 0
+    while offset is not None:
+        page = await recall.search("e", limit=3, offset=offset)
+        seen += [hit.reference for hit in page.hits]
+        offset = page.next
+    assert seen == [hit.reference for hit in one.hits]
+    assert len(seen) == len(set(seen)) > 6
+
+
+async def test_all_sessions_of_a_store_or_one(recall: Recall, service: SessionService) -> None:
+    await tell(service, "t")
+    everywhere = Recall(service)
+    found = await everywhere.search("quarkling")
+    assert sorted(hit.session_id for hit in found.hits) == ["s", "t"]
+    assert [hit.session_id for hit in (await everywhere.search("quarkling", session_id="t")).hits] == ["t"]
+    with pytest.raises(UnknownSession):
+        await everywhere.search("quarkling", session_id="nowhere")
+
+
+async def test_what_a_checkpoint_shows_first_is_not_archived(recall: Recall, service: SessionService) -> None:
+    first = (await service.events("s"))[0]
+    await service.undo("s")
+    assert await refs(recall, "tuesday", archived=True) == []
+    await service.pin("s", first.id)
+    await service.compact("s", always, SlidingWindow(2))
+    assert await refs(recall, "tuesday", archived=True) == []
+    assert await refs(recall, "tuesday", archived=False) == ["#1"]
+    assert await refs(recall, "quarkling", archived=True) == ["#4"]
+
+
+async def test_archived_agrees_with_the_list_of_events(recall: Recall, service: SessionService) -> None:
+    for archived, count in ((True, ARCHIVED), (False, len(STORY) - ARCHIVED)):
+        listed: list[Event] = await service.events("s", archived=archived)
+        found = await recall.search("e", archived=archived, limit=100)
+        assert len(listed) == count
+        assert {hit.event.id for hit in found.hits} <= {event.id for event in listed}
+
+
+async def test_redacted_words_are_found_no_more(recall: Recall, service: SessionService) -> None:
+    [hit] = (await recall.search("quarkling")).hits
+    await service.redact("s", hit.event.id)
+    assert (await recall.search("quarkling")).hits == ()
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\0", "\n\t", None, 7, "\ud800"], ids=repr)
+async def test_a_query_without_words_is_one_clear_error(recall: Recall, query: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"nothing to look for|not Unicode"):
+        await recall.search(query)
+
+
+@pytest.mark.parametrize(
+    ("sought", "words"),
+    [
+        ({"limit": 0}, "limit must be between 1 and 1,000"),
+        ({"limit": 1_001}, "use offset for more"),
+        ({"offset": -1}, "offset must not be below 0"),
+        ({"role": "wizard"}, "'wizard' is not a role: use one of system"),
+        ({"since": "tomorrow"}, "since takes a date like"),
+        ({"until": "2026-13-01"}, "until takes a date like"),
+        ({"since": "99999999d"}, "since takes a date like"),
+    ],
+)
+async def test_bad_conditions_are_one_clear_error(recall: Recall, sought: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words) as caught:
+        await recall.search("table", **sought)
+    assert isinstance(caught.value, InvalidLimit) == ("limit" in sought or "offset" in sought)
+
+
+async def test_a_store_that_cannot_be_searched_says_so() -> None:
+    class Plain:
+        pass
+
+    with pytest.raises(InvalidInput, match="Plain cannot be searched"):
+        await Recall(SessionService(Plain())).search("x")  # type: ignore[arg-type]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+async def test_h1_any_query_is_safe_and_any_text_finds_itself(text: str) -> None:
+    async with SessionService(MemoryStore()) as service:
+        await service.create(id="s")
+        await service.append("s", {"role": "user", "content": f"before {text} after"})
+        recall = Recall(service, "s")
+        try:
+            found = await recall.search(text)
+        except InvalidInput as problem:
+            assert "nothing to look for" in str(problem)
+            assert not any(character.isprintable() and not character.isspace() for character in text)
+        else:
+            assert [hit.reference for hit in found.hits] == ["#1"]

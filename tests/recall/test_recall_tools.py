@@ -1,0 +1,167 @@
+"""H1: an agent can look for what left its context: tools in every provider's schema, answers of a bounded size."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from anthropic.types import ToolParam, ToolUseBlock
+from google.genai import types as gemini
+from openai.types.chat import ChatCompletionFunctionToolParam
+from openai.types.chat.chat_completion_message_function_tool_call import ChatCompletionMessageFunctionToolCall
+from openai.types.responses import FunctionToolParam, ResponseFunctionToolCall
+from pydantic import TypeAdapter
+from recall_story import STORY, call
+
+from holdfast import InvalidInput, Recall, SessionService, check
+from holdfast.errors import UnknownFormat
+from holdfast.recall import tool_definitions
+from holdfast.tokens import Tokenizer
+
+pytestmark = pytest.mark.anyio
+count = Tokenizer().measure_text
+
+
+def test_definitions_are_what_each_sdk_takes() -> None:
+    for format, kind in (
+        ("openai-chat", ChatCompletionFunctionToolParam),
+        ("openai-responses", FunctionToolParam),
+        ("anthropic", ToolParam),
+    ):
+        definitions = tool_definitions(format)
+        assert len(definitions) == 2
+        for definition in definitions:
+            TypeAdapter(kind).validate_python(definition)
+            assert json.loads(json.dumps(definition)) == definition
+    [tool] = tool_definitions("gemini")
+    declared = gemini.Tool.model_validate(tool).function_declarations or []
+    assert [declaration.name for declaration in declared] == ["recall_search", "recall_read"]
+    assert all(declaration.parameters and declaration.parameters.properties for declaration in declared)
+
+
+def test_definitions_may_be_changed_by_whoever_got_them() -> None:
+    tool_definitions("anthropic")[0]["input_schema"]["properties"].clear()
+    assert tool_definitions("anthropic")[0]["input_schema"]["properties"]
+
+
+def test_a_format_that_is_none() -> None:
+    with pytest.raises(UnknownFormat):
+        tool_definitions("xml")
+
+
+async def test_search_then_read(recall: Recall) -> None:
+    found = await recall.run("recall_search", {"query": "quarkling"})
+    assert not found.is_error
+    assert found.text.startswith("#4 assistant, ") and "archived: The tide table of Osterhaven" in found.text
+    for arguments in ('{"ref": "#4"}', {"ref": 4}, {"ref": "4"}):
+        read = await recall.run("recall_read", arguments)
+        assert read.text.endswith("so the quarkling check fails.")
+
+
+async def test_arguments_as_models_write_them(recall: Recall) -> None:
+    loose = {"query": "table", "limit": "2", "archived": "true", "role": None, "offset": 0}
+    found = await recall.run("recall_search", loose)
+    assert not found.is_error and found.text.count("\n") == 2
+    assert found.text.endswith("There is more: search again with offset 2.")
+    assert (await recall.run("recall_search", {"query": "table", "tool": "run"})).text.startswith("#10 assistant run")
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "words"),
+    [
+        ("recall_search", {}, "missing required field `query`"),
+        ("recall_search", {"query": " "}, "nothing to look for"),
+        ("recall_search", {"query": "x", "queries": 2}, "unknown field `queries`"),
+        ("recall_search", {"query": "x", "since": "then"}, "since takes a date"),
+        ("recall_search", "not json", "cannot be used"),
+        ("recall_search", "[1]", "cannot be used"),
+        ("recall_read", {"ref": "#99"}, "it has #1 to #15"),
+        ("recall_read", {"ref": "#a b"}, "is no reference"),
+        ("recall_read", None, "missing required field `ref`"),
+        ("recall_write", {"ref": "#1"}, "no tool 'recall_write' here: use recall_search or recall_read"),
+    ],
+)
+async def test_errors_are_answers_that_can_be_read(recall: Recall, name: str, arguments: Any, words: str) -> None:
+    answer = await recall.run(name, arguments)
+    assert answer.is_error
+    assert answer.text.startswith("Error: ") and words in answer.text and "\n" not in answer.text
+
+
+async def test_nothing_found_is_no_error(recall: Recall) -> None:
+    answer = await recall.run("recall_search", {"query": "unheard-of"})
+    assert not answer.is_error and "Try fewer words" in answer.text
+
+
+@pytest.mark.parametrize("limit", [150, 400, 2_000])
+async def test_answers_are_bounded(recall: Recall, limit: int) -> None:
+    for name, arguments in (
+        ("recall_search", {"query": "e", "limit": 50}),
+        ("recall_read", {"ref": "#3"}),
+        ("recall_read", {"ref": "#1-#15"}),
+    ):
+        answer = await recall.run(name, arguments, max_tokens=limit)
+        assert count(answer.text) <= limit
+    cut = await recall.run("recall_read", {"ref": "#3"}, max_tokens=150)
+    assert "There is more: read #3@" in cut.text
+
+
+async def test_the_agents_own_searches_are_not_found(recall: Recall, service: SessionService) -> None:
+    asked = call("r1", "recall_search", '{"query": "quarkling"}')
+    await service.append("s", asked)
+    answer = await recall.answer(asked["tool_calls"][0])
+    await service.append("s", answer)
+    again = await recall.run("recall_search", {"query": "quarkling"})
+    assert again.text.count("#") == 1 and again.text.startswith("#4 ")
+
+
+CALLS: dict[str, list[Any]] = {
+    "openai-chat": [
+        {"id": "c1", "type": "function", "function": {"name": "recall_read", "arguments": '{"ref": "#4"}'}},
+        ChatCompletionMessageFunctionToolCall.model_validate(
+            {"id": "c1", "type": "function", "function": {"name": "recall_read", "arguments": '{"ref": "#4"}'}}
+        ),
+    ],
+    "openai-responses": [
+        {"type": "function_call", "call_id": "c1", "name": "recall_read", "arguments": '{"ref": "#4"}'},
+        ResponseFunctionToolCall(
+            type="function_call", id="fc_1", call_id="c1", name="recall_read", arguments='{"ref": "#4"}'
+        ),
+    ],
+    "anthropic": [
+        {"type": "tool_use", "id": "c1", "name": "recall_read", "input": {"ref": "#4"}},
+        ToolUseBlock(type="tool_use", id="c1", name="recall_read", input={"ref": "#4"}),
+    ],
+    "gemini": [
+        {"functionCall": {"name": "recall_read", "args": {"ref": "#4"}}},
+        gemini.FunctionCall(name="recall_read", args={"ref": "#4"}),
+    ],
+}
+
+
+@pytest.mark.parametrize("format", CALLS)
+async def test_a_call_is_answered_in_its_own_format(recall: Recall, format: str) -> None:
+    user = {"role": "user", "parts": [{"text": "go"}]} if format == "gemini" else {"role": "user", "content": "go"}
+    plain = CALLS[format][0]
+    said = {
+        "openai-chat": {"role": "assistant", "content": None, "tool_calls": [plain]},
+        "openai-responses": plain,
+        "anthropic": {"role": "assistant", "content": [plain]},
+        "gemini": {"role": "model", "parts": [plain]},
+    }[format]
+    for given in CALLS[format]:
+        answer = await recall.answer(given)
+        assert "quarkling" in str(answer)
+        assert check([user, said, answer], format, ready=True) == []
+
+
+async def test_a_failed_call_is_answered_too(recall: Recall) -> None:
+    given = {"type": "tool_use", "id": "c1", "name": "recall_read", "input": {"ref": "#99"}}
+    [block] = (await recall.answer(given))["content"]
+    assert block["is_error"] is True and "it has #1 to #15" in str(block["content"])
+
+
+@pytest.mark.parametrize("given", [{}, {"name": "x"}, "recall_read", None, STORY[0]], ids=repr)
+async def test_what_is_no_call_is_an_error(recall: Recall, given: Any) -> None:
+    with pytest.raises(InvalidInput, match="no tool call that can be answered"):
+        await recall.answer(given)
