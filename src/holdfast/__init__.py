@@ -11,6 +11,7 @@ from .stores import JSONLStore, MemoryStore, SQLiteStore, open_store
 from .strategies import (
     KeepFraction,
     KeepLast,
+    KeepLedger,
     Pipeline,
     PruneToolResults,
     SlidingWindow,
@@ -48,6 +49,7 @@ __all__ = [
     "JSONLStore",
     "KeepFraction",
     "KeepLast",
+    "KeepLedger",
     "MemoryStore",
     "Message",
     "Outcome",

@@ -22,6 +22,7 @@ DIGITS = 8
 _SPAN = re.compile(
     r"#(?P<first>[^\s@#]+?)(?:@(?P<offset>\d+))?(?:\s*(?:-|–|\.\.)\s*(?P<last>#[^\s@#]+|\d+))?", re.ASCII
 )
+_CITED = re.compile(r"\[(\d[\d,]*)\]", re.ASCII)
 _FORMS = "write #123 for an event, #123-#130 for several, #123@4000 to go on from a character of it"
 
 
@@ -38,6 +39,11 @@ def reference(event: Event | int) -> str:
     return f"#{event if isinstance(event, int) else event.seq}"
 
 
+def citation(seq: int) -> str:
+    """A reference inside notes: `[123]`. There `#123` would be taken for an issue that was talked about."""
+    return f"[{seq:,}]"
+
+
 def short_reference(digest: str) -> str:
     """The short name of a message without a session, from its digest: `#3fa9c1d2`."""
     length = next(n for n in count(DIGITS) if n >= len(digest) or not digest[:n].isdecimal())
@@ -47,6 +53,8 @@ def short_reference(digest: str) -> str:
 def span_of(text: str) -> Span:
     """Read a reference as people and models write it; InvalidInput says how."""
     written = text.strip() if isinstance(text, str) else ""
+    if cited := _CITED.fullmatch(written):
+        return Span(cited[1].replace(",", ""))
     found = _SPAN.fullmatch(written if written.startswith("#") else f"#{written}")
     if found is None:
         raise InvalidInput(f"{text!r} is no reference: {_FORMS}.")

@@ -47,11 +47,11 @@ def test_a_report_for_a_person(run: Run, chat: Path, monkeypatch: pytest.MonkeyP
     out = run("compact", "chat.json", "--budget", "20k").stdout
     assert "\x1b" not in out
     assert max(map(len, out.splitlines())) <= 80
-    for words in ("before", "after", "budget", "user", "assistant", "look", "kept", "archived", "truncation"):
+    for words in ("before", "after", "budget", "user", "assistant", "look", "kept", "archived", "ledger"):
         assert words in out
     assert "valid for openai-chat: yes" in out
     assert "Compacted: " in out and " % smaller." in out
-    assert "[Earlier conversation left out:" in out
+    assert "[Notes on the earlier conversation:" in out
 
 
 def test_under_the_budget_it_says_so_and_what_to_do(run: Run, chat: Path) -> None:
@@ -98,7 +98,8 @@ def test_the_nearest_tokenizer_counts_unless_another_is_asked_for(run: Run, chat
 @pytest.mark.parametrize(
     ("strategy", "by"),
     [
-        ("default", "truncation"),
+        ("default", "ledger"),
+        ("ledger", "ledger"),
         ("truncate", "truncation"),
         ("sliding:20", "sliding window"),
         ("turns:5", "turn window"),

@@ -52,10 +52,10 @@ def test_a_session_is_named_by_its_id(name: str, run: Run, make_store: Store) ->
     facts = loaded(run("inspect", store, "--session", "s-1", "--json").stdout)
     assert (facts["kind"], facts["id"], facts["model"]) == ("holdfast", "s-1", "gpt-4o")
     assert facts["shares"][0]["label"] == "system prompt"
-    assert facts["compactions"][0]["by"] == "truncation"
+    assert facts["compactions"][0]["by"] == "ledger"
     assert facts["compactions"][0]["tokens_after"] < facts["compactions"][0]["tokens_before"]
     assert facts["logged"] == 81 > facts["messages"]
-    assert "truncation" in run("inspect", store, "--session", "s-1").stdout
+    assert "ledger" in run("inspect", store, "--session", "s-1").stdout
 
 
 @pytest.mark.parametrize("name", ["agent.db", "logs"])

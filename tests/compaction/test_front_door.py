@@ -60,7 +60,7 @@ def test_with_target_equal_to_budget_the_whole_budget_is_used() -> None:
 def test_a_note_says_what_is_missing() -> None:
     note = str(compact(talk(200), budget=2_000).messages[0]["content"])
     assert "u1 some words" in note
-    assert " messages (" in note
+    assert " messages are archived" in note
 
 
 def test_the_input_is_copied() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-from holdfast import PruneToolResults, SlidingWindow, TokenWindow, Truncate, always, check, compact
+from holdfast import KeepLedger, PruneToolResults, SlidingWindow, TokenWindow, Truncate, always, check, compact
 from holdfast.errors import CheckpointMismatch
 
 Messages = list[dict[str, Any]]
@@ -61,7 +61,7 @@ def test_a_note_is_replaced_not_stacked_and_counts_on() -> None:
         checkpoint = result.checkpoint
         history += talk(start, 20)
     assert result is not None
-    notes = [m for m in result.messages if "left out" in str(m["content"])]
+    notes = [m for m in result.messages if "are archived" in str(m["content"])]
     assert len(notes) == 1
     assert f"{len(history) - 40 - (len(result.messages) - 1)} messages" in notes[0]["content"]
 
@@ -69,7 +69,7 @@ def test_a_note_is_replaced_not_stacked_and_counts_on() -> None:
 def test_without_previous_an_earlier_note_is_taken_up_not_kept_beside() -> None:
     first = compact(talk(1, 60), budget=1_000)
     second = compact(first.messages + talk(61, 40), budget=1_000)
-    notes = [m for m in second.messages if "left out" in str(m["content"])]
+    notes = [m for m in second.messages if "are archived" in str(m["content"])]
     assert len(notes) == 1
     assert f"{200 - (len(second.messages) - 1)} messages" in notes[0]["content"]
 
@@ -90,7 +90,13 @@ def test_other_messages_are_an_error_that_says_what_to_do() -> None:
         compact(talk(500, 60), budget=1_000, previous=first.checkpoint)
 
 
-PLANS = [SlidingWindow(6), TokenWindow(300), Truncate(max_tokens=400), PruneToolResults(protect=100, minimum=0)]
+PLANS = [
+    KeepLedger(400),
+    SlidingWindow(6),
+    TokenWindow(300),
+    Truncate(max_tokens=400),
+    PruneToolResults(protect=100, minimum=0),
+]
 
 
 @pytest.mark.parametrize("profile", ["openai-chat", "openai-responses", "anthropic", "gemini"])

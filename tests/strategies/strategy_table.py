@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast import (
     KeepFraction,
     KeepLast,
+    KeepLedger,
     Pipeline,
     PruneToolResults,
     SlidingWindow,
@@ -39,6 +40,7 @@ class Size(NamedTuple):
 
 STRATEGIES: dict[str, Callable[[Size], Strategy | None]] = {
     "default": lambda size: None,
+    "ledger": lambda size: KeepLedger(max_tokens=size.tokens),
     "truncate": lambda size: Truncate(max_tokens=size.tokens),
     "sliding": lambda size: SlidingWindow(size.messages),
     "turns": lambda size: TurnWindow(size.turns),
@@ -49,7 +51,7 @@ STRATEGIES: dict[str, Callable[[Size], Strategy | None]] = {
     "prune+tokens": lambda size: Pipeline(PruneToolResults(size.tokens // 4, minimum=0), TokenWindow(size.tokens)),
 }
 WINDOWS = ("sliding", "turns", "tokens", "last")
-LIMITED = ("default", "truncate", "tokens", "prune+tokens")
+LIMITED = ("default", "ledger", "truncate", "tokens", "prune+tokens")
 
 
 def size_of(messages: Messages, profile: str, share: float) -> Size:

@@ -53,11 +53,23 @@ def test_l14_one_huge_tool_result_goes_with_its_call_never_in_part() -> None:
 
 def test_l14_one_huge_tool_result_that_the_model_has_not_seen_stays() -> None:
     messages = [*talk(20), user(10), *round_of("a", HUGE)]
-    for strategy in (TokenWindow(1_000), Pipeline(PruneToolResults(0, 0), TokenWindow(1_000)), None):
+    for strategy in (TokenWindow(1_000), Pipeline(PruneToolResults(0, 0), TokenWindow(1_000))):
         done = run(messages, strategy, budget=1_000)
         assert done.outcome is Outcome.CANNOT_FIT
         assert done.messages[-3:] == messages[-3:]
         assert check(done.messages, "openai") == []
+
+
+def test_l14_the_ledger_keeps_lines_of_one_huge_tool_result_and_says_where_the_rest_is() -> None:
+    messages = [*talk(20), user(10), *round_of("a", HUGE)]
+    messages[-1]["content"] = "\n".join(f"ship_{number} lies at berth {number % 90}" for number in range(4_000))
+    done = run(messages, None, budget=1_000)
+    assert done.outcome is Outcome.COMPACTED
+    assert done.messages[-2] == messages[-2]
+    shown = str(done.messages[-1]["content"]).splitlines()
+    assert shown[-1] == "[Cut to the lines that matter most; all of it is [23].]"
+    assert len(shown) > 5 and set(shown[:-1]) <= set(messages[-1]["content"].splitlines())
+    assert check(done.messages, "openai") == []
 
 
 @pytest.mark.parametrize("keep", [10, 11, 50])

@@ -34,7 +34,7 @@ CANNOT_FIT = 1
     default=DEFAULT,
     metavar="NAME[:N]",
     shell_complete=complete,
-    help="default, sliding:20, turns:10, tokens:4000, last:10, fraction:0.4, prune, truncate; + joins several.",
+    help="default, sliding:20, turns:10, tokens:4000, last:10, fraction:0.4, prune, ledger, truncate; + joins several.",
 )
 @options.format
 @options.model

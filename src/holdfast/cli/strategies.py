@@ -11,6 +11,7 @@ from ..errors import InvalidInput, InvalidLimit
 from ..strategies import (
     KeepFraction,
     KeepLast,
+    KeepLedger,
     Pipeline,
     PruneToolResults,
     SlidingWindow,
@@ -33,6 +34,7 @@ _COUNTED: dict[str, Callable[..., Strategy]] = {
     "tokens": TokenWindow,
     "last": KeepLast,
     "prune": lambda protect=40_000: PruneToolResults(protect, protect // 2),
+    "ledger": KeepLedger,
     "truncate": Truncate,
 }
 NAMES = (DEFAULT, *_COUNTED, "fraction")

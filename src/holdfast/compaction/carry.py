@@ -22,4 +22,6 @@ def next_carry(request: Request, decision: Decision) -> Carry:
         calibration=view.calibration.forget_size(),
         pins=tuple(sorted(view.pins)),
         topics=tuple(topics(gone, before.topics)),
+        passed=before.passed + plan.cut,
+        ledger=before.ledger if plan.ledger is None else plan.ledger,
     )

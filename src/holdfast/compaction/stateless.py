@@ -13,7 +13,7 @@ from ..boundaries import find_problems, repair
 from ..budget import positive
 from ..errors import InvalidInput, InvalidLimit
 from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for, to_json
-from ..strategies import Truncate
+from ..strategies import KeepLedger
 from ..tokens import Estimator, estimator_for
 from ..view import HeadItem, Request, Shown, View, combined, edited, runs_of
 from .carry import next_carry
@@ -58,7 +58,7 @@ def compact(
     if earlier is None:
         view.load(history, PrefixIds(history))
     request = Request(view, budget=budget, target=target, instructions=instructions)
-    decision = decide(request, strategy or Truncate(max_tokens=target), trigger)
+    decision = decide(request, strategy or KeepLedger(max_tokens=target), trigger)
     plan, composed = decision.plan, decision.composed
     encoded = encode_all(view.shown() if composed is None else composed.shown, name)
     return CompactionResult(

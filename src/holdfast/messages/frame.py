@@ -12,6 +12,8 @@ import hashlib
 from .parts import Message, Text
 
 _OPEN = "\n[holdfast:"
+_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
+"""Letters alone: digits would look like an id of something that was talked about."""
 
 
 def frame(text: str) -> str:
@@ -27,7 +29,7 @@ def is_framed(message: Message) -> bool:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8]
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8].translate(_LETTERS)
 
 
 def framed(text: str) -> Message:

@@ -12,7 +12,7 @@ from ..errors import InvalidInput, StoreClosed
 from ..events import Event, Kind, LaneTip, SessionRecord, new_id, now
 from ..messages import COMMON, encode_all, format_name
 from ..stores import Log
-from ..strategies import PruneToolResults, Truncate
+from ..strategies import KeepLedger, PruneToolResults
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..triggers import always
 from . import exchange, history, redaction, restoring, verification
@@ -254,7 +254,7 @@ class SessionService:
         return await commit(
             live,
             trigger or (always if budget is None else None),
-            strategy or Truncate(max_tokens=target),
+            strategy or KeepLedger(max_tokens=target),
             strict=on_conflict == "skip",
             automatic=trigger is not None and trigger is not always,
             lane=lane,

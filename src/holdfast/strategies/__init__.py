@@ -1,5 +1,6 @@
 """Strategies: what to archive and what to show instead. A request in, a plan out; no I/O."""
 
+from .keep_ledger import KeepLedger
 from .pipelines import Pipeline
 from .pruning import CLEARED, PruneToolResults
 from .tail import KeepFraction, KeepLast
@@ -10,6 +11,7 @@ __all__ = [
     "CLEARED",
     "KeepFraction",
     "KeepLast",
+    "KeepLedger",
     "Pipeline",
     "PruneToolResults",
     "SlidingWindow",

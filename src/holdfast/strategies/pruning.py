@@ -47,7 +47,7 @@ class PruneToolResults:
             cleared: list[Edit] = []
             for place in range(len(message.parts) - 1, -1, -1):
                 result = message.parts[place]
-                if not isinstance(result, ToolResult) or result.kind not in _CLEARABLE:
+                if not isinstance(result, ToolResult) or not is_clearable(result):
                     continue
                 if (result.name or tools.get((index, result.call_id))) in self.exempt:
                     continue
@@ -62,6 +62,11 @@ class PruneToolResults:
         if view.tokens - view.tokens_of(view.units() - saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
         return Plan(0, edits=edits, by="pruning")
+
+
+def is_clearable(result: ToolResult) -> bool:
+    """May words stand in for this result?"""
+    return result.kind in _CLEARABLE
 
 
 def _tools(messages: list[Message]) -> dict[tuple[int, str], str]:

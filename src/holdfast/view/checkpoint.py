@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ..messages import Message
+from ..messages import Json, Message
 from ..tokens import Calibration
 from .edits import Edit
 
@@ -39,6 +39,10 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     pins: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     """What archived user messages were about, in their own first words."""
+    passed: int = 0
+    """How many messages stand at or before the boundary, in all rounds."""
+    ledger: Json | None = None
+    """Notes on what was archived, as its own part reads and writes them."""
 
 
 class Run(msgspec.Struct, frozen=True):

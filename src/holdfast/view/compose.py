@@ -106,6 +106,7 @@ def merge(first: Plan, second: Plan, request: Request) -> Plan:
         edits=edits,
         summary=second.summary or first.summary,
         by=f"{first.by}+{second.by}",
+        ledger=first.ledger if second.ledger is None else second.ledger,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..messages import Message, Profile, profile_for
+from ..messages import Json, Message, Profile, profile_for
 from ..types import Outcome
 from .edits import Edit
 from .fold import Shown, View
@@ -29,6 +29,8 @@ class Plan(msgspec.Struct, frozen=True):
     summary: str | None = None
     by: str = ""
     """The strategy that made it."""
+    ledger: Json | None = None
+    """Notes on all that is archived, for the next round to go on from; None keeps the earlier ones."""
 
 
 class Skip(msgspec.Struct, frozen=True):

@@ -1,0 +1,127 @@
+"""What a tool call does, told by the shape of its arguments: read, change, run, search, plan, or something else.
+
+No tool is known by its name: agents name their tools as they like, but a path with old and new text is an
+edit everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ..messages import ToolCall
+
+DeedKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "other"]
+
+_PATHS = ("file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
+_COMMANDS = ("command", "cmd", "script", "shell_command")
+_SEARCHES = ("pattern", "query", "regex", "q", "search_query", "queries")
+_OLD = ("old_string", "old_str", "oldText", "old_text", "oldString")
+_NEW = ("new_string", "new_str", "newText", "new_text", "newString")
+_CONTENT = ("content", "contents", "file_text", "text", "new_source")
+_PLANS = ("todos", "plan", "tasks", "items", "steps")
+_STEP = ("content", "step", "title", "subject", "task", "text")
+_STEP_ID = ("taskId", "task_id", "todo_id", "step_id")
+_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
+_PRINTS = re.compile(
+    r"\s*(?:sed -n|cat|head|tail|nl)\b(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
+)
+_BRIEF = 200
+
+
+class Deed(msgspec.Struct, frozen=True):
+    """One tool call, as a person would tell it."""
+
+    kind: DeedKind
+    tool: str
+    subject: str = ""
+    """The path, the command, the pattern, the step."""
+    changed: tuple[str, ...] = ()
+    """Files that it changes."""
+    old: str = ""
+    new: str = ""
+    """Text that it takes out and puts in."""
+    command: str = ""
+    """The command line, where it is one."""
+    plan: tuple[tuple[str, str], ...] = ()
+    """Steps of a plan, each with its state."""
+
+
+def deed_of(call: ToolCall) -> Deed:
+    given = call.object
+    path, command = _first(given, _PATHS), _first(given, _COMMANDS)
+    if not path and not command and (planned := _planned(call.name, given)):
+        return planned
+    if path and (pairs := list(_replacements(given))):
+        return Deed("edit", call.name, path, (path,), "\n".join(a for a, _ in pairs), "\n".join(b for _, b in pairs))
+    patch = next((value for value in given.values() if isinstance(value, str) and "*** Begin Patch" in value), None)
+    if patch is not None:
+        return _patched(call.name, patch)
+    if command:
+        shown = _PRINTS.match(command)
+        return Deed("read" if shown else "run", call.name, shown[1] if shown else command, command=command)
+    if path and (content := _first(given, _CONTENT)):
+        return Deed("write", call.name, path, (path,), new=content)
+    if search := _first(given, _SEARCHES):
+        return Deed("search", call.name, f"{search} in {path}" if path else search)
+    if path:
+        return Deed("read", call.name, path)
+    return Deed("other", call.name, _brief(given))
+
+
+def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value = given.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            return str(value[-1]) if value[0] in ("bash", "sh", "zsh") else " ".join(value)
+    return ""
+
+
+def _planned(tool: str, given: Mapping[str, Any]) -> Deed | None:
+    """A whole plan, one more step of it, or a step's new state."""
+    if steps := tuple(_steps(given)):
+        return Deed("plan", tool, plan=steps)
+    status, step = given.get("status"), _first(given, _STEP_ID)
+    if isinstance(status, str) and step:
+        return Deed("step", tool, step, plan=((step, status),))
+    subject = given.get("subject")
+    if isinstance(subject, str) and isinstance(given.get("description"), str) and len(given) <= 4:
+        return Deed("step", tool, plan=((subject, "pending"),))
+    return None
+
+
+def _steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key in _PLANS:
+        steps = given.get(key)
+        for step in steps if isinstance(steps, list) else ():
+            if isinstance(step, dict) and (said := _first(step, _STEP)):
+                yield said, str(step.get("status") or "pending")
+
+
+def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    edits = given.get("edits")
+    for edit in (given, *(edits if isinstance(edits, list) else ())):
+        if isinstance(edit, dict) and (pair := (_first(edit, _OLD), _first(edit, _NEW))) != ("", ""):
+            yield pair
+
+
+def _patched(tool: str, patch: str) -> Deed:
+    paths = tuple(path.strip() for path in _PATCHED.findall(patch))
+    lines = patch.splitlines()
+    old = "\n".join(line[1:] for line in lines if line[:1] in ("-", " "))
+    new = "\n".join(line[1:] for line in lines if line[:1] in ("+", " "))
+    return Deed("edit", tool, paths[0] if paths else "", paths, old, new)
+
+
+def _brief(given: Mapping[str, Any]) -> str:
+    """Short arguments on one line: ids, amounts and dates are what a service's calls are made of."""
+    return ", ".join(
+        f"{key}={value}"
+        for key, value in given.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) <= _BRIEF
+    )

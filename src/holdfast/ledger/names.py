@@ -1,0 +1,57 @@
+"""The names in a line: what a later step would have to spell exactly."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Literal
+
+NameKind = Literal["file", "code", "number", "proper", "wide", "word"]
+
+_ATOM = re.compile(r"#?\w+(?:[.\-]\w+)*")
+_FILE_ENDING = re.compile(r"[a-z][a-z0-9]{0,5}$")
+_PIECE = re.compile(r"\w+")
+_SHORTEST = 3
+
+
+Name = tuple[str, NameKind]
+
+
+def names_in(line: str) -> list[Name]:
+    """Every name in a line with its kind, and the plain words: in a conversation they are all there is."""
+    found: list[Name] = []
+    for atom in _ATOM.findall(line):
+        found += _parts(atom)
+    return found
+
+
+@lru_cache(maxsize=200_000)
+def _parts(atom: str) -> tuple[Name, ...]:
+    if atom.isascii() and atom.isalpha() and (atom.islower() or atom.istitle() or len(atom) < _SHORTEST):
+        return _plain(atom)
+    if not atom.isascii() and max(atom) >= "⺀":
+        return tuple((atom[at : at + 2], "wide") for at in range(len(atom) - 1))
+    found: list[Name] = []
+    if "." in atom or "-" in atom:
+        ending = atom.rpartition(".")[2]
+        if ending != atom and _FILE_ENDING.match(ending):
+            found.append((atom, "file"))
+        elif any(letter.isdigit() for letter in atom):
+            found.append((atom, "number" if atom[0].isdigit() else "code"))
+    elif atom[0] == "#":
+        return ((atom, "number"),)
+    for piece in _PIECE.findall(atom):
+        if piece.isalpha() and (piece.islower() or piece.istitle()):
+            found += _plain(piece)
+        elif piece.isdigit():
+            if len(piece) >= 2:
+                found.append((piece, "number"))
+        elif len(piece) >= _SHORTEST:
+            found.append((piece, "code"))
+    return tuple(found)
+
+
+def _plain(word: str) -> tuple[Name, ...]:
+    if len(word) <= _SHORTEST:
+        return ()
+    return ((word, "proper"),) if word[0].isupper() else ((word, "word"),)

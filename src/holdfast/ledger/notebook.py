@@ -1,0 +1,188 @@
+"""Reading a history once, in order, and noting what a later step may need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from copy import copy
+
+from ..messages import Message, Text, ToolCall, ToolResult, is_framed
+from .deeds import Deed, deed_of
+from .entries import Command, File, Ledger, Sighting
+from .lines import Line, Voice, lines_of
+from .names import names_in
+
+_ERROR = re.compile(
+    r"(?i)\b(?:errors?|fail(?:s|ed|ing|ures?)?|exceptions?|traceback|panic(?:ked)?|fatal|undefined|cannot|denied|"
+    r"unable|refused|not found|no such|timed out|fehler|erreur|échec|ошибка)\b"
+    r"|\w(?:error|exception)s?\b|错误|失败|エラー|오류"
+)
+_ERRORS, _LONGEST_ERROR, _ERRORS_IN = 40, 400, 40_000
+_MACHINE = re.compile(r"\s*<[\w-]+>")
+"""Text in the user's name that no user typed: tools put theirs in tags."""
+_USER_KEPT = 4_000
+
+
+class Notebook:
+    """Everything noted so far. Reading on adds to it; nothing is read twice."""
+
+    def __init__(self, earlier: Ledger | None = None) -> None:
+        known = earlier or Ledger()
+        self.time = known.time
+        self.depth = known.depth
+        self.names = dict(known.names)
+        self.lines = {line.text: line for line in known.lines}
+        self.users = list(known.users)
+        self.closings = list(known.closings)
+        self.files = {file.path: file for file in known.files}
+        self.commands = {command.text: command for command in known.commands}
+        self.errors = {line.text: line for line in known.errors}
+        self.plan = list(known.plan)
+        self._deeds: dict[str, Deed] = {}
+        self._last_said: Line | None = None
+
+    def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
+        """Note what these messages say and do; `places` are their numbers, to point at."""
+        for message, place in zip(messages, places, strict=True):
+            if is_framed(message):
+                continue
+            for part in message.parts:
+                if isinstance(part, Text):
+                    self._say(message.role, part.text, place)
+                elif isinstance(part, ToolCall):
+                    self._do(part, place)
+                elif isinstance(part, ToolResult):
+                    self._answer(part, place)
+            if message.role == "assistant" and not message.calls:
+                self.time += 1
+
+    def ledger(self) -> Ledger:
+        """All of it as it stands, apart from what is read from now on."""
+        return Ledger(
+            time=self.time,
+            depth=self.depth,
+            users=list(self.users),
+            closings=list(self.closings),
+            plan=list(self.plan),
+            files=[copy(file) for file in self.files.values()],
+            commands=[copy(command) for command in self.commands.values()],
+            errors=list(self.errors.values()),
+            lines=list(self.lines.values()),
+            names={name: copy(seen) for name, seen in self.names.items()},
+        )
+
+    def _say(self, role: str, text: str, place: int) -> None:
+        if role == "assistant":
+            self._last_said = Line(text[:_USER_KEPT], "said", "", place, 0, self.time)
+            self._take(text, "said", "", place)
+        elif role == "user":
+            if _MACHINE.match(text):
+                self._take(text, "output", "", place)
+                return
+            if self._last_said is not None:
+                self.closings.append(self._last_said)
+                self._last_said = None
+            self.users.append(Line(text[:_USER_KEPT], "user", "", place, 0, self.time))
+            self._take(text, "user", "", place)
+
+    def _do(self, call: ToolCall, place: int) -> None:
+        self.time += 1
+        self._last_said = None
+        deed = self._deeds[call.id] = deed_of(call)
+        if deed.kind == "plan":
+            self.plan = list(deed.plan)
+        elif deed.kind == "step":
+            self._step(deed)
+        elif deed.changed:
+            self._change(deed, place)
+        else:
+            self._use(deed.subject)
+            if deed.kind == "read":
+                self._file(deed.subject, place).reads += 1
+            if deed.command and "\n" not in (command := deed.command.strip()):
+                note = self.commands.setdefault(command, Command(command))
+                note.runs, note.place, note.time = note.runs + 1, place, self.time
+            elif deed.kind != "read":
+                for number, line in lines_of(deed.subject):
+                    self.lines[line] = Line(line, "asked", deed.tool, place, number, self.time, self.depth)
+
+    def _step(self, deed: Deed) -> None:
+        (what, status), *_ = deed.plan
+        if not deed.subject:
+            self.plan.append((what, status))
+        elif what.isdecimal() and 0 < int(what) <= len(self.plan):
+            self.plan[int(what) - 1] = (self.plan[int(what) - 1][0], status)
+
+    def _change(self, deed: Deed, place: int) -> None:
+        for path in deed.changed:
+            note = self._file(path, place)
+            note.edits += 1
+            note.written = note.written or deed.kind == "write"
+            self._use(path)
+        for _, line in lines_of(deed.old):
+            self._use(line)
+            self.lines.pop(line, None)
+        self._take(deed.new, "wrote", deed.subject, place)
+
+    def _file(self, path: str, place: int) -> File:
+        note = self.files.setdefault(path, File(path))
+        note.place, note.time = place, self.time
+        return note
+
+    def _answer(self, result: ToolResult, place: int) -> None:
+        deed = self._deeds.pop(result.call_id, None) or Deed("other", result.name or "")
+        text = result.text
+        of_file = deed.kind in ("read", "edit", "write")
+        self._take(text, "file" if of_file else "output", deed.subject or deed.tool, place)
+        self._note_errors(text, deed.subject, place)
+        if command := self.commands.get(deed.command.strip()):
+            command.failed = result.is_error
+
+    def _note_errors(self, text: str, source: str, place: int) -> None:
+        for line in text[-_ERRORS_IN:].split("\n"):
+            if len(line) <= _LONGEST_ERROR and _ERROR.search(line):
+                said = next((shown for _, shown in lines_of(line)), "").strip()
+                self.errors.pop(said, None)
+                self.errors[said] = Line(said, "output", source, place, 0, self.time)
+        while len(self.errors) > _ERRORS:
+            del self.errors[next(iter(self.errors))]
+
+    def _take(self, text: str, voice: Voice, source: str, place: int) -> None:
+        found = list(lines_of(text))
+        lines, among, time = self.lines, len(found), self.time
+        for number, line in found:
+            self.depth += len(line)
+            lines.pop(line, None)
+            lines[line] = Line(line, voice, source, place, number, time, self.depth, among)
+            self._sight(line, voice)
+
+    def _sight(self, line: str, voice: Voice) -> None:
+        names, time = self.names, self.time
+        spoken = voice in ("said", "user")
+        for name, kind in names_in(line):
+            if kind == "word" and not spoken:
+                continue
+            seen = names.get(name)
+            if seen is None:
+                seen = names[name] = Sighting(kind, time)
+            seen.mentions += 1
+            seen.last = time
+            if voice == "said":
+                seen.said = time
+            elif voice == "user":
+                seen.user = time
+            elif voice == "wrote":
+                seen.wrote = time
+
+    def _use(self, text: str) -> None:
+        """Names in what a call refers to: they had to be known."""
+        names, time = self.names, self.time
+        for name, kind in names_in(text):
+            if kind == "word":
+                continue
+            seen = names.get(name)
+            if seen is None:
+                seen = names[name] = Sighting(kind, time)
+            if seen.last_use != time:
+                seen.uses += 1
+            seen.last_use = seen.last = time

@@ -1,0 +1,179 @@
+"""A ledger written out: a page that a person or a model reads in a minute before going on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import groupby
+from pathlib import PurePosixPath
+
+import msgspec
+
+from .choose import Candidate, candidates, choose
+from .entries import Command, File
+from .headings import AT_HAND, COMMANDS, ERRORS, FILES, GROUP, PLAN, SAID, TASK, USER
+from .lines import Line
+from .names import names_in
+from .notebook import Notebook
+from .shortening import BRIEF, CITED, READABLE, abridged, fitting, shortened
+from .worth import FINISHED, line_worth, name_worth, near
+
+_TASK, _USERS, _PLAN, _CLOSINGS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.20, 0.05, 0.05, 0.12, 0.04, 0.12
+"""What part of the room each section may take; what one leaves, the lines have."""
+_LAST_ERRORS = 12
+_HEADING = 100
+_FILES_IN_LINE = 10
+_CROWDED = 50
+"""A line of more words than this tells nobody what a name in it is for."""
+_TITLES = 120
+"""Room for the titles of the last two sections."""
+Said = tuple[int, str]
+"""A message's number, and words from it."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """The written ledger, and lines that go into messages which stay, by those messages' numbers."""
+
+    text: str
+    beside: dict[int, list[Line]]
+
+
+class Writer:
+    """All about one history that does not depend on how much room there is."""
+
+    def __init__(self, notebook: Notebook, cite: Callable[[int], str]) -> None:
+        self.notebook = notebook
+        self.worth = name_worth(notebook)
+        self._cite = cite
+        self._candidates = candidates(notebook.lines.values(), self.worth, line_worth(notebook, self.worth))
+
+    def write(self, room: int, visible: str, staying: Collection[int], cut_short: Collection[int], intro: str) -> Page:
+        """At most about so many characters, with nothing in them that is visible anyway.
+
+        `visible` is the text that stays beside the page, `staying` the numbers of the messages it stands in,
+        `cut_short` those of them of whose results only chosen lines are shown.
+        """
+        users = shortened(self._archived(self.notebook.users[1:], staying), int(room * _USERS), READABLE)
+        concluded = shortened(self._archived(self.notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
+        fixed = [intro, *self._task(room, staying), *self._plan(room), *self._errors(room, visible)]
+        fixed += [*self._files(room), *self._commands(room, visible)]
+        known = "\n".join([visible, *fixed, *(text for _, text in users + concluded)])
+        left = room - sum(len(section) + 2 for section in fixed) - _TITLES
+        left -= sum(len(text) + CITED for _, text in users + concluded)
+        chosen = self._choose(left, known, staying, cut_short)
+        apart = [line for line in chosen if line.place not in cut_short]
+        users += [(line.place, line.text.strip()) for line in apart if line.voice == "user"]
+        concluded += [(line.place, line.text.strip()) for line in apart if line.voice == "said"]
+        fixed[2:2] = self._told(USER, users)
+        fixed += self._told(SAID, concluded)
+        fixed += self._at_hand([line for line in apart if line.voice not in ("user", "said")])
+        return Page("\n\n".join(fixed), _by_place(line for line in chosen if line.place in cut_short))
+
+    def _choose(self, room: int, known: str, staying: Collection[int], cut_short: Collection[int]) -> list[Line]:
+        here = set(map(str.strip, known.splitlines()))
+        covered = {name for line in here if line.count(" ") < _CROWDED for name, _ in names_in(line)}
+
+        def is_open(one: Candidate) -> bool:
+            place = one.line.place
+            return (place not in staying or place in cut_short) and one.line.text.strip() not in here
+
+        def heading(line: Line) -> tuple[str, int]:
+            if line.place in cut_short:
+                return f"{line.place}", 0
+            if line.voice in ("said", "user"):
+                return f"{line.voice} {line.place}", CITED
+            return (title := self._title(line)), len(title) + len(GROUP) + CITED
+
+        pool = filter(is_open, self._candidates)
+        return choose(pool, self.worth, room=room, covered=covered, heading=heading)
+
+    # -- sections -----------------------------------------------------------------------------------
+
+    def _archived(self, lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
+        return [line for line in lines if line.place not in staying]
+
+    def _task(self, room: int, staying: Collection[int]) -> list[str]:
+        first = self._archived(self.notebook.users[:1], staying)
+        cut = max(READABLE, int(room * _TASK))
+        return [f"{TASK} {self._cite(line.place)}\n{abridged(line.text, cut)}" for line in first]
+
+    def _plan(self, room: int) -> list[str]:
+        steps = self.notebook.plan
+        if not steps:
+            return []
+        lines = [f"- {what} ({status})" for what, status in steps if status not in FINISHED]
+        lines = lines or ["- nothing: every step of the plan is done"]
+        if done := [what for what, status in steps if status in FINISHED]:
+            lines.append(f"Done: {'; '.join(done)}")
+        return ["\n".join([PLAN, *fitting(lines, int(room * _PLAN))])]
+
+    def _errors(self, room: int, visible: str) -> list[str]:
+        last = [text for text in list(self.notebook.errors)[-_LAST_ERRORS:] if text not in visible]
+        kept = fitting(reversed(last), int(room * _ERRORS))
+        return ["\n".join([ERRORS, *reversed(kept)])] if kept else []
+
+    def _files(self, room: int) -> list[str]:
+        """Every file by its folder's absolute path (P13), the newest first."""
+        folders: dict[str, list[str]] = {}
+        for file in sorted(self.notebook.files.values(), key=lambda file: -file.time):
+            folder, slash, name = file.path.rpartition("/")
+            folders.setdefault(f"{folder}{slash}: " if slash else "", []).append(f"{name}{_done(file)}")
+        lines = [
+            folder + ", ".join(names[at : at + _FILES_IN_LINE])
+            for folder, names in folders.items()
+            for at in range(0, len(names), _FILES_IN_LINE)
+        ]
+        return ["\n".join([FILES, *fitting(lines, int(room * _FILES))])] if lines else []
+
+    def _commands(self, room: int, visible: str) -> list[str]:
+        ranked = sorted(self.notebook.commands.values(), key=lambda command: -_rerun(command, self.notebook.time))
+        lines = [f"{command.text}{_runs(command)}" for command in ranked if command.text not in visible]
+        kept = fitting((line for line in lines if len(line) <= 2 * BRIEF), int(room * _COMMANDS))
+        return ["\n".join([COMMANDS, *kept])] if kept else []
+
+    def _told(self, title: str, said: Iterable[Said]) -> list[str]:
+        """What was said, in its order, each message under its number."""
+        messages = groupby(sorted(said, key=lambda one: one[0]), key=lambda one: one[0])
+        lines = [f"{self._cite(place)} " + "\n".join(text for _, text in told) for place, told in messages]
+        return ["\n".join([title, *lines])] if lines else []
+
+    def _at_hand(self, chosen: Sequence[Line]) -> list[str]:
+        """Lines under the file or the command they came from, the newest last."""
+        groups: dict[str, list[Line]] = {}
+        for line in sorted(chosen, key=lambda line: (line.place, line.number)):
+            groups.setdefault(self._title(line), []).append(line)
+        told = [
+            "\n".join([f"{GROUP}{title} {self._cite(lines[-1].place)}", *(line.text for line in lines)])
+            for title, lines in sorted(groups.items(), key=lambda group: group[1][-1].place)
+        ]
+        return [AT_HAND, *told] if told else []
+
+    def _title(self, line: Line) -> str:
+        """What a group of lines is headed: a file's name, a command, a search."""
+        if line.source in self.notebook.files:
+            return PurePosixPath(line.source).name
+        title = " ".join(line.source.split()) or "tool output"
+        return title if len(title) <= _HEADING else title[:_HEADING].rpartition(" ")[0] + " …"
+
+
+def _by_place(lines: Iterable[Line]) -> dict[int, list[Line]]:
+    found: dict[int, list[Line]] = {}
+    for line in sorted(lines, key=lambda line: (line.place, line.number)):
+        found.setdefault(line.place, []).append(line)
+    return found
+
+
+def _done(file: File) -> str:
+    if file.written and file.edits == 1:
+        return " (written)"
+    return f" (edited {file.edits}×)" if file.edits else ""
+
+
+def _rerun(command: Command, now: int) -> float:
+    """How likely a command is run again: often run, lately run, short."""
+    return 2 * min(command.runs, 4) + near(now - command.time, 10) - len(command.text) / 60
+
+
+def _runs(command: Command) -> str:
+    said = [f"{command.runs}×"] if command.runs > 1 else []
+    said += ["failed"] if command.failed else []
+    return f"  ({', '.join(said)})" if said else ""

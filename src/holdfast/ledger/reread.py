@@ -1,0 +1,101 @@
+"""A page read back: where no checkpoint came along, the notes themselves are all that is known of earlier rounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .entries import Command, File, Ledger
+from .headings import AT_HAND, COMMANDS, ERRORS, FILES, GROUP, OPENING, PLAN, SAID, TASK, USER
+from .lines import Line
+
+_COUNT = re.compile(re.escape(OPENING) + r"([\d,]+)")
+_CITED = re.compile(r"\[(\d[\d,]*)\] ?(.*)")
+_FILE = re.compile(r"(.+?)(?: \((written|edited (\d+)×)\))?$")
+_RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
+_STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
+_SECTIONS = (TASK, USER, PLAN, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
+
+
+def reread(text: str) -> Ledger:
+    """The ledger that a page shows, as far as it can be told from the page."""
+    counted = _COUNT.match(text)
+    ledger = Ledger(archived=_number(counted[1]) if counted else 0)
+    for title, body in _sections(text):
+        if title.startswith(TASK):
+            ledger.users.insert(0, Line("\n".join(body), "user", "", _place(title.removeprefix(TASK).strip()), 0, 0))
+        elif title == USER:
+            ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(body)]
+        elif title == PLAN:
+            ledger.plan = [(step[1], step[2]) for line in body if (step := _STEP.match(line))]
+        elif title == ERRORS:
+            ledger.errors = [Line(line, "output", "", 0, 0, 0) for line in body]
+        elif title == FILES:
+            ledger.files = list(_files(body))
+        elif title == COMMANDS:
+            ledger.commands = [_command(line) for line in body]
+        elif title == SAID:
+            ledger.closings = [Line(said, "said", "", place, 0, 0) for place, said in _cited(body)]
+        elif title == AT_HAND:
+            ledger.lines = list(_lines(body, ledger.files))
+    return ledger
+
+
+def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
+    title, body = "", list[str]()
+    for line in text.splitlines():
+        if line.startswith(_SECTIONS):
+            yield title, body
+            title, body = line, []
+        elif line.strip():
+            body.append(line)
+    yield title, body
+
+
+def _cited(body: list[str]) -> Iterator[tuple[int, str]]:
+    """Entries that each begin with their number."""
+    place, said = 0, list[str]()
+    for line in body:
+        if found := _CITED.match(line):
+            if said:
+                yield place, "\n".join(said)
+            place, said = _number(found[1]), [found[2]]
+        else:
+            said.append(line)
+    if said:
+        yield place, "\n".join(said)
+
+
+def _files(body: list[str]) -> Iterator[File]:
+    for line in body:
+        folder, _, names = line.rpartition("/: ")
+        for name in names.split(", "):
+            if found := _FILE.match(name):
+                edits = int(found[3] or 0) or (1 if found[2] else 0)
+                path = f"{folder}/{found[1]}" if folder else found[1]
+                yield File(path, reads=int(not edits), edits=edits, written=found[2] == "written")
+
+
+def _command(line: str) -> Command:
+    found = _RAN.match(line)
+    return Command(found[1], int(found[2] or 1), bool(found[3])) if found else Command(line, 1)
+
+
+def _lines(body: list[str], files: list[File]) -> Iterator[Line]:
+    paths = {file.path.rpartition("/")[2]: file.path for file in files}
+    source, place = "", 0
+    for number, line in enumerate(body):
+        if line.startswith(GROUP):
+            title, _, cited = line.removeprefix(GROUP).rpartition(" ")
+            source, place = paths.get(title, title), _place(cited)
+        else:
+            yield Line(line, "file" if source in paths.values() else "output", source, place, number, 0, 0)
+
+
+def _place(cited: str) -> int:
+    found = _CITED.match(cited)
+    return _number(found[1]) if found else 0
+
+
+def _number(written: str) -> int:
+    return int(written.replace(",", ""))

@@ -1,0 +1,191 @@
+"""What a name and a line are worth: the learned chance that a later step needs them.
+
+Two small logistic models, one for names and one for lines that will be edited. Their weights stand in
+`weights.toml`, learned from what real sessions needed later.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from importlib.resources import files
+from itertools import groupby
+from math import exp, log1p
+from pathlib import PurePosixPath
+
+from .entries import File, Sighting
+from .lines import Line
+from .names import names_in
+from .notebook import Notebook
+
+FAR = 150_000
+"""So many characters back, a line is hardly edited from memory any more."""
+WORD = 2e-4
+"""A plain word's worth: next to nothing beside a name, everything where there are no names."""
+FINISHED = ("completed", "done", "deleted", "cancelled")
+_THEME = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}|[^\W\d_a-zA-Z]{2,}")
+_TOGETHER = (
+    ("file", "last5"),
+    ("file", "last30"),
+    ("code", "last30"),
+    ("used", "last5"),
+    ("used", "last30"),
+    ("used", "file"),
+    ("used", "code"),
+    ("said", "last30"),
+    ("user", "last30"),
+    ("mentions", "last30"),
+    ("mentions", "used"),
+)
+_SINGLE = (
+    *("bias", "file", "code", "number", "used", "uses", "mentions", "last5", "last30", "user", "user20"),
+    *("said", "said10", "wrote", "touched", "touched10", "asked", "length", "theme", "planned"),
+)
+NAME_FEATURES = (*_SINGLE, *(f"{first} and {second}" for first, second in _TOGETHER))
+LINE_FEATURES = (
+    *("bias", "wrote", "file", "said", "time30", "depth", "edits", "unedited", "touched10", "among", "length"),
+    *("names", "best", "indent", "stale", "newest", "near_said", "near_user", "count"),
+)
+_PAIRS = tuple((_SINGLE.index(first), _SINGLE.index(second)) for first, second in _TOGETHER)
+
+
+@cache
+def weights(model: str) -> tuple[float, ...]:
+    """The learned weights for `names` or for `lines`, in the order of the features."""
+    table = tomllib.loads(files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))[model]
+    return tuple(table[feature] for feature in (NAME_FEATURES if model == "names" else LINE_FEATURES))
+
+
+def near(age: float, scale: float) -> float:
+    return 1 / (1 + age / scale)
+
+
+def name_features(notebook: Notebook) -> Iterator[tuple[str, list[float]]]:
+    """Each name with its features; plain words have none."""
+    touched = {PurePosixPath(path).name: note for path, note in notebook.files.items()}
+    latest = _latest(notebook)
+    asked = themes(notebook.users[-1].text) if notebook.users else frozenset()
+    planned = frozenset().union(*(themes(step) for step, status in notebook.plan if status not in FINISHED))
+    named = [name for name, seen in notebook.names.items() if seen.kind != "word"]
+    common = Counter(theme for name in named for theme in themes(name))
+    for name in named:
+        about = themes(name)
+        theme = max([near(common[one], 10) for one in about & asked], default=0.0)
+        plan = len(about & planned) / len(about) if about else 0.0
+        note = touched.get(name)
+        yield name, _name(name, notebook.names[name], notebook.time, note, name in latest, theme, plan)
+
+
+@lru_cache(maxsize=200_000)
+def themes(text: str) -> frozenset[str]:
+    """The words that a name or a text is made of, without endings: what it is about."""
+    return frozenset(word.lower().removesuffix("s") for word in _THEME.findall(text))
+
+
+def _latest(notebook: Notebook) -> set[str]:
+    """The names in what the user said last."""
+    return {name for name, _ in names_in(notebook.users[-1].text)} if notebook.users else set()
+
+
+def _name(
+    name: str, seen: Sighting, now: int, file: File | None, asked: bool, theme: float, planned: float
+) -> list[float]:
+    age = now - seen.last
+    features = [
+        1.0,
+        seen.kind == "file",
+        seen.kind == "code",
+        seen.kind == "number",
+        seen.uses > 0,
+        log1p(seen.uses),
+        log1p(seen.mentions),
+        near(age, 5),
+        near(age, 30),
+        seen.user >= 0,
+        near(now - seen.user, 20) if seen.user >= 0 else 0.0,
+        seen.said >= 0,
+        near(now - seen.said, 10) if seen.said >= 0 else 0.0,
+        seen.wrote >= 0,
+        file is not None,
+        near(now - file.time, 10) if file else 0.0,
+        asked,
+        log1p(len(name)),
+        theme,
+        planned,
+    ]
+    return features + [features[first] * features[second] for first, second in _PAIRS]
+
+
+def name_worth(notebook: Notebook) -> dict[str, float]:
+    """The chance that each name is needed; for a plain word, a trifle that grows with its rarity."""
+    learned = weights("names")
+    worth = {name: chance(learned, features) for name, features in name_features(notebook)}
+    for name, seen in notebook.names.items():
+        if seen.kind in ("word", "proper", "wide"):
+            weight = WORD * (4 if seen.kind == "proper" else 1) * (2 if seen.user >= 0 else 1)
+            worth[name] = worth.get(name, 0.0) + weight * near(seen.mentions, 3)
+    return worth
+
+
+def chance(learned: Sequence[float], features: Iterable[float]) -> float:
+    total = sum([weight * value for weight, value in zip(learned, features, strict=True)])
+    return 1 / (1 + exp(-total)) if total > -60 else 0.0
+
+
+def line_features(notebook: Notebook, worth: dict[str, float]) -> Iterator[tuple[Line, list[float]]]:
+    """Features of the lines that are near enough to be edited, newest text first."""
+    names, now, latest = notebook.names, notebook.time, _latest(notebook)
+    recent = [line for line in reversed(notebook.lines.values()) if notebook.depth - line.depth < FAR]
+    for rank, (_, group) in enumerate(groupby(recent, key=lambda line: (line.place, line.source))):
+        together = sorted(group, key=lambda line: line.number)
+        held = [[name for name, kind in names_in(line.text) if kind != "word" and name in names] for line in together]
+        said = _spread([max([_spoken(names[name], now) for name in here], default=0.0) for here in held])
+        user = _spread(
+            [max([near(names[name].mentions, 10) for name in here if name in latest], default=0.0) for here in held]
+        )
+        for line, here, near_said, near_user in zip(together, held, said, user, strict=True):
+            features = _line(line, notebook, [worth.get(name, 0.0) for name in here])
+            yield line, [*features, near(rank, 1), near_said, near_user, min(5, len(here))]
+
+
+def _spoken(seen: Sighting, now: int) -> float:
+    """How lately the assistant spoke of a rare name."""
+    return near(now - seen.said, 3) * near(seen.mentions, 10) if seen.said >= 0 else 0.0
+
+
+def _spread(values: list[float]) -> list[float]:
+    """What a line has, its neighbours have a part of."""
+    for places in (range(1, len(values)), range(len(values) - 2, -1, -1)):
+        for place in places:
+            values[place] = max(values[place], values[place - places.step] * 0.8)
+    return values
+
+
+def _line(line: Line, notebook: Notebook, names: list[float]) -> list[float]:
+    note = notebook.files.get(line.source)
+    return [
+        1.0,
+        line.voice == "wrote",
+        line.voice == "file",
+        line.voice == "said",
+        near(notebook.time - line.time, 30),
+        log1p((notebook.depth - line.depth) / 1000),
+        log1p(note.edits) if note else 0.0,
+        note is not None and note.reads > 0 and not note.edits,
+        near(notebook.time - note.time, 10) if note else 0.0,
+        log1p(line.among),
+        log1p(len(line.text.strip())),
+        min(1.0, sum(names)),
+        max(names, default=0.0),
+        line.text[:1] in " \t",
+        note is not None and note.time - line.time > 10,
+    ]
+
+
+def line_worth(notebook: Notebook, worth: dict[str, float]) -> dict[str, float]:
+    """The chance that each line is edited as it stands."""
+    learned = weights("lines")
+    return {line.text: chance(learned, features) for line, features in line_features(notebook, worth)}

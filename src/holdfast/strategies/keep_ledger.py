@@ -1,0 +1,203 @@
+"""The ledger strategy: what will be needed later, chosen from the history itself. No model is asked.
+
+A page of notes takes the place of what is archived; behind it the newest messages stand as they are, with
+their tool pairs. Where a result among them is too large for the room there is, the lines of it that are worth
+most stay.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import msgspec
+
+from ..budget import positive
+from ..ledger import OPENING, Ledger, Notebook, Page, Writer, carried, is_page, reread
+from ..messages import Message, Text, ToolResult, framed
+from ..references import citation
+from ..view import Edit, Plan, Request, Skip, edited
+from .pruning import is_clearable
+from .settle import archive_before, settle
+
+KEEP_TOKENS = 20_000
+_TAIL = 0.2
+"""What part of the room the newest messages may take, verbatim."""
+_CROWDED = 0.4
+"""More than this part of the room is not for answered calls to take."""
+_LARGE = 600
+_CUT_SHORT = "[Cut to the lines that matter most; all of it is {}.]"
+_CARRIED = 8
+"""Characters of lines that go along to the next round, for each token of the target."""
+_TRIES, _FULL, _CLOSE = 8, 0.98, 0.993
+_GUESS = 3.5
+"""Characters a token, until the first page is measured."""
+
+
+class KeepLedger:
+    """Notes on all that went before, the newest turns verbatim, within the target."""
+
+    def __init__(self, max_tokens: int | None = None, keep_tokens: int = KEEP_TOKENS) -> None:
+        if max_tokens is not None:
+            positive("max_tokens", max_tokens)
+        positive("keep_tokens", keep_tokens)
+        self.max_tokens = max_tokens
+        self.keep_tokens = keep_tokens
+
+    @property
+    def target(self) -> int | None:
+        return self.max_tokens
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        limit = self.max_tokens or request.target or max(1, request.tokens // 2)
+        cut = self._cut(request, limit)
+        plan = archive_before(request, cut, "ledger")
+        return plan if isinstance(plan, Skip) else _Draft(request, cut, limit).plan(plan)
+
+    def _cut(self, request: Request, limit: int) -> int:
+        """Where the verbatim tail starts: whole turns where there are any, and all of an unanswered call."""
+        view, gauge = request.view, request.view.gauge
+        end = len(view.messages)
+        room = max(0, limit - request.cost(end))
+        share = min(self.keep_tokens, int(room * _TAIL))
+
+        def fits(cut: int) -> bool:
+            return gauge.estimator.tokens(gauge.sums[-1] - gauge.sums[cut]) <= share
+
+        cut = settle(request, bisect_left(range(end + 1), True, key=fits), fits)
+        return end if _crowds(request, cut, room) else cut
+
+
+def _crowds(request: Request, cut: int, room: int) -> bool:
+    """Would the calls of the kept part alone take too much of the room, and may they go, being answered?"""
+    kept, gauge = request.messages[cut:], request.view.gauge
+    answered = {result.call_id for message in kept for result in message.results}
+    waits = any(call.id not in answered for message in kept for call in message.calls)
+    if waits or not kept or kept[-1].role != "tool" or request.newest_turn(len(request.messages)) is None:
+        return False
+    size = sum(gauge.estimator.measure(message) for message in kept if not _is_large(message))
+    return gauge.estimator.tokens(size) > _CROWDED * room
+
+
+class _Draft:
+    """One plan in the making: the page is written, measured, and written again until it fits."""
+
+    def __init__(self, request: Request, cut: int, limit: int) -> None:
+        view = request.view
+        self.request, self.cut, self.limit = request, cut, limit
+        self.places = _places(request)
+        self.old_notes = _notes(request)
+        self.other_notes = [message for message in self.old_notes if not is_page(message)]
+        earlier = _earlier(request, self.old_notes)
+        self.count = (view.checkpoint.carry.archived or earlier.archived) + _newly_archived(request, cut)
+        notebook = Notebook(earlier)
+        notebook.read(view.messages[:cut], self.places[:cut])
+        self.archived = notebook.ledger()
+        notebook.read(view.messages[cut:], self.places[cut:])
+        self.writer = Writer(notebook, citation)
+        self.shortened = self._to_shorten()
+        staying = [*request.staying(cut), *range(cut, len(view.messages))]
+        whole = [view.messages[index] for index in staying if index not in self.shortened]
+        whole += [shown.message for shown in view.head if shown.kind != "note"]
+        self.staying = {self.places[index] for index in staying}
+        self.visible = "\n".join(_text(message) for message in whole)
+
+    def _to_shorten(self) -> list[int]:
+        """Kept messages of whose results only some lines stay, since the kept part is more than its share."""
+        request, end = self.request, len(self.request.messages)
+        kept = request.cost(self.cut) - request.cost(end)
+        if kept <= _TAIL * (self.limit - request.cost(end)):
+            return []
+        return [index for index in range(self.cut, end) if _is_large(request.messages[index])]
+
+    def plan(self, without_notes: Plan) -> Plan:
+        room = max(0, self.limit - self._size(Page("", {}), ()))
+        characters, best = int(room * _GUESS), None
+        for _ in range(_TRIES):
+            page = self._page(characters)
+            notes = (*self.other_notes, framed(page.text))
+            size = self._size(page, notes)
+            used = max(1, size - self.limit + room)
+            if size <= self.limit:
+                best = (page, notes)
+                if used >= room * _FULL or characters > 8 * self.request.view.gauge.sums[-1]:
+                    break
+            characters = int(characters * min(2.0, room * _CLOSE / used))
+        if best is None:
+            return without_notes
+        page, notes = best
+        self.archived.archived = self.count
+        ledger = carried(self.archived, self.writer.worth, _CARRIED * self.limit)
+        return Plan(self.cut, notes=notes, edits=self._edits(page), by="ledger", ledger=msgspec.to_builtins(ledger))
+
+    def _page(self, characters: int) -> Page:
+        intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.]"
+        shortened = {self.places[index] for index in self.shortened}
+        return self.writer.write(characters, self.visible, self.staying, shortened, intro)
+
+    def _edits(self, page: Page) -> dict[int, tuple[Edit, ...]]:
+        """The lines of a page that belong to kept results, put in their place."""
+        edits = {}
+        for index in self.shortened:
+            cited = _CUT_SHORT.format(citation(self.places[index]))
+            said = "\n".join([*(line.text for line in page.beside.get(self.places[index], ())), cited])
+            parts = enumerate(self.request.messages[index].parts)
+            large = [place for place, part in parts if isinstance(part, ToolResult) and _is_long(part)]
+            edits[index] = tuple(Edit(place, said if place == large[0] else cited) for place in large)
+        return edits
+
+    def _size(self, page: Page, notes: tuple[Message, ...]) -> int:
+        """Tokens of the whole context with this page."""
+        view, measure = self.request.view, self.request.view.gauge.estimator.measure
+        units = sum(map(measure, notes)) - sum(map(measure, self.old_notes))
+        for index, changes in self._edits(page).items():
+            before = view.gauge.sums[index + 1] - view.gauge.sums[index]
+            units += measure(edited(view.messages[index], changes)) - before
+        return self.request.cost(self.cut, units)
+
+
+def _newly_archived(request: Request, cut: int) -> int:
+    view = request.view
+    stays = {*request.staying(cut), *view.fillers, *view.synthetic}
+    split = view.split_turn is not None and bool(view.turns) and cut >= view.turns[0]
+    return sum(place not in stays for place in range(cut)) + split
+
+
+def _places(request: Request) -> list[int]:
+    """The number of each live message: the event's in a session, else its place in the whole history."""
+    view = request.view
+    if not view.events:
+        passed = view.checkpoint.carry.passed
+        return list(range(passed + 1, passed + len(view.messages) + 1))
+    places, last = [], 0
+    for id in view.ids:
+        last = view.events[id].seq if id in view.events else last
+        places.append(last)
+    return places
+
+
+def _notes(request: Request) -> list[Message]:
+    view = request.view
+    return [shown.message for shown in view.head if shown.kind == "note"] + [view.messages[i] for i in view.synthetic]
+
+
+def _earlier(request: Request, notes: list[Message]) -> Ledger:
+    """What earlier rounds noted: as it was carried along, or as far as their page tells."""
+    known = request.view.checkpoint.carry.ledger
+    if known is not None:
+        return msgspec.convert(known, Ledger)
+    pages = [reread(message.text) for message in notes if is_page(message)]
+    return pages[-1] if pages else Ledger()
+
+
+def _is_large(message: Message) -> bool:
+    return any(map(_is_long, message.results))
+
+
+def _is_long(result: ToolResult) -> bool:
+    return is_clearable(result) and len(result.text) > _LARGE
+
+
+def _text(message: Message) -> str:
+    said = [part.text for part in message.parts if isinstance(part, Text | ToolResult)]
+    given = [value for call in message.calls for value in call.object.values() if isinstance(value, str)]
+    return "\n".join([*said, *given])
