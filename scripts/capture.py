@@ -18,6 +18,7 @@ from rich.text import Text
 
 import holdfast.cli.compact
 import holdfast.cli.inspect
+import holdfast.cli.lab
 import holdfast.cli.search
 from holdfast.cli import main
 
@@ -61,7 +62,7 @@ THEME = TerminalTheme(
 
 def recorded(command: str, console: Console) -> Console:
     """Run a command in this process, with the console that it draws on replaced by this one."""
-    for module in (holdfast.cli.compact, holdfast.cli.inspect, holdfast.cli.search):
+    for module in (holdfast.cli.compact, holdfast.cli.inspect, holdfast.cli.lab, holdfast.cli.search):
         vars(module)["console"] = lambda *, stderr=False: console
     try:
         main(shlex.split(command)[1:])

@@ -22,6 +22,7 @@ PARTS = [
     "boundaries",
     "budget",
     "triggers",
+    "ledger",
     "strategies",
     "compaction",
     "stores",
@@ -29,6 +30,7 @@ PARTS = [
     "recall",
     "transcripts",
     "examples",
+    "lab",
 ]
 FACES = ["cli"]
 

@@ -1,0 +1,140 @@
+"""What the lab sees in text: lines, words, names, error lines. Written apart from the ledger, on purpose:
+neither is tuned to the other's patterns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+from ..messages import Message, Text, ToolCall, ToolResult
+
+_NUMBERED = re.compile(r"^\s*\d+(?:→|\t|: ?\t)")
+_WORD = re.compile(r"\w+")
+_NAME = re.compile(
+    r"[\w@-]+(?:\.[\w-]+)*\.(?:[a-z][a-z0-9]{0,4})(?![\w(])"  # a file: base name and ending
+    r"|#\d+"
+    r"|\bv?\d+\.\d+\.\d+(?:[.-]\w+)*"
+    r"|[^\W\d_][^\W_]*(?:_\w+)+|\b_+\w+"  # with an underscore
+    r"|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Z]{2,}[a-z]\w*"  # with an inner capital
+    r"|\b[^\W\d_]+\d\w*"  # with a digit
+    r"|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b"
+    r"|\b\d{4,}\b"
+)
+_ENDINGS = frozenset(
+    "c cc cfg conf cpp cs css csv env go gz h hpp html ini java js json jsonl jsx kt lock log lua md mjs mod mts php"
+    " png proto py rb rs rst scss sh sql sum svg swift tmpl toml ts tsx txt vue xml yaml yml zig".split()
+)
+_ERROR = re.compile(
+    r"\b(?:errors?|fail(?:s|ed|ure|ures|ing)?|exceptions?|traceback|panic(?:ked)?|fatal|undefined|cannot|denied|"
+    r"not found|no such file|unable to|refused|timed out)\b|Error\b|Exception\b",
+    re.IGNORECASE,
+)
+_STOP = frozenset(
+    "about after again also because been before being could does doing down each from have having here into just like"
+    " more most need only other over please same should some such than that their them then there these they this"
+    " those through under until very want were what when where which while will with would your".split()
+)
+LONGEST_LINE = 60
+"""Lines of more words than this say nothing about where a name belongs."""
+_REMEMBERED = 1 << 16
+"""Lines whose reading is remembered: contestants keep the same ones."""
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """Lines without the numbers that a file viewer puts before them."""
+    for line in text.splitlines():
+        if said := _NUMBERED.sub("", line).strip():
+            yield said
+
+
+def texts(message: Message) -> Iterator[str]:
+    """Everything in a message that a model reads as text."""
+    for part in message.parts:
+        if isinstance(part, Text | ToolResult):
+            yield part.text
+        elif isinstance(part, ToolCall):
+            yield from values(part)
+
+
+def values(call: ToolCall) -> Iterator[str]:
+    for _, value in arguments(call):
+        yield value
+
+
+def arguments(call: ToolCall) -> Iterator[tuple[str, str]]:
+    """The text in a call's arguments, each with the key it stands under."""
+    stack: list[tuple[str, object]] = [("", call.object)]
+    while stack:
+        key, value = stack.pop()
+        if isinstance(value, dict):
+            stack.extend((str(name), inner) for name, inner in value.items())
+        elif isinstance(value, list):
+            stack.extend((key, inner) for inner in value)
+        elif isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield key, str(value)
+
+
+def labels(call: ToolCall) -> Iterator[str]:
+    """A call's tool and the keys of its arguments: they stand in the input, though nobody said them."""
+    yield call.name
+    stack: list[object] = [call.object]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, dict):
+            yield from map(str, value)
+            stack.extend(value.values())
+        elif isinstance(value, list):
+            stack.extend(value)
+
+
+@lru_cache(_REMEMBERED)
+def names_on(line: str) -> frozenset[str]:
+    """The names on one line; no name goes over the end of a line."""
+    return frozenset(names_in(line))
+
+
+def names_in(text: str) -> set[str]:
+    """File names, identifiers with an inner capital, underscore or digit, ids, issue numbers, versions."""
+    return {name for found in _NAME.finditer(text) if _is_name(name := found[0])}
+
+
+def _is_name(found: str) -> bool:
+    if "." in found and not found[0].isdigit() and not found.startswith(("v", "#")):
+        return found.rpartition(".")[2] in _ENDINGS
+    return len(found) >= 3
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def content_words(text: str) -> set[str]:
+    """The words that carry what a message says; in scripts without spaces, pairs of characters."""
+    found: set[str] = set()
+    for word in _WORD.findall(text.lower()):
+        if word.isascii():
+            if len(word) > 3 and word not in _STOP:
+                found.add(word)
+        elif ord(max(word)) > 0x2E7F:
+            found.update(a + b for a, b in pairwise(word))
+        elif len(word) > 3:
+            found.add(word)
+    return found
+
+
+@lru_cache(_REMEMBERED)
+def said_on(line: str) -> frozenset[str]:
+    """The content words of one line."""
+    return frozenset(content_words(line))
+
+
+def is_error(line: str) -> bool:
+    return _ERROR.search(line) is not None
+
+
+def all_lines(messages: Iterable[Message]) -> Iterator[str]:
+    for message in messages:
+        for text in texts(message):
+            yield from lines_of(text)

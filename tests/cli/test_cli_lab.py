@@ -1,0 +1,111 @@
+"""`holdfast lab` on what ships with the project."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cli_files import Run
+
+from lab_story import write_session
+
+QUICK = ("--half", "all", "--budget", "2k,4k", "--rounds", "3", "--only", "tail w,ledger", "--jobs", "1")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    return write_session(tmp_path / "session.json", 110)
+
+
+def test_the_example_that_ships_with_it(run: Run) -> None:
+    done = run(
+        "lab", "example", "--half", "all", "--budget", "4k", "--only", "ledger", "--page", "none", "--rounds", "1"
+    )
+    assert done.exit_code == 0
+    assert "plain: 1 session, 3 cuts" in done.stdout and "Holdfast ledger" in done.stdout
+
+
+def test_a_table_a_page_and_json(run: Run, session: Path, tmp_path: Path) -> None:
+    page, data = tmp_path / "lab.html", tmp_path / "data"
+    done = run("lab", session, *QUICK, "--page", page, "--json", data)
+    assert done.exit_code == 0
+    for said in ("plain: 1 session, 2 cuts", "2,000 tokens", "4,000 tokens", "in a row", "Holdfast ledger"):
+        assert said in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert page.read_text().startswith("<!doctype html>")
+    found = json.loads(data.read_text())
+    assert {cell["contestant"] for cell in found["kinds"][0]["cells"]} == {"tail window", "Holdfast ledger"}
+    again = run("lab", session, *QUICK, "--page", page, "--json", data)
+    assert again.exit_code == 0, "its own page may be written again"
+    both = [found, json.loads(data.read_text())]
+    for one in both:
+        for cell in one["kinds"][0]["cells"] + one["kinds"][0]["in_a_row"]:
+            cell["milliseconds"] = 0
+    assert both[0] == both[1], "the same every time"
+
+
+def test_json_to_standard_output_leaves_the_table_to_the_other(run: Run, session: Path) -> None:
+    done = run("lab", session, *QUICK, "--page", "none", "--json", "-")
+    assert json.loads(done.stdout)["settings"]["budgets"] == [2000, 4000]
+    assert "Holdfast ledger" in done.stderr
+
+
+def test_no_page_that_is_not_ours_is_overwritten(refused: Callable[..., str], session: Path, tmp_path: Path) -> None:
+    page = tmp_path / "thesis.html"
+    page.write_text("years of work")
+    assert "was not written by the lab" in refused("lab", session, *QUICK, "--page", page)
+    assert page.read_text() == "years of work"
+
+
+def test_what_cannot_be_measured_is_said(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "no file or folder" in refused("lab", tmp_path / "nowhere")
+    (tmp_path / "a.json").write_text('[{"role": "user", "content": "hello"}]')
+    assert "--half all" in refused("lab", tmp_path, "--page", "none")
+    assert "did you mean 'report'" in refused("lab", tmp_path, "--half", "reprot")
+    assert "No contestant is called" in refused("lab", tmp_path, "--only", "nobody", "--page", "none")
+    assert "--budget takes a whole number" in refused("lab", tmp_path, "--budget", "2k,many")
+
+
+def test_tuning_says_one_sentence(run: Run, tmp_path: Path) -> None:
+    session = write_session(tmp_path / "session.json", 35)
+    done = run("lab", session, "--half", "all", "--tune", "--model", "gpt-3.5-turbo", "--jobs", "1")
+    assert done.exit_code == 0
+    assert "Best for these sessions:" in done.stdout and "$" in done.stdout
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks at processes in /proc")
+def test_an_interrupt_ends_it_and_all_its_processes(tmp_path: Path) -> None:
+    for n in range(12):
+        write_session(tmp_path / f"{n}.json", 200)
+    command = [sys.executable, "-m", "holdfast", "lab", str(tmp_path), "--half", "all", "--page", "none", "--jobs", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        wait_for(lambda: len(children.read_text().split()) >= 2)
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(30) == 130
+        assert process.stderr is not None and b"Traceback" not in process.stderr.read()
+    wait_for(lambda: not is_alive(process.pid))
+
+
+def is_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if happened():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it did not happen within half a minute")

@@ -1,0 +1,103 @@
+"""Where sessions are cut, in how many pieces they come, and to which half they belong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InvalidInput
+from holdfast.lab.corpus import drawn, is_for_learning, session_files
+from holdfast.lab.cuts import cuts
+from holdfast.lab.rolling import chunks, places_to_ask
+from holdfast.lab.trial import in_half
+from holdfast.messages import Message, Text, ToolCall, assistant, user
+from holdfast.transcripts import PastCompaction
+from lab_story import long_history, transcript, used
+
+
+def test_cuts_are_before_a_reply_and_leave_calls_behind_them() -> None:
+    history = long_history(180)
+    found = list(cuts(transcript(history)))
+    assert len(found) == 3
+    for cut in found:
+        assert len(cut.before) < len(history)
+        assert history[len(cut.before)].role == "assistant"
+        assert sum(len(message.calls) for message in cut.after) <= 41
+
+
+def test_a_short_history_is_not_cut() -> None:
+    assert list(cuts(transcript(long_history(6)))) == []
+
+
+def test_only_what_was_visible_before_the_first_compaction_is_cut() -> None:
+    history = long_history(180)
+    place = next(n for n in range(600, len(history)) if history[n].role == "user")
+    history.insert(place, user("This session is being continued: summary_of_all"))
+    done = transcript(history, (PastCompaction(place, summary="the summary"),))
+    assert all(len(cut.before) <= place for cut in cuts(done))
+    (last,) = cuts(done, (1.0,))
+    assert (len(last.before), last.summary) == (place, "the summary")
+    assert "summary_of_all" not in "".join(message.text for message in last.after)
+    assert all(cut.summary is None for cut in cuts(done))
+
+
+def test_system_messages_stand_beside_what_is_compacted() -> None:
+    system = Message("system", (Text("be brief " * 40),))
+    found = list(cuts(transcript([system, *long_history(180)])))
+    assert found and all(message.role != "system" for cut in found for message in cut.before)
+
+
+def test_pieces_hold_everything_once_and_part_no_call_from_its_result() -> None:
+    history = long_history(20)
+    for count in (1, 3, 5, 10):
+        pieces = chunks(history, count)
+        assert len(pieces) == count
+        assert [message for piece in pieces for message in piece] == history
+        for piece in pieces:
+            called = {call.id for message in piece for call in message.calls}
+            assert called == {result.call_id for message in piece for result in message.results}
+
+
+def test_a_short_history_has_fewer_pieces() -> None:
+    assert len(chunks([user("a"), assistant("b"), user("c"), assistant("d")], 10)) == 3
+    assert chunks([], 3) == []
+
+
+def test_no_place_to_ask_while_a_call_is_open() -> None:
+    both = [assistant("two at once"), *(Message("assistant", (ToolCall(n, "look", {}),)) for n in "ab")]
+    done = used("look", "x", where="y")
+    assert places_to_ask([user("go"), *both, *done, assistant("end")]) == [1]
+    assert places_to_ask([user("go"), *both, *done, assistant("a"), user("b"), assistant("c")]) == [1, 8]
+    assert places_to_ask([user("go"), *done, assistant("end")]) == [1, 3]
+
+
+def test_each_session_belongs_to_one_half_by_its_id() -> None:
+    names = [f"session-{n}" for n in range(400)]
+    learning = [name for name in names if is_for_learning(name)]
+    assert 150 < len(learning) < 250
+    for name in names:
+        assert in_half(name, "learn") != in_half(name, "report")
+        assert in_half(name, "all")
+    assert is_for_learning("harbor.json") and not is_for_learning("review.json"), "never another half"
+
+
+def test_sessions_are_found_in_folders_and_by_name(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("b.jsonl", "deep/a.json.gz", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+    assert [file.name for file in session_files(tmp_path)] == ["b.jsonl", "a.json.gz"]
+    assert session_files(tmp_path / "b.jsonl") == [tmp_path / "b.jsonl"]
+    with pytest.raises(InvalidInput, match="no file or folder"):
+        session_files(tmp_path / "nowhere")
+    with pytest.raises(InvalidInput, match="No session files"):
+        session_files(tmp_path / "notes.txt")
+
+
+def test_a_part_of_many_sessions_is_drawn_the_same_each_time() -> None:
+    files = [Path(f"folder/{n}.jsonl") for n in range(50)]
+    some = drawn(files, 10)
+    assert len(some) == 10 and some == sorted(some, key=files.index)
+    assert drawn(list(reversed(files)), 10) == list(reversed(some))
+    assert drawn(files, 50) == files == drawn(files, 99)
+    assert set(some) <= set(drawn(files, 20))

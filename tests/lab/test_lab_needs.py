@@ -1,0 +1,59 @@
+"""What the part after a cut says was needed."""
+
+from __future__ import annotations
+
+from lab_story import AFTER, BEFORE, call, result, used
+
+from holdfast.lab.needs import needs
+from holdfast.messages import assistant, user
+
+
+def test_what_a_later_call_refers_to_is_needed() -> None:
+    needed = needs(BEFORE, AFTER)
+    assert needed.names == {"tides.py", "parse_table"}
+    assert needed.lines == {"table = parse_table(path)"}
+    assert needed.commands == {"pytest -q tests"}
+
+
+def test_what_was_done_before_is_known() -> None:
+    needed = needs(BEFORE, AFTER)
+    assert needed.modified == {"notes.md"}
+    assert needed.read == {"tides.py"}
+    assert needed.errors == ("FAILED test_tides.py::test_high - KeyError: 'noon'",)
+    assert len(needed.users) == 1 and "harbour" in needed.users[0]
+
+
+def test_what_is_newly_written_is_not_needed() -> None:
+    after = used("Write", "written", file_path="/work/new.txt", content="load_tides parse_table")
+    assert needs(BEFORE, after).names == frozenset()
+
+
+def test_what_a_later_result_gives_anew_is_not_needed() -> None:
+    look = used("Grep", "tides.py: parse_table(path)", pattern="high")
+    assert needs(BEFORE, [*look, *AFTER]).names == frozenset()
+
+
+def test_the_agents_own_words_give_nothing_anew() -> None:
+    assert needs(BEFORE, [assistant("I will edit tides.py with parse_table"), *AFTER]).names == {
+        "tides.py",
+        "parse_table",
+    }
+
+
+def test_only_so_many_calls_after_the_cut_count() -> None:
+    many = [message for _ in range(40) for message in used("Look", "nothing", where="afar")]
+    assert needs(BEFORE, [*many, *AFTER]).names == frozenset()
+
+
+def test_tool_names_and_argument_keys_are_known_but_never_needed() -> None:
+    before = [user("go"), *used("TaskRunner", "done", subagent_type="plan")]
+    needed = needs(before, [call("Look", query="TaskRunner subagent_type")])
+    assert {"TaskRunner", "subagent_type"} <= needed.known
+    assert needed.names == frozenset()
+
+
+def test_results_say_what_it_costs_to_read_them_again() -> None:
+    big = call("Read", file_path="/work/big.py")
+    before = [user("go"), big, result(big, "parse_table\n" + "x" * 400)]
+    needed = needs(before, AFTER)
+    assert needed.results == ((103, frozenset({"parse_table"})),)

@@ -1,0 +1,42 @@
+"""What the lab takes for a name, a line, a word."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lab_story import call
+
+from holdfast.lab.reading import content_words, labels, lines_of, names_in, names_on, said_on, values
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("see src/lab/page.py and README.md", {"page.py", "README.md"}),
+        ("load_tides(tideTable, HighWater, HTTPServer)", {"load_tides", "tideTable", "HighWater", "HTTPServer"}),
+        ("fixes #412 in v1.2.3 at 3fa9c1d2 on port 8080", {"#412", "v1.2.3", "3fa9c1d2", "8080"}),
+        ("step2 of berth9", {"step2", "berth9"}),
+        ("plain words, Sentence case, e.g. this one. And 12 of 99", set()),
+        ("notes of ours point at [12] and [1,204]", set()),
+    ],
+)
+def test_names(text: str, names: set[str]) -> None:
+    assert names_in(text) == names
+
+
+@given(st.lists(st.text("ab_Z9.# \u4e2d", max_size=12).filter(lambda line: len(line.splitlines()) <= 1), max_size=6))
+def test_a_text_holds_the_names_and_words_of_its_lines(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    assert names_in(text) == set().union(*map(names_on, lines))
+    assert content_words(text) == set().union(*map(said_on, lines))
+
+
+def test_lines_lose_the_numbers_of_a_file_viewer() -> None:
+    assert list(lines_of("  12→def a():\n  13→\n14\treturn 1\nplain")) == ["def a():", "return 1", "plain"]
+
+
+def test_a_call_says_its_values_and_is_labelled_by_its_keys() -> None:
+    made = call("TaskRunner", subagent_type="plan", nested=[{"inner_key": 7}]).calls[0]
+    assert sorted(values(made)) == ["7", "plan"]
+    assert {"TaskRunner", "subagent_type", "inner_key"} <= set(labels(made))

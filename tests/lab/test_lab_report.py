@@ -1,0 +1,134 @@
+"""From one session to tables and a page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from holdfast.examples import example_path
+from holdfast.lab.contestants import LEDGER, Field, field
+from holdfast.lab.page import MARK, is_ours, page_of
+from holdfast.lab.report import Report, report
+from holdfast.lab.results import NotMeasured, SessionResults
+from holdfast.lab.run import Results, run
+from holdfast.lab.settings import Settings
+from holdfast.lab.trial import OTHER_HALF, try_session
+from real_sessions import SESSIONS
+
+QUICK = Settings(
+    budgets=(4_000,), rounds=(3,), places=(0.5,), half="all", contestants=("tail w", "ledger"), peers=False
+)
+
+
+@pytest.fixture(scope="module")
+def results() -> Results:
+    return run([example_path()], QUICK)
+
+
+@pytest.fixture(scope="module")
+def made(results: Results) -> Report:
+    return report(results, field(QUICK.contestants, peers=False))
+
+
+def test_one_row_for_each_contestant_budget_and_cut(results: Results) -> None:
+    (session,) = results.sessions
+    assert session.kind == "plain" and results.kinds == ["plain"]
+    assert sorted((row.contestant, row.budget, row.rounds) for row in session.rows) == [
+        (LEDGER, 4_000, 1),
+        ("tail window", 4_000, 1),
+    ]
+    assert {row.rounds for row in session.in_a_row} == {3}
+    assert not session.at_summary and not session.failures
+
+
+def test_the_ledger_invents_nothing_and_is_valid(made: Report) -> None:
+    for cell in [*made.kinds[0].cells, *made.kinds[0].in_a_row]:
+        if cell.contestant == LEDGER:
+            assert cell.values["invented"] == 0
+            assert cell.valid == 1.0
+            assert not cell.over
+        else:
+            assert cell.valid is None
+
+
+def test_the_fall_is_beside_one_compaction_at_the_same_cut(made: Report) -> None:
+    once = {cell.contestant: cell.values["names"] for cell in made.kinds[0].cells}
+    for cell in made.kinds[0].in_a_row:
+        assert cell.fall["names"] == pytest.approx(1 - (cell.values["names"] or 0) / (once[cell.contestant] or 1))
+
+
+def test_the_lead_is_over_the_best_other(made: Report) -> None:
+    lead = next(lead for lead in made.kinds[0].leads if lead.quantity == "names")
+    cells = {cell.contestant: cell.values["names"] or 0 for cell in made.kinds[0].cells}
+    assert lead.best == "tail window"
+    assert lead.ahead.value == pytest.approx(cells[LEDGER] - cells["tail window"])
+
+
+def test_names_of_one_cut_agree_with_its_score(results: Results) -> None:
+    (session,) = results.sessions
+    (names,) = session.names
+    for row in session.rows:
+        digits = names.kept[row.contestant]
+        assert len(digits) == len(names.names)
+        assert row.score.names == pytest.approx(sum(digit != "0" for digit in digits) / len(digits))
+        assert row.score.in_context == pytest.approx(digits.count("2") / len(digits))
+
+
+def test_the_page_needs_nothing_from_elsewhere(made: Report, tmp_path: Path) -> None:
+    page = page_of(made)
+    assert page.startswith(MARK) and page.rstrip().endswith("</html>")
+    assert not re.search(r"https?://|//cdn|<link|@import|url\(|src\s*=|import\(|fetch\(", page)
+    assert "{{" not in page
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None and json.loads(data[1])["report"]["kinds"][0]["kind"] == "plain"
+    (tmp_path / "ours.html").write_text(page)
+    (tmp_path / "other.html").write_text("<html>mine</html>")
+    assert is_ours(tmp_path / "ours.html") and not is_ours(tmp_path / "other.html")
+
+
+def test_no_text_of_a_session_can_close_the_data(made: Report) -> None:
+    bad = msgspec.structs.replace(made, failures=["</script><script>alert(1)</script>"])
+    assert page_of(bad).count("</script>") == page_of(made).count("</script>")
+
+
+def test_files_that_cannot_be_measured_say_why(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    (tmp_path / "short.json").write_text('[{"role": "user", "content": "hello"}]')
+    (tmp_path / "odd.json").write_text('[{"role": "user", "content": 7}]')
+    for name, why in (("broken", "no session"), ("short", "too short to cut"), ("odd", "messages that cannot be read")):
+        outcome = try_session(tmp_path / f"{name}.json", QUICK)
+        assert isinstance(outcome, NotMeasured) and outcome.why.startswith(why), name
+    other = try_session(example_path(), msgspec.structs.replace(QUICK, half="report"))
+    assert isinstance(other, NotMeasured) and other.why == OTHER_HALF
+
+
+def test_a_contestant_that_fails_ends_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise ValueError("no way")
+
+    good = field(("tail w",), peers=False).contestants[0]
+    bad = msgspec.structs.replace(good, name="broken rule", compact=broken)
+    monkeypatch.setattr("holdfast.lab.trial._field", lambda *_: Field((good, bad)))
+    found = try_session(example_path(), QUICK)
+    assert isinstance(found, SessionResults)
+    assert {row.contestant for row in found.rows} == {"tail window"}
+    assert found.failures == ("broken rule: ValueError: no way",)
+
+
+@pytest.mark.skipif(not SESSIONS, reason="HOLDFAST_SESSIONS names no folder with sessions")
+def test_a_real_session_with_a_real_summary() -> None:
+    smallest = sorted((file for file in SESSIONS if "claude" in str(file)), key=lambda file: file.stat().st_size)
+    for file in smallest[len(smallest) // 2 :]:
+        found = try_session(file, QUICK)
+        if isinstance(found, SessionResults) and found.at_summary:
+            break
+    else:
+        pytest.skip("no session with a summary")
+    rows = {row.contestant: row for row in found.at_summary}
+    assert rows[LEDGER].tokens <= rows["real summary"].tokens
+    assert rows[LEDGER].score.invented == 0
+    assert (rows[LEDGER].score.in_context or 0) >= (rows["tail window"].score.in_context or 0)
