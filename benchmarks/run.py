@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from . import imports, langchain, opening, per_step, search, sqlite_append
+from . import hostile, imports, langchain, ledger, opening, per_step, search, sqlite_append
 from .measure import Options, Ratio
 
 ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
@@ -18,6 +18,8 @@ ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
     "search": search.run,
     "langchain": langchain.run,
     "imports": imports.run,
+    "ledger": ledger.run,
+    "hostile": hostile.run,
 }
 
 

@@ -30,12 +30,17 @@ def console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """Show a spinner on stderr while the block runs, if that is a terminal and the block takes its time."""
+    """Show a spinner on stderr while the block runs, if that is a terminal and the block takes its time.
+
+    A spinner moves the cursor; where no colours are wanted, a plain line says the same.
+    """
     if not sys.stderr.isatty():
         yield
         return
-    status = console(stderr=True).status(f"{what} …")
-    timer = threading.Timer(PATIENCE, status.start)
+    shown = console(stderr=True)
+    status = shown.status(f"{what} …")
+    start = status.start if shown.color_system else lambda: shown.print(f"{what} …")
+    timer = threading.Timer(PATIENCE, start)
     timer.daemon = True
     timer.start()
     try:

@@ -72,14 +72,15 @@ class Trial:
         found = [(cut, needs(cut.before, cut.after)) for cut in cuts(self.transcript, self.settings.places)]
         for cut, needed in found:
             left: dict[str, Compacted] = {}
-            for budget in self.settings.budgets:
+            for budget in filter(lambda budget: self._is_possible(cut, budget), self.settings.budgets):
                 for contestant in self.contestants:
                     if compacted := self._compact(contestant, [cut.before], self._job(cut, budget)):
                         rows.append(self._row(contestant.name, budget, cut, needed, compacted))
                         if budget == self.settings.focus:
                             left[contestant.name] = compacted
-            names.append(self._names(cut, needed, left))
-        if found:
+            if left:
+                names.append(self._names(cut, needed, left))
+        if found and self._is_possible(found[-1][0], self.settings.focus):
             in_a_row += self._in_a_row(*found[-1])
         return SessionResults(
             session=self.session,
@@ -110,10 +111,17 @@ class Trial:
             needed = needs(cut.before, cut.after)
             real = Compacted([user(cut.summary)], 0.0)
             budget = tokens_of(real.messages, self.estimator)
+            if not self._is_possible(cut, budget):
+                continue
             yield self._row(REAL, budget, cut, needed, real)
             for contestant in self.contestants:
                 if compacted := self._compact(contestant, [cut.before], self._job(cut, budget)):
                     yield self._row(contestant.name, budget, cut, needed, compacted)
+
+    def _is_possible(self, cut: Cut, budget: int) -> bool:
+        """Can a valid context be so small? Not where the user's newest message alone is larger."""
+        newest = next((message for message in reversed(cut.before) if message.role == "user"), None)
+        return newest is None or tokens_of([newest], self.estimator) < budget
 
     def _job(self, cut: Cut, budget: int) -> Job:
         return Job(cut.format, budget, self.estimator)

@@ -2,9 +2,24 @@
 
 from .carry import carried, is_page
 from .entries import Ledger
+from .facts import Fact, missing, must_keep
 from .headings import OPENING
 from .notebook import Notebook
 from .page import Page, Writer
 from .reread import reread
+from .shortening import READABLE
 
-__all__ = ["OPENING", "Ledger", "Notebook", "Page", "Writer", "carried", "is_page", "reread"]
+__all__ = [
+    "OPENING",
+    "READABLE",
+    "Fact",
+    "Ledger",
+    "Notebook",
+    "Page",
+    "Writer",
+    "carried",
+    "is_page",
+    "missing",
+    "must_keep",
+    "reread",
+]

@@ -2,49 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import nlargest
+from typing import TypeVar
+
+from msgspec import structs
 
 from ..messages import Message, is_framed
-from .entries import Ledger
+from .bounds import ATTACHED, SOURCE, within
+from .choose import SHORTEST
+from .entries import Command, File, Ledger
 from .headings import OPENING
 from .lines import Line
-from .names import names_in
+from .names import Named
+from .shortening import BRIEF, READABLE
 
 _USERS, _CLOSINGS, _FILES, _COMMANDS = 200, 60, 400, 120
+Subject = TypeVar("Subject", File, Command)
 
 
-def carried(ledger: Ledger, worth: dict[str, float], room: int) -> Ledger:
+def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) -> Ledger:
     """The ledger with the lines that are worth most, at most so many characters of them, and their names."""
-    ranked = sorted(ledger.lines, key=lambda line: -_density(line, worth))
-    kept: list[Line] = []
-    for line in ranked:
-        if (room := room - len(line.text) - 1) < 0:
-            break
-        kept.append(line)
+    showable = (line for line in ledger.lines if len(line.text) >= SHORTEST)
+    ranked = nlargest(1 + room // SHORTEST, showable, key=lambda line: _density(line, named, worth))
+    kept = within(((line.text + line.source[SOURCE:], line) for line in ranked), room)
     kept.sort(key=lambda line: line.depth)
-    names = {name for line in kept for name, kind in names_in(line.text) if kind != "word"}
+    names = {name for line in kept for name, kind in named(line.text) if kind != "word"}
     return Ledger(
         archived=ledger.archived,
         time=ledger.time,
         depth=ledger.depth,
-        users=_ends(ledger.users, _USERS),
-        closings=ledger.closings[-_CLOSINGS:],
-        plan=ledger.plan,
-        files=sorted(ledger.files, key=lambda file: file.time)[-_FILES:],
-        commands=sorted(ledger.commands, key=lambda command: command.time)[-_COMMANDS:],
+        users=[*ledger.users[:1], *_spoken(ledger.users[1:][-_USERS:], READABLE, room)],
+        closings=_spoken(ledger.closings[-_CLOSINGS:], 2 * BRIEF, room),
+        plan=within(((step, (step, status)) for step, status in _brief(ledger.plan)), room),
+        files=_latest(((file.path, file) for file in ledger.files), _FILES, room),
+        commands=_latest(((command.text, command) for command in ledger.commands), _COMMANDS, room),
         errors=ledger.errors,
+        attached=ledger.attached[-ATTACHED:],
         lines=kept,
         names={name: seen for name, seen in ledger.names.items() if name in names},
     )
 
 
-def _density(line: Line, worth: dict[str, float]) -> float:
-    return sum([worth.get(name, 0.0) for name, _ in names_in(line.text)]) / (len(line.text) + 1)
+def _density(line: Line, named: Named, worth: dict[str, float]) -> float:
+    return sum([worth.get(name, 0.0) for name, _ in named(line.text)]) / (len(line.text) + 1)
 
 
-def _ends(users: Sequence[Line], most: int) -> list[Line]:
-    """The first and the newest."""
-    return [*users[:1], *users[1:][-most:]]
+def _spoken(lines: Sequence[Line], longest: int, room: int) -> list[Line]:
+    """The newest, each with as much of it as a page may ever show."""
+    cut = [structs.replace(line, text=line.text[: longest + BRIEF]) for line in lines]
+    return within(((line.text, line) for line in reversed(cut)), room)[::-1]
+
+
+def _brief(plan: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    return ((step[: 2 * BRIEF], status[:BRIEF]) for step, status in plan)
+
+
+def _latest(subjects: Iterable[tuple[str, Subject]], most: int, room: int) -> list[Subject]:
+    """The newest, each charged for its text."""
+    ranked = sorted(subjects, key=lambda subject: -subject[1].time)[:most]
+    return within(ranked, room)[::-1]
 
 
 def is_page(message: Message) -> bool:

@@ -13,13 +13,16 @@ from heapq import heapify, heappop, heappush, nlargest
 import msgspec
 
 from .lines import Line
-from .names import names_in
+from .names import Named
 
-EDITED = 0.08
+EDITED = 0.07
 """What a line that will be edited counts for, beside a name that will be needed."""
-_SHORTEST = 10
-_EACH = 12
+SHORTEST = 10
+"""Lines of fewer characters say too little to be shown."""
+_EACH = 16
 """Characters that one more line costs a reader, beside its own."""
+_PART = 0.5
+"""A part of an over-long line gives its names with half of what they stood in."""
 _CANDIDATES = 6_000
 
 
@@ -30,21 +33,26 @@ class Candidate(msgspec.Struct, gc=False):
     names: tuple[str, ...]
     own: float
     """Worth that does not depend on the other lines."""
+    share: float
+    """How much of its names' worth it gives."""
     density: float
 
 
-def candidates(lines: Iterable[Line], worth: dict[str, float], edited: dict[str, float]) -> list[Candidate]:
+def candidates(
+    lines: Iterable[Line], named: Named, worth: dict[str, float], edited: dict[str, float]
+) -> list[Candidate]:
     """The lines that are worth most for their length."""
     found = []
     for line in lines:
         text = line.text
-        if len(text) < _SHORTEST:
+        if len(text) < SHORTEST:
             continue
-        names = tuple({name for name, _ in names_in(text) if name in worth})
+        names = tuple(dict.fromkeys([name for name, _ in named(text) if name in worth]))
         own = EDITED * edited.get(text, 0.0)
-        gain = own + sum([worth[name] for name in names])
+        share = 1.0 if line.whole else _PART
+        gain = own + share * sum([worth[name] for name in names])
         if gain > 0:
-            found.append(Candidate(line, names, own, gain / (len(text) + _EACH)))
+            found.append(Candidate(line, names, own, share, gain / (len(text) + _EACH)))
     return nlargest(_CANDIDATES, found, key=lambda candidate: candidate.density)
 
 
@@ -67,13 +75,13 @@ def choose(
 
     def density(index: int) -> float:
         candidate, (key, price) = pool[index], keys[index]
-        gain = candidate.own + sum([worth[name] for name in candidate.names if name not in seen])
+        gain = candidate.own + candidate.share * sum([worth[name] for name in candidate.names if name not in seen])
         return gain / (len(candidate.line.text) + _EACH + (0 if key in opened else price))
 
     heap = [(-density(index), index) for index in range(len(pool))]
     heapify(heap)
     taken: set[int] = set()
-    while heap and room > _SHORTEST:
+    while heap and room > SHORTEST:
         _, index = heappop(heap)
         if index in taken:
             continue

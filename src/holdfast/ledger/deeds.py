@@ -30,6 +30,7 @@ _PRINTS = re.compile(
     r"\s*(?:sed -n|cat|head|tail|nl)\b(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
 )
 _BRIEF = 200
+_LONGEST_PATH, _LONGEST_COMMAND, _LONGEST_PATCH = 1_000, 320, 400_000
 
 
 class Deed(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ class Deed(msgspec.Struct, frozen=True):
     new: str = ""
     """Text that it takes out and puts in."""
     command: str = ""
-    """The command line, where it is one."""
+    """The command, where it is one short line."""
     plan: tuple[tuple[str, str], ...] = ()
     """Steps of a plan, each with its state."""
 
@@ -53,16 +54,19 @@ class Deed(msgspec.Struct, frozen=True):
 def deed_of(call: ToolCall) -> Deed:
     given = call.object
     path, command = _first(given, _PATHS), _first(given, _COMMANDS)
+    if not _is_line(path, _LONGEST_PATH):
+        path = ""
     if not path and not command and (planned := _planned(call.name, given)):
         return planned
     if path and (pairs := list(_replacements(given))):
         return Deed("edit", call.name, path, (path,), "\n".join(a for a, _ in pairs), "\n".join(b for _, b in pairs))
     patch = next((value for value in given.values() if isinstance(value, str) and "*** Begin Patch" in value), None)
     if patch is not None:
-        return _patched(call.name, patch)
+        return _patched(call.name, patch[:_LONGEST_PATCH])
     if command:
         shown = _PRINTS.match(command)
-        return Deed("read" if shown else "run", call.name, shown[1] if shown else command, command=command)
+        brief = command if _is_line(command.strip(), _LONGEST_COMMAND) else ""
+        return Deed("read" if shown else "run", call.name, shown[1] if shown else command, command=brief)
     if path and (content := _first(given, _CONTENT)):
         return Deed("write", call.name, path, (path,), new=content)
     if search := _first(given, _SEARCHES):
@@ -70,6 +74,14 @@ def deed_of(call: ToolCall) -> Deed:
     if path:
         return Deed("read", call.name, path)
     return Deed("other", call.name, _brief(given))
+
+
+def _is_line(text: str, longest: int) -> bool:
+    return len(text) <= longest and len(text.splitlines()) <= 1
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
@@ -91,7 +103,7 @@ def _planned(tool: str, given: Mapping[str, Any]) -> Deed | None:
         return Deed("step", tool, step, plan=((step, status),))
     subject = given.get("subject")
     if isinstance(subject, str) and isinstance(given.get("description"), str) and len(given) <= 4:
-        return Deed("step", tool, plan=((subject, "pending"),))
+        return Deed("step", tool, plan=((_one_line(subject), "pending"),))
     return None
 
 
@@ -100,7 +112,7 @@ def _steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         steps = given.get(key)
         for step in steps if isinstance(steps, list) else ():
             if isinstance(step, dict) and (said := _first(step, _STEP)):
-                yield said, str(step.get("status") or "pending")
+                yield _one_line(said), _one_line(str(step.get("status") or "pending"))
 
 
 def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -111,7 +123,7 @@ def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _patched(tool: str, patch: str) -> Deed:
-    paths = tuple(path.strip() for path in _PATCHED.findall(patch))
+    paths = tuple(path.strip() for path in _PATCHED.findall(patch) if _is_line(path.strip(), _LONGEST_PATH))
     lines = patch.splitlines()
     old = "\n".join(line[1:] for line in lines if line[:1] in ("-", " "))
     new = "\n".join(line[1:] for line in lines if line[:1] in ("+", " "))

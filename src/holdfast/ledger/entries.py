@@ -7,7 +7,7 @@ import msgspec
 from .lines import Line
 
 
-class Sighting(msgspec.Struct, array_like=True):
+class Sighting(msgspec.Struct, array_like=True, gc=False):
     """How often and when a name was met, and in whose words. Times are the conversation's clock; -1 is never."""
 
     kind: str
@@ -21,7 +21,7 @@ class Sighting(msgspec.Struct, array_like=True):
     wrote: int = -1
 
 
-class File(msgspec.Struct, array_like=True):
+class File(msgspec.Struct, array_like=True, gc=False):
     """What was done to one file."""
 
     path: str
@@ -33,7 +33,7 @@ class File(msgspec.Struct, array_like=True):
     time: int = 0
 
 
-class Command(msgspec.Struct, array_like=True):
+class Command(msgspec.Struct, array_like=True, gc=False):
     """A command of one line, how often it was run, and whether it failed the last time."""
 
     text: str
@@ -57,5 +57,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     files: list[File] = []
     commands: list[Command] = []
     errors: list[Line] = []
+    attached: list[Line] = []
+    """Pictures and files that came without a path: what they were, and where (P12)."""
     lines: list[Line] = []
     names: dict[str, Sighting] = {}

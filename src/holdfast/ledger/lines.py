@@ -12,14 +12,14 @@ Voice = Literal["user", "said", "asked", "wrote", "file", "output"]
 """Whose line it is: the user's, the assistant's, part of a call, new text for a file, a file's, a tool's output."""
 
 _NUMBERED = re.compile(r"\s*(\d{1,6})(?:→|\t|:(?=\s))(.*)")
-_PIECE = re.compile(r".{1,160}(?:[,;.!?}\]|。！？，]\s*|\s+|$)|.{1,160}", re.DOTALL)
-_LONG = 320
+_TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
+_LONG, _PIECE = 320, 160
 _BLOCK = 65_536
 _SCANNED = 400_000
 """Of one text, at most so many characters are looked at, half from each end: bounded work on a huge result."""
 
 
-class Line(msgspec.Struct, array_like=True):
+class Line(msgspec.Struct, array_like=True, gc=False):
     """One line that may be kept, with where it came from."""
 
     text: str
@@ -36,24 +36,41 @@ class Line(msgspec.Struct, array_like=True):
     """How many characters had been read when it came."""
     among: int = 1
     """How many lines came together with it."""
+    whole: bool = True
+    """Not a part of an over-long line."""
 
 
-def lines_of(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers: those a file viewer gave, else counted. Over-long ones come in pieces."""
+def lines_of(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Lines with their numbers: those a file viewer gave, else counted. Over-long ones come in parts, not whole."""
     number = 0
     for line in _split(text):
         number += 1
+        if not line or line.isspace():
+            continue
         shown = _NUMBERED.match(line)
         at, line = (int(shown[1]), shown[2]) if shown else (number, line)
         line = line.rstrip()
         if not line:
             continue
         if len(line) <= _LONG:
-            yield at, line
+            yield at, line, True
         else:
-            for piece in _PIECE.findall(line):
-                if said := piece.strip():
-                    yield at, said
+            for piece in _pieces(line):
+                yield at, piece, False
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """An over-long line in parts, never cut inside a name; what has no end to cut at says nothing."""
+    piece = ""
+    for token in _TOKEN.findall(line):
+        if len(piece) + len(token) > _PIECE:
+            if piece.strip():
+                yield piece.strip()
+            piece = ""
+        if len(token) <= _PIECE:
+            piece += token
+    if piece.strip():
+        yield piece.strip()
 
 
 def _split(text: str) -> Iterator[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
+from itertools import chain
 from typing import Literal
 
 NameKind = Literal["file", "code", "number", "proper", "wide", "word"]
@@ -15,14 +17,13 @@ _SHORTEST = 3
 
 
 Name = tuple[str, NameKind]
+Named = Callable[[str], tuple[Name, ...]]
+"""Finds the names in a line."""
 
 
-def names_in(line: str) -> list[Name]:
+def names_in(line: str) -> tuple[Name, ...]:
     """Every name in a line with its kind, and the plain words: in a conversation they are all there is."""
-    found: list[Name] = []
-    for atom in _ATOM.findall(line):
-        found += _parts(atom)
-    return found
+    return tuple(chain.from_iterable(map(_parts, _ATOM.findall(line))))
 
 
 @lru_cache(maxsize=200_000)

@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 
-from ..messages import Message, Text, ToolCall, ToolResult, is_framed
+from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed
+from . import bounds
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
 from .lines import Line, Voice, lines_of
-from .names import names_in
+from .names import Name, names_in
+from .shortening import BRIEF, abridged
 
 _ERROR = re.compile(
-    r"(?i)\b(?:errors?|fail(?:s|ed|ing|ures?)?|exceptions?|traceback|panic(?:ked)?|fatal|undefined|cannot|denied|"
-    r"unable|refused|not found|no such|timed out|fehler|erreur|échec|ошибка)\b"
-    r"|\w(?:error|exception)s?\b|错误|失败|エラー|오류"
+    r"(?i:\b(?:errors?|fail(?:s|ed|ing|ures?)?|exceptions?|traceback|panic(?:ked)?|fatal|undefined|cannot|denied|"
+    r"unable|refused|not found|no such|timed out|fehler|erreur|échec|ошибка)\b)"
+    r"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|错误|失败|エラー|오류"
 )
+_ALARMS = (
+    *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
+    *("refused", "not found", "no such", "timed out", "fehler", "erreur", "échec", "ошибка"),
+    *("错误", "失败", "エラー", "오류"),
+)
+"""A line without any of these is no error: looking for them is far quicker than for the pattern."""
 _ERRORS, _LONGEST_ERROR, _ERRORS_IN = 40, 400, 40_000
 _MACHINE = re.compile(r"\s*<[\w-]+>")
 """Text in the user's name that no user typed: tools put theirs in tags."""
@@ -37,8 +46,10 @@ class Notebook:
         self.files = {file.path: file for file in known.files}
         self.commands = {command.text: command for command in known.commands}
         self.errors = {line.text: line for line in known.errors}
+        self.attached = list(known.attached)
         self.plan = list(known.plan)
         self._deeds: dict[str, Deed] = {}
+        self._named: dict[str, tuple[Name, ...]] = {}
         self._last_said: Line | None = None
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
@@ -53,8 +64,29 @@ class Notebook:
                     self._do(part, place)
                 elif isinstance(part, ToolResult):
                     self._answer(part, place)
+                elif isinstance(part, Media):
+                    self._attach(part, place)
             if message.role == "assistant" and not message.calls:
                 self.time += 1
+            if bounds.is_over(self.lines, bounds.LINES) or bounds.is_over(self.users, bounds.SAID):
+                self._forget()
+
+    def _forget(self) -> None:
+        """Let go of what was met longest ago."""
+        self.lines = bounds.newest(self.lines, bounds.LINES)
+        self.names = bounds.needed(self.names, bounds.NAMES)
+        self.users = bounds.ends(self.users, bounds.SAID)
+        self.closings = bounds.ends(self.closings, bounds.SAID)
+        self.files = bounds.newest(self.files, bounds.SUBJECTS)
+        self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
+        self._named.clear()
+
+    def named(self, line: str) -> tuple[Name, ...]:
+        """The names in a line, looked for once: the same lines come again, and are weighed again."""
+        found = self._named.get(line)
+        if found is None:
+            found = self._named[line] = names_in(line)
+        return found
 
     def ledger(self) -> Ledger:
         """All of it as it stands, apart from what is read from now on."""
@@ -67,6 +99,7 @@ class Notebook:
             files=[copy(file) for file in self.files.values()],
             commands=[copy(command) for command in self.commands.values()],
             errors=list(self.errors.values()),
+            attached=list(self.attached),
             lines=list(self.lines.values()),
             names={name: copy(seen) for name, seen in self.names.items()},
         )
@@ -82,7 +115,7 @@ class Notebook:
             if self._last_said is not None:
                 self.closings.append(self._last_said)
                 self._last_said = None
-            self.users.append(Line(text[:_USER_KEPT], "user", "", place, 0, self.time))
+            self.users.append(Line(abridged(text, _USER_KEPT), "user", "", place, 0, self.time))
             self._take(text, "user", "", place)
 
     def _do(self, call: ToolCall, place: int) -> None:
@@ -99,11 +132,11 @@ class Notebook:
             self._use(deed.subject)
             if deed.kind == "read":
                 self._file(deed.subject, place).reads += 1
-            if deed.command and "\n" not in (command := deed.command.strip()):
+            if command := deed.command.strip():
                 note = self.commands.setdefault(command, Command(command))
                 note.runs, note.place, note.time = note.runs + 1, place, self.time
             elif deed.kind != "read":
-                for number, line in lines_of(deed.subject):
+                for number, line, _ in lines_of(deed.subject):
                     self.lines[line] = Line(line, "asked", deed.tool, place, number, self.time, self.depth)
 
     def _step(self, deed: Deed) -> None:
@@ -119,7 +152,7 @@ class Notebook:
             note.edits += 1
             note.written = note.written or deed.kind == "write"
             self._use(path)
-        for _, line in lines_of(deed.old):
+        for _, line, _ in lines_of(deed.old):
             self._use(line)
             self.lines.pop(line, None)
         self._take(deed.new, "wrote", deed.subject, place)
@@ -133,15 +166,30 @@ class Notebook:
         deed = self._deeds.pop(result.call_id, None) or Deed("other", result.name or "")
         text = result.text
         of_file = deed.kind in ("read", "edit", "write")
-        self._take(text, "file" if of_file else "output", deed.subject or deed.tool, place)
-        self._note_errors(text, deed.subject, place)
+        source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
+        self._take(text, "file" if of_file else "output", source or deed.tool, place)
+        self._note_errors(text, source, place)
+        for item in result.content:
+            if isinstance(item, Media) and not of_file:
+                self._attach(item, place)
         if command := self.commands.get(deed.command.strip()):
             command.failed = result.is_error
 
+    def _attach(self, media: Media, place: int) -> None:
+        """A picture cannot be summarised, but what was there can be told, and where (P12)."""
+        where = media.name or media.url or media.file_id or media.mime or ""
+        text = f"{media.kind} {' '.join(where.split())[:BRIEF]}".strip()
+        self.attached = [*self.attached[1 - bounds.ATTACHED :], Line(text, "user", "", place, 0, self.time)]
+
     def _note_errors(self, text: str, source: str, place: int) -> None:
-        for line in text[-_ERRORS_IN:].split("\n"):
+        end = text[-_ERRORS_IN:]
+        lowered = end.lower()
+        alarms = [alarm for alarm in _ALARMS if alarm in lowered]
+        lines, alike = (end.split("\n"), lowered.split("\n")) if alarms else ([], [])
+        alarming = {at for alarm in alarms for at, line in enumerate(alike) if alarm in line}
+        for line in map(lines.__getitem__, sorted(alarming)):
             if len(line) <= _LONGEST_ERROR and _ERROR.search(line):
-                said = next((shown for _, shown in lines_of(line)), "").strip()
+                said = next((shown for _, shown, _ in lines_of(line) if _ERROR.search(shown)), line).strip()
                 self.errors.pop(said, None)
                 self.errors[said] = Line(said, "output", source, place, 0, self.time)
         while len(self.errors) > _ERRORS:
@@ -150,22 +198,24 @@ class Notebook:
     def _take(self, text: str, voice: Voice, source: str, place: int) -> None:
         found = list(lines_of(text))
         lines, among, time = self.lines, len(found), self.time
-        for number, line in found:
+        names: list[Name] = []
+        for number, line, whole in found:
             self.depth += len(line)
             lines.pop(line, None)
-            lines[line] = Line(line, voice, source, place, number, time, self.depth, among)
-            self._sight(line, voice)
+            lines[line] = Line(line, voice, source, place, number, time, self.depth, among, whole)
+            names += self.named(line)
+        self._sight(Counter(names), voice)
 
-    def _sight(self, line: str, voice: Voice) -> None:
+    def _sight(self, met: Mapping[Name, int], voice: Voice) -> None:
         names, time = self.names, self.time
         spoken = voice in ("said", "user")
-        for name, kind in names_in(line):
+        for (name, kind), times in met.items():
             if kind == "word" and not spoken:
                 continue
             seen = names.get(name)
             if seen is None:
                 seen = names[name] = Sighting(kind, time)
-            seen.mentions += 1
+            seen.mentions += times
             seen.last = time
             if voice == "said":
                 seen.said = time

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
-from pathlib import PurePosixPath
 
 import msgspec
 
 from .choose import Candidate, candidates, choose
 from .entries import Command, File
-from .headings import AT_HAND, COMMANDS, ERRORS, FILES, GROUP, PLAN, SAID, TASK, USER
+from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, SAID, TASK, USER
 from .lines import Line
 from .names import names_in
 from .notebook import Notebook
 from .shortening import BRIEF, CITED, READABLE, abridged, fitting, shortened
 from .worth import FINISHED, line_worth, name_worth, near
 
-_TASK, _USERS, _PLAN, _CLOSINGS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.20, 0.05, 0.05, 0.12, 0.04, 0.12
+_TASK, _USERS, _PLAN, _CLOSINGS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.20, 0.05, 0.05, 0.16, 0.04, 0.12
 """What part of the room each section may take; what one leaves, the lines have."""
-_LAST_ERRORS = 12
+_LAST_ERRORS = 13
 _HEADING = 100
 _FILES_IN_LINE = 10
 _CROWDED = 50
@@ -44,7 +43,9 @@ class Writer:
         self.notebook = notebook
         self.worth = name_worth(notebook)
         self._cite = cite
-        self._candidates = candidates(notebook.lines.values(), self.worth, line_worth(notebook, self.worth))
+        ran = [Line(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in notebook.commands.values()]
+        lines = [*notebook.lines.values(), *ran]
+        self._candidates = candidates(lines, notebook.named, self.worth, line_worth(notebook, self.worth))
 
     def write(self, room: int, visible: str, staying: Collection[int], cut_short: Collection[int], intro: str) -> Page:
         """At most about so many characters, with nothing in them that is visible anyway.
@@ -55,17 +56,21 @@ class Writer:
         users = shortened(self._archived(self.notebook.users[1:], staying), int(room * _USERS), READABLE)
         concluded = shortened(self._archived(self.notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
         fixed = [intro, *self._task(room, staying), *self._plan(room), *self._errors(room, visible)]
-        fixed += [*self._files(room), *self._commands(room, visible)]
-        known = "\n".join([visible, *fixed, *(text for _, text in users + concluded)])
-        left = room - sum(len(section) + 2 for section in fixed) - _TITLES
+        fixed += self._files(room, staying)
+        again = self._run_again(room, visible)
+        known = "\n".join([visible, *fixed, *again, *(text for _, text in users + concluded)])
+        left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - _TITLES
         left -= sum(len(text) + CITED for _, text in users + concluded)
         chosen = self._choose(left, known, staying, cut_short)
         apart = [line for line in chosen if line.place not in cut_short]
         users += [(line.place, line.text.strip()) for line in apart if line.voice == "user"]
         concluded += [(line.place, line.text.strip()) for line in apart if line.voice == "said"]
+        again += [line.text for line in apart if line.source == COMMANDS]
         fixed[2:2] = self._told(USER, users)
-        fixed += self._told(SAID, concluded)
-        fixed += self._at_hand([line for line in apart if line.voice not in ("user", "said")])
+        fixed += [*self._commands(again), *self._told(SAID, concluded)]
+        fixed += self._at_hand(
+            [line for line in apart if line.voice not in ("user", "said") and line.source != COMMANDS]
+        )
         return Page("\n\n".join(fixed), _by_place(line for line in chosen if line.place in cut_short))
 
     def _choose(self, room: int, known: str, staying: Collection[int], cut_short: Collection[int]) -> list[Line]:
@@ -79,6 +84,8 @@ class Writer:
         def heading(line: Line) -> tuple[str, int]:
             if line.place in cut_short:
                 return f"{line.place}", 0
+            if line.source == COMMANDS:
+                return COMMANDS, 0
             if line.voice in ("said", "user"):
                 return f"{line.voice} {line.place}", CITED
             return (title := self._title(line)), len(title) + len(GROUP) + CITED
@@ -111,8 +118,8 @@ class Writer:
         kept = fitting(reversed(last), int(room * _ERRORS))
         return ["\n".join([ERRORS, *reversed(kept)])] if kept else []
 
-    def _files(self, room: int) -> list[str]:
-        """Every file by its folder's absolute path (P13), the newest first."""
+    def _files(self, room: int, staying: Collection[int]) -> list[str]:
+        """Every file by its folder's absolute path (P13), the newest first; and what was attached (P12)."""
         folders: dict[str, list[str]] = {}
         for file in sorted(self.notebook.files.values(), key=lambda file: -file.time):
             folder, slash, name = file.path.rpartition("/")
@@ -122,13 +129,19 @@ class Writer:
             for folder, names in folders.items()
             for at in range(0, len(names), _FILES_IN_LINE)
         ]
+        attached = self._archived(self.notebook.attached, staying)
+        lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
         return ["\n".join([FILES, *fitting(lines, int(room * _FILES))])] if lines else []
 
-    def _commands(self, room: int, visible: str) -> list[str]:
+    def _run_again(self, room: int, visible: str) -> list[str]:
+        """The commands that are most likely to be run again."""
         ranked = sorted(self.notebook.commands.values(), key=lambda command: -_rerun(command, self.notebook.time))
-        lines = [f"{command.text}{_runs(command)}" for command in ranked if command.text not in visible]
-        kept = fitting((line for line in lines if len(line) <= 2 * BRIEF), int(room * _COMMANDS))
-        return ["\n".join([COMMANDS, *kept])] if kept else []
+        hidden = (command.text for command in ranked if command.text not in visible)
+        return fitting((text for text in hidden if len(text) <= 2 * BRIEF), int(room * _COMMANDS))
+
+    def _commands(self, texts: Iterable[str]) -> list[str]:
+        ran = sorted((self.notebook.commands[text] for text in texts), key=lambda command: command.time)
+        return ["\n".join([COMMANDS, *(f"{command.text}{_runs(command)}" for command in ran)])] if ran else []
 
     def _told(self, title: str, said: Iterable[Said]) -> list[str]:
         """What was said, in its order, each message under its number."""
@@ -150,7 +163,7 @@ class Writer:
     def _title(self, line: Line) -> str:
         """What a group of lines is headed: a file's name, a command, a search."""
         if line.source in self.notebook.files:
-            return PurePosixPath(line.source).name
+            return line.source.rstrip("/").rpartition("/")[2]
         title = " ".join(line.source.split()) or "tool output"
         return title if len(title) <= _HEADING else title[:_HEADING].rpartition(" ")[0] + " …"
 

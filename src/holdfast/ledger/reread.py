@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .entries import Command, File, Ledger
-from .headings import AT_HAND, COMMANDS, ERRORS, FILES, GROUP, OPENING, PLAN, SAID, TASK, USER
+from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, OPENING, PLAN, SAID, TASK, USER
 from .lines import Line
 
 _COUNT = re.compile(re.escape(OPENING) + r"([\d,]+)")
@@ -14,7 +14,9 @@ _CITED = re.compile(r"\[(\d[\d,]*)\] ?(.*)")
 _FILE = re.compile(r"(.+?)(?: \((written|edited (\d+)×)\))?$")
 _RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
-_SECTIONS = (TASK, USER, PLAN, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
+_TASK = re.compile(re.escape(TASK) + r" (\[\d[\d,]*\])$")
+_GROUP = re.compile(re.escape(GROUP) + r"(.*) (\[\d[\d,]*\])$")
+_SECTIONS = (USER, PLAN, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
 
 
 def reread(text: str) -> Ledger:
@@ -22,8 +24,8 @@ def reread(text: str) -> Ledger:
     counted = _COUNT.match(text)
     ledger = Ledger(archived=_number(counted[1]) if counted else 0)
     for title, body in _sections(text):
-        if title.startswith(TASK):
-            ledger.users.insert(0, Line("\n".join(body), "user", "", _place(title.removeprefix(TASK).strip()), 0, 0))
+        if task := _TASK.match(title):
+            ledger.users.insert(0, Line("\n".join(body), "user", "", _place(task[1]), 0, 0))
         elif title == USER:
             ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(body)]
         elif title == PLAN:
@@ -31,7 +33,8 @@ def reread(text: str) -> Ledger:
         elif title == ERRORS:
             ledger.errors = [Line(line, "output", "", 0, 0, 0) for line in body]
         elif title == FILES:
-            ledger.files = list(_files(body))
+            ledger.files = list(_files(line for line in body if not line.startswith(ATTACHED)))
+            ledger.attached = list(_attached(body))
         elif title == COMMANDS:
             ledger.commands = [_command(line) for line in body]
         elif title == SAID:
@@ -44,7 +47,7 @@ def reread(text: str) -> Ledger:
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
     title, body = "", list[str]()
     for line in text.splitlines():
-        if line.startswith(_SECTIONS):
+        if line in _SECTIONS or _TASK.match(line):
             yield title, body
             title, body = line, []
         elif line.strip():
@@ -66,13 +69,20 @@ def _cited(body: list[str]) -> Iterator[tuple[int, str]]:
         yield place, "\n".join(said)
 
 
-def _files(body: list[str]) -> Iterator[File]:
+def _attached(body: list[str]) -> Iterator[Line]:
+    for line in reversed(body):
+        what, _, cited = line.removeprefix(ATTACHED).rpartition(" ")
+        if line.startswith(ATTACHED):
+            yield Line(what, "user", "", _place(cited), 0, 0)
+
+
+def _files(body: Iterable[str]) -> Iterator[File]:
     for line in body:
-        folder, _, names = line.rpartition("/: ")
+        folder, slash, names = line.rpartition("/: ")
         for name in names.split(", "):
             if found := _FILE.match(name):
                 edits = int(found[3] or 0) or (1 if found[2] else 0)
-                path = f"{folder}/{found[1]}" if folder else found[1]
+                path = f"{folder}/{found[1]}" if slash else found[1]
                 yield File(path, reads=int(not edits), edits=edits, written=found[2] == "written")
 
 
@@ -85,9 +95,8 @@ def _lines(body: list[str], files: list[File]) -> Iterator[Line]:
     paths = {file.path.rpartition("/")[2]: file.path for file in files}
     source, place = "", 0
     for number, line in enumerate(body):
-        if line.startswith(GROUP):
-            title, _, cited = line.removeprefix(GROUP).rpartition(" ")
-            source, place = paths.get(title, title), _place(cited)
+        if group := _GROUP.match(line):
+            source, place = paths.get(group[1], group[1]), _place(group[2])
         else:
             yield Line(line, "file" if source in paths.values() else "output", source, place, number, 0, 0)
 

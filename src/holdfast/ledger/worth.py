@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
 from math import exp, log1p
-from pathlib import PurePosixPath
+from operator import mul
 
 from .entries import File, Sighting
 from .lines import Line
@@ -65,7 +65,7 @@ def near(age: float, scale: float) -> float:
 
 def name_features(notebook: Notebook) -> Iterator[tuple[str, list[float]]]:
     """Each name with its features; plain words have none."""
-    touched = {PurePosixPath(path).name: note for path, note in notebook.files.items()}
+    touched = {path.rstrip("/").rpartition("/")[2]: note for path, note in notebook.files.items()}
     latest = _latest(notebook)
     asked = themes(notebook.users[-1].text) if notebook.users else frozenset()
     planned = frozenset().union(*(themes(step) for step, status in notebook.plan if status not in FINISHED))
@@ -131,7 +131,7 @@ def name_worth(notebook: Notebook) -> dict[str, float]:
 
 
 def chance(learned: Sequence[float], features: Iterable[float]) -> float:
-    total = sum([weight * value for weight, value in zip(learned, features, strict=True)])
+    total = sum(map(mul, learned, features))
     return 1 / (1 + exp(-total)) if total > -60 else 0.0
 
 
@@ -141,7 +141,9 @@ def line_features(notebook: Notebook, worth: dict[str, float]) -> Iterator[tuple
     recent = [line for line in reversed(notebook.lines.values()) if notebook.depth - line.depth < FAR]
     for rank, (_, group) in enumerate(groupby(recent, key=lambda line: (line.place, line.source))):
         together = sorted(group, key=lambda line: line.number)
-        held = [[name for name, kind in names_in(line.text) if kind != "word" and name in names] for line in together]
+        held = [
+            [name for name, kind in notebook.named(line.text) if kind != "word" and name in names] for line in together
+        ]
         said = _spread([max([_spoken(names[name], now) for name in here], default=0.0) for here in held])
         user = _spread(
             [max([near(names[name].mentions, 10) for name in here if name in latest], default=0.0) for here in held]

@@ -12,7 +12,7 @@ from bisect import bisect_left
 import msgspec
 
 from ..budget import positive
-from ..ledger import OPENING, Ledger, Notebook, Page, Writer, carried, is_page, reread
+from ..ledger import OPENING, READABLE, Ledger, Notebook, Page, Writer, carried, is_page, reread
 from ..messages import Message, Text, ToolResult, framed
 from ..references import citation
 from ..view import Edit, Plan, Request, Skip, edited
@@ -84,10 +84,10 @@ class _Draft:
     def __init__(self, request: Request, cut: int, limit: int) -> None:
         view = request.view
         self.request, self.cut, self.limit = request, cut, limit
-        self.places = _places(request)
         self.old_notes = _notes(request)
         self.other_notes = [message for message in self.old_notes if not is_page(message)]
         earlier = _earlier(request, self.old_notes)
+        self.places = _places(request, earlier.archived)
         self.count = (view.checkpoint.carry.archived or earlier.archived) + _newly_archived(request, cut)
         notebook = Notebook(earlier)
         notebook.read(view.messages[:cut], self.places[:cut])
@@ -96,9 +96,11 @@ class _Draft:
         self.writer = Writer(notebook, citation)
         self.shortened = self._to_shorten()
         staying = [*request.staying(cut), *range(cut, len(view.messages))]
+        staying = [index for index in staying if index not in view.synthetic]  # earlier notes are written anew
         whole = [view.messages[index] for index in staying if index not in self.shortened]
-        whole += [shown.message for shown in view.head if shown.kind != "note"]
-        self.staying = {self.places[index] for index in staying}
+        first = _shown_first(request, cut)
+        whole += first
+        self.staying = {self.places[index] for index in staying} | _places_of(first, notebook)
         self.visible = "\n".join(_text(message) for message in whole)
 
     def _to_shorten(self) -> list[int]:
@@ -111,6 +113,8 @@ class _Draft:
 
     def plan(self, without_notes: Plan) -> Plan:
         room = max(0, self.limit - self._size(Page("", {}), ()))
+        if not room:
+            return without_notes
         characters, best = int(room * _GUESS), None
         for _ in range(_TRIES):
             page = self._page(characters)
@@ -126,7 +130,7 @@ class _Draft:
             return without_notes
         page, notes = best
         self.archived.archived = self.count
-        ledger = carried(self.archived, self.writer.worth, _CARRIED * self.limit)
+        ledger = carried(self.archived, self.writer.notebook.named, self.writer.worth, _CARRIED * self.limit)
         return Plan(self.cut, notes=notes, edits=self._edits(page), by="ledger", ledger=msgspec.to_builtins(ledger))
 
     def _page(self, characters: int) -> Page:
@@ -162,17 +166,32 @@ def _newly_archived(request: Request, cut: int) -> int:
     return sum(place not in stays for place in range(cut)) + split
 
 
-def _places(request: Request) -> list[int]:
+def _places(request: Request, archived: int) -> list[int]:
     """The number of each live message: the event's in a session, else its place in the whole history."""
     view = request.view
     if not view.events:
-        passed = view.checkpoint.carry.passed
-        return list(range(passed + 1, passed + len(view.messages) + 1))
+        passed, lead = view.checkpoint.carry.passed, 0
+        if archived and not passed and view.synthetic:  # a page came without its checkpoint: what follows counts on
+            passed, lead = archived + view.leading, view.synthetic[0] + 1
+        return [*range(1, lead + 1), *range(passed + 1, passed + len(view.messages) - lead + 1)]
     places, last = [], 0
     for id in view.ids:
         last = view.events[id].seq if id in view.events else last
         places.append(last)
     return places
+
+
+def _shown_first(request: Request, cut: int) -> list[Message]:
+    """What an earlier round left standing before the kept messages, and this cut leaves there too."""
+    view = request.view
+    turn_stays = not view.turns or cut < view.turns[0]
+    return [shown.message for shown in view.head if shown.kind != "note" and (turn_stays or shown.kind != "turn")]
+
+
+def _places_of(messages: list[Message], notebook: Notebook) -> set[int]:
+    """The numbers under which these are noted as the user's."""
+    said = {part.text.strip()[:READABLE] for message in messages for part in message.parts if isinstance(part, Text)}
+    return {line.place for line in notebook.users if line.text[:READABLE] in said} if said else set()
 
 
 def _notes(request: Request) -> list[Message]:

@@ -1,0 +1,83 @@
+"""What a summary must not lose, and what of it one did (H3)."""
+
+from __future__ import annotations
+
+import pytest
+from ledger_story import Messages, said, used, user
+
+from holdfast.ledger import Fact, Ledger, Notebook, missing, must_keep
+from holdfast.messages import decode_all
+
+TASK = "Move the tide tables of Osterhaven to the new format."
+STEPS = [{"step": "Convert the tables", "status": "done"}, {"step": "Check berth K7", "status": "pending"}]
+
+
+def noted(messages: Messages) -> Ledger:
+    notebook = Notebook()
+    decoded = decode_all(messages, "openai-chat")[0]
+    notebook.read(decoded, range(1, len(decoded) + 1))
+    return notebook.ledger()
+
+
+def worked() -> Ledger:
+    return noted(
+        [
+            user(TASK),
+            *used("1", "edit", "ok", path="/srv/tides.py", old_string="a", new_string="b"),
+            *used("2", "read", "x", path="/srv/other.py"),
+            user("Never delete the archive folder. I like short answers! We meet at 3.15 pm."),
+            *used("3", "bash", "error: table locked", command="make"),
+            *used("4", "update_plan", "ok", plan=STEPS),
+            said("It is locked."),
+        ]
+    )
+
+
+def test_task_constraints_files_errors_and_pending_work() -> None:
+    assert must_keep(worked()) == (
+        Fact("task", TASK, 1),
+        Fact("constraint", "Never delete the archive folder.", 6),
+        Fact("file", "/srv/tides.py", 2),
+        Fact("error", "error: table locked", 8),
+        Fact("pending", "Check berth K7", 0),
+    )
+
+
+@pytest.mark.parametrize(
+    "said_so",
+    [
+        "You must not touch the schema.",
+        "Don't use globals.",
+        "Bitte niemals den Ordner löschen.",
+        "Ab jetzt antworte auf Deutsch.",
+        "请始终用中文回答。",
+        "يجب أن تكتب الاختبارات.",
+        "From now on, version 2.0 only.",
+    ],
+)
+def test_a_standing_constraint_is_kept_in_the_users_words(said_so: str) -> None:
+    facts = must_keep(noted([user("Hello there."), user(f"Nice. {said_so}")]))
+    assert Fact("constraint", said_so, 2) in facts
+
+
+def test_a_summary_that_tells_all_misses_nothing() -> None:
+    summary = (
+        "The user wants the tide tables of Osterhaven moved to a new format, and the archive folder never to be "
+        "deleted. Changed: tides.py. Open: error, the table is locked; berth K7 is still to be checked: Check K7."
+    )
+    assert missing(must_keep(worked()), summary) == ()
+
+
+def test_what_a_summary_left_out_is_named() -> None:
+    lost = missing(must_keep(worked()), "The user wants the tide tables of Osterhaven moved to a new format.")
+    assert [fact.kind for fact in lost] == ["constraint", "file", "error", "pending"]
+
+
+def test_nothing_is_missing_where_nothing_was() -> None:
+    assert must_keep(Ledger()) == ()
+    assert missing((), "") == ()
+
+
+def test_a_fact_without_any_word_is_looked_for_as_it_is() -> None:
+    assert missing([Fact("task", "?!", 1)], "they asked ?! and left") == ()
+    assert missing([Fact("task", "?!", 1)], "nothing") != ()

@@ -1,0 +1,68 @@
+"""The original task stands in the notes of every round, put in by code (L7)."""
+
+from __future__ import annotations
+
+import pytest
+from ledger_story import Messages, noise, notes_on, page_of, said, section, user
+
+from holdfast import compact
+from holdfast.ledger.headings import TASK, USER
+
+ASK = "Move the tide tables of Osterhaven to the new format by Friday, and keep berth K7 closed."
+
+
+def test_the_first_user_message_is_the_task() -> None:
+    page = notes_on([user(ASK), *noise(20), user("How far are you?")])
+    assert f"{TASK} [1]" in page.splitlines()
+    assert section(page, TASK) == [ASK]
+
+
+@pytest.mark.parametrize("with_checkpoint", [True, False])
+def test_it_is_there_after_ten_rounds(with_checkpoint: bool) -> None:
+    messages: Messages = [user(ASK)]
+    checkpoint = None
+    for round in range(10):
+        messages += [*noise(20, 100 * round), said("Going on."), user(f"Go on with part {round}.")]
+        result = compact(messages, budget=3_000, target=1_200, previous=checkpoint)
+        assert result.outcome == "compacted"
+        messages = list(result.messages)
+        checkpoint = result.checkpoint if with_checkpoint else None
+        page = page_of(messages)
+        assert section(page, TASK) == [ASK]
+        assert f"{TASK} [1]" in page.splitlines()
+
+
+def test_of_a_task_that_is_too_long_head_and_tail_stay_and_the_cut_is_marked() -> None:
+    long = f"Start with the FIRSTWORD. {'Then something in between. ' * 900}End with the LASTWORD."
+    page = notes_on([user(long), *noise(20), user("And?")], 3_000)
+    task = "\n".join(section(page, TASK))
+    assert task.startswith("Start with the FIRSTWORD.")
+    assert "[…]" in task
+    assert task.endswith("End with the LASTWORD.")
+    assert len(task) < len(long) / 3
+
+
+def test_a_task_that_stays_visible_is_not_told_twice() -> None:
+    messages = [user(ASK), *noise(20)]
+    result = compact(messages, budget=3_000, target=1_500)
+    assert messages[0] in result.messages
+    assert TASK not in page_of(list(result.messages))
+
+
+def test_headings_in_a_task_are_no_headings_of_the_page() -> None:
+    page = notes_on([user("## Commands\nrun nothing\n## Goal\nbe quick"), *noise(20), user("And?")])
+    assert section(page, TASK) == ["> ## Commands", "run nothing", "> ## Goal", "be quick"]
+
+
+def test_what_a_tool_put_in_the_users_mouth_is_no_task() -> None:
+    page = notes_on([user("<system-reminder>Be brief.</system-reminder>"), user(ASK), *noise(20), user("And?")])
+    assert section(page, TASK) == [ASK]
+
+
+def test_later_requests_follow_in_their_order() -> None:
+    asked = ["First look at the log.", "Now mend the parser.", "Never touch the archive folder."]
+    messages: Messages = [user(ASK)]
+    for at, text in enumerate(asked):
+        messages += [user(text), *noise(6, 10 * at), said("Done.")]
+    page = notes_on([*messages, user("And?")])
+    assert [line.partition("] ")[2] for line in section(page, USER) if line.startswith("[")] == asked

@@ -1,0 +1,107 @@
+"""The ledger strategy: notes on what is archived, and the newest turns as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategy_table import CHARS, PROFILES
+
+import histories
+from holdfast import KeepLedger, MemoryStore, Outcome, Recall, SessionService, always, compact
+from holdfast.errors import InvalidLimit
+from holdfast.ledger import OPENING
+
+Messages = list[dict[str, Any]]
+_CUT = re.compile(r"\[Cut to the lines that matter most; all of it is \[([\d,]+)\]\.\]")
+LOG = "\n".join(f"worker-{at} INFO nothing to do" for at in range(300)) + "\nworker-7 ERROR tide_table_K7 is missing"
+
+
+def called(id: str, text: str, **arguments: Any) -> Messages:
+    function = {"name": "read_log", "arguments": json.dumps(arguments)}
+    call = {"role": "assistant", "content": None, "tool_calls": [{"id": id, "type": "function", "function": function}]}
+    return [call, {"role": "tool", "tool_call_id": id, "content": text}]
+
+
+def working() -> Messages:
+    """An agent in the middle of its work: the newest results are large, and the model has not answered yet."""
+    steps = [message for at in range(6) for message in called(f"c{at}", LOG.replace("K7", f"K{at}"), worker=at)]
+    talk = [{"role": role, "content": f"{role} {at} " * 60} for at in range(6) for role in ("user", "assistant")]
+    return [*talk, {"role": "user", "content": "Why does berth K7 fail? See tide_table_K5."}, *steps]
+
+
+def cut_short(messages: Messages) -> Messages:
+    return [message for message in messages if message["role"] == "tool" and _CUT.search(message["content"])]
+
+
+def test_a_result_that_was_cut_says_so_and_where_all_of_it_is() -> None:
+    messages = working()
+    result = compact(messages, budget=6_000, target=3_000)
+    found = cut_short(list(result.messages))
+    assert found
+    for message in found:
+        cited = int(_CUT.search(message["content"])[1].replace(",", ""))  # type: ignore[index]
+        assert messages[cited - 1]["tool_call_id"] == message["tool_call_id"]
+        whole = messages[cited - 1]["content"].splitlines()
+        assert all(line in whole for line in message["content"].splitlines()[:-1])
+
+
+def test_the_line_that_was_asked_for_is_not_lost_with_the_rest_of_its_result() -> None:
+    result = compact(working(), budget=6_000, target=3_000)
+    assert "worker-7 ERROR tide_table_K5 is missing" in json.dumps(result.messages)
+
+
+@pytest.mark.anyio
+async def test_in_a_session_what_was_cut_can_be_read_back() -> None:
+    async with SessionService(MemoryStore()) as sessions:
+        await sessions.create(id="s", format="openai-chat")
+        await sessions.append("s", working())
+        assert (await sessions.compact("s", always, KeepLedger(3_000))).outcome is Outcome.COMPACTED
+        kept = list(await sessions.context("s"))
+        recall = Recall(sessions, "s")
+        for message in cut_short(kept):
+            cited = _CUT.search(message["content"])[1]  # type: ignore[index]
+            passage = await recall.read(f"[{cited}]", max_tokens=10_000)
+            worker = message["tool_call_id"][1:]
+            assert f"worker-7 ERROR tide_table_K{worker} is missing" in passage.text
+        page = next(message["content"] for message in kept if message["content"] and OPENING in message["content"])
+        asked = re.search(r"\[(\d+)\] user 5", page)
+        assert asked is not None
+        assert "user 5 user 5" in (await recall.read(f"[{asked[1]}]")).text
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@given(data=st.data(), share=st.floats(0.05, 0.8))
+@settings(max_examples=min(60, settings().max_examples))
+def test_the_newest_user_message_stands_as_it_was(profile: str, data: Any, share: float) -> None:
+    ask = "Quote me: 'berth K7 — 12,50 €' 数据 🚢"
+    part = {"parts": [{"text": ask}]} if profile == "gemini" else {"content": ask}
+    messages: Messages = [*data.draw(histories.wire(profile)), {"role": "user", **part}]
+    options: dict[str, Any] = {"estimator": CHARS, "format": profile, "trigger": always}
+    size = compact(messages, budget=10**9, **{**options, "trigger": lambda request: False}).tokens_before
+    result = compact(messages, budget=10**9, target=max(1, int(size * share)), **options)
+    assert ask in json.dumps(result.messages[-1], ensure_ascii=False)
+
+
+def test_notes_leave_no_room_unused_where_there_is_more_to_tell() -> None:
+    lines = "\n".join(f"reading_{at} = {at * 7}" for at in range(2_000))
+    messages = [{"role": "user", "content": "Read."}, *called("c", lines), {"role": "user", "content": "And?"}]
+    result = compact(messages, budget=4_000, target=2_000)
+    assert 1_900 <= result.tokens_after <= 2_000
+
+
+def test_where_not_even_the_newest_message_fits_it_is_said() -> None:
+    messages = [*working()[:12], {"role": "user", "content": "word " * 20_000}]
+    result = compact(messages, budget=4_000)
+    assert result.outcome is Outcome.CANNOT_FIT
+    assert messages[-1] in result.messages
+
+
+@pytest.mark.parametrize("limits", [{"max_tokens": 0}, {"max_tokens": -1}, {"keep_tokens": 0}])
+def test_limits_are_positive(limits: dict[str, int]) -> None:
+    with pytest.raises(InvalidLimit):
+        KeepLedger(**limits)
