@@ -205,3 +205,10 @@ def test_results_do_not_join_across_a_message_that_shows_nothing() -> None:
     silent = decode_all([{"type": "reasoning", "summary": [], "encrypted_content": "x"}])[0]
     results = [Message("tool", (ToolResult(f"c{n}", (Text("ok"),)),)) for n in (1, 2)]
     assert len(encode_all([results[0], *silent, results[1]], "gemini")) == 2
+
+
+def test_arguments_that_are_nested_too_deeply_are_text() -> None:
+    deep = '{"a":' * 5_000 + "1" + "}" * 5_000
+    call = ToolCall("c1", "read", deep)
+    assert call.json == deep
+    assert call.object == {"__arguments__": deep}

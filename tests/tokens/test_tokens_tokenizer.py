@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdfast.errors import InvalidInput
 from holdfast.messages import Media, Message, Reasoning, Text, ToolCall, ToolResult, user
 from holdfast.tokens import ENCODINGS, CharsPerPiece, Estimator, PerPart, Tokenizer, estimator_for
-from holdfast.tokens.tokenizer import CALL_OVERHEAD, IMAGE_TOKENS, MESSAGE_OVERHEAD, guess, load
+from holdfast.tokens.tokenizer import CALL_OVERHEAD, IMAGE_TOKENS, MESSAGE_OVERHEAD, PIECE, guess, load
 
 O200K = Tokenizer()
 
@@ -189,3 +189,24 @@ def test_a_callable_that_fails_says_so_itself() -> None:
     counter: Callable[[str], int] = broken
     with pytest.raises(LookupError, match="no vocabulary"):
         estimator_for(counter).measure(user("hello"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tide table of Osterhaven says low water at 06:12, and 潮汐表说低水位. " * 4_000,
+        "def berth(x):\n    return x\n\n" * 9_000,
+        "low water " * 30_000,
+    ],
+    ids=["words", "code", "spaces"],
+)
+def test_a_huge_text_is_counted_in_parts_that_no_token_crosses(text: str) -> None:
+    from splintr import Tokenizer as Vocabulary
+
+    assert len(text) > 2 * PIECE
+    assert O200K.measure_text(text) == len(Vocabulary.from_pretrained("o200k_base").encode_ordinary(text))
+
+
+def test_a_huge_text_without_a_place_to_cut_is_counted_all_the_same() -> None:
+    text = "⚓" * 3 * PIECE
+    assert O200K.measure_text(text) == pytest.approx(3 * O200K.measure_text("⚓" * PIECE), rel=1e-3)

@@ -29,6 +29,8 @@ def from_json(text: str) -> Any:
         if r"\ud" in text.lower():
             return json.loads(text)
         raise ValueError(str(problem)) from problem
+    except RecursionError as problem:
+        raise ValueError("the JSON is nested too deeply") from problem
 
 
 def compacted(text: str) -> str:
@@ -43,6 +45,6 @@ def length_compacted(text: str) -> int:
     """How many characters `compacted` gives; the text itself is seldom needed for that."""
     try:
         written = _encode(_decode(text))
-    except (UnicodeEncodeError, msgspec.DecodeError):
+    except (UnicodeEncodeError, RecursionError, msgspec.DecodeError):
         return len(compacted(text))
     return len(written) if written.isascii() else len(written.decode())

@@ -20,6 +20,8 @@ from .pruning import is_clearable
 from .settle import archive_before, settle
 
 KEEP_TOKENS = 20_000
+PAGE_TOKENS = 16_000
+"""Longer notes hold hardly more of what is needed, and nobody reads them."""
 _TAIL = 0.2
 """What part of the room the newest messages may take, verbatim."""
 _CROWDED = 0.4
@@ -27,7 +29,7 @@ _CROWDED = 0.4
 _LARGE = 600
 _CUT_SHORT = "[Cut to the lines that matter most; all of it is {}.]"
 _CARRIED = 8
-"""Characters of lines that go along to the next round, for each token of the target."""
+"""Characters of lines that go along to the next round, for each token of the page."""
 _TRIES, _FULL, _CLOSE = 8, 0.98, 0.993
 _GUESS = 3.5
 """Characters a token, until the first page is measured."""
@@ -112,7 +114,8 @@ class _Draft:
         return [index for index in range(self.cut, end) if _is_large(request.messages[index])]
 
     def plan(self, without_notes: Plan) -> Plan:
-        room = max(0, self.limit - self._size(Page("", {}), ()))
+        bare = self._size(Page("", {}), ())
+        room = min(PAGE_TOKENS, max(0, self.limit - bare))
         if not room:
             return without_notes
         characters, best = int(room * _GUESS), None
@@ -120,8 +123,8 @@ class _Draft:
             page = self._page(characters)
             notes = (*self.other_notes, framed(page.text))
             size = self._size(page, notes)
-            used = max(1, size - self.limit + room)
-            if size <= self.limit:
+            used = max(1, size - bare)
+            if used <= room:
                 best = (page, notes)
                 if used >= room * _FULL or characters > 8 * self.request.view.gauge.sums[-1]:
                     break
@@ -130,7 +133,7 @@ class _Draft:
             return without_notes
         page, notes = best
         self.archived.archived = self.count
-        ledger = carried(self.archived, self.writer.notebook.named, self.writer.worth, _CARRIED * self.limit)
+        ledger = carried(self.archived, self.writer.notebook.named, self.writer.worth, _CARRIED * room)
         return Plan(self.cut, notes=notes, edits=self._edits(page), by="ledger", ledger=msgspec.to_builtins(ledger))
 
     def _page(self, characters: int) -> Page:
