@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from lab_story import AFTER, BEFORE, call, result, used
-
 from holdfast.lab.needs import needs
 from holdfast.messages import assistant, user
+from lab_story import AFTER, BEFORE, call, result, used
 
 
 def test_what_a_later_call_refers_to_is_needed() -> None:

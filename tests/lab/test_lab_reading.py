@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab_story import call
 
 from holdfast.lab.reading import content_words, labels, lines_of, names_in, names_on, said_on, values
+from lab_story import call
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from lab_story import long_history, transcript
 
 from holdfast.catalog import CATALOG
 from holdfast.lab.policies import POLICIES, Policy
@@ -11,6 +10,7 @@ from holdfast.lab.rolling import places_to_ask
 from holdfast.lab.simulation import Run, Simulation
 from holdfast.lab.tuning import Simulated, _cost, advice
 from holdfast.tokens import estimator_for
+from lab_story import long_history, transcript
 
 CHARS = estimator_for("chars/4")
 
