@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from holdfast import (
     KeepFraction,
     KeepLast,
-    KeepLedger,
     Pipeline,
     PruneToolResults,
     SlidingWindow,
@@ -38,9 +37,9 @@ class Size(NamedTuple):
     turns: int
 
 
+# The default is the ledger.
 STRATEGIES: dict[str, Callable[[Size], Strategy | None]] = {
     "default": lambda size: None,
-    "ledger": lambda size: KeepLedger(max_tokens=size.tokens),
     "truncate": lambda size: Truncate(max_tokens=size.tokens),
     "sliding": lambda size: SlidingWindow(size.messages),
     "turns": lambda size: TurnWindow(size.turns),
@@ -51,7 +50,7 @@ STRATEGIES: dict[str, Callable[[Size], Strategy | None]] = {
     "prune+tokens": lambda size: Pipeline(PruneToolResults(size.tokens // 4, minimum=0), TokenWindow(size.tokens)),
 }
 WINDOWS = ("sliding", "turns", "tokens", "last")
-LIMITED = ("default", "ledger", "truncate", "tokens", "prune+tokens")
+LIMITED = ("default", "truncate", "tokens", "prune+tokens")
 
 
 def size_of(messages: Messages, profile: str, share: float) -> Size:
