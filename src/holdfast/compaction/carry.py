@@ -23,5 +23,5 @@ def next_carry(request: Request, decision: Decision) -> Carry:
         pins=tuple(sorted(view.pins)),
         topics=tuple(topics(gone, before.topics)),
         passed=before.passed + plan.cut,
-        ledger=before.ledger if plan.ledger is None else plan.ledger,
+        ledger=before.ledger if plan.ledger is None else plan.ledger(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import msgspec
 
@@ -25,6 +25,9 @@ _CROWDED = 50
 """A line of more words than this tells nobody what a name in it is for."""
 _TITLES = 120
 """Room for the titles of the last two sections."""
+_SAMPLED = 200
+_LEAST_POOL = 800
+"""Lines to choose among, however short the room; of the many more that there are, few would ever be chosen."""
 Said = tuple[int, str]
 """A message's number, and words from it."""
 
@@ -46,6 +49,10 @@ class Writer:
         ran = [Line(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in notebook.commands.values()]
         lines = [*notebook.lines.values(), *ran]
         self._candidates = candidates(lines, notebook.named, self.worth, line_worth(notebook, self.worth))
+
+    def sample(self) -> str:
+        """Some of the lines that a page may hold, to be measured."""
+        return "\n".join(one.line.text for one in self._candidates[:_SAMPLED])
 
     def write(self, room: int, visible: str, staying: Collection[int], cut_short: Collection[int], intro: str) -> Page:
         """At most about so many characters, with nothing in them that is visible anyway.
@@ -90,7 +97,7 @@ class Writer:
                 return f"{line.voice} {line.place}", CITED
             return (title := self._title(line)), len(title) + len(GROUP) + CITED
 
-        pool = filter(is_open, self._candidates)
+        pool = islice(filter(is_open, self._candidates), _LEAST_POOL + max(0, room) // 8)
         return choose(pool, self.worth, room=room, covered=covered, heading=heading)
 
     # -- sections -----------------------------------------------------------------------------------

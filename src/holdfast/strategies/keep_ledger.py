@@ -8,12 +8,14 @@ most stay.
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
+from typing import cast
 
 import msgspec
 
 from ..budget import positive
 from ..ledger import OPENING, READABLE, Ledger, Notebook, Page, Writer, carried, is_page, reread
-from ..messages import Message, Text, ToolResult, framed
+from ..messages import Json, Message, Text, ToolResult, framed
 from ..references import citation
 from ..view import Edit, Plan, Request, Skip, edited
 from .pruning import is_clearable
@@ -31,8 +33,6 @@ _CUT_SHORT = "[Cut to the lines that matter most; all of it is {}.]"
 _CARRIED = 8
 """Characters of lines that go along to the next round, for each token of the page."""
 _TRIES, _FULL, _CLOSE = 8, 0.98, 0.993
-_GUESS = 3.5
-"""Characters a token, until the first page is measured."""
 
 
 class KeepLedger:
@@ -118,7 +118,7 @@ class _Draft:
         room = min(PAGE_TOKENS, max(0, self.limit - bare))
         if not room:
             return without_notes
-        characters, best = int(room * _GUESS), None
+        characters, best = int(room * self._characters_in_token()), None
         for _ in range(_TRIES):
             page = self._page(characters)
             notes = (*self.other_notes, framed(page.text))
@@ -132,9 +132,19 @@ class _Draft:
         if best is None:
             return without_notes
         page, notes = best
+        ledger = partial(self._carried, room)
+        return Plan(self.cut, notes=notes, edits=self._edits(page), by="ledger", ledger=ledger)
+
+    def _carried(self, room: int) -> Json:
+        """What goes along to the next round: worked out when somebody stores it."""
         self.archived.archived = self.count
         ledger = carried(self.archived, self.writer.notebook.named, self.writer.worth, _CARRIED * room)
-        return Plan(self.cut, notes=notes, edits=self._edits(page), by="ledger", ledger=msgspec.to_builtins(ledger))
+        return cast(Json, msgspec.to_builtins(ledger))
+
+    def _characters_in_token(self) -> float:
+        """About how many, by the lines that the page will be made of."""
+        estimator, sample = self.request.view.gauge.estimator, self.writer.sample()
+        return _CLOSE * max(1.0, len(sample) / max(1, estimator.tokens(estimator.measure_text(sample))))
 
     def _page(self, characters: int) -> Page:
         intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.]"

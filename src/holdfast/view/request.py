@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -29,8 +29,8 @@ class Plan(msgspec.Struct, frozen=True):
     summary: str | None = None
     by: str = ""
     """The strategy that made it."""
-    ledger: Json | None = None
-    """Notes on all that is archived, for the next round to go on from; None keeps the earlier ones."""
+    ledger: Callable[[], Json] | None = None
+    """Gives the notes on all that is archived, for the next round to go on from; None keeps the earlier ones."""
 
 
 class Skip(msgspec.Struct, frozen=True):
