@@ -17,6 +17,17 @@ def test_the_first_user_message_is_the_task() -> None:
     assert section(page, TASK) == [ASK]
 
 
+@pytest.mark.parametrize("notice", ["[Request interrupted by user]", "<command-name>/clear</command-name>"])
+def test_what_a_tool_says_in_the_users_name_is_no_task(notice: str) -> None:
+    page = notes_on([user(notice), said("Ready."), user(ASK), *noise(20), user("How far are you?")])
+    assert section(page, TASK) == [ASK]
+
+
+def test_headings_in_what_was_said_are_no_headings_of_the_page() -> None:
+    page = notes_on([user(f"## Plan\n{ASK}"), *noise(20), user("How far are you?")])
+    assert section(page, TASK) == ["> ## Plan", ASK]
+
+
 @pytest.mark.parametrize("with_checkpoint", [True, False])
 def test_it_is_there_after_ten_rounds(with_checkpoint: bool) -> None:
     messages: Messages = [user(ASK)]

@@ -27,8 +27,8 @@ _ALARMS = (
 )
 """A line without any of these is no error: looking for them is far quicker than for the pattern."""
 _ERRORS, _LONGEST_ERROR, _ERRORS_IN = 40, 400, 40_000
-_MACHINE = re.compile(r"\s*<[\w-]+>")
-"""Text in the user's name that no user typed: tools put theirs in tags."""
+_MACHINE = re.compile(r"\s*(?:<[\w-]+>|\[[^\]\n]{1,120}\]\s*$)")
+"""Text in the user's name that no user typed: tools put theirs in tags, or in brackets."""
 _USER_KEPT = 4_000
 
 

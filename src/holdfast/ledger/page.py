@@ -13,7 +13,7 @@ from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, S
 from .lines import Line
 from .names import names_in
 from .notebook import Notebook
-from .shortening import BRIEF, CITED, READABLE, abridged, fitting, shortened
+from .shortening import BRIEF, CITED, READABLE, abridged, fitting, quoted, shortened
 from .worth import FINISHED, line_worth, name_worth, near
 
 _TASK, _USERS, _PLAN, _CLOSINGS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.20, 0.05, 0.05, 0.16, 0.04, 0.12
@@ -70,8 +70,8 @@ class Writer:
         left -= sum(len(text) + CITED for _, text in users + concluded)
         chosen = self._choose(left, known, staying, cut_short)
         apart = [line for line in chosen if line.place not in cut_short]
-        users += [(line.place, line.text.strip()) for line in apart if line.voice == "user"]
-        concluded += [(line.place, line.text.strip()) for line in apart if line.voice == "said"]
+        users += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "user"]
+        concluded += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "said"]
         again += [line.text for line in apart if line.source == COMMANDS]
         fixed[2:2] = self._told(USER, users)
         fixed += [*self._commands(again), *self._told(SAID, concluded)]

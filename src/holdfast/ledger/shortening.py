@@ -20,17 +20,17 @@ def abridged(text: str, room: int) -> str:
     """A text; of a longer one its head, and its tail where there is room (L7)."""
     text = text.strip()
     if len(text) <= room:
-        return _quoted(text)
+        return quoted(text)
     head = min(room, max(READABLE, int(room * 0.7)))
     tail = text[-(room - head) :].partition(" ")[2].strip() if room - head > BRIEF // 2 else ""
-    return _quoted(f"{_whole_words(text[:head])}{_GAP} {tail}".rstrip())
+    return quoted(f"{_whole_words(text[:head])}{_GAP} {tail}".rstrip())
 
 
 def _whole_words(text: str) -> str:
     return (text.rpartition(" ")[0] or text.rpartition("\n")[0] or text).rstrip()
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Headings in what somebody said are no headings of the page."""
     return _HEADED.sub(r"> \1", text)
 
