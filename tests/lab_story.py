@@ -31,15 +31,15 @@ def used(tool: str, answer: str, **arguments: Any) -> list[Message]:
 SOURCE = "1→def load_tides(path):\n2→    table = parse_table(path)\n3→    return table.high_water"
 BEFORE = [
     user("Please make the harbour schedule respect tomorrow's closing hours"),
-    *used("Read", SOURCE, file_path="/work/tides.py"),
+    *used("Read", SOURCE, file_path="/harbor/tides.py"),
     *used("Bash", "FAILED test_tides.py::test_high - KeyError: 'noon'\nall else is well", command="pytest -q tests"),
-    *used("Write", "written", file_path="/work/notes.md", content="remember berth_nine"),
+    *used("Write", "written", file_path="/harbor/notes.md", content="remember berth_nine"),
 ]
 AFTER = [
     *used(
         "Edit",
         "done",
-        file_path="/work/tides.py",
+        file_path="/harbor/tides.py",
         old_string="    table = parse_table(path)",
         new_string="x = new_one()",
     ),
@@ -53,10 +53,10 @@ def long_history(rounds: int = 60) -> list[Message]:
     for n in range(rounds):
         code = "\n".join(f"    value_{n}_{k} = compute_{k}(berth_{n}, tide=levels[{k}])" for k in range(24))
         found.append(user(f"Round {n}: look at the moorings of berth number {n} again"))
-        found += used("Read", code, file_path=f"/work/berth_{n}.py")
+        found += used("Read", code, file_path=f"/harbor/berth_{n}.py")
         if n > 4:
             old = f"    value_{n - 4}_3 = compute_3(berth_{n - 4}, tide=levels[3])"
-            found += used("Edit", "done", file_path=f"/work/berth_{n - 4}.py", old_string=old, new_string="pass")
+            found += used("Edit", "done", file_path=f"/harbor/berth_{n - 4}.py", old_string=old, new_string="pass")
         found.append(assistant(f"Berth {n} is done"))
     return found
 

@@ -2,22 +2,17 @@
 
 In a session an event is `#123`: its seq, which is short, never changes, and means the same in every fork
 that shares the event. Event ids would not do: they begin with the time, so those of one hour share most of
-their digits. Without a session a message has no seq; it is named by the first digits of its digest, with a
-letter among them, so that the two forms are never mistaken for each other.
+their digits. Without a session it is the place of the message in the history.
 """
 
 from __future__ import annotations
 
 import re
-from itertools import count
 
 import msgspec
 
 from .errors import InvalidInput
 from .events import Event
-
-DIGITS = 8
-"""Of a digest: two of 5,000 messages share as many in one history of three hundred."""
 
 _SPAN = re.compile(
     r"#(?P<first>[^\s@#]+?)(?:@(?P<offset>\d+))?(?:\s*(?:-|–|\.\.)\s*(?P<last>#[^\s@#]+|\d+))?", re.ASCII
@@ -42,12 +37,6 @@ def reference(event: Event | int) -> str:
 def citation(seq: int) -> str:
     """A reference inside notes: `[123]`. There `#123` would be taken for an issue that was talked about."""
     return f"[{seq:,}]"
-
-
-def short_reference(digest: str) -> str:
-    """The short name of a message without a session, from its digest: `#3fa9c1d2`."""
-    length = next(n for n in count(DIGITS) if n >= len(digest) or not digest[:n].isdecimal())
-    return f"#{digest[:length]}"
 
 
 def span_of(text: str) -> Span:

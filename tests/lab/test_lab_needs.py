@@ -23,7 +23,7 @@ def test_what_was_done_before_is_known() -> None:
 
 
 def test_what_is_newly_written_is_not_needed() -> None:
-    after = used("Write", "written", file_path="/work/new.txt", content="load_tides parse_table")
+    after = used("Write", "written", file_path="/harbor/new.txt", content="load_tides parse_table")
     assert needs(BEFORE, after).names == frozenset()
 
 
@@ -52,7 +52,7 @@ def test_tool_names_and_argument_keys_are_known_but_never_needed() -> None:
 
 
 def test_results_say_what_it_costs_to_read_them_again() -> None:
-    big = call("Read", file_path="/work/big.py")
+    big = call("Read", file_path="/harbor/big.py")
     before = [user("go"), big, result(big, "parse_table\n" + "x" * 400)]
     needed = needs(before, AFTER)
     assert needed.results == ((103, frozenset({"parse_table"})),)

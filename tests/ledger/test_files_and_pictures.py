@@ -54,8 +54,8 @@ def attached(name: str | None = None) -> Messages:
 
 
 def test_an_attached_picture_leaves_a_placeholder_that_says_where_it_was() -> None:
-    assert "Attached: image image/png [2]" in section(notes_on(attached()), FILES)
-    assert "Attached: file tides.pdf [2]" in section(notes_on(attached("tides.pdf")), FILES)
+    assert "Attached: image: image/png [2]" in section(notes_on(attached()), FILES)
+    assert "Attached: file: tides.pdf [2]" in section(notes_on(attached("tides.pdf")), FILES)
 
 
 def test_a_picture_in_a_tool_result_is_noted_too() -> None:
@@ -66,12 +66,12 @@ def test_a_picture_in_a_tool_result_is_noted_too() -> None:
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [picture]}]},
         *[{"role": role, "content": "words " * 300} for _ in range(12) for role in ("assistant", "user")],
     ]
-    assert "Attached: image image/png [3]" in section(notes_on(messages), FILES)
+    assert "Attached: image: image/png [3]" in section(notes_on(messages), FILES)
 
 
 def test_the_placeholder_is_carried_on_and_read_back() -> None:
     page = notes_on(attached())
-    assert [(line.text, line.place) for line in reread(page).attached] == [("image image/png", 2)]
+    assert [(line.text, line.place) for line in reread(page).attached] == [("image: image/png", 2)]
     notebook = Notebook()
     decoded = decode_all(attached(), "openai-chat")[0]
     notebook.read(decoded, range(1, len(decoded) + 1))
@@ -95,3 +95,11 @@ def test_what_a_call_does_is_told_by_its_arguments_not_by_its_name() -> None:
     assert deed("x", order="A-17", amount=4500) == ("other", "order=A-17, amount=4500")
     assert deed("x", path="two\nlines", size=1)[0] == "other"
     assert deed("x") == ("other", "")
+
+
+def test_the_data_of_a_picture_never_get_into_the_notes() -> None:
+    unreadable = {"type": "image_url", "image_url": {"url": "data:;base64" + "x" * 400}}
+    shown = {"role": "user", "content": [{"type": "text", "text": "Look at this chart."}, unreadable]}
+    page = notes_on([user("Start."), shown, *noise(20), user("And now?")])
+    assert "base64" not in page
+    assert any(line.startswith("Attached: image") for line in section(page, FILES))

@@ -29,7 +29,6 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
     kept.sort(key=lambda line: line.depth)
     names = {name for line in kept for name, kind in named(line.text) if kind != "word"}
     return Ledger(
-        archived=ledger.archived,
         time=ledger.time,
         depth=ledger.depth,
         users=[*ledger.users[:1], *_spoken(ledger.users[1:][-_USERS:], READABLE, room)],

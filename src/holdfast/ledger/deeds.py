@@ -30,6 +30,8 @@ _PRINTS = re.compile(
     r"\s*(?:sed -n|cat|head|tail|nl)\b(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
 )
 _BRIEF = 200
+FINISHED = ("completed", "done", "deleted", "cancelled")
+"""States of a step that nobody has to do any more."""
 _LONGEST_PATH, _LONGEST_COMMAND, _LONGEST_PATCH = 1_000, 320, 400_000
 
 

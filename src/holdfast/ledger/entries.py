@@ -47,7 +47,7 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """What is carried from round to round: the notes on all that was archived, bounded."""
 
     archived: int = 0
-    """How many messages it is about."""
+    """How many messages it is about, where only its page says so: a checkpoint knows it by itself."""
     time: int = 0
     depth: int = 0
     users: list[Line] = []

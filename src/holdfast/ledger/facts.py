@@ -9,9 +9,9 @@ from typing import Literal
 
 import msgspec
 
+from .deeds import FINISHED
 from .entries import Ledger
 from .names import names_in
-from .worth import FINISHED
 
 FactKind = Literal["task", "constraint", "file", "error", "pending"]
 _STANDING = re.compile(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 
-from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed
+from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
@@ -15,17 +15,15 @@ from .lines import Line, Voice, lines_of
 from .names import Name, names_in
 from .shortening import BRIEF, abridged
 
-_ERROR = re.compile(
-    r"(?i:\b(?:errors?|fail(?:s|ed|ing|ures?)?|exceptions?|traceback|panic(?:ked)?|fatal|undefined|cannot|denied|"
-    r"unable|refused|not found|no such|timed out|fehler|erreur|échec|ошибка)\b)"
-    r"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|错误|失败|エラー|오류"
-)
 _ALARMS = (
     *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
     *("refused", "not found", "no such", "timed out", "fehler", "erreur", "échec", "ошибка"),
-    *("错误", "失败", "エラー", "오류"),
 )
-"""A line without any of these is no error: looking for them is far quicker than for the pattern."""
+_ALARMS_WITHOUT_SPACES = ("错误", "失败", "エラー", "오류")
+_ERROR = re.compile(
+    rf"(?i:\b(?:{'|'.join(_ALARMS)})(?:s|ed|ked|ing|ures?)?\b)"
+    rf"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|{'|'.join(_ALARMS_WITHOUT_SPACES)}"
+)
 _ERRORS, _LONGEST_ERROR, _ERRORS_IN = 40, 400, 40_000
 _MACHINE = re.compile(r"\s*(?:<[\w-]+>|\[[^\]\n]{1,120}\]\s*$)")
 """Text in the user's name that no user typed: tools put theirs in tags, or in brackets."""
@@ -177,14 +175,15 @@ class Notebook:
 
     def _attach(self, media: Media, place: int) -> None:
         """A picture cannot be summarised, but what was there can be told, and where (P12)."""
-        where = media.name or media.url or media.file_id or media.mime or ""
-        text = f"{media.kind} {' '.join(where.split())[:BRIEF]}".strip()
+        text = " ".join(media_in_words(media).split())[:BRIEF]
         self.attached = [*self.attached[1 - bounds.ATTACHED :], Line(text, "user", "", place, 0, self.time)]
 
     def _note_errors(self, text: str, source: str, place: int) -> None:
         end = text[-_ERRORS_IN:]
         lowered = end.lower()
-        alarms = [alarm for alarm in _ALARMS if alarm in lowered]
+        alarms = [
+            alarm for alarm in (*_ALARMS, *_ALARMS_WITHOUT_SPACES) if alarm in lowered
+        ]  # quicker than the pattern
         lines, alike = (end.split("\n"), lowered.split("\n")) if alarms else ([], [])
         alarming = {at for alarm in alarms for at, line in enumerate(alike) if alarm in line}
         for line in map(lines.__getitem__, sorted(alarming)):

@@ -8,13 +8,14 @@ from itertools import groupby, islice
 import msgspec
 
 from .choose import Candidate, candidates, choose
+from .deeds import FINISHED
 from .entries import Command, File
 from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, SAID, TASK, USER
 from .lines import Line
 from .names import names_in
 from .notebook import Notebook
 from .shortening import BRIEF, CITED, READABLE, abridged, fitting, quoted, shortened
-from .worth import FINISHED, line_worth, name_worth, near
+from .worth import line_worth, name_worth, near
 
 _TASK, _USERS, _PLAN, _CLOSINGS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.20, 0.05, 0.05, 0.16, 0.04, 0.12
 """What part of the room each section may take; what one leaves, the lines have."""

@@ -16,6 +16,7 @@ from itertools import groupby
 from math import exp, log1p
 from operator import mul
 
+from .deeds import FINISHED
 from .entries import File, Sighting
 from .lines import Line
 from .names import names_in
@@ -25,7 +26,6 @@ FAR = 150_000
 """So many characters back, a line is hardly edited from memory any more."""
 WORD = 2e-4
 """A plain word's worth: next to nothing beside a name, everything where there are no names."""
-FINISHED = ("completed", "done", "deleted", "cancelled")
 _THEME = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}|[^\W\d_a-zA-Z]{2,}")
 _TOGETHER = (
     ("file", "last5"),

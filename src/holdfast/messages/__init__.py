@@ -24,6 +24,7 @@ from .parts import (
 from .payload import copy_json
 from .places import continues, follows_user, is_summary, item_id, needs_reasoning, opens
 from .profiles import PROFILES, Profile, presentable, profile_for, says_nothing
+from .standins import media_in_words
 
 __all__ = [
     "COMMON",
@@ -64,6 +65,7 @@ __all__ = [
     "length_compacted",
     "lift_media",
     "lower_media",
+    "media_in_words",
     "needs_reasoning",
     "opens",
     "presentable",

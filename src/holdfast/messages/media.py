@@ -8,7 +8,8 @@ from typing import Any
 
 from .parts import Json
 
-_MARK = "holdfast-media:"
+MARK = "holdfast-media:"
+"""Begins the digest that stands where media were."""
 _KEYS = frozenset(("data", "url", "image_url", "file_data"))
 _SMALLEST = 1_024
 
@@ -27,13 +28,13 @@ def _lift(value: Any, key: str, found: dict[str, str]) -> Any:
     if key in _KEYS and isinstance(value, str) and _is_media(key, value):
         digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
         found[digest] = value
-        return _MARK + digest
+        return MARK + digest
     return value
 
 
 def _is_media(key: str, value: str) -> bool:
     """Long data under a key that holds media; and what looks like our own mark, so that none is ever mistaken."""
-    if value.startswith(_MARK):
+    if value.startswith(MARK):
         return True
     return len(value) >= _SMALLEST and (key in ("data", "file_data") or value.startswith("data:"))
 
@@ -49,6 +50,6 @@ def _lower(value: Any, key: str, media: Mapping[str, str]) -> Any:
         return {name: _lower(item, name, media) for name, item in value.items()}
     if isinstance(value, list):
         return [_lower(item, key, media) for item in value]
-    if key in _KEYS and isinstance(value, str) and value.startswith(_MARK):
-        return media.get(value.removeprefix(_MARK), value)
+    if key in _KEYS and isinstance(value, str) and value.startswith(MARK):
+        return media.get(value.removeprefix(MARK), value)
     return value

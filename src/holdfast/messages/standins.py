@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .media import MARK
 from .parts import Json, Media, Opaque, Part, Text, ToolResult
 from .payload import as_dict, as_list
 
@@ -12,9 +13,15 @@ _SAID = {"compaction": "content", "search_result": "content", "document": "sourc
 def stand_in(part: Part) -> str:
     """A few words in place of media, the text inside an opaque part; nothing where there is none."""
     if isinstance(part, Media):
-        where = part.name or part.url or part.file_id or part.mime
-        return f"[{part.kind}: {where}]" if where else f"[{part.kind}]"
+        return f"[{media_in_words(part)}]"
     return readable(part) if isinstance(part, Opaque) else ""
+
+
+def media_in_words(part: Media) -> str:
+    """What is there of an image, sound or file: a name, a place, or at least its type."""
+    place = None if part.url is None or part.url.startswith(("data:", MARK)) else part.url
+    what = part.name or place or part.file_id or part.mime
+    return f"{part.kind}: {what}" if what else part.kind
 
 
 def readable(part: Opaque) -> str:

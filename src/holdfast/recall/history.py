@@ -20,8 +20,7 @@ HISTORY = "history"
 async def recall_messages(messages: Iterable[Any], *, format: str | None = None) -> Recall:
     """A `Recall` over messages that are in no session.
 
-    Its references are the place of a message (`#12` is the twelfth) and the beginning of its digest, as
-    notes about such a history have it.
+    Its references are the place of a message: `#12` is the twelfth, as notes about such a history have it.
     """
     decoded, name = decode_all(messages, format)
     store = MemoryStore()

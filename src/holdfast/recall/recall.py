@@ -107,8 +107,8 @@ class Recall:
     async def read(self, reference: str, *, session_id: str | None = None, max_tokens: int = READ_TOKENS) -> Passage:
         """What the events behind a reference say, in at most so many tokens, and where to go on.
 
-        A reference is `#123`, `#123-#130`, `#123@4000` (from that character on), an event's id, or the
-        beginning of one.
+        A reference is `#123`, `#123-#130`, `#123@4000` (from that character on), `[123]` as notes cite it,
+        an event's id, or the beginning of one.
         """
         record = await self.sessions.get(self._session(session_id))
         place = await resolve(self.sessions.store, record, reference)

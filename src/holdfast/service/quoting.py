@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..events import Event
-from ..messages import Media, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult, to_json
+from ..messages import Media, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult, media_in_words, to_json
 from ..references import reference
-
-_MARK = "holdfast-media:"
 
 
 def quoted(message: Message, tools: Sequence[str] = ()) -> str:
@@ -30,16 +28,9 @@ def _part(part: Part | Text | Media | Opaque, tools: Iterator[str]) -> str:
             name = part.name or next(tools, "")
             return f"← {name + ' ' if name else ''}{'failed: ' if part.is_error else ''}{said}"
         case Media():
-            return media_in_words(part)
+            return f"[{media_in_words(part)}]"
         case Opaque():
             return f"({part.kind}) {to_json(part.data)}"
-
-
-def media_in_words(part: Media) -> str:
-    """What is there of an image, sound or file: a name, a place, or at least its type."""
-    place = part.url if part.url and not part.url.startswith(("data:", _MARK)) else None
-    what = part.name or place or part.file_id or part.mime
-    return f"[{part.kind}: {what}]" if what else f"[{part.kind}]"
 
 
 def said_when(event: Event, role: str) -> str:

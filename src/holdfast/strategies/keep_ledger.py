@@ -86,7 +86,7 @@ class _Draft:
     def __init__(self, request: Request, cut: int, limit: int) -> None:
         view = request.view
         self.request, self.cut, self.limit = request, cut, limit
-        self.old_notes = _notes(request)
+        self.old_notes = request.notes
         self.other_notes = [message for message in self.old_notes if not is_page(message)]
         earlier = _earlier(request, self.old_notes)
         self.places = _places(request, earlier.archived)
@@ -100,7 +100,7 @@ class _Draft:
         staying = [*request.staying(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are written anew
         whole = [view.messages[index] for index in staying if index not in self.shortened]
-        first = _shown_first(request, cut)
+        first = [shown.message for shown in view.head if shown.kind != "note" and request.still_first(shown, cut)]
         whole += first
         self.staying = {self.places[index] for index in staying} | _places_of(first, notebook)
         self.visible = "\n".join(_text(message) for message in whole)
@@ -137,7 +137,6 @@ class _Draft:
 
     def _carried(self, room: int) -> Json:
         """What goes along to the next round: worked out when somebody stores it."""
-        self.archived.archived = self.count
         ledger = carried(self.archived, self.writer.notebook.named, self.writer.worth, _CARRIED * room)
         return cast(Json, msgspec.to_builtins(ledger))
 
@@ -175,8 +174,8 @@ class _Draft:
 def _newly_archived(request: Request, cut: int) -> int:
     view = request.view
     stays = {*request.staying(cut), *view.fillers, *view.synthetic}
-    split = view.split_turn is not None and bool(view.turns) and cut >= view.turns[0]
-    return sum(place not in stays for place in range(cut)) + split
+    left = [shown for shown in view.head if not request.still_first(shown, cut)]
+    return sum(place not in stays for place in range(cut)) + len(left)
 
 
 def _places(request: Request, archived: int) -> list[int]:
@@ -194,22 +193,10 @@ def _places(request: Request, archived: int) -> list[int]:
     return places
 
 
-def _shown_first(request: Request, cut: int) -> list[Message]:
-    """What an earlier round left standing before the kept messages, and this cut leaves there too."""
-    view = request.view
-    turn_stays = not view.turns or cut < view.turns[0]
-    return [shown.message for shown in view.head if shown.kind != "note" and (turn_stays or shown.kind != "turn")]
-
-
 def _places_of(messages: list[Message], notebook: Notebook) -> set[int]:
     """The numbers under which these are noted as the user's."""
     said = {part.text.strip()[:READABLE] for message in messages for part in message.parts if isinstance(part, Text)}
     return {line.place for line in notebook.users if line.text[:READABLE] in said} if said else set()
-
-
-def _notes(request: Request) -> list[Message]:
-    view = request.view
-    return [shown.message for shown in view.head if shown.kind == "note"] + [view.messages[i] for i in view.synthetic]
 
 
 def _earlier(request: Request, notes: list[Message]) -> Ledger:

@@ -37,7 +37,7 @@ class Truncate:
         view, gauge = request.view, request.view.gauge
         limit = self.max_tokens or request.target
         measure = gauge.estimator.measure
-        earlier = _earlier_notes(request)
+        earlier = request.notes
         replaced = sum(map(measure, filter(is_truncation_note, earlier)))
 
         def allowed(cut: int, note: int) -> bool:
@@ -65,18 +65,12 @@ class Truncate:
         return archive_before(request, cut_for(0), "truncation")
 
 
-def _earlier_notes(request: Request) -> list[Message]:
-    """Notes and summaries that are shown now, ours and others'."""
-    view = request.view
-    return [shown.message for shown in view.head if shown.kind == "note"] + [view.messages[i] for i in view.synthetic]
-
-
 def note_of(request: Request, cut: int, earlier: Sequence[Message]) -> Message:
     """How many messages went, of which kinds, and what the user asked about in them."""
     view = request.view
     stays = {*request.staying(cut), *view.fillers}
     gone = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in stays]
-    if view.split_turn is not None and view.turns and cut >= view.turns[0]:
+    if view.split_turn is not None and not request.still_first(view.split_turn, cut):
         gone.insert(0, view.split_turn.message)
     count, asked = view.checkpoint.carry.archived, view.checkpoint.carry.topics
     if not count:

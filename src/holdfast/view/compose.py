@@ -112,10 +112,7 @@ def merge(first: Plan, second: Plan, request: Request) -> Plan:
 
 def _still(shown: Shown, request: Request, plan: Plan) -> bool:
     """Does something in the old head stay under this plan?"""
-    if shown.kind == "turn":
-        turns = request.view.turns
-        return not turns or plan.cut < turns[0]
-    return shown.kind != "note" or plan.notes is None
+    return request.still_first(shown, plan.cut) and (shown.kind != "note" or plan.notes is None)
 
 
 def _refer(request: Request, index: int, kind: str) -> Shown:

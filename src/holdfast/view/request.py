@@ -82,6 +82,16 @@ class Request:
     def event_count(self) -> int:
         return self.view.event_count
 
+    @property
+    def notes(self) -> list[Message]:
+        """Notes and summaries that are shown now, ours and others'."""
+        head = [shown.message for shown in self.view.head if shown.kind == "note"]
+        return head + [self.view.messages[index] for index in self.view.synthetic]
+
+    def still_first(self, shown: Shown, cut: int) -> bool:
+        """Would this of the head stay under a cut here? Its split turn goes with the next turn's start."""
+        return shown.kind != "turn" or not self.view.turns or cut < self.view.turns[0]
+
     def newest_turn(self, cut: int) -> Shown | int | None:
         """The newest user message, if this cut would archive it: live (its place) or in the head."""
         turns = self.view.turns
@@ -94,7 +104,7 @@ class Request:
         view, gauge = self.view, gauge or self.view.gauge
         units = gauge.fixed + extra + gauge.sums[-1] - gauge.sums[cut]
         for shown, size in zip(view.head, gauge.head, strict=True):
-            if shown.kind != "turn" or not view.turns or cut < view.turns[0]:
+            if self.still_first(shown, cut):
                 units += size
         for index in self.staying(cut):
             units += gauge.sums[index + 1] - gauge.sums[index]
