@@ -10,7 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-from holdfast import KeepLedger, PruneToolResults, SlidingWindow, TokenWindow, Truncate, always, check, compact
+from holdfast import (
+    KeepLast,
+    KeepLedger,
+    PruneToolResults,
+    SlidingWindow,
+    TokenWindow,
+    Truncate,
+    always,
+    check,
+    compact,
+)
 from holdfast.errors import CheckpointMismatch
 
 Messages = list[dict[str, Any]]
@@ -88,6 +98,30 @@ def test_other_messages_are_an_error_that_says_what_to_do() -> None:
     first = compact(talk(1, 60), budget=1_000)
     with pytest.raises(CheckpointMismatch, match="whole history"):
         compact(talk(500, 60), budget=1_000, previous=first.checkpoint)
+
+
+@pytest.mark.parametrize("plan", [SlidingWindow(2), KeepLast(2)])
+def test_a_system_message_never_comes_back_as_a_user_message(plan: Any) -> None:
+    """Cut off from the results before it, it was shown as the user's, and by the result it was a turn that stays."""
+    options: dict[str, Any] = {"budget": 10**9, "format": "anthropic", "trigger": always, "strategy": plan}
+    history: Messages = [
+        {"role": "assistant", "content": [{"type": "compaction", "content": "so far", "signature": "EuYBCkQY"}]},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "read", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "found"}]},
+        {"role": "system", "content": "be brief"},
+        {"role": "assistant", "content": "ok"},
+    ]
+    more: Messages = [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "c2", "name": "read", "input": {}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c2", "content": "found"}]},
+        {"role": "assistant", "content": "done"},
+    ]
+    first = compact(history, **options)
+    assert {"role": "user", "content": "be brief"} not in first.messages
+    by_history = compact(history + more, previous=first.checkpoint, **options)
+    by_result = compact(first.messages + more, previous=first.checkpoint, **options)
+    assert by_history.messages == by_result.messages
+    assert by_history.messages[0] == history[0]
 
 
 PLANS = [

@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategy_table import Messages
 
-from holdfast import CompactionResult, Outcome, SlidingWindow, TokenWindow, TurnWindow, always, check, compact
+from holdfast import (
+    CompactionResult,
+    KeepLedger,
+    Outcome,
+    SlidingWindow,
+    TokenWindow,
+    TurnWindow,
+    always,
+    check,
+    compact,
+)
 from sized import Json, result
 
 
@@ -75,6 +85,7 @@ TOKENS: dict[str, tuple[str, int, str]] = {
     "ends in results: the running round stays whatever it costs": ("u c t c t", 10, "u0 c3 t4"),
     "ends in results: one round more fits": ("u c t c t", 50, "u0 c1 t2 c3 t4"),
     "ends in results of parallel calls": ("u c t C t t", 10, "u0 C3 t4 t5"),
+    "ends in results and a system message behind them": ("u c t c t s", 10, "u0 c3 t4 s5"),
     "ends in a call that waits": ("u a c t c", 10, "u0 c4"),
     "ends in one of two that waits": ("u a c t C t", 10, "u0 C4 t5"),
     "an earlier turn goes before the newest is split": ("u a u c t c t a", 40, "u2 c5 t6 a7"),
@@ -84,12 +95,19 @@ TOKENS: dict[str, tuple[str, int, str]] = {
     "no user at all: not even that fits": ("a a a", 5, "a2"),
     "a system message stays before the newest turn": ("s u a u a", 30, "s0 u3 a4"),
     "a system message and a turn that is split": ("s u c t c t a", 30, "s0 u1 a6"),
+    "a system message goes with the results it stands behind": ("u c t s a", 30, "u0 a4"),
 }
 
 
 @pytest.mark.parametrize(("letters", "limit", "left"), TOKENS.values(), ids=TOKENS)
 def test_a_token_window_settles_here(letters: str, limit: int, left: str) -> None:
     assert shown(letters, TokenWindow(limit)) == left
+
+
+def test_a_system_message_behind_the_newest_user_message_stays_with_it() -> None:
+    question = {"role": "user", "content": "a long question " * 100}
+    turn = [question, *story("s a c t a")]
+    assert window([*story("u a " * 20), *turn], KeepLedger(700)).messages[-len(turn) :] == turn
 
 
 EVENTS: dict[str, tuple[str, int, str]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from ..boundaries import cut_at_or_after, cut_at_or_before, unfinished
+from ..boundaries import cut_at_or_after, cut_at_or_before, legal, unfinished
 from ..types import Outcome
 from ..view import Plan, Request, Skip
 
@@ -26,7 +26,10 @@ def settle(request: Request, raw: int, fits: Callable[[int], bool]) -> int:
     last = unfinished(messages)
     start = max(raw, view.leading if newest is None else newest + 1)
     cut = start + bisect_left(range(start, last + 1), True, key=fits) if start <= last else last
-    cut = cut_at_or_after(messages, min(cut, last))
+    cut = min(cut, last)
+    if cut - 1 == newest and not legal(messages, cut):
+        return newest  # it stays anyway, and so does what belongs to it
+    cut = cut_at_or_after(messages, cut)
     if cut >= end and newest is None and view.split_turn is None:
         cut = cut_at_or_before(messages, end - 1)
     return cut
