@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from . import hostile, imports, langchain, ledger, opening, per_step, search, sqlite_append
+from . import cost, hostile, imports, langchain, ledger, opening, per_step, search, sqlite_append
 from .measure import Options, Ratio
 
 ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
@@ -20,6 +20,7 @@ ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
     "imports": imports.run,
     "ledger": ledger.run,
     "hostile": hostile.run,
+    "cost": cost.run,
 }
 
 
@@ -43,7 +44,7 @@ def _line(ratio: Ratio) -> str:
     aim = "stated" if ratio.aim is None else f"{ratio.wanted} {ratio.aim:g}"
     met = {True: "met", False: "MISSED", None: ""}[ratio.met]
     timed = ", ".join(f"{name} {_time(value)}" for name, value in ratio.seconds.items())
-    return f"{ratio.name:48}{ratio.ratio:10.2f}  {aim:14}{met:8}{ratio.compares} ({timed})"
+    return f"{ratio.name:48}{ratio.ratio:10.2f}  {aim:14}{met:8}{ratio.compares}{f' ({timed})' if timed else ''}"
 
 
 def _time(seconds: float) -> str:

@@ -1,9 +1,12 @@
 """Holdfast keeps an LLM agent's conversation inside its model's window, and loses nothing."""
 
 from .boundaries import Problem, check, repair
-from .compaction import CompactionResult, acompact, compact
+from .calls import Failure, Limits, Model, ModelCall, Notice, Reply
+from .compaction import Abort, CompactionResult, Cost, acompact, compact, replay
 from .errors import HoldfastError, InvalidInput
 from .messages import Message
+from .models import Anthropic, Gemini, OpenAIChat, OpenAIResponses, ScriptedModel
+from .presets import Preset, preset_named
 from .recall import BlockingRecall, Found, Passage, Recall, recall_messages
 from .references import reference
 from .service import BlockingSessionService, Context, SessionService
@@ -12,16 +15,25 @@ from .strategies import (
     KeepFraction,
     KeepLast,
     KeepLedger,
+    KeepNothing,
+    KeepRecent,
+    KeepUserMessages,
     Pipeline,
     PruneToolResults,
+    RecursiveSummary,
     SlidingWindow,
+    StateSummary,
+    StructuredSummary,
+    Summary,
     TokenWindow,
     Truncate,
     TurnWindow,
 )
+from .summaries import AsExchange, AsReply, AsSystem, AsUser, FreeText, Structured, Style, as_assistant
 from .tokens import Usage
 from .triggers import (
     ByteCount,
+    CostTrigger,
     EventCount,
     ImageCount,
     OverBudget,
@@ -36,13 +48,24 @@ from .triggers import (
 from .types import Outcome
 
 __all__ = [
+    "Abort",
+    "Anthropic",
+    "AsExchange",
+    "AsReply",
+    "AsSystem",
+    "AsUser",
     "BlockingRecall",
     "BlockingSessionService",
     "ByteCount",
     "CompactionResult",
     "Context",
+    "Cost",
+    "CostTrigger",
     "EventCount",
+    "Failure",
     "Found",
+    "FreeText",
+    "Gemini",
     "HoldfastError",
     "ImageCount",
     "InvalidInput",
@@ -50,18 +73,36 @@ __all__ = [
     "KeepFraction",
     "KeepLast",
     "KeepLedger",
+    "KeepNothing",
+    "KeepRecent",
+    "KeepUserMessages",
+    "Limits",
     "MemoryStore",
     "Message",
+    "Model",
+    "ModelCall",
+    "Notice",
+    "OpenAIChat",
+    "OpenAIResponses",
     "Outcome",
     "OverBudget",
     "Passage",
     "Pipeline",
+    "Preset",
     "Problem",
     "PruneToolResults",
     "Recall",
+    "RecursiveSummary",
+    "Reply",
     "SQLiteStore",
+    "ScriptedModel",
     "SessionService",
     "SlidingWindow",
+    "StateSummary",
+    "Structured",
+    "StructuredSummary",
+    "Style",
+    "Summary",
     "TokenCount",
     "TokenWindow",
     "Truncate",
@@ -72,12 +113,15 @@ __all__ = [
     "all_of",
     "always",
     "any_of",
+    "as_assistant",
     "check",
     "compact",
     "never",
     "not_",
     "open_store",
+    "preset_named",
     "recall_messages",
     "reference",
     "repair",
+    "replay",
 ]

@@ -28,6 +28,8 @@ class Kind:
     UNDO = "undo"
     PIN = "pin"
     REDACTION = "redaction"
+    ATTEMPT = "attempt"
+    """A compaction that failed: why, how many in a row, and when the next may be tried."""
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):

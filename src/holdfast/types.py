@@ -7,10 +7,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .calls import Steps
     from .view import Plan, Request, Skip
 
+    Clock = Callable[[], float]
+    """Seconds since 1970."""
     Trigger = Callable[[Request], bool]
-    Strategy = Callable[[Request], Plan | Skip]
+    Strategy = Callable[[Request], Plan | Skip | Steps[Plan | Skip]]
 
 
 class Outcome(StrEnum):

@@ -170,7 +170,8 @@ def test_async_code_gets_the_same() -> None:
         (talk(1), {"format": "morse"}, UnknownFormat, "not a message format"),
         (talk(1), {"estimator": "abacus"}, InvalidInput, "not an estimator"),
         (talk(1), {"previous": {"boundary": 7}}, CheckpointMismatch, "earlier result"),
-        (talk(1), {"summarizer": "any:model"}, InvalidInput, "without a model"),
+        (talk(1), {"summarizer": "any:model"}, InvalidInput, "There is no provider"),
+        (talk(1), {"summarizer": 7}, InvalidInput, "A summarizer is"),
     ],
 )
 def test_bad_input_is_one_clear_error(messages: object, options: dict[str, object], error: type, words: str) -> None:

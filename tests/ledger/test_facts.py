@@ -37,10 +37,25 @@ def test_task_constraints_files_errors_and_pending_work() -> None:
     assert must_keep(worked()) == (
         Fact("task", TASK, 1),
         Fact("constraint", "Never delete the archive folder.", 6),
-        Fact("file", "/srv/tides.py", 2),
-        Fact("error", "error: table locked", 8),
         Fact("pending", "Check berth K7", 0),
+        Fact("error", "error: table locked", 8),
+        Fact("file", "/srv/tides.py", 2),
+        Fact("said", "I like short answers!", 6),
+        Fact("said", "We meet at 3.15 pm.", 6),
     )
+
+
+def test_a_wish_without_any_cue_is_kept_too() -> None:
+    facts = must_keep(noted([user("Hello there."), user("Ok. Maria signs off every release on the quay.")]))
+    assert facts[-1] == Fact("said", "Maria signs off every release on the quay.", 2)
+    assert missing(facts[-1:], "Maria works on the quay.\nEvery release has a sign.") == facts[-1:]
+
+
+def test_a_number_or_a_negation_is_told_only_if_it_is_there() -> None:
+    fact = Fact("constraint", "Never keep more than 4096 rows in a table.", 3)
+    assert missing([fact], "keep rows in a table, never more than 5000") == (fact,)
+    assert missing([fact], "keep more than 4096 rows in a table") == (fact,)
+    assert missing([fact], "never keep more than 4096 rows in one table") == ()
 
 
 @pytest.mark.parametrize(
@@ -63,14 +78,15 @@ def test_a_standing_constraint_is_kept_in_the_users_words(said_so: str) -> None:
 def test_a_summary_that_tells_all_misses_nothing() -> None:
     summary = (
         "The user wants the tide tables of Osterhaven moved to a new format, and the archive folder never to be "
-        "deleted. Changed: tides.py. Open: error, the table is locked; berth K7 is still to be checked: Check K7."
+        "deleted. They like short answers, and meet at 3.15. Changed: tides.py. Open: error, the table is locked; berth K7 is still to "
+        "be checked: Check K7."
     )
     assert missing(must_keep(worked()), summary) == ()
 
 
 def test_what_a_summary_left_out_is_named() -> None:
     lost = missing(must_keep(worked()), "The user wants the tide tables of Osterhaven moved to a new format.")
-    assert [fact.kind for fact in lost] == ["constraint", "file", "error", "pending"]
+    assert [fact.kind for fact in lost] == ["constraint", "pending", "error", "file", "said", "said"]
 
 
 def test_nothing_is_missing_where_nothing_was() -> None:

@@ -20,6 +20,7 @@ from holdfast import (
     always,
     compact,
 )
+from holdfast.compaction import without_model
 from holdfast.messages import encode_all
 from holdfast.strategies import CLEARED
 from holdfast.view import Plan, Request, Skip, compose
@@ -59,7 +60,7 @@ def run(*stages: Any, **options: Any) -> CompactionResult:
 def staged(*stages: Any) -> tuple[str, Messages]:
     """Where nothing says how small is small enough: the stages that ran, and what they leave."""
     request = request_for(HISTORY)
-    plan = Pipeline(*stages)(request)
+    plan = without_model(Pipeline(*stages)(request))
     assert isinstance(plan, Plan)
     return plan.by, encode_all(compose(request, plan).shown, "openai-chat")
 
@@ -92,19 +93,19 @@ def test_p24_one_token_over_and_the_next_stage_is_asked() -> None:
 def test_without_a_target_the_budget_is_the_measure() -> None:
     for budget, asked in ((PRUNED, 0), (PRUNED - 1, 1)):
         spy = Spy()
-        Pipeline(PRUNE, spy)(request_for(HISTORY, budget=budget))
+        without_model(Pipeline(PRUNE, spy)(request_for(HISTORY, budget=budget)))
         assert len(spy.seen) == asked
 
 
 def test_without_any_limit_every_stage_is_asked() -> None:
     first, second = Spy(PRUNE), Spy()
-    Pipeline(first, second)(request_for(HISTORY))
+    without_model(Pipeline(first, second)(request_for(HISTORY)))
     assert (len(first.seen), len(second.seen)) == (1, 1)
 
 
 def test_a_stage_sees_what_the_ones_before_it_left() -> None:
     spy = Spy()
-    Pipeline(PRUNE, KeepLast(5), spy)(request_for(HISTORY))
+    without_model(Pipeline(PRUNE, KeepLast(5), spy)(request_for(HISTORY)))
     (seen,) = spy.seen
     assert seen.tokens == 4 + 9 + 10 + 10 + 10
     assert [message.role for message in seen.messages] == ["assistant", "tool", "assistant", "user", "assistant"]
@@ -117,7 +118,7 @@ def test_a_stage_that_has_nothing_to_do_is_passed_over() -> None:
 
 
 def test_where_no_stage_has_anything_to_do_the_last_one_says_why() -> None:
-    answer = Pipeline(Spy(), PruneToolResults(), KeepLast(50))(request_for(HISTORY))
+    answer = without_model(Pipeline(Spy(), PruneToolResults(), KeepLast(50))(request_for(HISTORY)))
     assert answer == Skip(Outcome.NOTHING_TO_COMPACT, "there are at most 51 messages")
 
 
@@ -159,7 +160,7 @@ def test_a_pipeline_leads_where_its_last_stage_does() -> None:
 
 def test_the_request_keeps_its_limits_from_stage_to_stage() -> None:
     spy = Spy()
-    Pipeline(PRUNE, spy)(request_for(HISTORY, budget=80, target=40))
+    without_model(Pipeline(PRUNE, spy)(request_for(HISTORY, budget=80, target=40)))
     assert (spy.seen[0].budget, spy.seen[0].target) == (80, 40)
 
 

@@ -24,4 +24,6 @@ def next_carry(request: Request, decision: Decision) -> Carry:
         topics=tuple(topics(gone, before.topics)),
         passed=before.passed + plan.cut,
         ledger=before.ledger if plan.ledger is None else plan.ledger(),
+        state=before.state if plan.state is None else plan.state,
+        memory=before.memory if plan.memory is None else plan.memory,
     )

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..boundaries import find_problems
-from ..strategies import TokenWindow
+from ..strategies import TokenWindow, steps
 from ..triggers import OverBudget
 from ..types import Outcome
 from ..view import Composition, Plan, Request, Skip, compose, follow, merge
+from .replay import without_model
 
 if TYPE_CHECKING:
     from ..types import Strategy, Trigger
@@ -28,21 +29,33 @@ class Decision(msgspec.Struct, frozen=True):
     why: str = ""
     plan: Plan | None = None
     composed: Composition | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def decide(
     request: Request, strategy: Strategy, trigger: Trigger | None = None, *, min_saving: float = 0.0
 ) -> Decision:
-    """Ask the trigger, then the strategy, and accept only a valid context that is smaller (S1, H2)."""
+    """Ask the trigger, then the strategy, and weigh what it plans (S1). A strategy that needs a model has none."""
+    if (nothing := idle(request, trigger)) is not None:
+        return nothing
+    return weigh(request, strategy, without_model(steps(strategy, request)), min_saving=min_saving)
+
+
+def idle(request: Request, trigger: Trigger | None) -> Decision | None:
+    """The decision to do nothing, where the trigger does not fire."""
+    if (trigger or OverBudget())(request):
+        return None
+    return Decision(Outcome.NOT_NEEDED, request.tokens, request.tokens, "the trigger did not fire")
+
+
+def weigh(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_saving: float = 0.0) -> Decision:
+    """Accept only a plan whose context is valid and smaller (H2)."""
     before = request.tokens
-    if not (trigger or OverBudget())(request):
-        return Decision(Outcome.NOT_NEEDED, before, before, "the trigger did not fire")
-    answer = strategy(request)
     limit = request.budget if request.budget is not None else getattr(strategy, "target", None)
     aim = min((n for n in (limit, getattr(strategy, "target", None)) if n is not None), default=None)
     if isinstance(answer, Skip):
         if limit is None or before <= limit or answer.outcome is not Outcome.NOTHING_TO_COMPACT:
-            return Decision(answer.outcome, before, before, answer.why)
+            return Decision(answer.outcome, before, before, answer.why, remarks=answer.remarks)
         plan, why = None, answer.why
     else:
         plan, why = answer, ""
@@ -61,7 +74,7 @@ def decide(
     fits = limit is None or after <= limit
     outcome = Outcome.COMPACTED if fits else Outcome.CANNOT_FIT
     why = "" if fits else f"the smallest valid context has {after} tokens, over the limit of {limit}"
-    return Decision(outcome, before, after, why, plan, composed)
+    return Decision(outcome, before, after, why, plan, composed, plan.remarks)
 
 
 def _fitted(request: Request, plan: Plan | None, aim: int | None) -> tuple[Plan | None, Composition | None, int]:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..types import Outcome
 from ..view import Checkpoint
+from .cost import Cost
 
 
 class Sides(NamedTuple):
@@ -32,6 +33,10 @@ class CompactionResult:
         checkpoint: Callable[[], Checkpoint | None],
         why: str = "",
         strategy: str = "",
+        fallback: str = "",
+        summary: str | None = None,
+        remarks: tuple[str, ...] = (),
+        cost: Cost | None = None,
         round: int = 0,
         duration: float = 0.0,
         format: str | None = None,
@@ -44,6 +49,14 @@ class CompactionResult:
         """In words, where nothing was changed or not all could be done."""
         self.strategy = strategy
         """What made the plan; several stages are joined by +."""
+        self.fallback = fallback
+        """What stood in for a model that did not answer: `ledger` or `truncation`; else empty."""
+        self.summary = summary
+        """What the model wrote, as the next round will be told it."""
+        self.remarks = remarks
+        """What a person should know: facts that were put back, input that was left out, names nobody ever said."""
+        self.cost = cost
+        """What it cost, what it saves, and after how many calls it has paid for itself."""
         self.round = round
         self.duration = duration
         """Seconds."""

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio.to_thread
 import msgspec
+from anyio import to_thread
+from anyio.from_thread import start_blocking_portal
 
 from ..boundaries import find_problems, repair
 from ..budget import positive
-from ..errors import InvalidInput, InvalidLimit
+from ..calls import Limits
+from ..errors import InvalidLimit
 from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for, to_json
-from ..strategies import KeepLedger
+from ..models import model_for
+from ..strategies import KeepLedger, StructuredSummary
 from ..tokens import Estimator, estimator_for
 from ..view import HeadItem, Request, Shown, View, combined, edited, runs_of
+from .abort import Abort
+from .asking import Asking, decide_asking
 from .carry import next_carry
+from .cost import Cost
 from .decide import Decision, decide
+from .driver import Notify
 from .prefix import START, PrefixCheckpoint, PrefixIds, as_checkpoint, locate
 from .result import CompactionResult, Sides
 
@@ -39,41 +47,128 @@ def compact(
     format: str | None = None,
     previous: Any = None,
     trigger: Trigger | None = None,
+    min_saving: float | None = None,
+    limits: Limits | None = None,
+    notify: Notify | None = None,
+    abort: Abort | None = None,
 ) -> CompactionResult:
     """Compact a list of messages that must not exceed `budget` tokens.
 
     Under the budget nothing happens. Over it, the context is brought down to `target` (half the budget
     by default), or to the limit of the strategy that is given. No model, no key and no network are
-    needed. `result.messages` is always what to send, in the format that came in.
+    needed; with a `summarizer` (`"anthropic:claude-…"`, a model object, a function from text to text) that
+    model writes a summary, minding your `instructions`. `result.messages` is always what to send, in the
+    format that came in.
     """
-    started = time.perf_counter()
-    target = _limits(budget, target)
-    if summarizer is not None:
-        raise InvalidInput("This version compacts without a model: leave summarizer= out.")
-    given, name = decode_all(messages, format, borrow=True)
-    history = mended(given, name)
-    view = View(estimator_for(estimator), format=name, beside=beside(system, tools))
-    earlier = None if previous is None else as_checkpoint(previous)
-    start = 0 if earlier is None else _resume(view, history, earlier)
-    if earlier is None:
-        view.load(history, PrefixIds(history))
-    request = Request(view, budget=budget, target=target, instructions=instructions)
-    decision = decide(request, strategy or KeepLedger(max_tokens=target), trigger)
-    plan, composed = decision.plan, decision.composed
-    encoded = encode_all(view.shown() if composed is None else composed.shown, name)
-    return CompactionResult(
-        messages=lambda: encoded,
-        outcome=decision.outcome,
-        sides=lambda: _sides(given, history, start, view, decision),
-        tokens_before=decision.tokens_before,
-        tokens_after=decision.tokens_after,
-        checkpoint=lambda: earlier if plan is None else _checkpoint(request, decision, encoded),
-        why=decision.why,
-        strategy=plan.by if plan else "",
-        round=view.checkpoint.carry.round + (plan is not None and plan.cut > 0),
-        duration=time.perf_counter() - started,
-        format=None if name == COMMON else name,
+    asking = Asking(model_for(summarizer), limits, notify, abort)
+    work = _Work(messages, budget, target, system, tools, instructions, estimator, format, previous, asking)
+    chosen = strategy or default_strategy(work.target, asking.model is not None)
+    saving = least_saving(chosen, min_saving)
+    if asking.model is None:
+        return work.result(decide(work.request, chosen, trigger, min_saving=saving))
+    with start_blocking_portal() as portal:
+        ask = partial(decide_asking, work.request, chosen, trigger, asking, min_saving=saving)
+        return work.result(portal.call(ask))
+
+
+async def acompact(
+    messages: Iterable[Any],
+    *,
+    budget: int,
+    target: int | None = None,
+    system: Any = None,
+    tools: Any = None,
+    strategy: Strategy | None = None,
+    summarizer: Any = None,
+    instructions: str | None = None,
+    estimator: Estimator | Callable[[str], int] | str | None = None,
+    format: str | None = None,
+    previous: Any = None,
+    trigger: Trigger | None = None,
+    min_saving: float | None = None,
+    limits: Limits | None = None,
+    notify: Notify | None = None,
+    abort: Abort | None = None,
+) -> CompactionResult:
+    """`compact` for async code: the work is done in threads, so that the event loop stays free.
+
+    Cancelling the task stops it at once, and nothing has changed.
+    """
+    taken, asking = list(messages), Asking(model_for(summarizer), limits, notify, abort)
+    work = await to_thread.run_sync(
+        lambda: _Work(taken, budget, target, system, tools, instructions, estimator, format, previous, asking)
     )
+    chosen = strategy or default_strategy(work.target, asking.model is not None)
+    saving = least_saving(chosen, min_saving)
+    decision = await decide_asking(work.request, chosen, trigger, asking, min_saving=saving)
+    return await to_thread.run_sync(work.result, decision)
+
+
+def default_strategy(target: int | None, has_model: bool) -> Strategy:
+    """What compacts where nothing else is asked for: a summary that is verified, or the ledger alone."""
+    return StructuredSummary(max_tokens=target) if has_model else KeepLedger(max_tokens=target)
+
+
+def least_saving(strategy: Strategy, given: float | None) -> float:
+    """The smallest gain worth committing: any for a window, a tenth for a summary, unless it is said."""
+    usual: float = getattr(strategy, "min_saving", 0.0)
+    return usual if given is None else given
+
+
+class _Work:
+    """One compaction of a list of messages: what came in, and what is made of a decision about it."""
+
+    def __init__(
+        self,
+        messages: Iterable[Any],
+        budget: int,
+        target: int | None,
+        system: Any,
+        tools: Any,
+        instructions: str | None,
+        estimator: Estimator | Callable[[str], int] | str | None,
+        format: str | None,
+        previous: Any,
+        asking: Asking,
+    ) -> None:
+        self.asking = asking
+        self.started = time.perf_counter()
+        self.target = _limits(budget, target)
+        self.given, self.name = decode_all(messages, format, borrow=True)
+        self.history = mended(self.given, self.name)
+        view = View(estimator_for(estimator), format=self.name, beside=beside(system, tools))
+        self.earlier = None if previous is None else as_checkpoint(previous)
+        self.start = 0 if self.earlier is None else _resume(view, self.history, self.earlier)
+        if self.earlier is None:
+            view.load(self.history, PrefixIds(self.history))
+        self.request = Request(view, budget=budget, target=self.target, instructions=instructions)
+        self.request.reads = asking.reads
+
+    def result(self, decision: Decision) -> CompactionResult:
+        view, plan, composed = self.request.view, decision.plan, decision.composed
+        encoded = encode_all(view.shown() if composed is None else composed.shown, self.name)
+        cost = self.asking.cost(self.request, decision)
+
+        def checkpoint() -> PrefixCheckpoint | None:
+            return self.earlier if plan is None else _checkpoint(self.request, decision, encoded, cost)
+
+        return CompactionResult(
+            messages=lambda: encoded,
+            outcome=decision.outcome,
+            sides=lambda: _sides(self.given, self.history, self.start, view, decision),
+            tokens_before=decision.tokens_before,
+            tokens_after=decision.tokens_after,
+            checkpoint=checkpoint,
+            why=decision.why,
+            strategy=plan.by if plan else "",
+            fallback=plan.fallback if plan else "",
+            summary=plan.summary if plan else None,
+            remarks=decision.remarks,
+            cost=cost,
+            round=view.checkpoint.carry.round + (plan is not None and plan.cut > 0),
+            duration=time.perf_counter() - self.started,
+            format=None if self.name == COMMON else self.name,
+        )
 
 
 def mended(given: list[Message], name: str) -> list[Message]:
@@ -86,12 +181,6 @@ def mended(given: list[Message], name: str) -> list[Message]:
 
 def _read(payloads: list[Json], name: str) -> list[Message]:
     return decode_all(payloads, None if name == COMMON else name)[0]
-
-
-async def acompact(messages: Iterable[Any], **options: Any) -> CompactionResult:
-    """`compact` for async code: the work is done in a thread, so that the event loop stays free."""
-    taken = list(messages)
-    return await anyio.to_thread.run_sync(lambda: compact(taken, **options))
 
 
 def beside(system: Any, tools: Any) -> tuple[str, ...]:
@@ -129,6 +218,7 @@ def _resume(view: View, history: list[Message], earlier: PrefixCheckpoint) -> in
     view.load(live, ids)
     head = [Shown(item.kind, item.message, item.ref) for item in earlier.head if item.message is not None]
     view.begin(earlier.boundary or START, earlier, head)
+    view.settled = len(earlier.kept)
     return start
 
 
@@ -161,7 +251,7 @@ def _key(part: Part) -> bytes:
     return msgspec.json.encode(part, order="sorted")
 
 
-def _checkpoint(request: Request, decision: Decision, encoded: list[Json]) -> PrefixCheckpoint:
+def _checkpoint(request: Request, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
     """All that the next call needs to know of this one, as plain data."""
     view, plan, composed = request.view, decision.plan, decision.composed
     assert plan is not None and composed is not None
@@ -184,6 +274,9 @@ def _checkpoint(request: Request, decision: Decision, encoded: list[Json]) -> Pr
         summary=plan.summary,
         previous=before.boundary,
         strategy=plan.by,
+        fallback=plan.fallback or None,
+        remarks=plan.remarks,
+        cost=None if cost is None else msgspec.to_builtins(cost),
         lead=len(again) - len(kept),
         shown=len(again),
         shown_digest=PrefixIds(again)[len(again) - 1] if again else "",

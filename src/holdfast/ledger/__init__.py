@@ -3,11 +3,13 @@
 from .carry import carried, is_page
 from .entries import Ledger
 from .facts import Fact, missing, must_keep
+from .folders import by_folder
 from .headings import OPENING
+from .names import names_in
 from .notebook import Notebook
 from .page import Page, Writer
 from .reread import reread
-from .shortening import READABLE
+from .shortening import READABLE, abridged, fitting
 
 __all__ = [
     "OPENING",
@@ -17,9 +19,13 @@ __all__ = [
     "Notebook",
     "Page",
     "Writer",
+    "abridged",
+    "by_folder",
     "carried",
+    "fitting",
     "is_page",
     "missing",
     "must_keep",
+    "names_in",
     "reread",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -13,16 +14,19 @@ from .deeds import FINISHED
 from .entries import Ledger
 from .names import names_in
 
-FactKind = Literal["task", "constraint", "file", "error", "pending"]
+FactKind = Literal["task", "constraint", "pending", "error", "file", "said"]
+"""What was asked, what is to be observed, open work, errors, changed files, and whatever else the user said."""
 _STANDING = re.compile(
     r"(?i)\b(?:always|never|must(?:n't)?|don't|do not|only|from now on|make sure|no longer|at (?:least|most)|"
     r"immer|niemals|nie|nur|muss|müssen|nicht|kein\w*|ab jetzt|toujours|jamais|doit|siempre|nunca|debe)\b"
     r"|必须|不要|不能|始终|一定|只能|دائما|أبدا|يجب|لا ت"
 )
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+(?:[.!?](?!\s|$)[^.!?。！？؟\n]*)*[.!?。！？؟]*")
-_ERRORS, _CONSTRAINTS = 3, 40
+_ERRORS = 3
 _ENOUGH = 0.6
-"""A fact is there if this part of its words is."""
+"""A fact is there if this part of its words is, in one line."""
+_SAYS_SOMETHING = 3
+"""Fewer words are a nod, not a wish."""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -35,35 +39,71 @@ class Fact(msgspec.Struct, frozen=True):
 
 
 def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
-    """The task, standing constraints in the user's words, files that were changed, last errors, pending work."""
-    constraints = [Fact("constraint", said, place) for said, place in _constraints(ledger)]
+    """The task, all that the user asked to be observed, open work, last errors, files that were changed.
+
+    Not every wish is worded as one, so what else the user said is among it, last.
+    """
+    said = [Fact(_kind(sentence), sentence, place) for sentence, place in _sentences(ledger)]
     return (
         *(Fact("task", line.text, line.place) for line in ledger.users[:1]),
-        *constraints[-_CONSTRAINTS:],
-        *(Fact("file", file.path, file.place) for file in ledger.files if file.edits),
-        *(Fact("error", line.text, line.place) for line in ledger.errors[-_ERRORS:]),
+        *(fact for fact in said if fact.kind == "constraint"),
         *(Fact("pending", step, 0) for step, status in ledger.plan if status not in FINISHED),
+        *(Fact("error", line.text, line.place) for line in ledger.errors[-_ERRORS:]),
+        *(Fact("file", file.path, file.place) for file in ledger.files if file.edits),
+        *(fact for fact in said if fact.kind == "said" and fact.place != ledger.users[0].place),
     )
 
 
-def _constraints(ledger: Ledger) -> Iterator[tuple[str, int]]:
+def _kind(sentence: str) -> FactKind:
+    return "constraint" if _STANDING.search(sentence) else "said"
+
+
+def _sentences(ledger: Ledger) -> Iterator[tuple[str, int]]:
     for line in ledger.users:
         for sentence in _SENTENCE.findall(line.text):
-            if _STANDING.search(sentence):
+            if len(_words(sentence)) >= _SAYS_SOMETHING or _STANDING.search(sentence):
                 yield sentence.strip(), line.place
 
 
 def missing(facts: Iterable[Fact], summary: str) -> tuple[Fact, ...]:
     """The facts that this summary does not tell; a file is told by its name."""
-    told = _words(summary)
-    return tuple(fact for fact in facts if not _is_told(fact, told, summary))
+    lines = [_Told(line) for line in summary.splitlines() if line.strip()]
+    whole = _words(summary)
+    return tuple(fact for fact in facts if not _is_told(fact, lines, whole, summary))
 
 
-def _is_told(fact: Fact, told: frozenset[str], summary: str) -> bool:
+class _Told:
+    """A line of a summary, taken apart when it is first needed."""
+
+    def __init__(self, line: str) -> None:
+        self.line = line
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return _words(self.line)
+
+    @cached_property
+    def stands(self) -> bool:
+        return _STANDING.search(self.line) is not None
+
+
+def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary: str) -> bool:
     if fact.kind == "file":
         return PurePosixPath(fact.text).name in summary
+    if fact.text.strip() in summary:
+        return True
     words = _words(fact.text)
-    return len(words & told) >= _ENOUGH * len(words) if words else fact.text.strip() in summary
+    if not words or len(words & whole) < _ENOUGH * len(words):
+        return False
+    if fact.kind == "task":
+        return True
+    exact = {name.lower() for name, kind in names_in(fact.text) if kind in ("number", "code", "file")}
+    return any(
+        exact <= line.words
+        and len(words & line.words) >= _ENOUGH * len(words)
+        and (fact.kind != "constraint" or line.stands)
+        for line in lines
+    )
 
 
 def _words(text: str) -> frozenset[str]:

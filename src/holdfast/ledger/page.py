@@ -9,7 +9,8 @@ import msgspec
 
 from .choose import Candidate, candidates, choose
 from .deeds import FINISHED
-from .entries import Command, File
+from .entries import Command
+from .folders import by_folder
 from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, SAID, TASK, USER
 from .lines import Line
 from .names import names_in
@@ -21,7 +22,6 @@ _TASK, _USERS, _PLAN, _CLOSINGS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.20, 0.05, 
 """What part of the room each section may take; what one leaves, the lines have."""
 _LAST_ERRORS = 13
 _HEADING = 100
-_FILES_IN_LINE = 10
 _CROWDED = 50
 """A line of more words than this tells nobody what a name in it is for."""
 _TITLES = 120
@@ -127,16 +127,8 @@ class Writer:
         return ["\n".join([ERRORS, *reversed(kept)])] if kept else []
 
     def _files(self, room: int, staying: Collection[int]) -> list[str]:
-        """Every file by its folder's absolute path (P13), the newest first; and what was attached (P12)."""
-        folders: dict[str, list[str]] = {}
-        for file in sorted(self.notebook.files.values(), key=lambda file: -file.time):
-            folder, slash, name = file.path.rpartition("/")
-            folders.setdefault(f"{folder}{slash}: " if slash else "", []).append(f"{name}{_done(file)}")
-        lines = [
-            folder + ", ".join(names[at : at + _FILES_IN_LINE])
-            for folder, names in folders.items()
-            for at in range(0, len(names), _FILES_IN_LINE)
-        ]
+        """Every file, and what was attached (P12)."""
+        lines = by_folder(self.notebook.files.values())
         attached = self._archived(self.notebook.attached, staying)
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
         return ["\n".join([FILES, *fitting(lines, int(room * _FILES))])] if lines else []
@@ -181,12 +173,6 @@ def _by_place(lines: Iterable[Line]) -> dict[int, list[Line]]:
     for line in sorted(lines, key=lambda line: (line.place, line.number)):
         found.setdefault(line.place, []).append(line)
     return found
-
-
-def _done(file: File) -> str:
-    if file.written and file.edits == 1:
-        return " (written)"
-    return f" (edited {file.edits}×)" if file.edits else ""
 
 
 def _rerun(command: Command, now: int) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
-from .parts import Message, Text
+from .parts import Message, Role, Text
 
 _OPEN = "\n[holdfast:"
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
@@ -32,9 +32,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8].translate(_LETTERS)
 
 
-def framed(text: str) -> Message:
-    """A note of ours, in the voice of the user: data, never instructions of the system."""
-    return Message("user", (Text(frame(text)),))
+def framed(text: str, role: Role = "user") -> Message:
+    """A note of ours, in the voice of the user unless a summary is to be shown otherwise."""
+    return Message(role, (Text(frame(text)),))
+
+
+def unframed(message: Message) -> str:
+    """What a note of ours says, without its frame."""
+    return message.text.rpartition(_OPEN)[0]
 
 
 OPENING = framed("(The conversation starts before this point.)")

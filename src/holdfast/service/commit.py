@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..compaction import CompactionResult, Decision, Sides, decide, next_carry
+from ..compaction import Asking, CompactionResult, Cost, Decision, Sides, decide_asking, idle, next_carry
 from ..events import Event, Kind, LaneTip, new_id, now
 from ..messages import COMMON, Json, decode_one, encode_all, lift_media
 from ..stores import Unchanged
+from ..triggers import always
 from ..types import Outcome
 from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, combined, runs_of
+from . import breaker
 from .live import LiveSession
 
 if TYPE_CHECKING:
-    from ..types import Strategy, Trigger
+    from ..types import Clock, Strategy, Trigger
 
 log = logging.getLogger("holdfast")
 
@@ -26,6 +28,7 @@ async def commit(
     live: LiveSession,
     trigger: Trigger | None,
     strategy: Strategy,
+    asking: Asking,
     *,
     strict: bool,
     automatic: bool,
@@ -34,19 +37,25 @@ async def commit(
     target: int | None,
     instructions: str | None,
     min_saving: float,
+    clock: Clock,
 ) -> CompactionResult:
     started = time.perf_counter()
     view = await live.view(lane)
     version, tip = live.version, live.tip(lane)
-    request = Request(view, budget=budget, target=target, session_id=live.id, instructions=instructions)
-    if automatic and view.undone:
-        size = request.tokens
-        waits = "a compaction was undone: automatic ones wait for the next user message"
-        return _result(live, view, Decision(Outcome.NOT_NEEDED, size, size, waits), started)
-    decision = decide(request, strategy, trigger, min_saving=min_saving)
+    request = Request(
+        view, budget=budget, target=target, session_id=live.id, instructions=instructions, reads=asking.reads
+    )
+    waits = idle(request, trigger) or (breaker.waits(view, request.tokens, clock()) if automatic else None)
+    if waits is not None:
+        return _result(live, view, waits, started)
+    request = request.over(view.snapshot())
+    view = request.view
+    decision = await decide_asking(request, strategy, always, asking, min_saving=min_saving)
     if decision.plan is None:
+        await breaker.note(live, lane, view, decision, asking.meter, clock())
         return _result(live, view, decision, started)
-    checkpoint = _checkpoint(request, decision)
+    cost = asking.cost(request, decision, live.record.model)
+    checkpoint = _checkpoint(request, decision, cost)
     body, media = lift_media(msgspec.to_builtins(checkpoint))
     if media:
         body["media"] = sorted(media)
@@ -61,7 +70,7 @@ async def commit(
         lost = Decision(Outcome.CONFLICT, size, size, f"another writer moved the session to version {done.version}")
         return _result(live, await live.view(lane), lost, started)
     await live.appended(done.events, done.version, moved)
-    result = _result(live, view, decision, started, await live.view(lane), checkpoint)
+    result = _result(live, view, decision, started, await live.view(lane), checkpoint, cost)
     log.info(
         "compaction session=%s lane=%s round=%d strategy=%r tokens=%d->%d archived=%d seconds=%.3f",
         live.id,
@@ -84,7 +93,7 @@ async def _start(live: LiveSession, view: View, checkpoint: Checkpoint, tip: Lan
     return (known or await live.event(checkpoint.boundary)).seq
 
 
-def _checkpoint(request: Request, decision: Decision) -> Checkpoint:
+def _checkpoint(request: Request, decision: Decision, cost: Cost | None) -> Checkpoint:
     view, plan, composed = request.view, decision.plan, decision.composed
     assert plan is not None and composed is not None
     before = view.checkpoint
@@ -105,6 +114,9 @@ def _checkpoint(request: Request, decision: Decision) -> Checkpoint:
         summary=plan.summary,
         previous=view.checkpoint_id,
         strategy=plan.by,
+        fallback=plan.fallback or None,
+        remarks=plan.remarks,
+        cost=None if cost is None else msgspec.to_builtins(cost),
     )
 
 
@@ -124,6 +136,7 @@ def _result(
     started: float,
     after: View | None = None,
     checkpoint: Checkpoint | None = None,
+    cost: Cost | None = None,
 ) -> CompactionResult:
     """Constant work: what is asked for later is read from views that have only grown since (H5)."""
     shown = after or view
@@ -155,6 +168,10 @@ def _result(
         checkpoint=lambda: checkpoint or (view.checkpoint if view.checkpoint_id else None),
         why=decision.why,
         strategy=plan.by if plan else "",
+        fallback=plan.fallback if plan else "",
+        summary=plan.summary if plan else None,
+        remarks=decision.remarks,
+        cost=cost,
         round=shown.checkpoint.carry.round,
         duration=time.perf_counter() - started,
         format=None if format == COMMON else format,

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..budget import positive
+from ..calls import Limits
+from ..catalog import CATALOG
+from ..compaction import Abort, Asking, Notify, default_strategy, least_saving
 from ..errors import InvalidInput, StoreClosed
 from ..events import Event, Kind, LaneTip, SessionRecord, new_id, now
 from ..messages import COMMON, encode_all, format_name
+from ..models import model_for
+from ..presets import Preset, preset_named
 from ..stores import Log
-from ..strategies import KeepLedger, PruneToolResults
+from ..strategies import PruneToolResults
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..triggers import always
 from . import exchange, history, redaction, restoring, verification
@@ -23,7 +29,7 @@ from .writing import draft
 
 if TYPE_CHECKING:
     from ..compaction import CompactionResult
-    from ..types import Strategy, Trigger
+    from ..types import Clock, Strategy, Trigger
 
 Records = list[SessionRecord]
 Events = list[Event]
@@ -37,9 +43,25 @@ OPEN_SESSIONS = 256
 class SessionService:
     """Create, append, context, compact, fork, undo: the same on every store."""
 
-    def __init__(self, store: Log, *, estimator: Estimator | Callable[[str], int] | str | None = None) -> None:
+    def __init__(
+        self,
+        store: Log,
+        *,
+        estimator: Estimator | Callable[[str], int] | str | None = None,
+        preset: str | Preset | None = None,
+        summarizer: Any = None,
+        limits: Limits | None = None,
+        clock: Clock = time.time,
+    ) -> None:
         self.store = store
+        self.preset = None if preset is None else preset_named(preset)
+        self.model = model_for(summarizer)
+        """Who writes summaries, where a call does not say otherwise."""
+        self.limits = limits or (self.preset.limits if self.preset else None)
+        self.clock = clock
         self._calibrated = estimator is None
+        if estimator is None and self.preset is not None:
+            estimator, self._calibrated = self.preset.estimator, self.preset.calibrated
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
         self._closed = False
@@ -235,13 +257,17 @@ class SessionService:
         budget: int | None = None,
         target: int | None = None,
         instructions: str | None = None,
-        min_saving: float = 0.0,
+        summarizer: Any = None,
+        min_saving: float | None = None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
     ) -> CompactionResult:
         """Ask the trigger; if it fires, let the strategy plan, and commit the plan by compare-and-set.
 
         Without a trigger the budget decides, and without a budget it compacts unconditionally. If
         another writer moved the session first, the outcome is `conflict` and nothing is lost: `skip`
-        minds every append, `rebase` only what is more than one.
+        minds every append, `rebase` only what is more than one. What is said while a model writes is not
+        lost either: with `rebase` it stands behind the summary.
         """
         if on_conflict not in ("skip", "rebase"):
             raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
@@ -251,17 +277,26 @@ class SessionService:
         if target is None and budget is not None:
             target = max(1, budget // 2)
         live = await self._live(session_id, refresh=True)
+        asking = Asking(model_for(summarizer) or self.model, self.limits, notify, abort)
+        if self.preset is not None and strategy is None:
+            window = CATALOG.window(live.record.model) if live.record.model else self.preset.window
+            trigger, strategy = trigger or self.preset.trigger_in(budget or window), self.preset.strategy
+            budget, target = budget or window, target or (budget or window) // 2
+        chosen = strategy or default_strategy(target, asking.model is not None)
+        automatic = trigger is not None and trigger is not always
         return await commit(
             live,
             trigger or (always if budget is None else None),
-            strategy or KeepLedger(max_tokens=target),
+            chosen,
+            asking,
             strict=on_conflict == "skip",
-            automatic=trigger is not None and trigger is not always,
+            automatic=automatic,
             lane=lane,
             budget=budget,
             target=target,
             instructions=instructions,
-            min_saving=min_saving,
+            min_saving=least_saving(chosen, min_saving) if automatic else min_saving or 0.0,
+            clock=self.clock,
         )
 
     async def prune(

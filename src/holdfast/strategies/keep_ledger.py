@@ -14,11 +14,12 @@ from typing import cast
 import msgspec
 
 from ..budget import positive
-from ..ledger import OPENING, READABLE, Ledger, Notebook, Page, Writer, carried, is_page, reread
-from ..messages import Json, Message, Text, ToolResult, framed
+from ..ledger import OPENING, Notebook, Page, Writer, carried, is_page
+from ..messages import Json, Message, ToolResult, framed
 from ..references import citation
 from ..view import Edit, Plan, Request, Skip, edited
 from .pruning import is_clearable
+from .reading import earlier_ledger, newly_archived, places, places_of, text_of
 from .settle import archive_before, settle
 
 KEEP_TOKENS = 20_000
@@ -88,9 +89,9 @@ class _Draft:
         self.request, self.cut, self.limit = request, cut, limit
         self.old_notes = request.notes
         self.other_notes = [message for message in self.old_notes if not is_page(message)]
-        earlier = _earlier(request, self.old_notes)
-        self.places = _places(request, earlier.archived)
-        self.count = (view.checkpoint.carry.archived or earlier.archived) + _newly_archived(request, cut)
+        earlier = earlier_ledger(request, self.old_notes)
+        self.places = places(request, earlier.archived)
+        self.count = (view.checkpoint.carry.archived or earlier.archived) + newly_archived(request, cut)
         notebook = Notebook(earlier)
         notebook.read(view.messages[:cut], self.places[:cut])
         self.archived = notebook.ledger()
@@ -102,8 +103,8 @@ class _Draft:
         whole = [view.messages[index] for index in staying if index not in self.shortened]
         first = [shown.message for shown in view.head if shown.kind != "note" and request.still_first(shown, cut)]
         whole += first
-        self.staying = {self.places[index] for index in staying} | _places_of(first, notebook)
-        self.visible = "\n".join(_text(message) for message in whole)
+        self.staying = {self.places[index] for index in staying} | places_of(first, notebook)
+        self.visible = "\n".join(text_of(message) for message in whole)
 
     def _to_shorten(self) -> list[int]:
         """Kept messages of whose results only some lines stay, since the kept part is more than its share."""
@@ -171,52 +172,9 @@ class _Draft:
         return self.request.cost(self.cut, units)
 
 
-def _newly_archived(request: Request, cut: int) -> int:
-    view = request.view
-    stays = {*request.staying(cut), *view.fillers, *view.synthetic}
-    left = [shown for shown in view.head if not request.still_first(shown, cut)]
-    return sum(place not in stays for place in range(cut)) + len(left)
-
-
-def _places(request: Request, archived: int) -> list[int]:
-    """The number of each live message: the event's in a session, else its place in the whole history."""
-    view = request.view
-    if not view.events:
-        passed, lead = view.checkpoint.carry.passed, 0
-        if archived and not passed and view.synthetic:  # a page came without its checkpoint: what follows counts on
-            passed, lead = archived + view.leading, view.synthetic[0] + 1
-        return [*range(1, lead + 1), *range(passed + 1, passed + len(view.messages) - lead + 1)]
-    places, last = [], 0
-    for id in view.ids:
-        last = view.events[id].seq if id in view.events else last
-        places.append(last)
-    return places
-
-
-def _places_of(messages: list[Message], notebook: Notebook) -> set[int]:
-    """The numbers under which these are noted as the user's."""
-    said = {part.text.strip()[:READABLE] for message in messages for part in message.parts if isinstance(part, Text)}
-    return {line.place for line in notebook.users if line.text[:READABLE] in said} if said else set()
-
-
-def _earlier(request: Request, notes: list[Message]) -> Ledger:
-    """What earlier rounds noted: as it was carried along, or as far as their page tells."""
-    known = request.view.checkpoint.carry.ledger
-    if known is not None:
-        return msgspec.convert(known, Ledger)
-    pages = [reread(message.text) for message in notes if is_page(message)]
-    return pages[-1] if pages else Ledger()
-
-
 def _is_large(message: Message) -> bool:
     return any(map(_is_long, message.results))
 
 
 def _is_long(result: ToolResult) -> bool:
     return is_clearable(result) and len(result.text) > _LARGE
-
-
-def _text(message: Message) -> str:
-    said = [part.text for part in message.parts if isinstance(part, Text | ToolResult)]
-    given = [value for call in message.calls for value in call.object.values() if isinstance(value, str)]
-    return "\n".join([*said, *given])

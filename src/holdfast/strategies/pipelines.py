@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..calls import Steps
 from ..errors import InvalidInput
 from ..types import Outcome
 from ..view import Plan, Request, Skip, follow, merge
+from .steps import steps
 
 if TYPE_CHECKING:
     from ..types import Strategy
@@ -25,12 +27,12 @@ class Pipeline:
         """The limit of the last stage, if it has one: that is where the pipeline leads."""
         return getattr(self.stages[-1], "target", None)
 
-    def __call__(self, request: Request) -> Plan | Skip:
+    def __call__(self, request: Request) -> Steps[Plan | Skip]:
         plan: Plan | None = None
         answer: Plan | Skip = Skip(Outcome.NOTHING_TO_COMPACT)
         current = request
         for stage in self.stages:
-            answer = stage(current)
+            answer = yield from steps(stage, current)
             if isinstance(answer, Skip):
                 continue
             plan = answer if plan is None else merge(plan, answer, request)

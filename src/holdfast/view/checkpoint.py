@@ -43,6 +43,10 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     """How many messages stand at or before the boundary, in all rounds."""
     ledger: Json | None = None
     """Notes on what was archived, as its own part reads and writes them."""
+    state: Json | None = None
+    """What a model keeps track of, likewise (W9)."""
+    memory: Json | None = None
+    """The memory block, likewise (W11)."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -83,3 +87,8 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     previous: str | None = None
     """The checkpoint that this one replaces."""
     strategy: str | None = None
+    fallback: str | None = None
+    """What stood in for a model that did not answer."""
+    remarks: tuple[str, ...] = ()
+    cost: Json | None = None
+    """What the model's part in it cost, and what it saves (H4)."""

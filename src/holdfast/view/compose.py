@@ -12,6 +12,7 @@ from .fold import Shown, View
 from .request import Plan, Request
 
 _ORDER = {"system": 0, "note": 1, "pin": 2, "preamble": 3, "turn": 4}
+_NOTES_LAST = _ORDER | {"note": 5}
 
 
 class Composition(msgspec.Struct, frozen=True):
@@ -50,7 +51,8 @@ def compose(request: Request, plan: Plan) -> Composition:
     new = [_refer(request, index, kind) for index, kind in sorted(staying.items())]
     if plan.notes is not None:
         new += [Shown("note", message) for message in plan.notes]
-    head = sorted(old + new, key=lambda shown: _ORDER[shown.kind])
+    order = _NOTES_LAST if plan.notes_last else _ORDER
+    head = sorted(old + new, key=lambda shown: order[shown.kind])
     if signed:
         head = [_unsigned(shown) for shown in head]
 
@@ -84,13 +86,7 @@ def follow(request: Request, plan: Plan) -> Request:
     view.checkpoint, view.pins = before.checkpoint, before.pins
     view.calibration = before.calibration
     view.take(composed.head, composed.live, before, plan.cut)
-    return Request(
-        view,
-        budget=request.budget,
-        target=request.target,
-        session_id=request.session_id,
-        instructions=request.instructions,
-    )
+    return request.over(view)
 
 
 def merge(first: Plan, second: Plan, request: Request) -> Plan:
@@ -102,16 +98,24 @@ def merge(first: Plan, second: Plan, request: Request) -> Plan:
     return Plan(
         cut=first.cut + second.cut,
         notes=first.notes if second.notes is None else second.notes,
+        notes_last=first.notes_last if second.notes is None else second.notes_last,
         preamble=(*first.preamble, *(place + first.cut for place in second.preamble)),
+        forgotten=first.forgotten | second.forgotten,
         edits=edits,
         summary=second.summary or first.summary,
         by=f"{first.by}+{second.by}",
+        fallback=second.fallback or first.fallback,
+        remarks=(*first.remarks, *second.remarks),
         ledger=first.ledger if second.ledger is None else second.ledger,
+        state=first.state if second.state is None else second.state,
+        memory=first.memory if second.memory is None else second.memory,
     )
 
 
 def _still(shown: Shown, request: Request, plan: Plan) -> bool:
     """Does something in the old head stay under this plan?"""
+    if shown.source in plan.forgotten:
+        return False
     return request.still_first(shown, plan.cut) and (shown.kind != "note" or plan.notes is None)
 
 

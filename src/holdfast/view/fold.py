@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from copy import copy
 from itertools import chain, pairwise
 
 import msgspec
@@ -32,6 +33,8 @@ from .edits import Edit, edited
 from .gauge import Gauge
 from .pairs import Pairs
 
+_NOTED = ("assistant", "system")
+"""Beside the user, those in whose voice a summary may be shown."""
 UNWRITTEN = "~"
 """Ends the name of an answer that only the view gives: the log has no event for it."""
 
@@ -77,8 +80,16 @@ class View:
         """Places of notes and summaries: they stay, and no window counts them."""
         self.fillers: list[int] = []
         """Places of what a format wanted put in: it goes with what it stood beside, uncounted too."""
+        self.settled = 0
+        """How many of the live messages were there when the last compaction kept them."""
         self.pins: set[str] = set()
         self.version = 0
+        self.failures = 0
+        """How many compactions in a row have failed since the last one that worked, …"""
+        self.retry_at = 0.0
+        """… when the next automatic one may be tried …"""
+        self.attempted = False
+        """… and whether nothing was said since."""
         self.gauge = Gauge(estimator, self.beside)
         self._gauges: dict[int, Gauge] = {}
         self._continues = 0
@@ -95,6 +106,7 @@ class View:
         self._sort_users([index for index, message in enumerate(messages) if message.role == "user"])
         opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
         others = [index for index in opaque if messages[index].raw is not None and is_summary(messages[index])]
+        others += [index for index, m in enumerate(messages) if m.role in _NOTED and m.raw is None and is_framed(m)]
         self.synthetic = sorted([*self.synthetic, *others])
 
     def _sort_users(self, users: list[int]) -> None:
@@ -115,8 +127,20 @@ class View:
         self.gauge.begin([shown.message for shown in self.head])
         self.gauge.load(self.messages)
         self._count_continues()
+        self.settled = max(0, before.settled - cut)
         for name in ("synthetic", "fillers", "turns"):
             setattr(self, name, [index - cut for index in getattr(before, name) if index >= cut])
+
+    def snapshot(self) -> View:
+        """This view as it is now: what is appended while a model is asked does not move it."""
+        still = copy(self)
+        for name in ("head", "messages", "turns", "synthetic", "fillers"):
+            setattr(still, name, list(getattr(self, name)))
+        still.ids = self.ids[:] if isinstance(self.ids, list) else self.ids
+        still.events = dict(self.events)
+        still.gauge = self.gauge.snapshot()
+        still._gauges = {}
+        return still
 
     def begin(self, checkpoint_id: str | None, checkpoint: Checkpoint, head: Iterable[Shown], seq: int = 0) -> None:
         """Start from a checkpoint: nothing before its boundary is read but what its head names."""
@@ -137,6 +161,9 @@ class View:
             self._pin(event)
         elif event.kind == Kind.UNDO:
             self.undone = event.seq > self.checkpoint_seq
+        elif event.kind == Kind.ATTEMPT and event.seq > self.checkpoint_seq:
+            self.failures, self.retry_at = int(event.body["failures"]), float(event.body["retry_at"])
+            self.attempted = True
         elif event.kind == Kind.MESSAGE:
             self._message(event)
 
@@ -165,6 +192,8 @@ class View:
         counted = body.get("units") if not changes and body.get("counter") == self.gauge.estimator.name else None
         self.events[event.id] = event
         self._push(shown, event.id, counted, synthetic=bool(body.get("synthetic")) or is_summary(shown))
+        self.settled += event.seq <= self.checkpoint_seq
+        self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False
         if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
@@ -233,6 +262,8 @@ class View:
         """How many system messages stand first: they always stay."""
         count = 0
         while count < len(self.messages) and self.messages[count].role == "system":
+            if is_framed(self.messages[count]):
+                break
             count += 1
         return count
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from ..messages import Message
 from ..tokens import Estimator
@@ -17,6 +18,12 @@ class Gauge:
         """What stands beside the messages: the system prompt and the tools."""
         self.head: list[int] = []
         self.sums = [0]
+
+    def snapshot(self) -> Gauge:
+        """These sums as they are now."""
+        still = copy(self)
+        still.head, still.sums = list(self.head), list(self.sums)
+        return still
 
     def begin(self, head: Sequence[Message]) -> None:
         self.head = list(map(self.estimator.measure, head))

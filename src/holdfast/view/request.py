@@ -23,14 +23,26 @@ class Plan(msgspec.Struct, frozen=True):
     """Live messages before this one are archived."""
     notes: tuple[Message, ...] | None = None
     """New notes or summaries to show first; None keeps the earlier ones."""
+    notes_last: bool = False
+    """Do the notes stand behind what else is shown first (P21), not before it?"""
     preamble: tuple[int, ...] = ()
     """Live messages before the cut that stay visible."""
+    forgotten: frozenset[str] = frozenset()
+    """Events that an earlier plan kept visible and this one does not."""
     edits: Mapping[int, tuple[Edit, ...]] = {}
     summary: str | None = None
+    """What a model wrote, as it goes back to the model in the next round."""
     by: str = ""
     """The strategy that made it."""
+    fallback: str = ""
+    """What had to stand in for a model that did not answer."""
+    remarks: tuple[str, ...] = ()
+    """What a person should know about how it came to be."""
     ledger: Callable[[], Json] | None = None
     """Gives the notes on all that is archived, for the next round to go on from; None keeps the earlier ones."""
+    state: Json | None = None
+    """What a model keeps track of (W9), and the memory block (W11): as their own parts read and write them."""
+    memory: Json | None = None
 
 
 class Skip(msgspec.Struct, frozen=True):
@@ -38,6 +50,7 @@ class Skip(msgspec.Struct, frozen=True):
 
     outcome: Outcome
     why: str = ""
+    remarks: tuple[str, ...] = ()
 
 
 class Request:
@@ -51,12 +64,27 @@ class Request:
         target: int | None = None,
         session_id: str | None = None,
         instructions: str | None = None,
+        reads: int | None = None,
     ) -> None:
         self.view = view
         self.budget = budget
         self.target = target
         self.session_id = session_id
         self.instructions = instructions
+        """What the person asks the summary to mind (P1)."""
+        self.reads = reads
+        """The window of the model that will be asked, where it is known."""
+
+    def over(self, view: View) -> Request:
+        """The same question about another view."""
+        return Request(
+            view,
+            budget=self.budget,
+            target=self.target,
+            session_id=self.session_id,
+            instructions=self.instructions,
+            reads=self.reads,
+        )
 
     @property
     def lane(self) -> str | None:

@@ -1,0 +1,91 @@
+"""Deciding with a model at hand: who is asked, how patiently, and who may stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import msgspec
+
+from ..calls import Limits, Model
+from ..catalog import CATALOG
+from ..catalog.prices import Prices, prices_of
+from ..strategies import steps
+from ..types import Outcome
+from ..view import Request
+from .abort import Abort
+from .cost import Cost, cost_of
+from .decide import Decision, idle, weigh
+from .driver import Meter, Notify, drive
+
+if TYPE_CHECKING:
+    from ..types import Strategy, Trigger
+
+
+class Asking:
+    """Everything about the calls of one compaction that is not the strategy's."""
+
+    def __init__(
+        self,
+        model: Model | None = None,
+        limits: Limits | None = None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
+    ) -> None:
+        self.model = model
+        self.limits = limits or Limits()
+        self.notify = notify
+        self.abort = abort or Abort()
+        self.meter = Meter()
+
+    def cost(self, request: Request, decision: Decision, model: str | None = None) -> Cost | None:
+        """What a compaction comes to (H4), given the model that the conversation is with."""
+        if decision.composed is None:
+            return None
+        view, gauge = request.view, request.view.gauge
+        units, before = gauge.fixed, chain((shown.message for shown in view.head), view.messages)
+        for old, new in zip(before, decision.composed.shown, strict=False):
+            if old is not new:
+                break
+            units += gauge.estimator.measure(new)
+        cost = cost_of(
+            self.meter.usage,
+            prices_of(model),
+            decision.tokens_before,
+            decision.tokens_after,
+            view.tokens_of(units),
+            summarizer=(prices_of(self.meter.model) or Prices()) if self.meter.model else None,
+        )
+        return msgspec.structs.replace(cost, calls=self.meter.calls)
+
+    @property
+    def reads(self) -> int | None:
+        """How much the model can read at once, where it is known."""
+        if self.model is None:
+            return None
+        known = CATALOG.find(self.model.name.rpartition(":")[2])
+        return None if known is None else known.input or known.window
+
+
+async def decide_asking(
+    request: Request,
+    strategy: Strategy,
+    trigger: Trigger | None,
+    asking: Asking,
+    *,
+    min_saving: float = 0.0,
+) -> Decision:
+    """`decide`, with a model to ask, off the event loop's thread. An abort is an outcome; it never falls back."""
+    if (nothing := idle(request, trigger)) is not None:
+        return nothing
+    with asking.abort.scope():
+        answer = await drive(steps(strategy, request), asking.model, asking.limits, asking.notify, asking.meter)
+        return await _in_thread(lambda: weigh(request, strategy, answer, min_saving=min_saving))
+    size = request.tokens
+    return Decision(Outcome.ABORTED, size, size, "it was aborted: nothing has changed")
+
+
+async def _in_thread(work: Callable[[], Decision]) -> Decision:
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

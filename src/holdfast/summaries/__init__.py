@@ -1,0 +1,34 @@
+"""Summaries: what a model is given to read and asked to write, and what is made of its answer."""
+
+from .free_text import RECURSIVE_TASK, FreeText
+from .material import Draft, Material
+from .prompts import SYSTEM
+from .rendering import PREFIX, SHADOW_PROMPT, AsExchange, AsReply, AsSystem, AsUser, Rendering, as_assistant
+from .state_writer import StateText
+from .structured_writer import Structured
+from .transcript import Style, Transcript, transcript_of
+from .verifying import HEADING, checked, verified
+
+__all__ = [
+    "HEADING",
+    "PREFIX",
+    "RECURSIVE_TASK",
+    "SHADOW_PROMPT",
+    "SYSTEM",
+    "AsExchange",
+    "AsReply",
+    "AsSystem",
+    "AsUser",
+    "Draft",
+    "FreeText",
+    "Material",
+    "Rendering",
+    "StateText",
+    "Structured",
+    "Style",
+    "Transcript",
+    "as_assistant",
+    "checked",
+    "transcript_of",
+    "verified",
+]

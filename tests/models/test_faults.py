@@ -1,0 +1,93 @@
+"""Each way in which a provider fails, through its real SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+
+from holdfast.calls import Failure, ModelCall
+from holdfast.messages import Media
+from providers import Cut, Garbage, Overflow, ProviderServer, RateLimited, Status, StreamError
+
+Connect = Callable[..., Any]
+Serve = Callable[..., ProviderServer]
+CALL = ModelCall("Summarize this.", media=(Media("image", "image/png", "aGVsbG8="),))
+NO_IMAGES = "Invalid content type. image_url is only supported by certain models."
+
+
+FAULTS: list[tuple[Any, str]] = [
+    (Status(500), "transport"),
+    (Status(503), "transport"),
+    (Status(529), "transport"),
+    (Status(502, body="<html>Bad Gateway</html>"), "transport"),
+    (Status(504), "timeout"),
+    (Status(408), "timeout"),
+    (Status(401), "auth"),
+    (Status(403), "auth"),
+    (Status(429, body={"error": {"message": "You exceeded your quota.", "code": "insufficient_quota"}}), "auth"),
+    (Status(400, "Unknown field."), "request"),
+    (Status(404, "There is no such model."), "request"),
+    (Status(400, NO_IMAGES), "media"),
+    (Status(400, body=""), "overflow"),
+    (Status(413, body=""), "overflow"),
+    (Status(413, body="<h1>413 Request Entity Too Large</h1>"), "overflow"),
+    (Overflow(), "overflow"),
+    (Cut(after=2), "transport"),
+    (Cut(after=0), "transport"),
+    (Cut(after=2, clean=True), "transport"),
+    (Cut(after=0, clean=True), "transport"),
+    (Garbage(), "transport"),
+    (Garbage(b"hello\n\n"), "transport"),
+    (StreamError(529, "Overloaded"), "transport"),
+    (StreamError(429, "Slow down", None), "transport"),
+]
+
+
+async def ask_each(model: Any, server: ProviderServer) -> list[tuple[Any, Any]]:
+    """One client for all of them: to make one takes longer than to ask."""
+    answers = []
+    for fault, _ in FAULTS:
+        server.script = fault
+        answers.append((fault, await model(CALL, lambda _: None)))
+    return answers
+
+
+def test_each_fault_has_its_kind(connect: Connect, serve: Serve) -> None:
+    server = serve()
+    answers = anyio.run(ask_each, connect(server), server)
+    wrong = [
+        (fault, answer)
+        for (fault, answer), (_, kind) in zip(answers, FAULTS, strict=True)
+        if not isinstance(answer, Failure) or answer.kind != kind or not answer.why
+    ]
+    assert wrong == []
+    assert len(server.requests) == len(FAULTS)
+
+
+def test_the_wait_that_a_provider_asks_for(connect: Connect, serve: Serve) -> None:
+    answer = anyio.run(connect(serve(RateLimited(retry_after=7.5))), CALL, lambda _: None)
+    assert (answer.kind, answer.retry_after) == ("transport", 7.5)
+
+
+def test_the_wait_in_milliseconds(connect: Connect, serve: Serve) -> None:
+    fault = Status(503, headers={"retry-after-ms": "250", "retry-after": "1"})
+    assert anyio.run(connect(serve(fault)), CALL, lambda _: None).retry_after == 0.25
+
+
+def test_an_overflow_tells_the_window_where_the_provider_does(connect: Connect, serve: Serve) -> None:
+    server = serve(Overflow(window=32_000, tokens=40_000))
+    answer = anyio.run(connect(server), CALL, lambda _: None)
+    assert answer.window == (None if server.requests[0].protocol == "openai-responses" else 32_000)
+
+
+def test_an_overflow_inside_the_stream(connect: Connect, serve: Serve) -> None:
+    server = serve(StreamError(400, "prompt is too long: 213462 tokens > 200000 maximum", after=0))
+    answer = anyio.run(connect(server), CALL, lambda _: None)
+    assert (answer.kind, answer.window) == ("overflow", 200_000)
+
+
+def test_a_complaint_about_images_without_images_is_no_media_failure(connect: Connect, serve: Serve) -> None:
+    answer = anyio.run(connect(serve(Status(400, NO_IMAGES))), ModelCall("Summarize this."), lambda _: None)
+    assert answer.kind == "request"

@@ -1,0 +1,48 @@
+"""What each protocol has to say in its own way."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Protocol
+
+from .faults import Overflow, Say, Status, StreamError
+from .request import Request
+
+Json = dict[str, Any]
+
+
+class Dialect(Protocol):
+    name: str
+
+    def read(self, request: Request) -> None:
+        """Fill in prompt and system."""
+        ...
+
+    def refuse(self, request: Request) -> Status | None:
+        """What is wrong with the request, as the provider would say it."""
+        ...
+
+    def key(self, request: Request) -> str | None: ...
+    def error(self, status: int, message: str, code: str | None = None) -> Json: ...
+    def overflow(self, fault: Overflow) -> Status: ...
+    def opening(self, request: Request, said: Say) -> list[bytes]: ...
+    def piece(self, request: Request, text: str) -> list[bytes]: ...
+    def closing(self, request: Request, said: Say) -> list[bytes]: ...
+    def broken(self, fault: StreamError) -> bytes: ...
+
+
+def sse(data: Any, event: str | None = None) -> bytes:
+    text = data if isinstance(data, str) else json.dumps(data)
+    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
+
+
+def unknown(body: Json, known: str) -> list[str]:
+    return sorted(set(body) - set(known.split()))
+
+
+def number(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0

@@ -1,0 +1,92 @@
+"""`POST /v1beta/models/{model}:streamGenerateContent?alt=sse`."""
+
+from __future__ import annotations
+
+from judge import judge
+
+from .dialect import Json, count, number, sse, unknown
+from .faults import Overflow, Say, Status, StreamError
+from .request import Request, texts_of
+
+name = "gemini"
+_KNOWN = "model contents systemInstruction generationConfig safetySettings"
+_CONFIG = "temperature maxOutputTokens topP topK stopSequences candidateCount"
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+_FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "tool_call": "STOP", "refused": "SAFETY"}
+
+
+def read(request: Request) -> None:
+    contents = [content for content in request.body.get("contents") or [] if isinstance(content, dict)]
+    request.system = texts_of((request.body.get("systemInstruction") or {}).get("parts"))
+    request.prompt = "\n".join(texts_of(content.get("parts")) for content in contents if content.get("role") == "user")
+
+
+def key(request: Request) -> str | None:
+    return request.headers.get("x-goog-api-key") or None
+
+
+def refuse(request: Request) -> Status | None:
+    body, config = request.body, request.body.get("generationConfig") or {}
+    for more in [*unknown(body, _KNOWN), *unknown(config, _CONFIG)]:
+        return Status(400, f'Invalid JSON payload received. Unknown name "{more}": Cannot find field.')
+    if not isinstance(body.get("contents"), list) or not body["contents"]:
+        return Status(400, "* GenerateContentRequest.contents: contents is not specified")
+    if complaints := judge(body["contents"], name, pending_ok=False, extras_ok=False):
+        return Status(400, complaints[0])
+    if "maxOutputTokens" in config and not count(config["maxOutputTokens"]):
+        return Status(400, "* GenerateContentRequest.generation_config.max_output_tokens: must be positive.")
+    if "temperature" in config and not number(config["temperature"], 0, 2):
+        return Status(400, "* GenerateContentRequest.generation_config.temperature: must be in the range [0.0, 2.0].")
+    if "alt=sse" not in request.path:
+        return Status(400, "This server only streams.")
+    return None
+
+
+def error(status: int, message: str, code: str | None = None) -> Json:
+    return {"error": {"code": status, "message": message, "status": code or _STATUS.get(status, "INTERNAL")}}
+
+
+def overflow(fault: Overflow) -> Status:
+    return Status(
+        400,
+        f"The input token count ({fault.tokens}) exceeds the maximum number of tokens allowed ({fault.window}).",
+    )
+
+
+def _chunk(request: Request, parts: list[Json], said: Say | None = None) -> bytes:
+    candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
+    chunk: Json = {"candidates": [candidate], "modelVersion": request.model, "responseId": "r1"}
+    if said is not None:
+        candidate["finishReason"] = _FINISH[said.finish]
+        taken, given = request.tokens(said)
+        chunk["usageMetadata"] = {
+            "promptTokenCount": taken,
+            "candidatesTokenCount": given,
+            "totalTokenCount": taken + given,
+            "cachedContentTokenCount": said.cached,
+        }
+    return sse(chunk)
+
+
+def opening(request: Request, said: Say) -> list[bytes]:
+    return []
+
+
+def piece(request: Request, text: str) -> list[bytes]:
+    return [_chunk(request, [{"text": text}])]
+
+
+def closing(request: Request, said: Say) -> list[bytes]:
+    call: list[Json] = [{"functionCall": {"name": "look", "args": {}}}]
+    return [_chunk(request, call if said.finish == "tool_call" else [{"text": ""}], said)]
+
+
+def broken(fault: StreamError) -> bytes:
+    return sse(error(fault.status, fault.message, fault.code))

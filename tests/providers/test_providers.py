@@ -1,0 +1,91 @@
+"""The test servers refuse what the providers refuse."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from providers import ProviderServer, Say
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
+RESPONSES = {"model": "m", "input": [{"role": "user", "content": "hi"}], "stream": True}
+CLAUDE = CHAT | {"max_tokens": 5}
+GEMINI = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+PATHS = {
+    "chat": ("/v1/chat/completions", {"authorization": "Bearer k"}),
+    "responses": ("/v1/responses", {"authorization": "Bearer k"}),
+    "claude": ("/v1/messages", {"x-api-key": "k", "anthropic-version": "2023-06-01"}),
+    "gemini": ("/v1beta/models/m:streamGenerateContent?alt=sse", {"x-goog-api-key": "k"}),
+}
+
+
+def post(server: ProviderServer, to: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, str]:
+    path, usual = PATHS[to]
+    url = f"http://127.0.0.1:{server.port}{path}"
+    asked = urllib.request.Request(url, json.dumps(body).encode(), usual if headers is None else headers)
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("to", "body"), [("chat", CHAT), ("responses", RESPONSES), ("claude", CLAUDE), ("gemini", GEMINI)]
+)
+def test_valid_requests_are_answered_and_keys_are_needed(to: str, body: Any) -> None:
+    with ProviderServer(Say("hello there", pieces=1)) as server:
+        status, text = post(server, to, body)
+        assert status == 200 and text.startswith(("data: ", "event: ")) and "hello there" in text
+        assert post(server, to, body, {"anthropic-version": "x"})[0] == 401
+        assert [request.prompt for request in server.requests] == ["hi", "hi"]
+
+
+@pytest.mark.parametrize(
+    ("to", "body", "says"),
+    [
+        ("chat", CHAT | {"foo": 1}, "Unrecognized request argument supplied: foo"),
+        ("chat", CHAT | {"messages": []}, "empty array"),
+        ("chat", CHAT | {"messages": [{"role": "robot", "content": "hi"}]}, "robot"),
+        ("chat", CHAT | {"max_tokens": 0}, "max_tokens"),
+        ("chat", CHAT | {"temperature": 3}, "temperature"),
+        ("chat", {"messages": CHAT["messages"]}, "model"),
+        ("responses", RESPONSES | {"max_tokens": 1}, "Unknown parameter: 'max_tokens'"),
+        ("responses", {"model": "m", "stream": True}, "input"),
+        ("claude", CHAT, "max_tokens: Field required"),
+        ("claude", CLAUDE | {"messages": [{"role": "assistant", "content": "hi"}]}, "user role"),
+        ("claude", CLAUDE | {"messages": [{"role": "user", "content": ""}]}, "non-empty content"),
+        ("claude", CLAUDE | {"messages": [{"role": "system", "content": "x"}]}, "user role"),
+        ("claude", CLAUDE | {"temperature": 1.5}, "temperature"),
+        ("claude", CLAUDE | {"foo": 1}, "Extra inputs are not permitted"),
+        ("gemini", {"contents": []}, "contents is not specified"),
+        ("gemini", GEMINI | {"foo": 1}, "Unknown name"),
+        ("gemini", GEMINI | {"generationConfig": {"maxOutputTokens": 0}}, "max_output_tokens"),
+        ("chat", [], "not an object"),
+    ],
+)  # fmt: skip
+def test_invalid_requests_are_refused_in_the_providers_words(to: str, body: Any, says: str) -> None:
+    with ProviderServer() as server:
+        status, text = post(server, to, body)
+    assert status == 400
+    assert says in text
+
+
+def test_a_list_of_answers_is_used_in_order_and_its_last_repeated() -> None:
+    with ProviderServer(["one", "two"]) as server:
+        texts = [post(server, "gemini", GEMINI)[1] for _ in range(3)]
+    assert ['"w"' in text for text in texts] == [False, True, True]
+
+
+def test_models_are_listed_and_other_paths_are_not_there() -> None:
+    with ProviderServer(models=["a", "b"]) as server:
+        with urllib.request.urlopen(f"{server.openai_url}/models") as answer:
+            assert [model["id"] for model in json.load(answer)["data"]] == ["a", "b"]
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(f"{server.openai_url}/nowhere")
+        caught.value.close()
