@@ -10,7 +10,6 @@ import anyio.to_thread
 import msgspec
 
 from ..calls import Limits, Model
-from ..catalog import CATALOG
 from ..catalog.prices import Prices, prices_of
 from ..strategies import steps
 from ..types import Outcome
@@ -59,14 +58,6 @@ class Asking:
             summarizer=(prices_of(self.meter.model) or Prices()) if self.meter.model else None,
         )
         return msgspec.structs.replace(cost, calls=self.meter.calls)
-
-    @property
-    def reads(self) -> int | None:
-        """How much the model can read at once, where it is known."""
-        if self.model is None:
-            return None
-        known = CATALOG.find(self.model.name.rpartition(":")[2])
-        return None if known is None else known.input or known.window
 
 
 async def decide_asking(

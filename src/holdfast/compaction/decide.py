@@ -54,12 +54,15 @@ def weigh(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_savi
     limit = request.budget if request.budget is not None else getattr(strategy, "target", None)
     aim = min((n for n in (limit, getattr(strategy, "target", None)) if n is not None), default=None)
     if isinstance(answer, Skip):
-        if limit is None or before <= limit or answer.outcome is not Outcome.NOTHING_TO_COMPACT:
-            return Decision(answer.outcome, before, before, answer.why, remarks=answer.remarks)
+        fits = limit is None or before <= limit
+        if fits or answer.outcome is not Outcome.NOTHING_TO_COMPACT:
+            stuck = answer.outcome is Outcome.NO_PROGRESS and not fits
+            outcome = Outcome.CANNOT_FIT if stuck else answer.outcome
+            return Decision(outcome, before, before, answer.why, remarks=answer.remarks)
         plan, why = None, answer.why
     else:
         plan, why = answer, ""
-    plan, composed, after = _fitted(request, plan, aim)
+    plan, composed, after = _fitted(request, plan, aim, limit)
     if plan is None or composed is None:
         fits = limit is None or before <= limit
         outcome = Outcome.NOTHING_TO_COMPACT if fits else Outcome.CANNOT_FIT
@@ -77,10 +80,13 @@ def weigh(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_savi
     return Decision(outcome, before, after, why, plan, composed, plan.remarks)
 
 
-def _fitted(request: Request, plan: Plan | None, aim: int | None) -> tuple[Plan | None, Composition | None, int]:
+def _fitted(
+    request: Request, plan: Plan | None, aim: int | None, limit: int | None
+) -> tuple[Plan | None, Composition | None, int]:
     """The plan; where its result is still too large, followed by a token window that is not.
 
-    The window is made narrower for what a format insists on; last of all, earlier notes go.
+    The window is made narrower for what a format insists on. Last of all, notes go; but a summary that a model
+    wrote does not go for an aim that is out of reach anyway.
     """
     composed, after = _measured(request, plan)
     room, step = aim or 0, 1
@@ -94,7 +100,8 @@ def _fitted(request: Request, plan: Plan | None, aim: int | None) -> tuple[Plan 
     if aim is not None and after > aim:
         bare = msgspec.structs.replace(plan or Plan(0, by="token window"), notes=())
         without, smaller = _measured(request, bare)
-        if smaller < after:
+        paid_for = bare.summary is not None and smaller > aim and (limit is None or after <= limit)
+        if smaller < after and not paid_for:
             plan, composed, after = bare, without, smaller
     return plan, composed, after
 

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from ..calls import Answer, Failure, Limits, Model, ModelCall, Notice, NoticeKind, Reply, Steps
-from ..models import scrub
+from ..models import overflowed_silently, reads, scrub
 from ..tokens import Usage
 from .replay import NOBODY
 
@@ -84,6 +84,7 @@ class _Questions:
     def __init__(self, model: Model | None, limits: Limits, notify: Notify | None, meter: Meter) -> None:
         self.model, self.limits, self.notify, self.meter = model, limits, notify, meter
         self._deadline = anyio.current_time() + limits.deadline
+        self._window = reads(model)
         self._slots = anyio.CapacityLimiter(limits.concurrency)
 
     async def ask(self, calls: tuple[ModelCall, ...]) -> tuple[Answer, ...]:
@@ -141,7 +142,10 @@ class _Questions:
                 self._tell("delta", call, number, attempt, text=text, characters=so_far)
 
             try:
-                return await model(call, on_delta)
+                answer = await model(call, on_delta)
+                if isinstance(answer, Reply) and self._window and overflowed_silently(answer, self._window):
+                    return Failure("overflow", "it read more than its window holds", window=self._window)
+                return answer
             except Exception as problem:
                 log.warning("the model %s raised %s", model.name, type(problem).__name__)
                 return Failure("request", scrub(f"{type(problem).__name__}: {problem}"))

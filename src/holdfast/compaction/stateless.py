@@ -16,7 +16,7 @@ from ..budget import positive
 from ..calls import Limits
 from ..errors import InvalidLimit
 from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for, to_json
-from ..models import model_for
+from ..models import model_for, reads
 from ..strategies import KeepLedger, StructuredSummary
 from ..tokens import Estimator, estimator_for
 from ..view import HeadItem, Request, Shown, View, combined, edited, runs_of
@@ -142,7 +142,7 @@ class _Work:
         if self.earlier is None:
             view.load(self.history, PrefixIds(self.history))
         self.request = Request(view, budget=budget, target=self.target, instructions=instructions)
-        self.request.reads = asking.reads
+        self.request.reads = reads(asking.model)
 
     def result(self, decision: Decision) -> CompactionResult:
         view, plan, composed = self.request.view, decision.plan, decision.composed

@@ -9,7 +9,7 @@ from .names import names_in
 from .notebook import Notebook
 from .page import Page, Writer
 from .reread import reread
-from .shortening import READABLE, abridged, fitting
+from .shortening import READABLE, clipped, fitting
 
 __all__ = [
     "OPENING",
@@ -19,9 +19,9 @@ __all__ = [
     "Notebook",
     "Page",
     "Writer",
-    "abridged",
     "by_folder",
     "carried",
+    "clipped",
     "fitting",
     "is_page",
     "missing",

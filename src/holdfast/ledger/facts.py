@@ -92,6 +92,8 @@ def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary:
         return PurePosixPath(fact.text).name in summary
     if fact.text.strip() in summary:
         return True
+    if fact.kind == "error":
+        return False
     words = _words(fact.text)
     if not words or len(words & whole) < _ENOUGH * len(words):
         return False

@@ -13,7 +13,7 @@ from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
 from .lines import Line, Voice, lines_of
 from .names import Name, names_in
-from .shortening import BRIEF, abridged
+from .shortening import BRIEF, clipped
 
 _ALARMS = (
     *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
@@ -113,7 +113,7 @@ class Notebook:
             if self._last_said is not None:
                 self.closings.append(self._last_said)
                 self._last_said = None
-            self.users.append(Line(abridged(text, _USER_KEPT), "user", "", place, 0, self.time))
+            self.users.append(Line(clipped(text, _USER_KEPT), "user", "", place, 0, self.time))
             self._take(text, "user", "", place)
 
     def _do(self, call: ToolCall, place: int) -> None:

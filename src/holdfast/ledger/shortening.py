@@ -16,14 +16,19 @@ _GAP = " […]"
 _HEADED = re.compile(r"^(#+ )", re.MULTILINE)
 
 
-def abridged(text: str, room: int) -> str:
+def clipped(text: str, room: int) -> str:
     """A text; of a longer one its head, and its tail where there is room (L7)."""
     text = text.strip()
     if len(text) <= room:
-        return quoted(text)
+        return text
     head = min(room, max(READABLE, int(room * 0.7)))
     tail = text[-(room - head) :].partition(" ")[2].strip() if room - head > BRIEF // 2 else ""
-    return quoted(f"{_whole_words(text[:head])}{_GAP} {tail}".rstrip())
+    return f"{_whole_words(text[:head])}{_GAP} {tail}".rstrip()
+
+
+def abridged(text: str, room: int) -> str:
+    """The same, to be put on a page."""
+    return quoted(clipped(text, room))
 
 
 def _whole_words(text: str) -> str:

@@ -3,7 +3,7 @@
 from .arrange import arrange
 from .detection import COMMON, FORMATS, detect
 from .formats import decode_all, decode_one, encode_all, format_name, join_results
-from .frame import CONTINUE, OPENING, frame, framed, is_filler, is_framed, unframed
+from .frame import CONTINUE, OPENING, frame, framed, is_aside, is_filler, is_framed, unframed
 from .jsontext import length_compacted, to_json
 from .media import lift_media, lower_media
 from .numbering import NAMELESS, Numbering, unnumbered
@@ -57,6 +57,7 @@ __all__ = [
     "format_name",
     "frame",
     "framed",
+    "is_aside",
     "is_filler",
     "is_framed",
     "is_summary",

@@ -16,8 +16,8 @@ _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
 """Letters alone: digits would look like an id of something that was talked about."""
 
 
-def frame(text: str) -> str:
-    return f"{text}{_OPEN}{_digest(text)}]"
+def frame(text: str, *, aside: bool = False) -> str:
+    return f"{text}{_OPEN}{_digest(text, aside)}]"
 
 
 def is_framed(message: Message) -> bool:
@@ -25,16 +25,22 @@ def is_framed(message: Message) -> bool:
     if len(message.parts) != 1 or type(only := message.parts[0]) is not Text or only.text[-1:] != "]":
         return False
     text, _, digest = only.text.rpartition(_OPEN)
-    return digest[:-1] == _digest(text)
+    return digest[:-1] in (_digest(text), _digest(text, True))
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:8].translate(_LETTERS)
+def is_aside(message: Message) -> bool:
+    """Is this a note that says nothing by itself: a question for a summary, a word of thanks for one?"""
+    return is_framed(message) and message.parts[0] == Text(frame(unframed(message), aside=True))
 
 
-def framed(text: str, role: Role = "user") -> Message:
+def _digest(text: str, aside: bool = False) -> str:
+    said = f"{text}\naside" if aside else text
+    return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:8].translate(_LETTERS)
+
+
+def framed(text: str, role: Role = "user", *, aside: bool = False) -> Message:
     """A note of ours, in the voice of the user unless a summary is to be shown otherwise."""
-    return Message(role, (Text(frame(text)),))
+    return Message(role, (Text(frame(text, aside=aside)),))
 
 
 def unframed(message: Message) -> str:

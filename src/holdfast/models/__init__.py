@@ -12,6 +12,7 @@ from .names import model_for
 from .openai_chat import OpenAIChat
 from .openai_responses import OpenAIResponses
 from .overflow import is_overflow, overflowed_silently
+from .reading import reads
 from .scripted import ScriptedModel
 from .secrets import public_url, scrub
 
@@ -28,5 +29,6 @@ __all__ = [
     "model_for",
     "overflowed_silently",
     "public_url",
+    "reads",
     "scrub",
 ]

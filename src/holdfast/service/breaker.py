@@ -19,7 +19,7 @@ FAILURES = 3
 PAUSE = 300.0
 """Seconds that it stays open the first time; doubled with each failure after that."""
 LONGEST_PAUSE = 3_600.0
-_COUNTED = (Outcome.SUMMARY_FAILED, Outcome.NO_PROGRESS)
+_COUNTED = (Outcome.SUMMARY_FAILED, Outcome.NO_PROGRESS, Outcome.CANNOT_FIT)
 
 
 def waits(view: View, tokens: int, time: float) -> Decision | None:

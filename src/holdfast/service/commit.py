@@ -11,7 +11,9 @@ import msgspec
 from ..compaction import Asking, CompactionResult, Cost, Decision, Sides, decide_asking, idle, next_carry
 from ..events import Event, Kind, LaneTip, new_id, now
 from ..messages import COMMON, Json, decode_one, encode_all, lift_media
+from ..models import reads
 from ..stores import Unchanged
+from ..strategies.blend_memory import keeping_memory
 from ..triggers import always
 from ..types import Outcome
 from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, combined, runs_of
@@ -38,29 +40,33 @@ async def commit(
     instructions: str | None,
     min_saving: float,
     clock: Clock,
+    noted: bool = True,
 ) -> CompactionResult:
+    """`noted` says whether a failure makes the next automatic compaction wait."""
     started = time.perf_counter()
     view = await live.view(lane)
     version, tip = live.version, live.tip(lane)
     request = Request(
-        view, budget=budget, target=target, session_id=live.id, instructions=instructions, reads=asking.reads
+        view, budget=budget, target=target, session_id=live.id, instructions=instructions, reads=reads(asking.model)
     )
     waits = idle(request, trigger) or (breaker.waits(view, request.tokens, clock()) if automatic else None)
     if waits is not None:
         return _result(live, view, waits, started)
-    request = request.over(view.snapshot())
+    request = request.over(keeping_memory(view.snapshot()))
     view = request.view
     decision = await decide_asking(request, strategy, always, asking, min_saving=min_saving)
     if decision.plan is None:
-        await breaker.note(live, lane, view, decision, asking.meter, clock())
+        if noted:
+            await breaker.note(live, lane, view, decision, asking.meter, clock())
         return _result(live, view, decision, started)
     cost = asking.cost(request, decision, live.record.model)
     checkpoint = _checkpoint(request, decision, cost)
+    start = await _start(live, view, checkpoint, tip)
+    checkpoint = await _still_hidden(live, view, checkpoint, start)
     body, media = lift_media(msgspec.to_builtins(checkpoint))
     if media:
         body["media"] = sorted(media)
     event = Event(new_id(), Kind.COMPACTION, now(), body, lane)
-    start = await _start(live, view, checkpoint, tip)
     moved = LaneTip(tip.mark, event.id, start, tip.base, tip.base_epoch)
     unchanged = Unchanged(version=version) if strict else Unchanged(lane=lane, mark=tip.mark)
     done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
@@ -93,10 +99,18 @@ async def _start(live: LiveSession, view: View, checkpoint: Checkpoint, tip: Lan
     return (known or await live.event(checkpoint.boundary)).seq
 
 
+async def _still_hidden(live: LiveSession, view: View, checkpoint: Checkpoint, start: int) -> Checkpoint:
+    """The checkpoint with the edits of live messages of which nothing is left to see: the view does not know them."""
+    shown = set(view.ids)
+    hidden = await live.events([name for name in view.checkpoint.edits if name not in shown])
+    edits = {event.id: view.checkpoint.edits[event.id] for event in hidden if event.seq > start}
+    return msgspec.structs.replace(checkpoint, edits={**edits, **checkpoint.edits}) if edits else checkpoint
+
+
 def _checkpoint(request: Request, decision: Decision, cost: Cost | None) -> Checkpoint:
     view, plan, composed = request.view, decision.plan, decision.composed
     assert plan is not None and composed is not None
-    before = view.checkpoint
+    before, carry = view.checkpoint, next_carry(request, decision)
     edits = {view.ids[place]: changes for place, changes in composed.edits.items()}
     for event_id in view.ids[plan.cut :]:
         if (old := before.edits.get(event_id)) is not None:
@@ -107,7 +121,7 @@ def _checkpoint(request: Request, decision: Decision, cost: Cost | None) -> Chec
         boundary=next((name for name in reversed(view.ids[: plan.cut]) if name in view.events), before.boundary),
         head=tuple(_item(shown, view) for shown in composed.head),
         edits=edits,
-        carry=next_carry(request, decision),
+        carry=msgspec.structs.replace(carry, pins=tuple(sorted(view.pins - plan.forgotten))),
         archived=(*left, *runs_of(view.ids, written)),
         tokens_before=decision.tokens_before,
         tokens_after=decision.tokens_after,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
-from ..messages import Message, Opaque, is_framed, unframed
+from ..messages import Message, Opaque, is_aside, is_framed, unframed
 from ..summaries import HEADING, PREFIX
 from ..view import Request
 
@@ -18,12 +17,12 @@ def earlier_summary(request: Request, notes: Sequence[Message]) -> str:
 
 
 def _telling(notes: Sequence[Message]) -> Iterator[Message]:
-    """The notes without the other half of an exchange: a question for a summary, or a word of thanks for it."""
-    idle = set()
-    for place, (first, second) in enumerate(pairwise(notes)):
-        if first.role == "user" and second.role == "assistant":
-            idle.add(place if len(first.text) < len(second.text) else place + 1)
-    return (note for place, note in enumerate(notes) if place not in idle)
+    """The notes without the other half of an exchange; of others' exchanges the assistant's half tells."""
+    for place, note in enumerate(notes):
+        answered = any(after.role == "assistant" for after in notes[place + 1 : place + 2])
+        asks = note.role == "user" and answered and not is_framed(note)
+        if not asks and not is_aside(note):
+            yield note
 
 
 def _bare(note: Message) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from ..calls import Steps
 from ..types import Outcome
-from ..view import Plan, Request, Skip
+from ..view import Plan, Request, Skip, follow
 from .keep_ledger import KeepLedger
 from .truncation import Truncate
 
@@ -37,11 +37,16 @@ def or_else(
     except Exception as problem:
         log.exception("a strategy broke")
         answer = Skip(Outcome.SUMMARY_FAILED, f"the strategy broke: {type(problem).__name__}: {problem}")
-    if not isinstance(answer, Skip) or answer.outcome is not Outcome.SUMMARY_FAILED:
+    failed = _failed(answer, request)
+    if failed is None:
         return answer
+    answer = failed
     log.warning("no summary of %s: %s", request.session_id or "the messages", answer.why)
     if on_failure is not None:
-        on_failure(request)
+        try:
+            on_failure(request)
+        except Exception:
+            log.exception("the callback broke that was to hear of it")
     if last_resort == "unchanged":
         return answer
     if last_resort == "ask":
@@ -52,3 +57,15 @@ def or_else(
         return answer
     remark = f"no summary ({answer.why}): {plan.by} instead"
     return msgspec.structs.replace(plan, fallback=plan.by, remarks=(*plan.remarks, remark))
+
+
+def _failed(answer: Plan | Skip | None, request: Request) -> Skip | None:
+    """Why this answer will not do; None if it will, or if there was nothing to do."""
+    if isinstance(answer, Plan):
+        after = follow(request, answer).tokens
+        if after < request.tokens:
+            return None
+        return Skip(Outcome.NO_PROGRESS, f"{request.tokens} tokens would become {after}", answer.remarks)
+    if answer is None:
+        return Skip(Outcome.SUMMARY_FAILED, "the strategy came to nothing")
+    return answer if answer.outcome is Outcome.SUMMARY_FAILED else None

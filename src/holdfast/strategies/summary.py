@@ -19,7 +19,7 @@ from ..ledger import Notebook, by_folder, carried
 from ..ledger import Writer as PageWriter
 from ..messages import Json, Message
 from ..references import citation
-from ..summaries import Draft, Material, Rendering, Style, Transcript, checked, transcript_of, verified
+from ..summaries import Draft, Material, Rendering, Style, Transcript, checked, readable, transcript_of, verified
 from ..types import Outcome
 from ..view import Plan, Request, Skip
 from .earlier_summary import earlier_summary
@@ -92,6 +92,8 @@ class Summary:
         return or_else(self._summarise(request), request, self.last_resort, self.max_tokens, self.on_failure)
 
     def _summarise(self, request: Request) -> Steps[Plan | Skip]:
+        if _nothing_new(request, self.max_tokens):
+            return Skip(Outcome.NOTHING_TO_COMPACT, "nothing was said since the last compaction")
         chosen = yield from steps(self.keep, request)
         if isinstance(chosen, Skip):
             return chosen
@@ -102,6 +104,13 @@ class Summary:
         if isinstance(draft, Failure):
             return Skip(Outcome.SUMMARY_FAILED, f"{draft.kind}: {draft.why}" if draft.why else draft.kind)
         return work.plan(draft)
+
+
+def _nothing_new(request: Request, max_tokens: int | None) -> bool:
+    """Is all that is visible what the last compaction left, and within its limit?"""
+    view, limit = request.view, max_tokens or request.target
+    settled = view.checkpoint_id is not None and view.settled >= len(view.messages)
+    return settled and (limit is None or request.tokens <= limit)
 
 
 class _Work:
@@ -123,10 +132,10 @@ class _Work:
             upcoming=self._told(range(cut, min(len(view.messages), cut + summary.overlap))),
             previous=self.previous,
             state=view.checkpoint.carry.state,
-            task=self.ledger.users[0].text if self.ledger.users else "",
-            files="\n".join(by_folder(self.ledger.files))[:_FILES],
+            task=readable(self.ledger.users[0].text) if self.ledger.users else "",
+            files=readable("\n".join(by_folder(self.ledger.files))[:_FILES]),
             round=view.checkpoint.carry.round + 1,
-            instructions=request.instructions or "",
+            instructions=readable(request.instructions or ""),
             room=max(1, int(self.room * _SUMMARY)),
             reads=request.reads,
             measure=self._tokens,
@@ -164,8 +173,8 @@ class _Work:
     def _pages(self) -> PageWriter:
         return PageWriter(self.notebook, citation)
 
-    def _notes_on(self, count: int, characters: int) -> str:
-        return self._pages.write(characters, "", (), (), "").text
+    def _notes_on(self, characters: int) -> str:
+        return readable(self._pages.write(characters, "", (), (), "").text)
 
     def plan(self, draft: Draft) -> Plan:
         held = checked(draft.text, self._history)
@@ -196,9 +205,15 @@ class _Work:
         """All that a summary may name."""
         view = self.request.view
         messages: list[Message] = [*(shown.message for shown in view.head), *view.messages]
-        known = msgspec.json.encode(self.ledger).decode()
         told = [text_of(message) for message in messages] + [call.json for m in messages for call in m.calls]
-        return "\n".join([self.previous, self.request.instructions or "", known, *view.beside, *told])
+        return "\n".join([self.previous, self.request.instructions or "", self._noted(), *view.beside, *told])
+
+    def _noted(self) -> str:
+        """All that earlier rounds noted, in their words."""
+        ledger = self.ledger
+        lines = [*ledger.users, *ledger.closings, *ledger.errors, *ledger.lines]
+        subjects = [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
+        return "\n".join([*(line.text for line in lines), *subjects, *ledger.names, *(step for step, _ in ledger.plan)])
 
     def _carried(self, characters: int) -> Json:
         ledger = carried(self.ledger, self.notebook.named, self._pages.worth, characters)

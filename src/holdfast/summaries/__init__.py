@@ -3,6 +3,7 @@
 from .free_text import RECURSIVE_TASK, FreeText
 from .material import Draft, Material
 from .prompts import SYSTEM
+from .readable import readable
 from .rendering import PREFIX, SHADOW_PROMPT, AsExchange, AsReply, AsSystem, AsUser, Rendering, as_assistant
 from .state_writer import StateText
 from .structured_writer import Structured
@@ -29,6 +30,7 @@ __all__ = [
     "Transcript",
     "as_assistant",
     "checked",
+    "readable",
     "transcript_of",
     "verified",
 ]

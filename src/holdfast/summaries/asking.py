@@ -17,13 +17,14 @@ from .verdict import flaw, text_of
 
 _MARGIN = 0.85
 """Of a window, what an estimate may fill: it may be another tokenizer's."""
-_NOTES = 6_000
-"""Characters of notes that stand for messages which are left out of the input."""
+_NOTES, _NOTES_PART = 6_000, 0.15
+"""Characters of notes that stand for messages which are left out of the input, and what part of it they may be."""
 _ONCE_MORE = (
     "\n\nYour last answer could not be used: {why}. Answer again, in plain text, with the summary and nothing else"
     ", in at most {tokens:,} tokens."
 )
-_LEAST_READ = 0.2
+_LEAST_READ = 0.5
+"""Of a window that is too small for both, what is for the question; the rest is for the answer."""
 
 Question = Callable[[Transcript, str], ModelCall]
 """Makes a call of what is to be told one by one, and notes on what is not."""
@@ -79,7 +80,8 @@ def _call(question: Question, conversation: Transcript, material: Material, note
 
 
 def _notes(conversation: Transcript, material: Material) -> str:
-    return material.notes_on(conversation.left_out, _NOTES) if conversation.left_out else ""
+    room = min(_NOTES, int(len(conversation.text) * _NOTES_PART))
+    return material.notes_on(room) if conversation.left_out else ""
 
 
 def _fitting(
@@ -91,11 +93,9 @@ def _fitting(
     call: ModelCall,
 ) -> tuple[Transcript, ModelCall]:
     """The fullest telling that a window of this size can take, by estimate: what fails anyway is not sent."""
-    room = int(window * _MARGIN) - (call.max_tokens or 0)
-    if room < window * _LEAST_READ:
-        room = int(window * _LEAST_READ)
-        call = msgspec.structs.replace(call, max_tokens=int(window * _MARGIN) - room)
-    limit = call.max_tokens
+    room = max(int(window * _MARGIN) - (call.max_tokens or 0), int(window * _MARGIN * _LEAST_READ))
+    limit = None if call.max_tokens is None else min(call.max_tokens, int(window * _MARGIN) - room)
+    call = msgspec.structs.replace(call, max_tokens=limit)
 
     def fits(one: ModelCall) -> bool:
         return material.measure(one.system) + material.measure(one.prompt) <= room

@@ -33,8 +33,8 @@ class Material(msgspec.Struct, frozen=True):
     """Tokens that the model can read at once, where that is known."""
     measure: Callable[[str], int] = len
     """Tokens of a text."""
-    notes_on: Callable[[int, int], str] = lambda count, characters: ""
-    """Notes of so many characters on the first messages of the conversation, for when they cannot be told in full."""
+    notes_on: Callable[[int], str] = lambda characters: ""
+    """Notes of so many characters on all of it, for when not all of it can be told."""
 
 
 class Draft(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ class AsReply(msgspec.Struct, frozen=True):
     prompt: str = SHADOW_PROMPT
 
     def __call__(self, summary: str) -> tuple[Message, ...]:
-        return framed(self.prompt), framed(summary, "assistant")
+        return framed(self.prompt, aside=True), framed(summary, "assistant")
 
 
 class AsExchange(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class AsExchange(msgspec.Struct, frozen=True):
     acknowledgement: str = ACKNOWLEDGEMENT
 
     def __call__(self, summary: str) -> tuple[Message, ...]:
-        return framed(f"{self.prefix}\n\n{summary}"), framed(self.acknowledgement, "assistant")
+        return framed(f"{self.prefix}\n\n{summary}"), framed(self.acknowledgement, "assistant", aside=True)
 
 
 class AsSystem(msgspec.Struct, frozen=True):

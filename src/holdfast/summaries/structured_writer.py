@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..calls import Failure, ModelCall, Reply, Steps
-from ..ledger import abridged
+from ..ledger import clipped
 from .asking import ask
 from .material import Draft, Material
 from .merging import bounded, merge
@@ -29,7 +29,7 @@ from .structured_text import read_sections
 from .transcript import Style, Transcript
 from .verdict import text_of
 
-_TASK_PART = 0.25
+_TASK_PART = 0.5
 """Of the room, what the original task may take; a longer one shows its head and its tail."""
 _TASK = f"""\
 Write the summary under these headings, in English and in this order, and everything below them in the language of \
@@ -106,7 +106,7 @@ class Structured(msgspec.Struct, frozen=True):
     def _written(self, sections: Sections, material: Material) -> str:
         """All of it, with the task, within the room there is."""
         each = len(material.task) / max(1, material.measure(material.task)) if material.task else 4.0
-        task = abridged(material.task, max(80, int(material.room * _TASK_PART * each)))
+        task = clipped(material.task, max(80, int(material.room * _TASK_PART * each)))
         left = material.room - material.measure(write_sections(Sections(), task=task, round=material.round))
         kept = bounded(sections, lambda text: material.measure(text) <= left)
         return write_sections(kept, task=task, round=material.round)

@@ -9,8 +9,9 @@ import msgspec
 
 from ..messages import Media, Message, Opaque, Text, ToolCall, ToolResult, media_in_words
 from ..references import citation
+from .readable import readable
 
-SHRINK = (0.7, 0.5, 0.35)
+SHRINK = (0.65, 0.4, 0.2)
 """What part of it stays, step by step, where a model finds it too long."""
 _BRIEF_RESULT = 80
 
@@ -99,7 +100,7 @@ def transcript_of(messages: Sequence[Message], places: Sequence[int], style: Sty
         told = [_part(part, style, called) for part in message.parts]
         if text := "\n".join(full for full, _ in told if full):
             brief = "\n".join(short for _, short in told if short)
-            entries.append(Entry(place, message.role, _readable(text), _readable(brief)))
+            entries.append(Entry(place, message.role, readable(text), readable(brief)))
     pictures = (part for message in reversed(messages) for part in _images(message))
     return Transcript(tuple(entries), tuple(reversed(list(islice(pictures, style.images)))))
 
@@ -147,12 +148,3 @@ def _images(message: Message) -> Iterator[Media]:
         for item in reversed(inside):
             if isinstance(item, Media) and item.kind == "image" and (item.data or item.url):
                 yield item
-
-
-def _readable(text: str) -> str:
-    """Without halves of characters, which no request could carry."""
-    return text.encode(errors="replace").decode() if not text.isascii() and _broken(text) else text
-
-
-def _broken(text: str) -> bool:
-    return any("\ud800" <= letter <= "\udfff" for letter in text)

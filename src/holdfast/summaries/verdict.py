@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from ..calls import Reply
+from .readable import readable
 
 _THOUGHTS = re.compile(r"<(think|thinking|analysis|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _WRAPPED = re.compile(r"\A\s*<(summary|state_snapshot)>\s*(.*?)\s*</\1>\s*\Z", re.DOTALL | re.IGNORECASE)
@@ -19,7 +20,7 @@ _LONGEST_REFUSAL = 400
 
 def text_of(reply: Reply) -> str:
     """What a model wrote, without its thoughts and its wrapping."""
-    text = _THOUGHTS.sub("", reply.text).strip()
+    text = _THOUGHTS.sub("", readable(reply.text)).strip()
     for wrapping, group in ((_FENCE, 1), (_WRAPPED, 2)):
         if found := wrapping.match(text):
             text = found[group].strip()

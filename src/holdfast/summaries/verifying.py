@@ -8,7 +8,7 @@ from itertools import groupby
 
 import msgspec
 
-from ..ledger import Fact, Ledger, abridged, by_folder, fitting, missing, must_keep, names_in
+from ..ledger import Fact, Ledger, by_folder, clipped, fitting, missing, must_keep, names_in
 from ..references import citation
 
 HEADING = "## From the log, word for word"
@@ -70,7 +70,7 @@ def _section(lost: Sequence[Fact], ledger: Ledger, room: int) -> tuple[str, int]
             continue
         most = min(left, int(room * share)) - len(_TITLES[kind]) - 5
         if kind == "task":
-            lines = [abridged(facts[0].text, most)] if most > 0 else []
+            lines = [clipped(facts[0].text, most)] if most > 0 else []
         elif kind == "constraint":
             kept = _newest(facts, most)
             said += kept

@@ -68,7 +68,8 @@ def compose(request: Request, plan: Plan) -> Composition:
     emptied = {index - plan.cut for index in edits if not live[index - plan.cut].parts}
     spoken = [message for place, message in enumerate(live) if place not in emptied]
     visible = {shown.source for shown in head}
-    gone = [index for index in range(plan.cut) if index not in staying] if staying else range(plan.cut)
+    passed = staying.keys() | view.synthetic
+    gone = [index for index in range(plan.cut) if index not in passed] if passed else range(plan.cut)
     return Composition(
         head=tuple(head),
         live=tuple(live),

@@ -106,7 +106,7 @@ class View:
         self._sort_users([index for index, message in enumerate(messages) if message.role == "user"])
         opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
         others = [index for index in opaque if messages[index].raw is not None and is_summary(messages[index])]
-        others += [index for index, m in enumerate(messages) if m.role in _NOTED and m.raw is None and is_framed(m)]
+        others += [index for index, m in enumerate(messages) if m.role in _NOTED and is_framed(m)]
         self.synthetic = sorted([*self.synthetic, *others])
 
     def _sort_users(self, users: list[int]) -> None:
@@ -164,6 +164,8 @@ class View:
         elif event.kind == Kind.ATTEMPT and event.seq > self.checkpoint_seq:
             self.failures, self.retry_at = int(event.body["failures"]), float(event.body["retry_at"])
             self.attempted = True
+        elif event.kind == Kind.COMPACTION:
+            self.failures, self.retry_at, self.attempted = 0, 0.0, False
         elif event.kind == Kind.MESSAGE:
             self._message(event)
 
