@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from . import cost, hostile, imports, langchain, ledger, opening, per_step, search, sqlite_append
+from . import abort, cost, hostile, imports, langchain, ledger, opening, per_step, search, sqlite_append
 from .measure import Options, Ratio
 
 ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
@@ -21,6 +21,7 @@ ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
     "ledger": ledger.run,
     "hostile": hostile.run,
     "cost": cost.run,
+    "abort": abort.run,
 }
 
 

@@ -1,0 +1,118 @@
+"""How soon an abort in the middle of a streamed summary is over, beside the time to the server's next word."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from holdfast import (
+    Abort,
+    Anthropic,
+    BlockingSessionService,
+    Gemini,
+    MemoryStore,
+    Notice,
+    OpenAIChat,
+    OpenAIResponses,
+    SessionService,
+    acompact,
+    compact,
+)
+from holdfast.examples import example_path
+from holdfast.transcripts import read_transcript
+
+from .measure import Options, Ratio
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+from providers import ProviderServer, Say
+
+DELTA = 1.0
+"""Seconds between two words of the server."""
+AIM = 0.1
+"""Of that: 100 milliseconds."""
+ROUNDS = 3
+_MODELS: dict[str, Callable[[ProviderServer], Any]] = {
+    "OpenAI Chat": lambda server: OpenAIChat("gpt-test", base_url=server.openai_url),
+    "OpenAI Responses": lambda server: OpenAIResponses("gpt-test", base_url=server.openai_url),
+    "Anthropic": lambda server: Anthropic("claude-test", base_url=server.anthropic_url),
+    "Gemini": lambda server: Gemini("gemini-test", base_url=server.gemini_url),
+}
+
+
+def run(options: Options) -> Iterator[Ratio]:
+    history = read_transcript(example_path("harbor"))
+    with ProviderServer(Say("a word and another one. " * 40, pieces=20, delay=DELTA)) as server:
+        for name, make in _MODELS.items():
+            for way, call in _ways(history.messages, history.format, make(server)).items():
+                slowest = max(_timed(call) for _ in range(1 if options.quick else ROUNDS))
+                yield Ratio(
+                    f"abort, {name}, {way}",
+                    "from abort() to its return, the slowest / between two words of the server",
+                    slowest / DELTA,
+                    AIM,
+                    seconds={"abort": slowest, "words": DELTA},
+                )
+
+
+Call = Callable[[Abort, Callable[[Notice], None]], str]
+
+
+def _ways(messages: list[Any], format: str | None, model: Any) -> dict[str, Call]:
+    """The four doors: without a session and with one, from async and from blocking code."""
+    options: dict[str, Any] = {"budget": 20_000, "summarizer": model, "format": format}
+
+    def blocking(abort: Abort, notify: Callable[[Notice], None]) -> str:
+        return compact(messages, abort=abort, notify=notify, **options).outcome
+
+    def asynchronous(abort: Abort, notify: Callable[[Notice], None]) -> str:
+        async def main() -> str:
+            return (await acompact(messages, abort=abort, notify=notify, **options)).outcome
+
+        return anyio.run(main)
+
+    def session(abort: Abort, notify: Callable[[Notice], None]) -> str:
+        async def main() -> str:
+            async with SessionService(MemoryStore(), summarizer=model) as service:
+                await service.create(id="s", format=format)
+                await service.append("s", messages)
+                return (await service.compact("s", budget=20_000, abort=abort, notify=notify)).outcome
+
+        return anyio.run(main)
+
+    def blocking_session(abort: Abort, notify: Callable[[Notice], None]) -> str:
+        with BlockingSessionService(MemoryStore(), summarizer=model) as service:
+            service.create(id="s", format=format)
+            service.append("s", messages)
+            return service.compact("s", budget=20_000, abort=abort, notify=notify).outcome
+
+    return {"blocking": blocking, "async": asynchronous, "session": session, "blocking session": blocking_session}
+
+
+def _timed(call: Call) -> float:
+    """Seconds from an abort after the first word until the call is back."""
+    abort, spoken = Abort(), threading.Event()
+    at: list[float] = []
+
+    def hear(notice: Notice) -> None:
+        if notice.kind == "delta":
+            spoken.set()
+
+    def stop() -> None:
+        spoken.wait()
+        time.sleep(0.05)
+        at.append(time.perf_counter())
+        abort()
+
+    stopper = threading.Thread(target=stop)
+    stopper.start()
+    outcome = call(abort, hear)
+    back = time.perf_counter()
+    stopper.join()
+    assert outcome == "aborted", outcome
+    return back - at[0]
