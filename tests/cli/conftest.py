@@ -14,6 +14,17 @@ from click.testing import CliRunner, Result
 from holdfast import SessionService
 from holdfast.cli import main
 from holdfast.stores import open_store
+from providers.fixtures import serve
+
+__all__ = ["serve"]
+KEYS = "OPENAI_API_KEY ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN GEMINI_API_KEY GOOGLE_API_KEY"
+ADDRESSES = "OPENAI_BASE_URL ANTHROPIC_BASE_URL GOOGLE_GEMINI_BASE_URL"
+
+
+@pytest.fixture(autouse=True)
+def nobody_outside_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*KEYS.split(), *ADDRESSES.split()):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from holdfast.cli import main
 from holdfast.cli.options import ESTIMATORS
 from holdfast.cli.strategies import NAMES
 from holdfast.messages import FORMATS
+from holdfast.presets import PRESETS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 if not PAGE.exists():
@@ -46,8 +47,10 @@ def test_every_command_and_option_has_its_line(name: str, command: click.Command
 def test_every_name_an_option_takes_is_listed() -> None:
     for name in (*NAMES, *FORMATS, *ESTIMATORS):
         assert f"`{name}" in TEXT, name
+    for name in PRESETS:
+        assert f"\n  {name}\n" in section("presets"), name
 
 
 def test_exit_codes_are_told() -> None:
-    for code in ("0", "1", "2", "130"):
+    for code in ("0", "1", "2", "3", "130"):
         assert f"| {code} |" in TEXT

@@ -98,6 +98,9 @@ def test_completion_scripts(shell: str) -> None:
         ("holdfast comp", "plain,compact"),
         ("holdfast compact --strategy prune+tok", "plain,prune+tokens"),
         ("holdfast compact --format anth", "plain,anthropic"),
+        ("holdfast compact --preset claude", "plain,claude_code"),
+        ("holdfast compact --summarizer open", "plain,openai:"),
+        ("holdfast presets work", "plain,workstream"),
         ("holdfast compact ./", "file,./"),
     ],
 )

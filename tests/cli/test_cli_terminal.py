@@ -34,6 +34,19 @@ def test_long_work_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "counting …" in shown.getvalue()
 
 
+def test_work_that_changes_is_told_as_it_is_now_and_never_as_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = screen(monkeypatch)
+    monkeypatch.setattr(terminal, "PATIENCE", 0.01)
+    said = ["first"]
+    with terminal.working(lambda: f"[bold]{said[-1]}[/] at the mast"):
+        for word in ("first", "second"):
+            said.append(word)
+            until = time.monotonic() + 10
+            while f"[bold]{word}[/] at the mast …" not in shown.getvalue() and time.monotonic() < until:
+                time.sleep(0.01)
+    assert "[bold]first[/]" in shown.getvalue() and "[bold]second[/]" in shown.getvalue()
+
+
 def test_short_work_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = screen(monkeypatch)
     with terminal.working("counting"):

@@ -1,4 +1,4 @@
-"""The command line: `holdfast compact`, `inspect`, `search`, `read`, `mcp`, `verify`, `lab`, `completion`.
+"""The command line: `holdfast compact`, `presets`, `inspect`, `search`, `read`, `mcp`, `verify`, `lab`, `completion`.
 
 A command's module is imported when it is called, so that `holdfast --version` and shell completion do
 not wait for what they do not use.
@@ -19,7 +19,7 @@ from ..errors import HoldfastError
 from .names import did_you_mean
 
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
-_COMMANDS = ("compact", "inspect", "search", "read", "mcp", "verify", "lab", "completion")
+_COMMANDS = ("compact", "presets", "inspect", "search", "read", "mcp", "verify", "lab", "completion")
 
 
 class Commands(click.Group):

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import msgspec
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..compaction import CompactionResult
 from ..messages import Message, decode_all, is_framed, profile_for
-from ..tokens import Estimator
 from ..types import Outcome
 from .anatomy import Anatomy, anatomy, side_by_side
 from .bars import STYLES, ascii_only, bar, grid, show, single, stacked, whole_line
 from .glimpse import glimpse, printable
-from .sources import Source
-from .window import Window
+from .run import Run
+from .told import told
 
 ROWS = 12
 FIRST_LINES, FIRST_MESSAGES = 6, 5
 _ROLE_STYLES = {"system": "magenta", "user": "green", "assistant": "cyan", "tool": "yellow"}
-
-
-class Run(msgspec.Struct, frozen=True):
-    """A compaction as it was asked for, and what came of it."""
-
-    source: Source
-    result: CompactionResult
-    window: Window
-    estimator: Estimator
-    budget: int
-    target: int
-    aims: bool
-    """Was it the target that decided how far to go, and not a limit of the strategy?"""
-    out: str | None
-    problems: tuple[str, ...]
 
 
 def report(console: Console, run: Run) -> None:
@@ -51,6 +33,7 @@ def report(console: Console, run: Run) -> None:
         _rows(before, after, console.width, plain=plain) if changed else None,
         _facts(run, before, after),
         _beginning(new, console.width) if changed else None,
+        told(run),
         _closing(run),
     )
 
@@ -67,7 +50,7 @@ def _totals(run: Run, before: Anatomy, after: Anatomy, width: int, *, plain: boo
     for label, tokens, parts in rows:
         table.add_row(Text(label), Text(f"{tokens:,}", "bold"), stacked(parts.shares, full, cells, plain=plain))
     table.add_row(
-        Text("budget", "bright_black"),
+        Text("window" if run.way.preset else "budget", "bright_black"),
         Text(f"{run.budget:,}", "bright_black"),
         bar([(min(run.budget, full), "bright_black")], full, cells, plain=plain),
     )
@@ -93,6 +76,7 @@ def _rows(before: Anatomy, after: Anatomy, width: int, *, plain: bool) -> Table:
 def _facts(run: Run, before: Anatomy, after: Anatomy) -> Table:
     result = run.result
     table = grid("left", "rest")
+    aims = run.way.aims or run.target is not None
 
     def fact(label: str, words: str, style: str = "") -> None:
         table.add_row(Text(label, "bright_black"), Text(words, style))
@@ -106,8 +90,9 @@ def _facts(run: Run, before: Anatomy, after: Anatomy) -> Table:
     if result.edited:
         fact("cleared", f"old results in {len(result.edited)} of the kept messages")
     if result.strategy:
-        aim = f", target {run.target:,}" if run.aims else ""
-        fact("strategy", result.strategy + aim)
+        fact("strategy", result.strategy + (f", target {run.aim:,}" if aims else ""))
+    if run.way.preset is not None:
+        fact("preset", run.way.preset.name)
     fact("tokens", f"counted with {run.estimator.name}")
     name = profile_for(result.format or "common").name
     said = f"no, {run.problems[0]}" if run.problems else "yes"
@@ -141,15 +126,27 @@ def _closing(run: Run) -> list[RenderableType]:
             part = min(99, 100 * result.tokens_saved // max(1, before))
             return [Text(f"Compacted: {before:,} → {after:,} tokens, {part} % smaller.", "bold green")]
         case Outcome.NOT_NEEDED:
-            command = f"holdfast compact {run.source.arguments} --budget {_smaller(before)}"
-            words = f"Nothing to do: {before:,} tokens are within the budget of {run.budget:,}."
-            return [Text(words, "bold"), whole_line(f"To compact all the same: {command}")]
+            return _idle(run)
         case Outcome.CANNOT_FIT:
             words = f"Cannot fit: {after:,} tokens is the smallest valid context, over the budget of {run.budget:,}."
             return [Text(words, "bold red")]
         case _:
             words = result.outcome.value.replace("_", " ").capitalize()
             return [Text(f"{words}: {result.why}." if result.why else f"{words}.", "bold yellow")]
+
+
+def _idle(run: Run) -> list[RenderableType]:
+    """Why nothing was done, and the command that does it all the same."""
+    tokens, way = run.result.tokens_before, run.way
+    words = f"Nothing to do: {tokens:,} tokens are within the budget of {run.budget:,}."
+    if way.preset is not None:
+        words = (
+            f"Nothing to do: {way.preset.name} compacts {way.preset.figures['compacts']}. These are {tokens:,} tokens."
+        )
+    window = f" --budget {run.budget}" if run.window.asked else ""
+    more = f"{way.asked}{window} --now" if way.asked else f"--budget {_smaller(tokens)}"
+    command = f"holdfast compact {run.source.arguments} {more}"
+    return [Text(words, "bold"), whole_line(f"To compact all the same: {command}")]
 
 
 def _smaller(tokens: int) -> str:

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import click
 import msgspec
 
 from ..boundaries import check
-from ..compaction import CompactionResult
-from ..compaction import compact as compact_messages
 from ..messages import profile_for
-from ..types import Outcome
 from . import options
+from . import way as ways
 from .limits import Count
+from .run import Run
 from .shape import must_be_writable, write
 from .sources import about, open_source
-from .strategies import DEFAULT, complete, strategy_named
 from .terminal import console, working
 from .window import estimator_of, window_of
-
-GOOD = (Outcome.COMPACTED, Outcome.NOT_NEEDED, Outcome.NOTHING_TO_COMPACT)
-CANNOT_FIT = 1
 
 
 @click.command("compact")
 @options.file
 @click.option("--budget", type=Count(), help="What must not be exceeded: 100000, 100k. Else 85 % of the window.")
 @click.option("--target", type=Count(), help="What to compact down to. Else half the budget.")
-@click.option(
-    "--strategy",
-    default=DEFAULT,
-    metavar="NAME[:N]",
-    shell_complete=complete,
-    help="default, sliding:20, turns:10, tokens:4000, last:10, fraction:0.4, prune, ledger, truncate; + joins several.",
-)
+@ways.strategy
+@ways.preset
+@ways.summarizer
+@ways.instructions
+@ways.now
 @options.format
 @options.model
 @options.estimator
@@ -48,7 +40,11 @@ def command(
     file: str,
     budget: int | None,
     target: int | None,
-    strategy: str,
+    strategy: str | None,
+    preset: str | None,
+    summarizer: str | None,
+    instructions: str | None,
+    now: bool,
     format: str | None,
     model: str | None,
     estimator: str | None,
@@ -61,59 +57,58 @@ def command(
     """Make the messages of FILE fit a budget of tokens.
 
     FILE is a file of messages in any provider's format, a session of Claude Code, Codex or pi, a Holdfast
-    store, - for stdin, or `example`. It is only read. The exit code is 0 if the result fits, 1 if it cannot.
+    store, - for stdin, or `example`. It is only read. No model is asked unless one is named. The exit code is 0
+    if the result fits, 1 if it cannot, 3 if the summary failed.
     """
-    chosen = strategy_named(strategy)
+    way = ways.way(strategy, preset, summarizer, instructions, now)
     with working("reading"):
         source = open_source(file, session=session, whole=whole)
     if out not in (None, "-"):
         must_be_writable(out, source.path, force=force)
-    window = window_of(model or source.model)
-    ruler = estimator_of(estimator, window.model)
-    limit = budget or window.budget
-    aim = target or max(1, limit // 2)
-    with working("compacting"), about(source):
-        result = compact_messages(
+    window = way.window(window_of(model or source.model), budget)
+    ruler = estimator_of(estimator or way.estimator, window.model)
+    limit = way.limit(window, budget)
+    with about(source):
+        result = way.compact(
             source.messages,
-            budget=limit,
-            target=aim,
+            limit,
+            target=target,
             system=source.system,
             tools=source.tools,
-            strategy=chosen,
             estimator=ruler,
             format=format or source.format,
         )
         problems = check(result.messages, profile_for(result.format or "common").name)
-    if out == "-":
-        sys.stdout.buffer.write(source.shape.encode(list(result.messages)))
-        sys.stdout.flush()
-    elif out is not None:
-        write(out, source.shape.encode(list(result.messages)))
+    run = Run(
+        source=source,
+        way=way,
+        result=result,
+        window=window,
+        estimator=ruler,
+        budget=limit,
+        target=target,
+        out=out,
+        problems=tuple(map(str, problems)),
+    )
+    if run.error is None:
+        _write(run)
     if as_json:
-        facts = _facts(result) | {"valid": not problems, "budget": limit, "target": aim, "model": window.model}
-        facts |= {"window": window.tokens, "estimator": ruler.name}
-        if out is None:
-            facts["messages"] = result.messages
-        click.echo(msgspec.json.encode(facts), err=out == "-")
+        click.echo(msgspec.json.encode(run.facts()), err=out == "-")
+    elif run.error is not None:
+        click.echo(f"holdfast: {run.error}", err=True)
     else:
-        from .before_after import Run, report
+        from .before_after import report
 
-        aims = chosen is None or target is not None
-        run = Run(source, result, window, ruler, limit, aim, aims, out, tuple(map(str, problems)))
         report(console(stderr=out == "-"), run)
-    return 0 if result.outcome in GOOD else CANNOT_FIT
+    return run.exit_code
 
 
-def _facts(result: CompactionResult) -> dict[str, Any]:
-    return {
-        "outcome": result.outcome.value,
-        "why": result.why,
-        "tokens_before": result.tokens_before,
-        "tokens_after": result.tokens_after,
-        "tokens_saved": result.tokens_saved,
-        "kept": len(result.kept),
-        "archived": result.removed,
-        "edited": len(result.edited),
-        "strategy": result.strategy,
-        "format": result.format,
-    }
+def _write(run: Run) -> None:
+    if run.out is None:
+        return
+    data = run.source.shape.encode(list(run.result.messages))
+    if run.out == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    else:
+        write(run.out, data)

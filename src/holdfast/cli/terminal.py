@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 WIDEST = 100
 """Bars and lines that run across a whole wide screen are hard to read."""
@@ -29,17 +30,19 @@ def console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def working(what: str | Callable[[], str]) -> Iterator[None]:
     """Show a spinner on stderr while the block runs, if that is a terminal and the block takes its time.
 
-    A spinner moves the cursor; where no colours are wanted, a plain line says the same.
+    A function is asked again for every picture. A spinner moves the cursor; where no colours are wanted, a plain
+    line says the same.
     """
     if not sys.stderr.isatty():
         yield
         return
     shown = console(stderr=True)
-    status = shown.status(f"{what} …")
-    start = status.start if shown.color_system else lambda: shown.print(f"{what} …")
+    line = _Line(what if callable(what) else lambda: what)
+    status = shown.status(line)
+    start = status.start if shown.color_system else lambda: shown.print(line)
     timer = threading.Timer(PATIENCE, start)
     timer.daemon = True
     timer.start()
@@ -49,3 +52,15 @@ def working(what: str) -> Iterator[None]:
         timer.cancel()
         timer.join()
         status.stop()
+
+
+class _Line:
+    """What is being done now, in one line; never markup, since servers are quoted in it."""
+
+    def __init__(self, says: Callable[[], str]) -> None:
+        self._says = says
+
+    def __rich__(self) -> Text:
+        from rich.text import Text
+
+        return Text(f"{self._says()} …", no_wrap=True, overflow="ellipsis")

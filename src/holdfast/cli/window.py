@@ -19,6 +19,8 @@ class Window(msgspec.Struct, frozen=True):
     tokens: int
     model: str | None
     known: bool
+    asked: bool = False
+    """Was it named, whatever the model's is?"""
 
     @property
     def budget(self) -> int:
@@ -26,6 +28,8 @@ class Window(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
+        if self.asked:
+            return f"{self.model or 'model not named'}, window {self.tokens:,} asked for"
         if self.known:
             return f"{self.model}, window {self.tokens:,}"
         if self.model:

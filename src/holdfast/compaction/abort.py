@@ -15,7 +15,7 @@ class Abort:
     """Hand it to a compaction, keep it, and call it to stop: the outcome is `aborted` and nothing has changed."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._aborted = False
         self._listeners: set[Callable[[], object]] = set()
 

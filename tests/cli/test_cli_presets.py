@@ -1,0 +1,55 @@
+"""`holdfast presets`: the known systems, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from cli_files import Run, loaded
+
+from holdfast.presets import PRESETS
+
+
+def test_all_of_them_with_their_numbers(run: Run) -> None:
+    result = run("presets")
+    assert result.exit_code == 0 and "\x1b" not in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    said = " ".join(result.stdout.split())
+    for preset in PRESETS.values():
+        assert f"{preset.name} {preset.about} compacts {preset.figures['compacts']} keeps" in said
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_one_in_full(name: str, run: Run) -> None:
+    said = " ".join(run("presets", name).stdout.split())
+    for label, words in PRESETS[name].figures.items():
+        assert f"{label} {words}" in said
+    assert f"window {PRESETS[name].window:,} tokens" in said
+    assert f"--preset {name}" in said
+
+
+def test_as_json(run: Run) -> None:
+    listed = loaded(run("presets", "--json").stdout)["presets"]
+    assert [preset["name"] for preset in listed] == list(PRESETS)
+    codex = loaded(run("presets", "codex", "--json").stdout)
+    assert codex in listed
+    assert codex == {
+        "name": "codex",
+        "about": PRESETS["codex"].about,
+        "figures": PRESETS["codex"].figures,
+        "window": 272_000,
+    }
+
+
+def test_dashes_will_do(run: Run) -> None:
+    assert run("presets", "claude-code").stdout == run("presets", "claude_code").stdout
+
+
+def test_one_that_is_not_there(refused: Callable[..., str]) -> None:
+    assert "did you mean 'codex'?" in refused("presets", "codx")
+    assert "Use one of holdfast, spring, pi," in refused("presets", "xyzzy")
+
+
+@pytest.mark.parametrize("columns", [1, 20, 40, 200])
+def test_any_width_will_do(columns: int, run: Run) -> None:
+    assert run("presets", COLUMNS=str(columns)).exit_code == 0
