@@ -5,6 +5,7 @@ HoldfastError
 │   ├── UnknownFormat     no wire format fits the messages
 │   ├── InvalidLimit      a limit, budget or setting makes no sense
 │   └── CheckpointMismatch  ``previous=`` does not belong to these messages
+├── Aborted               somebody said stop
 ├── SessionError          something about one session
 │   ├── UnknownSession
 │   ├── UnknownEvent
@@ -42,6 +43,13 @@ class InvalidLimit(InvalidInput):
 
 class CheckpointMismatch(InvalidInput):
     """The checkpoint does not belong to these messages."""
+
+
+class Aborted(HoldfastError):
+    """Somebody said stop, and there is no result that could say so."""
+
+    def __init__(self) -> None:
+        super().__init__("It was aborted: nothing has changed, and nothing was tried instead.")
 
 
 class SessionError(HoldfastError):

@@ -215,6 +215,7 @@ def test_a_throttled_summariser_is_asked_the_same_again() -> None:
 
 def test_a_summariser_that_read_more_than_its_window_has_not_read_it_all() -> None:
     """(behaviour 4: silent overflow by usage) It answers as if nothing were wrong, from what was left of the prompt."""
+
     class Small(ScriptedModel):
         name = "openai:gpt-4"  # type: ignore[assignment]  # 8,192 tokens in the catalog
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..messages import COMMON
 from ..strategies.truncation import topics
-from ..view import Carry, Request
+from ..view import Carry, Plan, Request
 from .decide import Decision
 
 
@@ -23,7 +23,13 @@ def next_carry(request: Request, decision: Decision) -> Carry:
         pins=tuple(sorted(view.pins)),
         topics=tuple(topics(gone, before.topics)),
         passed=before.passed + plan.cut,
+        settled=_settled(request, plan) if plan.cut else before.settled,
         ledger=before.ledger if plan.ledger is None else plan.ledger(),
         state=before.state if plan.state is None else plan.state,
         memory=before.memory if plan.memory is None else plan.memory,
     )
+
+
+def _settled(request: Request, plan: Plan) -> int:
+    view = request.view
+    return view.version if view.events else len(view.messages) - plan.cut

@@ -116,7 +116,8 @@ class _Questions:
                 self._tell("answered", call, number, attempt, characters=len(answer.text), seconds=seconds)
                 return answer
             self._tell("failed", call, number, attempt, text=f"{answer.kind}: {answer.why}", seconds=seconds)
-            pause = answer.retry_after if answer.retry_after is not None else wait * random.uniform(0.75, 1.25)  # noqa: S311
+            usual = min(wait * random.uniform(0.75, 1.25), self.limits.longest_wait)  # noqa: S311
+            pause = usual if answer.retry_after is None else answer.retry_after
             too_late = anyio.current_time() + pause >= self._deadline
             if not answer.may_pass or attempt == self.limits.attempts or pause > self.limits.longest_wait or too_late:
                 return answer

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -218,7 +219,7 @@ def _resume(view: View, history: list[Message], earlier: PrefixCheckpoint) -> in
     view.load(live, ids)
     head = [Shown(item.kind, item.message, item.ref) for item in earlier.head if item.message is not None]
     view.begin(earlier.boundary or START, earlier, head)
-    view.settled = len(earlier.kept)
+    view.settled = earlier.carry.settled
     return start
 
 
@@ -227,24 +228,37 @@ def _sides(given: list[Message], history: list[Message], start: int, view: View,
     composed, name = decision.composed, view.format
     lead = [shown for shown in view.head if shown.source] if start and len(given) == len(history) else []
     if composed is None:
-        return Sides(encode_all(given[start:], name), [], [])
+        return Sides(encode_all([*(shown.message for shown in lead), *given[start:]], name), [], [])
     gone = set(composed.archived)
     if history is given:
         live = given[start:]
         kept = [message for place, message in enumerate(live) if place not in gone]
         archived = [live[place] for place in composed.archived]
     else:
-        live = history[start:]
-        seen = {_key(part) for place, m in enumerate(live) if place not in gone for part in m.parts}
-        lost = {_key(part) for place in gone for part in live[place].parts}
-        kept = [m for m in given if any(_key(part) in seen for part in m.parts)]
-        rest = [m for m in given if not any(_key(part) in seen for part in m.parts)]
-        archived = [m for m in rest if not start or any(_key(part) in lost for part in m.parts)]
+        kept, archived = _traced(given, history, start, gone)
     dropped = {shown.source for shown in composed.dropped}
     archived = [shown.message for shown in lead if shown.source in dropped] + archived
     kept = [shown.message for shown in lead if shown.source not in dropped] + kept
     touched = [history[start + place] for place in sorted(composed.edits)]
     return Sides(encode_all(kept, name), encode_all(archived, name), encode_all(touched, name))
+
+
+def _traced(
+    given: list[Message], history: list[Message], start: int, gone: Collection[int]
+) -> tuple[list[Message], list[Message]]:
+    """What became of messages that had to be mended: each is found again by its parts, in their order."""
+    spots: dict[bytes, deque[int]] = {}
+    for place, message in enumerate(history):
+        for part in message.parts:
+            spots.setdefault(_key(part), deque()).append(place - start)
+    kept, archived = [], []
+    for message in given:
+        found = [spots[key].popleft() for key in map(_key, message.parts) if spots.get(key)]
+        if any(place >= 0 and place not in gone for place in found):
+            kept.append(message)
+        elif any(place in gone for place in found) or not (found or start):
+            archived.append(message)
+    return kept, archived
 
 
 def _key(part: Part) -> bytes:

@@ -35,8 +35,15 @@ _RESERVE = 16_384
 _PI_SUMMARY = int(0.8 * _RESERVE)
 _WHOLE = Style(result_limit=2_000, text_limit=8_000, images=4)
 """For systems whose model sees the whole conversation: more of it is told, and its newest images go along."""
-_CODEX_LIMIT = 180_000
+_CODEX_LIMITS = {272_000: 244_000, 0: 180_000}
+"""The absolute limit of models with at least this window."""
 _OPENCODE_OUTPUT = 32_000
+
+
+def _codex_limit(window: int) -> int:
+    absolute = next(limit for least, limit in _CODEX_LIMITS.items() if window >= least)
+    return min(absolute, Fraction(0.95).tokens(window))
+
 
 HOLDFAST = Preset(
     name="holdfast",
@@ -111,14 +118,14 @@ CODEX = Preset(
     name="codex",
     about="Codex CLI: the user's newest messages, then the summary.",
     figures={
-        "compacts": f"above {_CODEX_LIMIT:,} tokens, or above 95 % of a smaller window",
+        "compacts": "above 180,000 tokens (244,000 where the window has 272,000), or above 95 % of a smaller window",
         "counts": "the provider's usage, and a real tokenizer calibrated by it",
         "keeps": "the user's messages, the newest 20,000 tokens of them",
         "summary": "free text, a handoff to another model",
         "shown as": "a user message with a prefix, behind the user's own",
         "if it fails": "5 attempts with exponential backoff, then unchanged",
     },
-    trigger_in=lambda window: OverBudget(Tokens(min(_CODEX_LIMIT, Fraction(0.95).tokens(window))), window),
+    trigger_in=lambda window: OverBudget(Tokens(_codex_limit(window)), window),
     strategy=Summary(
         KeepUserMessages(20_000), FreeText(style=_WHOLE), AsUser(), by="codex summary", last_resort="unchanged"
     ),

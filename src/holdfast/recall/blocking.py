@@ -35,5 +35,6 @@ class BlockingRecall:
     search = _blocking(Recall.search)
     read = _blocking(Recall.read)
     restore = _blocking(Recall.restore)
+    reference = _blocking(Recall.reference)
     run = _blocking(Recall.run)
     answer = _blocking(Recall.answer)

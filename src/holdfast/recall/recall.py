@@ -8,16 +8,19 @@ from typing import Any
 
 import msgspec
 
+from ..compaction import Abort, Asking, Notify
 from ..errors import InvalidInput, InvalidLimit
 from ..events import Event
 from ..messages import Json
+from ..models import model_for
 from ..service import SessionService
 from ..stores import Hit, Search, Where
 from ..stores.query import Query
 from ..tokens import Estimator, estimator_for
-from . import calls
+from . import calls, referring
 from .moments import moment
 from .passage import Passage, Reader
+from .referring import Referenced
 from .resolve import resolve
 from .tools import tool_definitions
 
@@ -124,6 +127,24 @@ class Recall:
         if place.first.seq != place.last.seq or place.offset:
             raise InvalidInput(f"{reference!r} names more or less than one event: restore them one by one.")
         return await self.sessions.restore(record.id, place.first.id, lane, id=id)
+
+    async def reference(
+        self,
+        question: str,
+        *,
+        session_id: str | None = None,
+        summarizer: Any = None,
+        max_tokens: int = READ_TOKENS,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
+    ) -> Referenced:
+        """What a session has to say about a question: a model's answer from its passages alone, with references.
+
+        Without a model, or where it fails, the passages themselves, the best first. An abort raises `Aborted`.
+        """
+        record = await self.sessions.get(self._session(session_id))
+        asking = Asking(model_for(summarizer) or self.sessions.model, self.sessions.limits, notify, abort)
+        return await referring.reference(self, question, record.id, asking, max_tokens)
 
     # -- as tools of an agent -----------------------------------------------------------------------
 

@@ -164,7 +164,8 @@ def _result(
         if checkpoint is None or composed is None:
             return Sides(list(view.events.values())[:visible], [], [])
         names = [*(item.source or "" for item in composed.dropped), *(view.ids[place] for place in composed.archived)]
-        archived = [view.events[name] for name in names if name in view.events]
+        replaced = {view.ids[place] for place in composed.superseded}
+        archived = [view.events[name] for name in names if name in view.events and name not in replaced]
         gone = set(names)
         edited = [view.events[view.ids[place]] for place in sorted(composed.edits) if view.ids[place] in view.events]
         return Sides(

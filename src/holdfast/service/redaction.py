@@ -20,6 +20,7 @@ from ..messages import (
     encode_all,
     frame,
     is_framed,
+    unframed,
 )
 from ..stores import Slice
 from ..strategies.truncation import topics
@@ -85,6 +86,8 @@ def _bare(part: Part) -> Part | None:
 def _quotes(message: Message) -> list[str]:
     """What of this message may stand in notes: its whole texts, and their first words."""
     texts = [part_text(part) for part in message.parts] + [message.text, *topics([message])]
+    if is_framed(message):
+        texts.append(unframed(message).partition("\n")[2])
     return sorted({text for text in texts if len(text) >= _SHORTEST}, key=len, reverse=True)
 
 

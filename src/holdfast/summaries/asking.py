@@ -20,7 +20,7 @@ _MARGIN = 0.85
 _NOTES, _NOTES_PART = 6_000, 0.15
 """Characters of notes that stand for messages which are left out of the input, and what part of it they may be."""
 _ONCE_MORE = (
-    "\n\nYour last answer could not be used: {why}. Answer again, in plain text, with the summary and nothing else"
+    "\n\nYour last answer could not be used: {why}. Answer again, with what was asked for and nothing else"
     ", in at most {tokens:,} tokens."
 )
 _LEAST_READ = 0.5

@@ -41,6 +41,8 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     """What archived user messages were about, in their own first words."""
     passed: int = 0
     """How many messages stand at or before the boundary, in all rounds."""
+    settled: int = 0
+    """Up to which seq the last cut kept events; without a session, how many messages it kept."""
     ledger: Json | None = None
     """Notes on what was archived, as its own part reads and writes them."""
     state: Json | None = None

@@ -25,6 +25,8 @@ class Composition(msgspec.Struct, frozen=True):
     """New edits by place in the request's live messages."""
     archived: tuple[int, ...]
     """Places of the live messages that are no longer visible."""
+    superseded: frozenset[int]
+    """Those of them that are notes and summaries, which newer ones replace."""
     dropped: tuple[Shown, ...]
     """Events that the old head showed and the new one does not."""
     shown: tuple[Message, ...]
@@ -68,13 +70,13 @@ def compose(request: Request, plan: Plan) -> Composition:
     emptied = {index - plan.cut for index in edits if not live[index - plan.cut].parts}
     spoken = [message for place, message in enumerate(live) if place not in emptied]
     visible = {shown.source for shown in head}
-    passed = staying.keys() | view.synthetic
-    gone = [index for index in range(plan.cut) if index not in passed] if passed else range(plan.cut)
+    gone = [index for index in range(plan.cut) if index not in staying] if staying else range(plan.cut)
     return Composition(
         head=tuple(head),
         live=tuple(live),
         edits=edits,
         archived=tuple(gone),
+        superseded=frozenset(index for index in view.synthetic if index < plan.cut and index not in staying),
         dropped=tuple(shown for shown in view.head if shown.source and shown.source not in visible),
         shown=tuple(arrange([*(shown.message for shown in head), *spoken], profile)),
     )

@@ -161,7 +161,7 @@ class View:
             self._pin(event)
         elif event.kind == Kind.UNDO:
             self.undone = event.seq > self.checkpoint_seq
-        elif event.kind == Kind.ATTEMPT and event.seq > self.checkpoint_seq:
+        elif event.kind == Kind.ATTEMPT and event.seq > self.checkpoint_seq and event.lane == self.lane:
             self.failures, self.retry_at = int(event.body["failures"]), float(event.body["retry_at"])
             self.attempted = True
         elif event.kind == Kind.COMPACTION:
@@ -194,7 +194,7 @@ class View:
         counted = body.get("units") if not changes and body.get("counter") == self.gauge.estimator.name else None
         self.events[event.id] = event
         self._push(shown, event.id, counted, synthetic=bool(body.get("synthetic")) or is_summary(shown))
-        self.settled += event.seq <= self.checkpoint_seq
+        self.settled += event.seq <= self.checkpoint.carry.settled
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False

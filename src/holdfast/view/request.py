@@ -118,7 +118,7 @@ class Request:
 
     def still_first(self, shown: Shown, cut: int) -> bool:
         """Would this of the head stay under a cut here? Its split turn goes with the next turn's start."""
-        return shown.kind != "turn" or not self.view.turns or cut < self.view.turns[0]
+        return shown.kind != "turn" or not cut or not self.view.turns or cut < self.view.turns[0]
 
     def newest_turn(self, cut: int) -> Shown | int | None:
         """The newest user message, if this cut would archive it: live (its place) or in the head."""

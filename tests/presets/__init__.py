@@ -1,0 +1,1 @@
+"""Every preset, with a model behind a real server."""

@@ -1,0 +1,398 @@
+"""Summaries by a model, as agents have learned to make them: nothing is lost, nothing bad is committed, no loops.
+
+Behaviours are those of the study of coding agents (docs/requirements.md).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast import (
+    AsExchange,
+    AsUser,
+    CompactionResult,
+    Failure,
+    FreeText,
+    KeepFraction,
+    KeepLast,
+    KeepNothing,
+    KeepRecent,
+    KeepUserMessages,
+    Limits,
+    ModelCall,
+    Outcome,
+    RecursiveSummary,
+    Reply,
+    ScriptedModel,
+    StateSummary,
+    StructuredSummary,
+    Style,
+    Summary,
+    always,
+    check,
+    compact,
+)
+from holdfast.messages import framed
+from holdfast.summaries import PREFIX
+from sized import Json, Messages, calls, round_of, said, user
+
+if TYPE_CHECKING:
+    from holdfast.types import Strategy
+
+WORDS = "goes on about the harbour and its ships and whatever else comes to mind "
+UNCHANGED: Any = {"last_resort": "unchanged", "verify": False}
+STRATEGIES: dict[str, Callable[[], Strategy]] = {
+    "recursive": lambda: RecursiveSummary(4, 1, **UNCHANGED),
+    "structured": lambda: StructuredSummary(KeepRecent(600), **UNCHANGED),
+    "layer": lambda: StructuredSummary(KeepLast(4), **UNCHANGED),
+    "state": lambda: StateSummary(4, **UNCHANGED),
+    "pi": lambda: Summary(KeepRecent(600, fresh_only=True), FreeText(), AsUser(), **UNCHANGED),
+    "whole": lambda: Summary(KeepNothing(), FreeText(), AsUser(), **UNCHANGED),
+    "users": lambda: Summary(KeepUserMessages(400), FreeText(), AsUser(), **UNCHANGED),
+    "fraction": lambda: Summary(KeepFraction(0.4), FreeText(), AsExchange(), **UNCHANGED),
+}
+each_strategy = pytest.mark.parametrize("name", STRATEGIES)
+
+
+def talk(first: int, turns: int) -> Messages:
+    """Turns in which every message has a name of its own: `u1x`, `a1x`, …"""
+    return [
+        {"role": role, "content": f"{role[0]}{number}x {WORDS * 5}"}
+        for number in range(first, first + turns)
+        for role in ("user", "assistant")
+    ]
+
+
+def name_of(message: Json) -> str:
+    return str(message["content"]).split()[0]
+
+
+def in_shape(call: ModelCall, told: str) -> str:
+    """A short summary that tells this, in the shape that the call asks for."""
+    if "### Completed Work" in call.prompt:
+        return f"### Completed Work\n- None\n\n### Key Technical Decisions\n- {told}\n"
+    if "state_delta" in call.prompt:
+        return json.dumps({"summary": f"KEY FACTS\n{told}", "state_delta": {}})
+    return told
+
+
+def writes(told: str) -> ScriptedModel:
+    return ScriptedModel(lambda call: in_shape(call, told), repeat=True)
+
+
+def run(messages: Messages, strategy: Strategy, model: Any, **more: Any) -> CompactionResult:
+    options: dict[str, Any] = {"budget": 10**6, "trigger": always, "estimator": "chars/4", "limits": Limits(backoff=0)}
+    return compact(messages, strategy=strategy, summarizer=model, **options | more)
+
+
+def shown(result: CompactionResult) -> str:
+    return "\n".join(str(message["content"]) for message in result.messages)
+
+
+@each_strategy
+def test_what_one_round_kept_is_kept_or_told_in_the_next(name: str) -> None:
+    """(behaviour 1) No message falls between two rounds: each is visible, or some model was told it."""
+    strategy, model, history = STRATEGIES[name](), writes("all that was said before"), talk(1, 12)
+    result = run(history, strategy, model)
+    for start in (13, 19):
+        new = talk(start, 6)
+        history += new
+        result = run(result.messages + new, strategy, model, previous=result.checkpoint)
+        assert result.outcome is Outcome.COMPACTED
+        told = "".join(call.prompt for call in model.calls) + shown(result)
+        assert [name_of(message) for message in history if name_of(message) not in told] == []
+
+
+@each_strategy
+def test_the_summary_before_is_told_once_and_its_place_taken(name: str) -> None:
+    """S12, P7, L6, W5: each round takes in the one before."""
+    strategy = STRATEGIES[name]()
+    first = run(talk(1, 12), strategy, writes("the first part is settled"))
+    model = writes("both parts are settled")
+    second = run(first.messages + talk(13, 8), strategy, model, previous=first.checkpoint)
+    assert sum(call.prompt.count("the first part is settled") for call in model.calls) == 1
+    assert shown(second).count("both parts are settled") == 1
+    assert ("the first part is settled" in shown(second)) == ("structured" in name or name == "layer")
+    assert second.round == 2
+
+
+def test_a_split_turn_without_new_history_keeps_the_summary_before() -> None:
+    """(behaviour 2) All that is archived is the middle of a turn: what came before it stands in the summary."""
+    strategy = Summary(KeepRecent(300), FreeText(), AsUser(), verify=False, last_resort="unchanged")
+    asked = user(40, "please mend the pier")
+    loop = [message for number in range(6) for message in round_of(f"c{number}", 120)]
+    first = run([*talk(1, 6), asked, *loop], strategy, writes("six turns about the harbour"))
+    assert asked in first.messages
+    more = [message for number in range(6, 12) for message in round_of(f"c{number}", 120)]
+    model = writes("six turns about the harbour, and now the pier")
+    second = run(first.messages + more, strategy, model, previous=first.checkpoint)
+    assert second.outcome is Outcome.COMPACTED
+    assert "six turns about the harbour" in model.calls[0].prompt
+    assert second.messages.count(asked) == 1
+    assert "six turns about the harbour, and now the pier" in shown(second)
+    assert check(second.messages, "openai-chat") == []
+
+
+def test_where_what_goes_says_nothing_the_summary_before_stays() -> None:
+    """(behaviour 2) W4: tools that are not on the list are not told; with nothing else to tell, nobody is asked."""
+    strategy = StateSummary(2, verify=False)
+    asked = user(40, "please mend the pier")
+    loop = [message for number in range(12) for message in round_of(f"c{number}", 120)]
+    first = run([*talk(1, 6), asked, *loop[:6]], strategy, writes("six turns about the harbour"))
+    model = writes("never asked")
+    second = run(first.messages + loop[6:], strategy, model, previous=first.checkpoint)
+    assert model.calls == []
+    assert "six turns about the harbour" in shown(second)
+    assert asked in second.messages
+
+
+BAD: dict[str, Reply] = {
+    "empty": Reply(""),
+    "white space": Reply(" \n\t\u00a0 "),
+    "thoughts alone": Reply("<think>Let me see what they said, it was a lot.</think>"),
+    "thoughts that never end": Reply("<thinking>Let me see what they said"),
+    "a call": Reply("I will look.", finish="tool_call"),
+    "a call in words": Reply('<tool_call>{"name": "read"}</tool_call>'),
+    "cut off": Reply("### Completed Work\n- They talked about the", finish="length"),
+    "withheld": Reply("They talked", finish="refused"),
+    "a refusal": Reply("I'm sorry, but I can't help with that."),
+    "longer than all of it": Reply("word " * 90_000),
+}
+
+
+@each_strategy
+@pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
+def test_what_is_no_summary_is_not_committed(name: str, answer: Reply) -> None:
+    """(behaviour 6) The messages and the summary before are as they were, and somebody is told why."""
+    strategy = STRATEGIES[name]()
+    first = run(talk(1, 12), strategy, writes("the first part is settled"))
+    given = first.messages + talk(13, 8)
+    model = ScriptedModel(answer, repeat=True)
+    failed = run(given, strategy, model, previous=first.checkpoint)
+    assert failed.outcome is Outcome.SUMMARY_FAILED
+    assert failed.why.startswith("answer: ")
+    assert (failed.messages, failed.archived, failed.summary) == (given, [], None)
+    assert failed.checkpoint == first.checkpoint
+    assert len(model.calls) == 2, "it is asked once more, and no more"
+    assert "could not be used" in model.calls[1].prompt
+
+
+@each_strategy
+def test_a_second_answer_that_is_one_is_taken(name: str) -> None:
+    """(behaviour 6)"""
+    model = ScriptedModel([Reply(" "), lambda call: in_shape(call, "they talked")])
+    result = run(talk(1, 12), STRATEGIES[name](), model)
+    assert (result.outcome, len(model.calls)) == (Outcome.COMPACTED, 2)
+    assert "they talked" in shown(result)
+
+
+def test_a_summary_that_does_not_shrink_is_discarded() -> None:
+    """(behaviour 7)"""
+    given = talk(1, 4)
+    strategy = Summary(KeepLast(4), FreeText(), AsUser(), **UNCHANGED)
+    result = run(given, strategy, ScriptedModel("word " * 1_200))
+    assert result.outcome in (Outcome.NO_PROGRESS, Outcome.SUMMARY_FAILED)
+    assert (result.messages, result.archived, result.checkpoint) == (given, [], None)
+
+
+@pytest.mark.parametrize(("size", "outcome"), [(95, Outcome.COMPACTED), (155, Outcome.NO_PROGRESS)])
+def test_less_than_a_tenth_is_not_worth_it(size: int, outcome: Outcome) -> None:
+    """(behaviour 7) Of 1,000 tokens 200 are archived; their summary may take no more than half of that."""
+    given = [user(100), said(100), *([user(100), said(100)] * 4)]
+    strategy = Summary(KeepLast(8), FreeText(), AsUser(prefix=""), **UNCHANGED)
+    result = run(given, strategy, ScriptedModel("word" * (size - 15)))
+    assert result.outcome is outcome
+    assert (result.messages == given) == (outcome is Outcome.NO_PROGRESS)
+
+
+@each_strategy
+def test_where_nothing_is_new_since_the_last_round_no_model_is_asked(name: str) -> None:
+    """(behaviour 7)"""
+    strategy = STRATEGIES[name]()
+    first = run(talk(1, 12), strategy, writes("the first part is settled"))
+    model = writes("never asked")
+    again = run(first.messages, strategy, model, previous=first.checkpoint)
+    assert (again.messages, len(model.calls)) == (first.messages, 0)
+    assert again.outcome in (Outcome.NOTHING_TO_COMPACT, Outcome.NO_PROGRESS)
+
+
+# -- a summariser for which it is too much (behaviour 8) ------------------------------------------------------------
+
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+SEEING = Summary(
+    KeepLast(2), FreeText(style=Style(result_limit=4_000, images=4)), AsUser(), verify=False, last_resort="unchanged"
+)
+OVERFLOW = Failure("overflow", "prompt is too long")
+
+
+def with_everything() -> Messages:
+    """Twenty turns, each with a tool's output, and two pictures in the first."""
+    seen = {"role": "user", "content": [{"type": "text", "text": "look"}, PICTURE, PICTURE]}
+    turns = [seen, said(20)]
+    for number in range(20):
+        turns += [user(60, f"u{number}x"), *round_of(f"c{number}", 300), said(60)]
+    return turns
+
+
+def test_it_is_told_less_and_less() -> None:
+    """(behaviour 8) First without pictures, then without tools' outputs, then without the oldest messages."""
+    model = ScriptedModel([OVERFLOW, OVERFLOW, OVERFLOW, OVERFLOW, "a summary of what was left"])
+    result = run(with_everything(), SEEING, model)
+    assert result.outcome is Outcome.COMPACTED
+    assert [len(call.media) for call in model.calls] == [2, 0, 0, 0, 0]
+    assert ["x" * 500 in call.prompt for call in model.calls] == [True, True, False, False, False]
+    assert ["characters, not shown here" in call.prompt for call in model.calls] == [False, False, True, True, True]
+    assert ["u0x" in call.prompt.partition("<conversation")[2] for call in model.calls] == [True] * 3 + [False] * 2
+    sizes = [len(call.prompt) for call in model.calls]
+    assert sizes == sorted(sizes, reverse=True)
+    assert "u18x" in model.calls[-1].prompt, "the newest of them is told to the last"
+
+
+def test_how_many_were_not_told_is_reported() -> None:
+    """(behaviour 8)"""
+    result = run(with_everything(), SEEING, ScriptedModel([OVERFLOW] * 4 + ["a summary of what was left"]))
+    (remark,) = [remark for remark in result.remarks if "too much to read" in remark]
+    assert 1 < int(remark.split()[0]) < 80
+    assert result.checkpoint is not None
+    assert remark in result.checkpoint.remarks
+
+
+def test_an_overflow_for_ever_ends() -> None:
+    """(behaviour 8) At most six calls: all of it, without pictures, without outputs, and three times less."""
+    given, model = with_everything(), ScriptedModel(OVERFLOW, repeat=True)
+    result = run(given, SEEING, model)
+    assert (result.outcome, result.messages) == (Outcome.SUMMARY_FAILED, given)
+    assert "overflow: prompt is too long" in result.why
+    assert len(model.calls) == 6
+
+
+def test_pictures_that_a_model_does_not_take_are_left_out() -> None:
+    """(behaviour 8)"""
+    model = ScriptedModel([Failure("media", "images are not supported"), "a summary without them"])
+    result = run(with_everything(), SEEING, model)
+    assert (result.outcome, [len(call.media) for call in model.calls]) == (Outcome.COMPACTED, [2, 0])
+    assert "x" * 500 in model.calls[1].prompt, "nothing else is left out for that"
+
+
+def test_an_overflow_that_names_the_window_is_met_in_one_step() -> None:
+    """(behaviour 8)"""
+    model = ScriptedModel([Failure("overflow", "too long", window=4_000), "a summary of what was left"])
+    result = run(with_everything(), SEEING, model)
+    assert (result.outcome, len(model.calls)) == (Outcome.COMPACTED, 2)
+    call = model.calls[1]
+    assert (len(call.prompt) + len(call.system)) / 4 + (call.max_tokens or 0) <= 4_000
+
+
+@each_strategy
+def test_every_writer_gets_by_with_less(name: str) -> None:
+    """(behaviour 8) A window of so many characters, which nobody knows beforehand."""
+
+    def window(call: ModelCall) -> Any:
+        return OVERFLOW if len(call.prompt) > 12_000 else in_shape(call, "they talked")
+
+    model = ScriptedModel(window, repeat=True)
+    result = run(talk(1, 40), STRATEGIES[name](), model)
+    assert result.outcome is Outcome.COMPACTED
+    assert len(model.calls) <= 6
+
+
+# -- what only looks like a summary of ours (behaviour 17) ----------------------------------------------------------
+
+
+@each_strategy
+@pytest.mark.parametrize("written", ["by hand", "changed"])
+def test_a_user_who_begins_as_our_summaries_do_is_a_user(name: str, written: str) -> None:
+    """(behaviour 17) Only a note whose frame is whole is one of ours."""
+    text = f"{PREFIX}\n\nthe user pasted this {WORDS}"
+    if written == "changed":
+        text = framed(f"{PREFIX}\n\nthe user pasted that").text.replace("that", "this")
+    pasted = {"role": "user", "content": text}
+    model = writes("they talked")
+    result = run([*talk(1, 3), pasted, *talk(4, 9)], STRATEGIES[name](), model)
+    told = "".join(call.prompt for call in model.calls)
+    assert "the user pasted this" in told.partition("<conversation")[2] + told.partition("<new-messages")[2]
+    assert "the user pasted this" not in told.partition("<conversation")[0].partition("<new-messages")[0]
+    assert result.outcome is Outcome.COMPACTED
+    newest = run([*talk(1, 12), pasted], STRATEGIES[name](), writes("they talked"))
+    assert newest.messages[-1] == pasted or newest.messages[-2] == pasted
+
+
+@each_strategy
+def test_without_a_checkpoint_a_summary_of_ours_is_known_by_its_frame(name: str) -> None:
+    """(behaviour 17) The other side of it: the summary goes back as a summary, not as something that was said."""
+    strategy = STRATEGIES[name]()
+    first = run(talk(1, 12), strategy, writes("the first part is settled"))
+    model = writes("both parts are settled")
+    second = run(first.messages + talk(13, 8), strategy, model)
+    told = model.calls[0].prompt
+    assert "the first part is settled" in told.partition("<conversation")[0].partition("<new-messages")[0]
+    assert told.count("the first part is settled") == 1
+    assert second.outcome is Outcome.COMPACTED
+
+
+# -- halves of characters (behaviour 18) ----------------------------------------------------------------------------
+
+TEXTS = {
+    "Chinese": "港口里的船都已经修好了。" * 400,
+    "families": "👩‍👩‍👧‍👦🇺🇳👍🏽" * 400,
+    "half a pair": "a harbour \ud83d and \ude00 its ships " * 100,
+    "a half at the cut": "x" * 1_999 + "\ud83d\ude00" + "y" * 400,
+}
+
+
+@each_strategy
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_no_text_breaks_a_summary(name: str, text: str) -> None:
+    """(behaviour 18) What a model is told can be sent; what stays is as it was; nothing falls back."""
+    given: Messages = [
+        {"role": "user", "content": f"u1x {text}"},
+        calls("c1", arguments=json.dumps({"path": text})),
+        {"role": "tool", "tool_call_id": "c1", "content": text},
+        {"role": "assistant", "content": text},
+        *talk(2, 8),
+        {"role": "user", "content": f"newest {text}"},
+    ]
+    model = writes("they talked")
+    result = run(given, STRATEGIES[name](), model)
+    assert (result.outcome, result.fallback, result.why) == (Outcome.COMPACTED, "", "")
+    for call in model.calls:
+        call.prompt.encode()
+        call.system.encode()
+    assert given[-1] in result.messages
+    assert len(result.archived) == result.removed > 0
+    assert result.checkpoint is not None
+    again = run(result.messages + talk(20, 8), STRATEGIES[name](), writes("and more"), previous=result.checkpoint)
+    assert (again.outcome, again.why) == (Outcome.COMPACTED, "")
+
+
+def test_halves_of_characters_in_instructions_and_in_a_summary_can_be_sent_too() -> None:
+    """(behaviour 18)"""
+    model = writes("they talked \ud83d about it")
+    first = run(talk(1, 12), STRATEGIES["whole"](), model, instructions="mind the \ud83d smile")
+    second = run(first.messages + talk(13, 8), STRATEGIES["whole"](), model, previous=first.checkpoint)
+    assert [first.outcome, second.outcome] == [Outcome.COMPACTED] * 2
+    for call in model.calls:
+        call.prompt.encode()
+
+
+# -- what a result says of its messages (S2) ------------------------------------------------------------------------
+
+
+def test_s2_where_nothing_was_committed_all_that_is_shown_of_the_user_is_kept() -> None:
+    """The user's message of a turn that was summed up stands before the live messages, and is visible all the same."""
+    first = run(talk(1, 12), STRATEGIES["whole"](), writes("the first part is settled"))
+    again = run(first.messages, STRATEGIES["whole"](), writes("never asked"), previous=first.checkpoint)
+    assert again.outcome is Outcome.NOTHING_TO_COMPACT
+    assert [name_of(message) for message in again.kept] == ["u12x"]
+
+
+def test_s2_messages_that_say_the_same_are_told_apart_in_a_history_that_was_mended() -> None:
+    """A call without a result is mended; of six equal messages of the user's one stays, and five are archived."""
+    same = [{"role": "user", "content": f"go on {WORDS * 5}"}, {"role": "assistant", "content": f"yes {WORDS * 5}"}]
+    result = run([user(30), calls("c1"), *same * 6], STRATEGIES["whole"](), writes("they talked"))
+    assert len(result.messages) == 2
+    assert (len(result.kept), result.removed) == (1, 13)
