@@ -78,8 +78,8 @@ def test_a_standing_constraint_is_kept_in_the_users_words(said_so: str) -> None:
 def test_a_summary_that_tells_all_misses_nothing() -> None:
     summary = (
         "The user wants the tide tables of Osterhaven moved to a new format, and the archive folder never to be "
-        "deleted. They like short answers, and meet at 3.15. Changed: tides.py. Open: error, the table is locked; berth K7 is still to "
-        "be checked: Check K7."
+        "deleted. They like short answers, and meet at 3.15. Changed: tides.py. Open: error: table locked; berth K7 is "
+        "still to be checked: Check K7."
     )
     assert missing(must_keep(worked()), summary) == ()
 
