@@ -3,13 +3,13 @@
 from .boundaries import Problem, check, repair
 from .calls import Failure, Limits, Model, ModelCall, Notice, Reply
 from .compaction import Abort, CompactionResult, Cost, acompact, compact, replay
-from .errors import HoldfastError, InvalidInput
+from .errors import Aborted, HoldfastError, InvalidInput
 from .messages import Message
 from .models import Anthropic, Gemini, OpenAIChat, OpenAIResponses, ScriptedModel
 from .presets import Preset, preset_named
-from .recall import BlockingRecall, Found, Passage, Recall, recall_messages
+from .recall import BlockingRecall, Found, Passage, Recall, Referenced, recall_messages
 from .references import reference
-from .service import BlockingSessionService, Context, SessionService
+from .service import BlockingSessionService, Context, Handoff, SessionService
 from .stores import JSONLStore, MemoryStore, SQLiteStore, open_store
 from .strategies import (
     KeepFraction,
@@ -49,6 +49,7 @@ from .types import Outcome
 
 __all__ = [
     "Abort",
+    "Aborted",
     "Anthropic",
     "AsExchange",
     "AsReply",
@@ -66,6 +67,7 @@ __all__ = [
     "Found",
     "FreeText",
     "Gemini",
+    "Handoff",
     "HoldfastError",
     "ImageCount",
     "InvalidInput",
@@ -93,6 +95,7 @@ __all__ = [
     "PruneToolResults",
     "Recall",
     "RecursiveSummary",
+    "Referenced",
     "Reply",
     "SQLiteStore",
     "ScriptedModel",

@@ -40,14 +40,14 @@ def test_task_constraints_files_errors_and_pending_work() -> None:
         Fact("pending", "Check berth K7", 0),
         Fact("error", "error: table locked", 8),
         Fact("file", "/srv/tides.py", 2),
-        Fact("said", "I like short answers!", 6),
-        Fact("said", "We meet at 3.15 pm.", 6),
+        Fact("said", "I like short answers!", 6, 1),
+        Fact("said", "We meet at 3.15 pm.", 6, 2),
     )
 
 
 def test_a_wish_without_any_cue_is_kept_too() -> None:
     facts = must_keep(noted([user("Hello there."), user("Ok. Maria signs off every release on the quay.")]))
-    assert facts[-1] == Fact("said", "Maria signs off every release on the quay.", 2)
+    assert facts[-1] == Fact("said", "Maria signs off every release on the quay.", 2, 1)
     assert missing(facts[-1:], "Maria works on the quay.\nEvery release has a sign.") == facts[-1:]
 
 
@@ -72,7 +72,7 @@ def test_a_number_or_a_negation_is_told_only_if_it_is_there() -> None:
 )
 def test_a_standing_constraint_is_kept_in_the_users_words(said_so: str) -> None:
     facts = must_keep(noted([user("Hello there."), user(f"Nice. {said_so}")]))
-    assert Fact("constraint", said_so, 2) in facts
+    assert Fact("constraint", said_so, 2, 1) in facts
 
 
 def test_a_summary_that_tells_all_misses_nothing() -> None:

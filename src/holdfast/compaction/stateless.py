@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ from ..boundaries import find_problems, repair
 from ..budget import positive
 from ..calls import Limits
 from ..errors import InvalidLimit
-from ..messages import COMMON, Json, Message, Part, decode_all, encode_all, profile_for, to_json
+from ..messages import COMMON, Json, Message, decode_all, encode_all, profile_for, to_json
 from ..models import model_for, reads
 from ..strategies import KeepLedger, StructuredSummary
 from ..tokens import Estimator, estimator_for
@@ -28,7 +27,8 @@ from .cost import Cost
 from .decide import Decision, decide
 from .driver import Notify
 from .prefix import START, PrefixCheckpoint, PrefixIds, as_checkpoint, locate
-from .result import CompactionResult, Sides
+from .result import CompactionResult
+from .sides import sides_of
 
 if TYPE_CHECKING:
     from ..types import Strategy, Trigger
@@ -156,7 +156,7 @@ class _Work:
         return CompactionResult(
             messages=lambda: encoded,
             outcome=decision.outcome,
-            sides=lambda: _sides(self.given, self.history, self.start, view, decision),
+            sides=lambda: sides_of(self.given, self.history, self.start, view, decision),
             tokens_before=decision.tokens_before,
             tokens_after=decision.tokens_after,
             checkpoint=checkpoint,
@@ -221,48 +221,6 @@ def _resume(view: View, history: list[Message], earlier: PrefixCheckpoint) -> in
     view.begin(earlier.boundary or START, earlier, head)
     view.settled = earlier.carry.settled
     return start
-
-
-def _sides(given: list[Message], history: list[Message], start: int, view: View, decision: Decision) -> Sides:
-    """Which of the messages that came in are visible afterwards, as payloads."""
-    composed, name = decision.composed, view.format
-    lead = [shown for shown in view.head if shown.source] if start and len(given) == len(history) else []
-    if composed is None:
-        return Sides(encode_all([*(shown.message for shown in lead), *given[start:]], name), [], [])
-    gone = set(composed.archived)
-    if history is given:
-        live = given[start:]
-        kept = [message for place, message in enumerate(live) if place not in gone]
-        archived = [live[place] for place in composed.archived]
-    else:
-        kept, archived = _traced(given, history, start, gone)
-    dropped = {shown.source for shown in composed.dropped}
-    archived = [shown.message for shown in lead if shown.source in dropped] + archived
-    kept = [shown.message for shown in lead if shown.source not in dropped] + kept
-    touched = [history[start + place] for place in sorted(composed.edits)]
-    return Sides(encode_all(kept, name), encode_all(archived, name), encode_all(touched, name))
-
-
-def _traced(
-    given: list[Message], history: list[Message], start: int, gone: Collection[int]
-) -> tuple[list[Message], list[Message]]:
-    """What became of messages that had to be mended: each is found again by its parts, in their order."""
-    spots: dict[bytes, deque[int]] = {}
-    for place, message in enumerate(history):
-        for part in message.parts:
-            spots.setdefault(_key(part), deque()).append(place - start)
-    kept, archived = [], []
-    for message in given:
-        found = [spots[key].popleft() for key in map(_key, message.parts) if spots.get(key)]
-        if any(place >= 0 and place not in gone for place in found):
-            kept.append(message)
-        elif any(place in gone for place in found) or not (found or start):
-            archived.append(message)
-    return kept, archived
-
-
-def _key(part: Part) -> bytes:
-    return msgspec.json.encode(part, order="sorted")
 
 
 def _checkpoint(request: Request, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:

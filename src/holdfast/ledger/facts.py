@@ -36,6 +36,8 @@ class Fact(msgspec.Struct, frozen=True):
     text: str
     place: int
     """The message it stands in; 0 where it is in no single one."""
+    order: int = 0
+    """Which sentence of it."""
 
 
 def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
@@ -43,7 +45,7 @@ def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
 
     Not every wish is worded as one, so what else the user said is among it, last.
     """
-    said = [Fact(_kind(sentence), sentence, place) for sentence, place in _sentences(ledger)]
+    said = [Fact(_kind(sentence), sentence, place, order) for sentence, place, order in _sentences(ledger)]
     return (
         *(Fact("task", line.text, line.place) for line in ledger.users[:1]),
         *(fact for fact in said if fact.kind == "constraint"),
@@ -58,11 +60,11 @@ def _kind(sentence: str) -> FactKind:
     return "constraint" if _STANDING.search(sentence) else "said"
 
 
-def _sentences(ledger: Ledger) -> Iterator[tuple[str, int]]:
+def _sentences(ledger: Ledger) -> Iterator[tuple[str, int, int]]:
     for line in ledger.users:
-        for sentence in _SENTENCE.findall(line.text):
+        for order, sentence in enumerate(_SENTENCE.findall(line.text)):
             if len(_words(sentence)) >= _SAYS_SOMETHING or _STANDING.search(sentence):
-                yield sentence.strip(), line.place
+                yield sentence.strip(), line.place, order
 
 
 def missing(facts: Iterable[Fact], summary: str) -> tuple[Fact, ...]:

@@ -5,6 +5,7 @@ from .history import recall_messages, remember
 from .moments import moment
 from .passage import Passage
 from .recall import Found, Recall
+from .referring import Referenced
 from .tools import TOOL_NAMES, tool_definitions
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Found",
     "Passage",
     "Recall",
+    "Referenced",
     "moment",
     "recall_messages",
     "remember",

@@ -2,6 +2,7 @@
 
 from .blocking import BlockingSessionService
 from .context import Context
+from .handoff import Handoff
 from .sessions import SessionService
 
-__all__ = ["BlockingSessionService", "Context", "SessionService"]
+__all__ = ["BlockingSessionService", "Context", "Handoff", "SessionService"]

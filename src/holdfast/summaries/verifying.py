@@ -109,7 +109,7 @@ def _newest(facts: Sequence[Fact], room: int) -> list[Fact]:
 
 def _quoted(facts: Iterable[Fact]) -> list[str]:
     """Sentences under the number of their message, in its order."""
-    ordered = groupby(sorted(facts, key=lambda fact: fact.place), key=lambda fact: fact.place)
+    ordered = groupby(sorted(facts, key=lambda fact: (fact.place, fact.order)), key=lambda fact: fact.place)
     return [f"{citation(place)} " + " ".join(fact.text for fact in said) for place, said in ordered]
 
 

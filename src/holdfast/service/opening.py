@@ -1,0 +1,144 @@
+"""What every part of the service stands on: a store, settings, and the sessions that are open in memory."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ..calls import Limits
+from ..compaction import Abort, Asking, Notify
+from ..errors import StoreClosed
+from ..events import Event, LaneTip, SessionRecord, new_id, now
+from ..messages import format_name
+from ..models import model_for
+from ..presets import Preset, preset_named
+from ..stores import Log
+from ..tokens import Estimator, Tokenizer, estimator_for
+from .live import LiveSession
+
+if TYPE_CHECKING:
+    from ..types import Clock
+
+Records = list[SessionRecord]
+
+OPEN_SESSIONS = 256
+"""How many sessions stay open in memory; the least recently used goes first."""
+
+
+class OpenSessions:
+    """Create, get, list and delete sessions."""
+
+    def __init__(
+        self,
+        store: Log,
+        *,
+        estimator: Estimator | Callable[[str], int] | str | None = None,
+        preset: str | Preset | None = None,
+        summarizer: Any = None,
+        limits: Limits | None = None,
+        clock: Clock = time.time,
+    ) -> None:
+        self.store = store
+        self.preset = None if preset is None else preset_named(preset)
+        self.model = model_for(summarizer)
+        """Who writes summaries, where a call does not say otherwise."""
+        self.limits = limits or (self.preset.limits if self.preset else None)
+        self.clock = clock
+        self._calibrated = estimator is None
+        if estimator is None and self.preset is not None:
+            estimator, self._calibrated = self.preset.estimator, self.preset.calibrated
+        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
+        self._open: OrderedDict[str, LiveSession] = OrderedDict()
+        self._closed = False
+
+    @property
+    def estimator(self) -> Estimator:
+        return self._estimator
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        self._closed = True
+        self._open.clear()
+        await self.store.close()
+
+    async def create(
+        self,
+        *,
+        id: str | None = None,
+        system: Any = None,
+        tools: Any = None,
+        format: str | None = None,
+        model: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> SessionRecord:
+        """A new, empty session. System prompt and tools count towards its size."""
+        record = SessionRecord(
+            id=new_id() if id is None else id,
+            created=now(),
+            owner=owner,
+            system=system,
+            tools=tools,
+            format=None if format is None else format_name(format),
+            model=model,
+            metadata=dict(metadata or {}),
+        )
+        self._not_closed()
+        await self.store.create(record)
+        return record
+
+    async def get(self, session_id: str) -> SessionRecord:
+        self._not_closed()
+        return await self.store.session(session_id)
+
+    async def list(self, owner: str | None = None, limit: int | None = None) -> Records:
+        """Sessions, newest first."""
+        self._not_closed()
+        return await self.store.sessions(owner, limit)
+
+    async def delete(self, session_id: str) -> None:
+        """Remove a session for good; its forks keep what they share with it."""
+        self._not_closed()
+        self._open.pop(session_id, None)
+        await self.store.delete(session_id)
+
+    # -- for the other parts ------------------------------------------------------------------------
+
+    def _asking(self, summarizer: Any, notify: Notify | None, abort: Abort | None) -> Asking:
+        """Who is asked in one call: the one that is named, else the service's own."""
+        return Asking(model_for(summarizer) or self.model, self.limits, notify, abort)
+
+    async def _mark(self, live: LiveSession, event: Event, tip: LaneTip | None = None) -> None:
+        tip = tip or live.tip(event.lane)
+        done = await self.store.append(live.id, [event], tip=tip)
+        if done.fresh:
+            await live.appended(done.events, done.version, tip)
+
+    def _not_closed(self) -> None:
+        if self._closed:
+            raise StoreClosed
+
+    async def _live(self, session_id: str, *, refresh: bool = False) -> LiveSession:
+        self._not_closed()
+        live = self._open.get(session_id)
+        if live is None:
+            record = await self.store.session(session_id)
+            live = LiveSession(self.store, record, self._estimator, calibrated=self._calibrated)
+            self._open[session_id] = live
+            if len(self._open) > OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        else:
+            self._open.move_to_end(session_id)
+            if refresh:
+                await live.refresh()
+        return live
