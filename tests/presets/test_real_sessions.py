@@ -5,6 +5,7 @@ What a preset keeps, shows and asks for is what its document says.
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ ALLOWED = {"pi": 13_107, "layer": 1_000, "workstream": 16_384, "holdfast": 8_192
 MOST_CALLS = 24
 LONG = 120
 """So many messages of a long session are enough for most."""
+WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
+"""All of every session, and both rounds: several minutes."""
 
 
 class Told:
@@ -66,12 +69,12 @@ def test_a_preset_on_a_session(
     path: Path, name: str, server: ProviderServer, portal: BlockingPortal, models: Json
 ) -> None:
     """All of them see every session, a long one only in part; each third goes on in a second round, each ninth to
-    its end."""
+    its end. With HOLDFAST_WHOLE set, all of every session and both rounds."""
     format = format_of(path)
     model = models["anthropic" if format == "anthropic" else "openai"]
     server.script = summarise
     turn = FILES.index(path) + list(PRESETS).index(name)
-    given, rest = halves(path, LONG if turn % 9 else None)
+    given, rest = halves(path, LONG if turn % 9 and not WHOLE else None)
     compacted = partial(PRESETS[name].acompact, trigger=always, summarizer=model, format=format)
     server.requests.clear()
     first: CompactionResult = portal.call(partial(compacted, given))
@@ -79,7 +82,7 @@ def test_a_preset_on_a_session(
     assert len(first.kept) + first.removed == len(given)
     sound(name, told, first, server)
     as_documented(name, told, first)
-    if turn % 3 or not rest or first.checkpoint is None:
+    if (turn % 3 and not WHOLE) or not rest or first.checkpoint is None:
         return
     given = [*first.messages, *rest]
     server.requests.clear()
