@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -29,6 +30,7 @@ from holdfast import (
     Reply,
     ScriptedModel,
     SessionService,
+    SlidingWindow,
     SQLiteStore,
     StateSummary,
     StructuredSummary,
@@ -469,3 +471,15 @@ async def test_an_abort_in_the_middle_of_a_state_summary_of_several_pieces_leave
     result = await service.compact("s", always, StateSummary(4), summarizer=model, abort=abort)
     assert (result.outcome, len(answered)) == (Outcome.ABORTED, 2)
     assert (await service.get("s")).version == 30
+
+
+async def test_a_window_or_a_prune_leaves_the_summary_standing(service: SessionService) -> None:
+    """S12: what a model wrote goes back to it word for word, also if something else was done in between."""
+    await tell(service, 1, 6)
+    await service.compact("s", always, STRATEGY, summarizer=ScriptedModel("They talked about ships."))
+    await tell(service, 7, 6)
+    await service.compact("s", always, SlidingWindow(4))
+    model = ScriptedModel("They talked about ships and tides.")
+    await tell(service, 13, 6)
+    await service.compact("s", always, STRATEGY, summarizer=model)
+    assert re.search(r"<earlier-summary-\w+>\nThey talked about ships.\n</", model.calls[0].prompt)

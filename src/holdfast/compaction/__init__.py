@@ -2,7 +2,7 @@
 
 from .abort import Abort
 from .asking import Asking, decide_asking
-from .carry import next_carry
+from .carry import next_carry, standing_summary
 from .cost import Cost
 from .decide import Decision, decide, idle
 from .driver import Meter, Notify, drive
@@ -32,5 +32,6 @@ __all__ = [
     "least_saving",
     "next_carry",
     "replay",
+    "standing_summary",
     "without_model",
 ]

@@ -30,6 +30,13 @@ def next_carry(request: Request, decision: Decision) -> Carry:
     )
 
 
+def standing_summary(request: Request, plan: Plan) -> str | None:
+    """What a model wrote last, for as long as it is shown: a plan without notes of its own leaves it standing."""
+    if plan.summary is None and plan.notes is None:
+        return request.view.checkpoint.summary
+    return plan.summary
+
+
 def _settled(request: Request, plan: Plan) -> int:
     view = request.view
     return view.version if view.events else len(view.messages) - plan.cut

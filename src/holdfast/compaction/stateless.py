@@ -22,7 +22,7 @@ from ..tokens import Estimator, estimator_for
 from ..view import HeadItem, Request, Shown, View, combined, edited, runs_of
 from .abort import Abort
 from .asking import Asking, decide_asking
-from .carry import next_carry
+from .carry import next_carry, standing_summary
 from .cost import Cost
 from .decide import Decision, decide
 from .driver import Notify
@@ -243,7 +243,7 @@ def _checkpoint(request: Request, decision: Decision, encoded: list[Json], cost:
         archived=runs_of(view.ids, composed.archived),
         tokens_before=decision.tokens_before,
         tokens_after=decision.tokens_after,
-        summary=plan.summary,
+        summary=standing_summary(request, plan),
         previous=before.boundary,
         strategy=plan.by,
         fallback=plan.fallback or None,

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..compaction import Asking, CompactionResult, Cost, Decision, Sides, decide_asking, idle, next_carry
+from ..compaction import (
+    Asking,
+    CompactionResult,
+    Cost,
+    Decision,
+    Sides,
+    decide_asking,
+    idle,
+    next_carry,
+    standing_summary,
+)
 from ..events import Event, Kind, LaneTip, new_id, now
 from ..messages import COMMON, Json, decode_one, encode_all, lift_media
 from ..models import reads
@@ -125,7 +135,7 @@ def _checkpoint(request: Request, decision: Decision, cost: Cost | None) -> Chec
         archived=(*left, *runs_of(view.ids, written)),
         tokens_before=decision.tokens_before,
         tokens_after=decision.tokens_after,
-        summary=plan.summary,
+        summary=standing_summary(request, plan),
         previous=view.checkpoint_id,
         strategy=plan.by,
         fallback=plan.fallback or None,

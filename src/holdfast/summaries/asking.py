@@ -6,7 +6,8 @@ Everything else is for the caller to know. The calls are bounded by the steps th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from itertools import takewhile
 
 import msgspec
 
@@ -49,11 +50,9 @@ def ask(question: Question, material: Material, usable: Callable[[str], str] = l
 
     `usable` says what else is wrong with a text, in words, beside what is wrong with any.
     """
-    conversation, once_more = material.conversation, ""
+    window, once_more = material.reads, ""
+    conversation, call = _fitting(question, material.conversation, material, window)
     smaller = conversation.smaller()
-    call = _call(question, conversation, material, "")
-    if material.reads:
-        conversation, call = _fitting(question, conversation, material, smaller, material.reads, call)
     while True:
         (answer,) = yield (msgspec.structs.replace(call, prompt=call.prompt + once_more),)
         if isinstance(answer, Reply):
@@ -67,48 +66,42 @@ def ask(question: Question, material: Material, usable: Callable[[str], str] = l
             less = next(smaller, None)
             if less is None:
                 return Asked(answer, conversation.left_out)
-            conversation, call = less, _call(question, less, material, _notes(less, material))
-            if answer.window:
-                conversation, call = _fitting(question, conversation, material, smaller, answer.window, call)
+            window = answer.window or window
+            conversation, call = _fitting(question, less, material, window)
+            if conversation is not less:
+                smaller = conversation.smaller()
         else:
             return Asked(answer, conversation.left_out)
 
 
-def _call(question: Question, conversation: Transcript, material: Material, notes: str) -> ModelCall:
-    call = question(conversation, notes)
-    return msgspec.structs.replace(call, media=conversation.media)
+def answer_within(call: ModelCall, window: int | None) -> ModelCall:
+    """The call, with an answer no longer than a window of this size can hold beside the question."""
+    if not window or call.max_tokens is None:
+        return call
+    return msgspec.structs.replace(call, max_tokens=min(call.max_tokens, int(window * _MARGIN * (1 - _LEAST_READ))))
 
 
-def _notes(conversation: Transcript, material: Material) -> str:
-    room = min(_NOTES, int(len(conversation.text) * _NOTES_PART))
-    return material.notes_on(room) if conversation.left_out else ""
+def _call(question: Question, conversation: Transcript, material: Material, window: int | None) -> ModelCall:
+    notes = ""
+    if conversation.left_out:
+        notes = material.notes_on(min(_NOTES, int(len(conversation.text) * _NOTES_PART)))
+    call = msgspec.structs.replace(question(conversation, notes), media=conversation.media)
+    return answer_within(call, window)
 
 
 def _fitting(
-    question: Question,
-    conversation: Transcript,
-    material: Material,
-    smaller: Iterator[Transcript],
-    window: int,
-    call: ModelCall,
+    question: Question, conversation: Transcript, material: Material, window: int | None
 ) -> tuple[Transcript, ModelCall]:
-    """The fullest telling that a window of this size can take, by estimate: what fails anyway is not sent."""
-    room = max(int(window * _MARGIN) - (call.max_tokens or 0), int(window * _MARGIN * _LEAST_READ))
-    limit = None if call.max_tokens is None else min(call.max_tokens, int(window * _MARGIN) - room)
-    call = msgspec.structs.replace(call, max_tokens=limit)
-
-    def fits(one: ModelCall) -> bool:
-        return material.measure(one.system) + material.measure(one.prompt) <= room
-
-    while not fits(call):
-        less = next(smaller, None)
-        if less is None:
-            size = max(1, material.measure(call.prompt))
-            less = conversation.newest(int(len(conversation.text) * room / size * _MARGIN))
-            if less.left_out == conversation.left_out:
-                break
-        conversation = less
-        call = msgspec.structs.replace(
-            _call(question, conversation, material, _notes(conversation, material)), max_tokens=limit
-        )
+    """As full a telling as a window of this size can take, by estimate: what fails anyway is not sent."""
+    call = _call(question, conversation, material, window)
+    if not window:
+        return conversation, call
+    room = int(window * _MARGIN) - (call.max_tokens or 0)
+    told = conversation.left_out
+    plainer = takewhile(lambda less: less.left_out == told, conversation.smaller())
+    while (size := material.measure(call.system) + material.measure(call.prompt)) > room:
+        less = next(plainer, None) or conversation.newest(int(len(conversation.text) * room / size * _MARGIN))
+        if less == conversation:
+            break
+        conversation, call = less, _call(question, less, material, window)
     return conversation, call

@@ -41,7 +41,7 @@ class FreeText(msgspec.Struct, frozen=True):
     style: Style = Style()
 
     def write(self, material: Material) -> Steps[Draft | Failure]:
-        tokens = min(self.asked, int(material.room * 0.8))
+        tokens = max(1, min(self.asked, int(material.room * 0.8)))
 
         def question(conversation: Transcript, notes: str) -> ModelCall:
             prompt = request(material, conversation, notes, self.task, tokens)
@@ -59,7 +59,7 @@ def rolled_up(text: str, material: Material, most: int, allowed: int | None) -> 
     if material.measure(text) <= most:
         return text
     prompt = f"{fenced('summary', text)}\n\n{_ROLL_UP.format(tokens=most)}"
-    again = msgspec.structs.replace(material, room=most, conversation=Transcript(), reads=None)
+    again = msgspec.structs.replace(material, room=most, conversation=Transcript())
     asked = yield from ask(lambda *_: ModelCall(prompt, SYSTEM, allowed, purpose="rollup"), again)
     if not isinstance(asked.answer, Reply):
         return asked.answer

@@ -22,6 +22,8 @@ class Material(msgspec.Struct, frozen=True):
     state: Json | None = None
     task: str = ""
     """The user's first message (L7)."""
+    task_place: int = 0
+    """The number of that message; 0 where it has none."""
     files: str = ""
     """Files read and changed, from the log (P13)."""
     round: int = 1

@@ -8,7 +8,7 @@ import msgspec
 
 from ..calls import Failure, ModelCall, Reply, Steps
 from ..messages import Json
-from .asking import ask
+from .asking import answer_within, ask
 from .delta import StateAnswer, read_answer, repair_prompt, schema
 from .fences import fenced
 from .free_text import rolled_up
@@ -81,7 +81,8 @@ class StateText(msgspec.Struct, frozen=True):
         text = text_of(asked.answer)
         answer = read_answer(text)
         if answer.delta is None and answer.problem:
-            (again,) = yield (ModelCall(repair_prompt(answer.problem, text), SYSTEM, self.allowed, purpose="repair"),)
+            call = ModelCall(repair_prompt(answer.problem, text), SYSTEM, self.allowed, purpose="repair")
+            (again,) = yield (answer_within(call, material.reads),)
             repaired = read_answer(text_of(again)) if isinstance(again, Reply) else None
             if repaired is not None and repaired.delta is not None:
                 return msgspec.structs.replace(answer, delta=repaired.delta)

@@ -6,6 +6,7 @@ import msgspec
 
 from ..calls import Failure, ModelCall, Reply, Steps
 from ..ledger import clipped
+from ..references import citation
 from .asking import ask
 from .material import Draft, Material
 from .merging import bounded, merge
@@ -30,7 +31,9 @@ from .transcript import Style, Transcript
 from .verdict import text_of
 
 _TASK_PART = 0.5
-"""Of the room, what the original task may take; a longer one shows its head and its tail."""
+"""Of the room, what the original task may take; a longer one shows its head and its tail, and where it stands."""
+_LEAST_TASK = 80
+"""Characters of it that are shown in any case."""
 _TASK = f"""\
 Write the summary under these headings, in English and in this order, and everything below them in the language of \
 the conversation:
@@ -106,7 +109,10 @@ class Structured(msgspec.Struct, frozen=True):
     def _written(self, sections: Sections, material: Material) -> str:
         """All of it, with the task, within the room there is."""
         each = len(material.task) / max(1, material.measure(material.task)) if material.task else 4.0
-        task = clipped(material.task, max(80, int(material.room * _TASK_PART * each)))
+        task = material.task.strip()
+        if len(task) > (most := max(_LEAST_TASK, int(material.room * _TASK_PART * each))):
+            whole = f" {citation(material.task_place)}" if material.task_place else ""
+            task = clipped(task, most) + whole
         left = material.room - material.measure(write_sections(Sections(), task=task, round=material.round))
         kept = bounded(sections, lambda text: material.measure(text) <= left)
         return write_sections(kept, task=task, round=material.round)

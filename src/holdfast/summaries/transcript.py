@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 import msgspec
 
@@ -56,13 +56,13 @@ class Transcript(msgspec.Struct, frozen=True):
         return f"{citation(entry.place)} {entry.role.upper()}:\n{entry.brief if self.brief else entry.text}"
 
     def chunks(self, limit: int) -> Iterator[Transcript]:
-        """In pieces of at most so many characters, cut between messages (W6)."""
+        """In pieces of at most so many characters, cut between messages (W6); images go with the newest."""
         piece: list[Entry] = []
         size = 0
         for entry in self.entries:
             length = len(self._told(entry)) + 2
             if piece and size + length > limit:
-                yield msgspec.structs.replace(self, entries=tuple(piece))
+                yield msgspec.structs.replace(self, entries=tuple(piece), media=())
                 piece, size = [], 0
             piece.append(entry)
             size += length
@@ -70,15 +70,18 @@ class Transcript(msgspec.Struct, frozen=True):
             yield msgspec.structs.replace(self, entries=tuple(piece))
 
     def smaller(self) -> Iterator[Transcript]:
-        """The same, told with less and less: without images, without results, without its oldest part."""
+        """The same, told with less and less: without images, without results, without its oldest part.
+
+        Each is less than the one before: what was too much is not tried again.
+        """
         now = self
         if now.media:
             yield (now := msgspec.structs.replace(now, media=()))
-        if any(entry.text != entry.brief for entry in now.entries):
+        if not now.brief and any(entry.text != entry.brief for entry in now.entries):
             yield (now := msgspec.structs.replace(now, brief=True))
         size = len(now.text)
-        for part in SHRINK:
-            yield now.newest(int(size * part))
+        shorter = [now, *(now.newest(int(size * part)) for part in SHRINK)]
+        yield from (less for more, less in pairwise(shorter) if less.left_out > more.left_out)
 
     def newest(self, characters: int) -> Transcript:
         """The newest entries that take at most so many characters; at least one."""
@@ -94,9 +97,10 @@ class Transcript(msgspec.Struct, frozen=True):
 
 def transcript_of(messages: Sequence[Message], places: Sequence[int], style: Style) -> Transcript:
     """Messages under their numbers; thoughts are left out."""
-    called = {call.id: call.name for message in messages for call in message.calls}
+    called: dict[str, str] = {}
     entries = []
     for message, place in zip(messages, places, strict=True):
+        called.update((call.id, call.name) for call in message.calls)  # a later tool may be called under the same id
         told = [_part(part, style, called) for part in message.parts]
         if text := "\n".join(full for full, _ in told if full):
             brief = "\n".join(short for _, short in told if short)
@@ -125,7 +129,7 @@ def _part(part: object, style: Style, called: dict[str, str]) -> tuple[str, str]
 
 def _result(result: ToolResult, name: str, style: Style) -> tuple[str, str]:
     seen = [media_in_words(item) for item in result.content if isinstance(item, Media)]
-    said = cut("\n".join([result.text.strip(), *seen]).strip(), style.result_limit)
+    said = "\n".join([cut(result.text.strip(), style.result_limit), *seen]).strip()
     label = f"[{'error' if result.is_error else 'result'} of {name or 'a tool'}]"
     short = f"{label} {len(result.text):,} characters, not shown here"
     return f"{label} {said}", short if len(said) > _BRIEF_RESULT else f"{label} {said}"
