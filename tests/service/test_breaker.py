@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from holdfast import (
     CompactionResult,
     EventCount,
     Failure,
-    JSONLStore,
     MemoryStore,
     Outcome,
     RecursiveSummary,
@@ -22,7 +20,6 @@ from holdfast import (
     ScriptedModel,
     SessionService,
     SlidingWindow,
-    SQLiteStore,
     always,
 )
 from holdfast.stores import Log
@@ -72,13 +69,6 @@ class Talk:
 
     async def attempts(self) -> list[dict[str, Any]]:
         return [event.body for event in await self.service.events("s", kind="attempt")]
-
-
-@pytest.fixture(params=["memory", "sqlite", "jsonl"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
-    if request.param == "sqlite":
-        return SQLiteStore(tmp_path / "sessions.db")
-    return MemoryStore() if request.param == "memory" else JSONLStore(tmp_path / "sessions")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from holdfast import (
     Failure,
     FreeText,
     InvalidInput,
-    JSONLStore,
     KeepLast,
     KeepLedger,
     KeepNothing,
@@ -36,7 +34,6 @@ from holdfast import (
     ScriptedModel,
     SessionService,
     SlidingWindow,
-    SQLiteStore,
     Summary,
     Truncate,
     TurnCount,
@@ -73,13 +70,6 @@ def blender(call: ModelCall) -> str:
 
 def model() -> ScriptedModel:
     return ScriptedModel(blender, repeat=True)
-
-
-@pytest.fixture(params=["memory", "sqlite", "jsonl"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
-    if request.param == "sqlite":
-        return SQLiteStore(tmp_path / "sessions.db")
-    return MemoryStore() if request.param == "memory" else JSONLStore(tmp_path / "sessions")
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -11,13 +10,10 @@ import pytest
 from holdfast import (
     BlockingSessionService,
     InvalidInput,
-    JSONLStore,
-    MemoryStore,
     Outcome,
     PruneToolResults,
     SessionService,
     SlidingWindow,
-    SQLiteStore,
     TokenCount,
     Truncate,
     always,
@@ -29,13 +25,6 @@ from holdfast.stores import Log, Slice
 from holdfast.tokens import CharsPerPiece
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=["memory", "sqlite", "jsonl"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
-    if request.param == "sqlite":
-        return SQLiteStore(tmp_path / "sessions.db")
-    return MemoryStore() if request.param == "memory" else JSONLStore(tmp_path / "sessions")
 
 
 @pytest.fixture

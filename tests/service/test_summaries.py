@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,7 +19,6 @@ from holdfast import (
     EventCount,
     Failure,
     FreeText,
-    JSONLStore,
     KeepLast,
     KeepRecent,
     Limits,
@@ -31,7 +29,6 @@ from holdfast import (
     ScriptedModel,
     SessionService,
     SlidingWindow,
-    SQLiteStore,
     StateSummary,
     StructuredSummary,
     Summary,
@@ -50,13 +47,6 @@ pytestmark = pytest.mark.anyio
 STRATEGY = Summary(KeepLast(4), FreeText(), AsUser(), verify=False, last_resort="ledger")
 PI = Summary(KeepRecent(300, fresh_only=True), FreeText(), AsUser(), verify=False, last_resort="ask")
 WORDS = "goes on about the harbour and its ships and whatever else comes to mind " * 3
-
-
-@pytest.fixture(params=["memory", "sqlite", "jsonl"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Log:
-    if request.param == "sqlite":
-        return SQLiteStore(tmp_path / "sessions.db")
-    return MemoryStore() if request.param == "memory" else JSONLStore(tmp_path / "sessions")
 
 
 @pytest.fixture
