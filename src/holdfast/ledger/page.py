@@ -81,6 +81,16 @@ class Writer:
         )
         return Page("\n\n".join(fixed), _by_place(line for line in chosen if line.place in cut_short))
 
+    def rest(self, room: int, known: str, staying: Collection[int]) -> str:
+        """What a summary in other words leaves out: errors, files, commands and lines, within so many characters."""
+        fixed = [*self._errors(room, known), *self._files(room, staying)]
+        again = self._run_again(room, known)
+        left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - _TITLES
+        chosen = self._choose(left, "\n".join([known, *fixed, *again]), staying, ())
+        again += [line.text for line in chosen if line.source == COMMANDS]
+        fixed += [*self._commands(again), *self._at_hand([line for line in chosen if line.source != COMMANDS])]
+        return "\n\n".join(fixed)
+
     def _choose(self, room: int, known: str, staying: Collection[int], cut_short: Collection[int]) -> list[Line]:
         here = set(map(str.strip, known.splitlines()))
         covered = {name for line in here if line.count(" ") < _CROWDED for name, _ in names_in(line)}

@@ -53,7 +53,8 @@ HOLDFAST = Preset(
         "compacts": "above 85 % of the window less 16,384 for the reply",
         "counts": "the provider's usage, and a real tokenizer calibrated by it",
         "keeps": "the newest 20,000 tokens, whole turns",
-        "summary": "sections, 2,000 tokens asked, 8,192 allowed, updated and verified",
+        "summary": "sections, 2,000 tokens asked, 8,192 allowed, updated and verified; up to 8,000 tokens of errors, "
+        "files, commands and lines to have at hand",
         "shown as": "a user message with a prefix",
         "if it fails": "the ledger",
     },
@@ -187,6 +188,7 @@ LAYER = Preset(
         allowed=1_000,
         temperature=0.3,
         style=Style(result_limit=500, text_limit=2_000),
+        at_hand=0,
         last_resort="unchanged",
     ),
     estimator="chars/4",

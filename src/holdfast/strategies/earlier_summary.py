@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..messages import Message, Opaque, is_aside, is_framed, unframed
-from ..summaries import HEADING, PREFIX
+from ..summaries import HEADING, PREFIX, AsSystem
 from ..view import Request
 
 
@@ -30,4 +30,5 @@ def _bare(note: Message) -> str:
     if not is_framed(note):
         vendor = (part.data.get("content") for part in note.parts if isinstance(part, Opaque))
         return "\n".join(said for said in vendor if isinstance(said, str)) or note.text
-    return unframed(note).partition(f"\n{HEADING}")[0].removeprefix(PREFIX).strip()
+    said = unframed(note).partition(f"\n{HEADING}")[0]
+    return said.removeprefix(PREFIX).removeprefix(AsSystem().heading).strip()

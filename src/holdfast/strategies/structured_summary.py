@@ -14,6 +14,9 @@ from .tail import KeepRecent
 if TYPE_CHECKING:
     from ..types import Strategy
 
+AT_HAND = 8_000
+"""Tokens of lines that may follow the sections."""
+
 
 class StructuredSummary(Summary):
     """Keep the newest turns; what came before becomes sections, with the task in the user's own words.
@@ -32,6 +35,7 @@ class StructuredSummary(Summary):
         style: Style | None = None,
         max_tokens: int | None = None,
         verify: bool = True,
+        at_hand: int = AT_HAND,
         last_resort: LastResort = "ledger",
         on_failure: Callable[[Request], object] | None = None,
     ) -> None:
@@ -42,6 +46,7 @@ class StructuredSummary(Summary):
             by="structured summary",
             max_tokens=max_tokens,
             verify=verify,
+            at_hand=at_hand,
             last_resort=last_resort,
             on_failure=on_failure,
         )

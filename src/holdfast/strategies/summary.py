@@ -15,7 +15,7 @@ import msgspec
 from ..budget import not_negative, positive
 from ..calls import Failure, Steps
 from ..errors import InvalidInput
-from ..ledger import Notebook, by_folder, carried
+from ..ledger import Notebook, by_folder, carried, fitting
 from ..ledger import Writer as PageWriter
 from ..messages import Json, Message
 from ..references import citation
@@ -37,7 +37,10 @@ _SUMMARY = 0.6
 """What part of the room is the summary's; what it leaves is for what it lost."""
 _CARRIED = 60_000
 """Characters of lines that go along to the next round."""
+_WORTH_IT, _TRIES = 200, 6
+"""Fewer tokens of lines help nobody."""
 _FILES = 4_000
+"""Characters of files that a model is told by name."""
 
 
 class SummaryWriter(Protocol):
@@ -66,12 +69,16 @@ class Summary:
         max_tokens: int | None = None,
         overlap: int = 0,
         verify: bool = True,
+        at_hand: int = 0,
         last_resort: LastResort = "ledger",
         on_failure: Callable[[Request], object] | None = None,
     ) -> None:
+        """`at_hand` is how many tokens of errors, files, commands and lines may follow the summary, where there is
+        room: what a later step would have to look up."""
         if max_tokens is not None:
             positive("max_tokens", max_tokens)
         not_negative("overlap", overlap)
+        not_negative("at_hand", at_hand)
         if last_resort not in LAST_RESORTS:
             raise InvalidInput(f"last_resort is one of {', '.join(LAST_RESORTS)}, not {last_resort!r}.")
         self.keep = keep
@@ -81,6 +88,7 @@ class Summary:
         self.max_tokens = max_tokens
         self.overlap = overlap
         self.verify = verify
+        self.at_hand = at_hand
         self.last_resort = last_resort
         self.on_failure = on_failure
 
@@ -92,7 +100,9 @@ class Summary:
         return or_else(self._summarise(request), request, self.last_resort, self.max_tokens, self.on_failure)
 
     def _summarise(self, request: Request) -> Steps[Plan | Skip]:
-        if _nothing_new(request, self.max_tokens):
+        if self.max_tokens is not None:
+            request = _aiming_at(request, self.max_tokens)
+        if _nothing_new(request):
             return Skip(Outcome.NOTHING_TO_COMPACT, "nothing was said since the last compaction")
         chosen = yield from steps(self.keep, request)
         if isinstance(chosen, Skip):
@@ -106,9 +116,16 @@ class Summary:
         return work.plan(draft)
 
 
-def _nothing_new(request: Request, max_tokens: int | None) -> bool:
+def _aiming_at(request: Request, target: int) -> Request:
+    """The same request with a target of its own, so that what is kept leaves room for a summary within it."""
+    aiming = request.over(request.view)
+    aiming.target = target if request.budget is None else min(target, request.budget)
+    return aiming
+
+
+def _nothing_new(request: Request) -> bool:
     """Is all that is visible what the last compaction left, and within its limit?"""
-    view, limit = request.view, max_tokens or request.target
+    view, limit = request.view, request.target
     settled = view.checkpoint_id is not None and view.settled >= len(view.messages)
     return settled and (limit is None or request.tokens <= limit)
 
@@ -133,7 +150,8 @@ class _Work:
             previous=self.previous,
             state=view.checkpoint.carry.state,
             task=readable(self.ledger.users[0].text) if self.ledger.users else "",
-            files=readable("\n".join(by_folder(self.ledger.files))[:_FILES]),
+            task_place=self.ledger.users[0].place if self.ledger.users else 0,
+            files=readable("\n".join(fitting(by_folder(self.ledger.files), _FILES))),
             round=view.checkpoint.carry.round + 1,
             instructions=readable(request.instructions or ""),
             room=max(1, int(self.room * _SUMMARY)),
@@ -157,13 +175,16 @@ class _Work:
 
     def _room(self) -> int:
         """Tokens for the summary and what is put back."""
-        limit = self.summary.max_tokens or self.request.target
+        request, chosen, limit = self.request, self.chosen, self.request.target
         if limit is None:
             return ROOM
-        measure = self.request.view.gauge.estimator.measure
-        staying = [self.request.messages[index] for index in self.chosen.preamble]
-        units = sum(map(measure, staying)) - sum(map(measure, self.notes))
-        return max(_LEAST_ROOM, min(ROOM, limit - self.request.cost(self.chosen.cut, units)))
+        view, gauge = request.view, request.view.gauge
+        units = -sum(map(gauge.estimator.measure, self.notes))
+        for index in {*chosen.preamble}.difference(request.staying(chosen.cut)):
+            units += gauge.sums[index + 1] - gauge.sums[index]
+        for shown, size in zip(view.head, gauge.head, strict=True):
+            units -= size if shown.source in chosen.forgotten else 0
+        return max(_LEAST_ROOM, min(ROOM, limit - request.cost(chosen.cut, units)))
 
     def _tokens(self, text: str) -> int:
         estimator = self.request.view.gauge.estimator
@@ -179,12 +200,13 @@ class _Work:
     def plan(self, draft: Draft) -> Plan:
         held = checked(draft.text, self._history)
         remarks = (*draft.remarks, *held.remarks)
-        shown = draft.shown.replace(draft.text, held.text) or held.text
+        shown = draft.shown.replace(draft.text, held.text, 1) or held.text
         if self.summary.verify:
             left = self.room - self._tokens(shown)
             found = verified(shown, self._visible(), self.ledger, left, self._tokens)
             shown = f"{shown}\n\n{found.section}" if found.section else shown
             remarks = (*remarks, *found.remarks)
+        shown = self._with_lines(shown)
         return msgspec.structs.replace(
             self.chosen,
             notes=self.summary.shown_as(shown),
@@ -195,11 +217,29 @@ class _Work:
             state=draft.state,
         )
 
-    def _visible(self) -> str:
-        """What stays visible of all that would be archived."""
+    def _with_lines(self, shown: str) -> str:
+        """What is told, and in the room that is left what a later step would have to look up."""
+        left = min(self.summary.at_hand, self.room - self._tokens(shown))
+        if left < _WORTH_IT:
+            return shown
+        kept = range(self.chosen.cut, len(self.request.messages))
+        visible = "\n".join([shown, self._visible(), *(text_of(self.request.messages[index]) for index in kept)])
+        staying = {self.numbers[index] for index in self._staying()}
+        characters = int(left * len(sample) / max(1, self._tokens(sample))) if (sample := self._pages.sample()) else 0
+        for _ in range(_TRIES):
+            lines = readable(self._pages.rest(characters, visible, staying))
+            if self._tokens(lines) <= left:
+                return f"{shown}\n\n{lines}" if lines else shown
+            characters = int(characters * 0.8)
+        return shown
+
+    def _staying(self) -> set[int]:
+        """Of what would be archived, what stays visible."""
         staying = {*self.request.staying(self.chosen.cut), *self.chosen.preamble}
-        staying.difference_update(self.request.view.synthetic)
-        return "\n".join(text_of(self.request.messages[index]) for index in sorted(staying))
+        return staying.difference(self.request.view.synthetic)
+
+    def _visible(self) -> str:
+        return "\n".join(text_of(self.request.messages[index]) for index in sorted(self._staying()))
 
     def _history(self) -> str:
         """All that a summary may name."""

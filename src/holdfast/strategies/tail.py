@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from math import floor
 
+import msgspec
+
 from ..boundaries import cut_at_or_before, unfinished
 from ..budget import positive
 from ..errors import InvalidLimit
@@ -87,9 +89,6 @@ class KeepUserMessages:
     def __call__(self, request: Request) -> Plan | Skip:
         view, gauge = request.view, request.view.gauge
         cut = unfinished(view.messages)
-        plan = archive_before(request, cut, "keep user messages")
-        if isinstance(plan, Skip):
-            return plan
         most = self.keep_tokens
         if request.target is not None:
             most = min(most, max(0, (request.target - request.cost(len(view.messages))) // 2))
@@ -105,5 +104,7 @@ class KeepUserMessages:
                 used += size
                 if gauge.estimator.tokens(used) > most:
                     forgotten.add(shown.source)
-        staying = tuple(reversed(preamble))
-        return Plan(cut, preamble=staying, notes_last=True, forgotten=frozenset(forgotten), by=plan.by)
+        plan = archive_before(request, cut, "keep user messages", tuple(reversed(preamble)))
+        if isinstance(plan, Skip):
+            return plan
+        return msgspec.structs.replace(plan, notes_last=True, forgotten=frozenset(forgotten))

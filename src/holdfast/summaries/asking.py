@@ -78,7 +78,8 @@ def answer_within(call: ModelCall, window: int | None) -> ModelCall:
     """The call, with an answer no longer than a window of this size can hold beside the question."""
     if not window or call.max_tokens is None:
         return call
-    return msgspec.structs.replace(call, max_tokens=min(call.max_tokens, int(window * _MARGIN * (1 - _LEAST_READ))))
+    most = max(1, int(window * _MARGIN * (1 - _LEAST_READ)))
+    return msgspec.structs.replace(call, max_tokens=min(call.max_tokens, most))
 
 
 def _call(question: Question, conversation: Transcript, material: Material, window: int | None) -> ModelCall:

@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 import msgspec
 
 from ..messages import Media, Message, Opaque, Text, ToolCall, ToolResult, media_in_words
+from ..messages.standins import stand_in
 from ..references import citation
 from .readable import readable
 
@@ -120,19 +121,28 @@ def _part(part: object, style: Style, called: dict[str, str]) -> tuple[str, str]
     if isinstance(part, ToolResult):
         name = part.name or called.get(part.call_id, "")
         return _result(part, name, style) if _is_told(name, style) else ("", "")
-    if isinstance(part, Media):
-        return (media_in_words(part),) * 2
-    if isinstance(part, Opaque) and isinstance(said := part.data.get("content"), str):
-        return (cut(said, style.text_limit),) * 2
+    if isinstance(part, Media | Opaque):
+        return (cut(_in_words(part), style.text_limit),) * 2
     return "", ""
+
+
+def _in_words(part: Media | Opaque) -> str:
+    """What media are, and what can be read of a part that only one format has (P12)."""
+    if isinstance(part, Media):
+        return media_in_words(part)
+    said = part.data.get("content")
+    return said if isinstance(said, str) else stand_in(part)
 
 
 def _result(result: ToolResult, name: str, style: Style) -> tuple[str, str]:
     seen = [media_in_words(item) for item in result.content if isinstance(item, Media)]
-    said = "\n".join([cut(result.text.strip(), style.result_limit), *seen]).strip()
+    read = [_in_words(item) for item in result.content if isinstance(item, Opaque)]
+    text = "\n".join(filter(None, [result.text.strip(), *read]))
     label = f"[{'error' if result.is_error else 'result'} of {name or 'a tool'}]"
-    short = f"{label} {len(result.text):,} characters, not shown here"
-    return f"{label} {said}", short if len(said) > _BRIEF_RESULT else f"{label} {said}"
+    said = cut(text, style.result_limit)
+    short = min(said, f"{len(text):,} characters, not shown here", key=len) if len(said) > _BRIEF_RESULT else said
+    full, brief = ("\n".join(filter(None, [told, *seen])) for told in (said, short))
+    return f"{label} {full}", f"{label} {brief}"
 
 
 def _is_told(tool: str, style: Style) -> bool:

@@ -8,23 +8,36 @@ from collections.abc import Callable
 from ..calls import Reply
 from .readable import readable
 
-_THOUGHTS = re.compile(r"<(think|thinking|analysis|scratchpad)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_TAG = r"<(think|thinking|analysis|reasoning|scratchpad)>.*?"
+_THOUGHTS_FIRST = re.compile(rf"(?is)\A\s*{_TAG}(?:</\1>|\Z)")
+_THOUGHTS_APART = re.compile(rf"(?ims)^[ \t]*{_TAG}</\1>[ \t]*$")
+_THOUGHTS_BEFORE = re.compile(r"(?ims)\A(?:(?!<think).)*?^[ \t]*</think(?:ing)?>[ \t]*$")
+"""Some models leave out the opening tag."""
 _WRAPPED = re.compile(r"\A\s*<(summary|state_snapshot)>\s*(.*?)\s*</\1>\s*\Z", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"\A```[\w-]*\n(.*)\n```\s*\Z", re.DOTALL)
 _CALL = re.compile(r"\A\s*(?:<tool_call>|<function_calls?>|<invoke\b|\{\s*\"(?:name|tool|function)\"\s*:)")
 _REFUSAL = re.compile(
-    r"(?i)\A\W*(?:i'?m sorry|sorry|i am sorry|unfortunately|i can(?:'|no)t|i am unable|i'?m unable|as an ai)\b"
+    r"(?i)\A\W*(?:i['’]?m sorry|sorry|i am sorry|unfortunately|i can(?:['’]|no)t|i am unable|i['’]?m unable|as an ai)\b"
 )
 _LONGEST_REFUSAL = 400
 
 
 def text_of(reply: Reply) -> str:
-    """What a model wrote, without its thoughts and its wrapping."""
-    text = _THOUGHTS.sub("", readable(reply.text)).strip()
-    for wrapping, group in ((_FENCE, 1), (_WRAPPED, 2)):
-        if found := wrapping.match(text):
-            text = found[group].strip()
+    """What a model wrote, without its thoughts and its wrapping; a tag inside a line is something that it quotes."""
+    text = readable(reply.text)
+    while found := _THOUGHTS_FIRST.match(text):
+        text = text[found.end() :]
+    text = _THOUGHTS_BEFORE.sub("", _THOUGHTS_APART.sub("", text)).strip()
+    if (fence := _FENCE.match(text)) and not _ends_first(fence[1]):
+        text = fence[1].strip()
+    if wrapped := _WRAPPED.match(text):
+        text = wrapped[2].strip()
     return text
+
+
+def _ends_first(inside: str) -> bool:
+    """Does the block that a text begins with end before the text does? Then it is no wrapping of the whole."""
+    return next((line.strip() == "```" for line in inside.splitlines() if line.startswith("```")), False)
 
 
 def flaw(reply: Reply, longest: int, measure: Callable[[str], int]) -> str:
