@@ -119,7 +119,7 @@ def lived(transcript: Transcript, *, verify: bool, target: int, rounds: int) -> 
     history: list[Json] = encode_all(messages, name)
     again, _ = decode_all(history, name)
     ends = [len(again) * part // rounds for part in range(1, rounds + 1)]
-    strategy = StructuredSummary(max_tokens=target, verify=verify)
+    strategy = StructuredSummary(max_tokens=target) if verify else _alone(target)
     checkpoint: Any = None
     for end in ends:
         result = compact(
@@ -135,6 +135,11 @@ def lived(transcript: Transcript, *, verify: bool, target: int, rounds: int) -> 
         )
         checkpoint = result.checkpoint
     return _kept(decode_all(result.messages, name)[0], again, result.tokens_after)
+
+
+def _alone(target: int) -> StructuredSummary:
+    """What the model wrote, and nothing else."""
+    return StructuredSummary(max_tokens=target, verify=False, at_hand=0)
 
 
 def _kept(context: Sequence[Message], history: Sequence[Message], tokens: int) -> Kept:

@@ -183,3 +183,12 @@ def test_an_abort_that_came_before_is_heard_too() -> None:
 def test_limits_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Limits(**wrong)
+
+
+def test_a_listener_that_breaks_does_not_break_the_work() -> None:
+    """L11"""
+
+    def breaks(notice: Notice) -> None:
+        raise RuntimeError("no telephone")
+
+    assert run(asking(1), ScriptedModel("a summary"), notify=breaks) == ["a summary"]

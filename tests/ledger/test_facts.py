@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ledger_story import Messages, said, used, user
 
-from holdfast.ledger import Fact, Ledger, Notebook, missing, must_keep
+from holdfast.ledger import Fact, Ledger, Notebook, clipped, missing, must_keep
 from holdfast.messages import decode_all
 
 TASK = "Move the tide tables of Osterhaven to the new format."
@@ -97,3 +97,9 @@ def test_nothing_is_missing_where_nothing_was() -> None:
 def test_a_fact_without_any_word_is_looked_for_as_it_is() -> None:
     assert missing([Fact("task", "?!", 1)], "they asked ?! and left") == ()
     assert missing([Fact("task", "?!", 1)], "nothing") != ()
+
+
+def test_l7_a_long_text_without_blanks_shows_its_head_and_its_tail() -> None:
+    shown = clipped("请 " + "修理码头，然后点灯。" * 400 + "完", 2_000)
+    assert 1_900 < len(shown) <= 2_010
+    assert shown.startswith("请 修理码头") and shown.endswith("完")

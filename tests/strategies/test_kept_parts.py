@@ -242,7 +242,6 @@ def test_p21_what_an_earlier_round_kept_counts_too_and_is_forgotten_when_it_is_t
         assert kept[0] in said_so[-5:]
 
 
-@pytest.mark.xfail(strict=True, reason="the newest message of a round is shown as a split turn, and goes with the next")
 def test_p21_they_are_the_newest_without_a_gap_in_every_round() -> None:
     for said_so, kept in rounds(4):
         assert kept == said_so[-4:]

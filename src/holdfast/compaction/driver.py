@@ -165,5 +165,9 @@ class _Questions:
         characters: int = 0,
         seconds: float = 0.0,
     ) -> None:
-        if self.notify is not None:
+        if self.notify is None:
+            return
+        try:
             self.notify(Notice(kind, call.purpose, number, text, characters, attempt, seconds))
+        except Exception:
+            log.exception("what was to hear of the progress broke")

@@ -13,6 +13,8 @@ BRIEF = 160
 CITED = 8
 """What a number in brackets before a text takes."""
 _GAP = " […]"
+_BLANK = re.compile(r"\s")
+_LONGEST_WORD = 60
 _HEADED = re.compile(r"^(#+ )", re.MULTILINE)
 
 
@@ -22,8 +24,8 @@ def clipped(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     head = min(room, max(READABLE, int(room * 0.7)))
-    tail = text[-(room - head) :].partition(" ")[2].strip() if room - head > BRIEF // 2 else ""
-    return f"{_whole_words(text[:head])}{_GAP} {tail}".rstrip()
+    tail = _from_a_word(text[-(room - head) :]).strip() if room - head > BRIEF // 2 else ""
+    return f"{_to_a_word(text[:head])}{_GAP} {tail}".rstrip()
 
 
 def abridged(text: str, room: int) -> str:
@@ -31,8 +33,16 @@ def abridged(text: str, room: int) -> str:
     return quoted(clipped(text, room))
 
 
-def _whole_words(text: str) -> str:
-    return (text.rpartition(" ")[0] or text.rpartition("\n")[0] or text).rstrip()
+def _to_a_word(text: str) -> str:
+    """Without the word that was cut at its end; in scripts without blanks, as it is."""
+    blank = max(text.rfind(" ", -_LONGEST_WORD), text.rfind("\n", -_LONGEST_WORD))
+    return (text[:blank] if blank > 0 else text).rstrip()
+
+
+def _from_a_word(text: str) -> str:
+    """Without the word that was cut at its beginning."""
+    found = _BLANK.search(text, 0, _LONGEST_WORD)
+    return text[found.end() :] if found else text
 
 
 def quoted(text: str) -> str:

@@ -47,7 +47,9 @@ def or_else(
             on_failure(request)
         except Exception:
             log.exception("the callback broke that was to hear of it")
-    if last_resort == "unchanged":
+    limit = request.target if request.target is not None else request.budget
+    enough = answer.outcome is Outcome.NO_PROGRESS and limit is not None and request.tokens <= limit
+    if last_resort == "unchanged" or enough:
         return answer
     if last_resort == "ask":
         return msgspec.structs.replace(answer, why=f"{answer.why}. It is for you to decide: {_ASK}.")

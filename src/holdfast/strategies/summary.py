@@ -39,6 +39,8 @@ _CARRIED = 60_000
 """Characters of lines that go along to the next round."""
 _WORTH_IT, _TRIES = 200, 6
 """Fewer tokens of lines help nobody."""
+_LINES = 0.2
+"""Lines to have at hand are at most this part of what is archived."""
 _FILES = 4_000
 """Characters of files that a model is told by name."""
 
@@ -179,7 +181,8 @@ class _Work:
         if limit is None:
             return ROOM
         view, gauge = request.view, request.view.gauge
-        units = -sum(map(gauge.estimator.measure, self.notes))
+        frame = self.summary.shown_as("")
+        units = sum(map(gauge.estimator.measure, frame)) - sum(map(gauge.estimator.measure, self.notes))
         for index in {*chosen.preamble}.difference(request.staying(chosen.cut)):
             units += gauge.sums[index + 1] - gauge.sums[index]
         for shown, size in zip(view.head, gauge.head, strict=True):
@@ -219,7 +222,9 @@ class _Work:
 
     def _with_lines(self, shown: str) -> str:
         """What is told, and in the room that is left what a later step would have to look up."""
-        left = min(self.summary.at_hand, self.room - self._tokens(shown))
+        gauge = self.request.view.gauge
+        archived = gauge.estimator.tokens(gauge.sums[self.chosen.cut])
+        left = min(self.summary.at_hand, self.room - self._tokens(shown), int(archived * _LINES))
         if left < _WORTH_IT:
             return shown
         kept = range(self.chosen.cut, len(self.request.messages))

@@ -98,13 +98,18 @@ class KeepUserMessages:
             if gauge.estimator.tokens(used) > most:
                 break
             preamble.append(index)
-        forgotten = set()
+        forgotten, kept_on = set(), set()
         for shown, size in reversed(list(zip(view.head, gauge.head, strict=True))):
-            if shown.kind == "preamble" and shown.source:
+            over = shown.kind == "turn" and not request.still_first(shown, cut)
+            if shown.source and (over or shown.kind == "preamble"):
                 used += size
                 if gauge.estimator.tokens(used) > most:
                     forgotten.add(shown.source)
+                elif over:
+                    kept_on.add(shown.source)
         plan = archive_before(request, cut, "keep user messages", tuple(reversed(preamble)))
         if isinstance(plan, Skip):
             return plan
-        return msgspec.structs.replace(plan, notes_last=True, forgotten=frozenset(forgotten))
+        return msgspec.structs.replace(
+            plan, notes_last=True, forgotten=frozenset(forgotten), kept_on=frozenset(kept_on)
+        )

@@ -9,7 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from ..messages.jsontext import from_json, to_json
 from .structured import folded
 
 Status = Literal["open", "in_progress", "done", "blocked"]
@@ -164,13 +163,3 @@ def render(state: State) -> str:
 
 def _told(status: Status | None) -> str:
     return f" ({status.replace('_', ' ')})" if status else ""
-
-
-def to_text(state: State) -> str:
-    """The state as JSON."""
-    return to_json(msgspec.to_builtins(state))
-
-
-def from_text(text: str) -> State:
-    """The state that a JSON text holds; ValueError where it is none."""
-    return msgspec.convert(from_json(text), State)

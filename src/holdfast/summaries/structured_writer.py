@@ -104,6 +104,9 @@ class Structured(msgspec.Struct, frozen=True):
         remarks = asked.remarks
         if merged and merged.put_back:
             remarks += (f"{len(merged.put_back)} items of the earlier summary were put back: no reason was given",)
+        if merged and merged.dropped:
+            gone = "; ".join(f"{removal.item} ({removal.reason})" for removal in merged.dropped)
+            remarks += (f"the model took out: {gone}",)
         return Draft(self._written(sections, material), remarks=remarks)
 
     def _written(self, sections: Sections, material: Material) -> str:

@@ -12,7 +12,7 @@ from ..messages.standins import stand_in
 from ..references import citation
 from .readable import readable
 
-SHRINK = (0.65, 0.4, 0.2)
+SHRINK = (0.6, 0.3, 0.12)
 """What part of it stays, step by step, where a model finds it too long."""
 _BRIEF_RESULT = 80
 

@@ -49,7 +49,7 @@ def compose(request: Request, plan: Plan) -> Composition:
 
     moved = plan.cut > 0 or plan.notes is not None or bool(plan.edits)
     signed = profile.signed_reasoning and moved
-    old = [shown for shown in view.head if _still(shown, request, plan)]
+    old = [_kept_on(shown, plan) for shown in view.head if _still(shown, request, plan)]
     new = [_refer(request, index, kind) for index, kind in sorted(staying.items())]
     if plan.notes is not None:
         new += [Shown("note", message) for message in plan.notes]
@@ -104,6 +104,7 @@ def merge(first: Plan, second: Plan, request: Request) -> Plan:
         notes_last=first.notes_last if second.notes is None else second.notes_last,
         preamble=(*first.preamble, *(place + first.cut for place in second.preamble)),
         forgotten=first.forgotten | second.forgotten,
+        kept_on=first.kept_on | second.kept_on,
         edits=edits,
         summary=second.summary or first.summary,
         by=f"{first.by}+{second.by}",
@@ -117,9 +118,13 @@ def merge(first: Plan, second: Plan, request: Request) -> Plan:
 
 def _still(shown: Shown, request: Request, plan: Plan) -> bool:
     """Does something in the old head stay under this plan?"""
-    if shown.source in plan.forgotten:
-        return False
+    if shown.source in plan.forgotten or shown.source in plan.kept_on:
+        return shown.source in plan.kept_on
     return request.still_first(shown, plan.cut) and (shown.kind != "note" or plan.notes is None)
+
+
+def _kept_on(shown: Shown, plan: Plan) -> Shown:
+    return Shown("preamble", shown.message, shown.source) if shown.source in plan.kept_on else shown
 
 
 def _refer(request: Request, index: int, kind: str) -> Shown:

@@ -29,6 +29,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Live messages before the cut that stay visible."""
     forgotten: frozenset[str] = frozenset()
     """Events that an earlier plan kept visible and this one does not."""
+    kept_on: frozenset[str] = frozenset()
+    """Events that stood first as a split turn's and stay among the user's words, now that the turn is over."""
     edits: Mapping[int, tuple[Edit, ...]] = {}
     summary: str | None = None
     """What a model wrote, as it goes back to the model in the next round."""
