@@ -10,7 +10,7 @@ from ..summaries import RECURSIVE_TASK, SHADOW_PROMPT, SYSTEM, AsReply, FreeText
 from ..view import Request
 from .ladder import LastResort
 from .summary import Summary
-from .windows import SlidingWindow
+from .windows import AnyEstimator, SlidingWindow
 
 
 class RecursiveSummary(Summary):
@@ -26,6 +26,7 @@ class RecursiveSummary(Summary):
         *,
         system_prompt: str = SYSTEM,
         shadow_prompt: str = SHADOW_PROMPT,
+        estimator: AnyEstimator = None,
         max_tokens: int | None = None,
         verify: bool = True,
         last_resort: LastResort = "unchanged",
@@ -39,7 +40,7 @@ class RecursiveSummary(Summary):
                 "it is a part of what stays."
             )
         super().__init__(
-            SlidingWindow(max_events_to_keep),
+            SlidingWindow(max_events_to_keep, estimator),
             FreeText(RECURSIVE_TASK, system_prompt, style=Style(result_limit=2_000, text_limit=8_000)),
             AsReply(shadow_prompt),
             by="recursive summary",
