@@ -1,7 +1,7 @@
 """The ledger: what must survive a compaction, taken from the history without a model, and mergeable."""
 
 from .carry import carried, is_page
-from .entries import Ledger
+from .entries import File, Ledger
 from .facts import Fact, missing, must_keep
 from .folders import by_folder
 from .headings import OPENING
@@ -15,6 +15,7 @@ __all__ = [
     "OPENING",
     "READABLE",
     "Fact",
+    "File",
     "Ledger",
     "Notebook",
     "Page",

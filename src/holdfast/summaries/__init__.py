@@ -1,6 +1,7 @@
 """Summaries: what a model is given to read and asked to write, and what is made of its answer."""
 
 from .free_text import RECURSIVE_TASK, FreeText
+from .inventions import checked
 from .material import Draft, Material
 from .prompts import SYSTEM
 from .readable import readable
@@ -8,7 +9,7 @@ from .rendering import PREFIX, SHADOW_PROMPT, AsExchange, AsReply, AsSystem, AsU
 from .state_writer import StateText
 from .structured_writer import Structured
 from .transcript import Style, Transcript, transcript_of
-from .verifying import HEADING, checked, verified
+from .verifying import HEADING, verified
 
 __all__ = [
     "HEADING",
