@@ -96,7 +96,7 @@ def model_first(steps: list[Step], tape: Tape) -> list[Step]:
 
 
 def cut_anywhere(steps: list[Step], tape: Tape) -> list[Step]:
-    return steps[tape.below(len(steps)) :]
+    return steps[tape.below(max(1, len(steps))) :]
 
 
 BREAKS: tuple[Break, ...] = (

@@ -30,7 +30,7 @@ NOTHING = {Outcome.NOTHING_TO_COMPACT, Outcome.NO_PROGRESS}
 ALLOWED = {"pi": 13_107, "layer": 1_000, "workstream": 16_384, "holdfast": 8_192, "amp": 8_192}
 """The longest reply that a preset allows; the others' is pi's."""
 MOST_CALLS = 24
-LONG = 120
+LONG = 80
 """So many messages of a long session are enough for most."""
 WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
 """All of every session, and both rounds: several minutes."""
@@ -68,7 +68,7 @@ def texts(messages: list[Json], format: str) -> list[str]:
 def test_a_preset_on_a_session(
     path: Path, name: str, server: ProviderServer, portal: BlockingPortal, models: Json
 ) -> None:
-    """All of them see every session, a long one only in part; each third goes on in a second round, each ninth to
+    """All of them see every session, a long one only in part; each fourth goes on in a second round, each ninth to
     its end. With HOLDFAST_WHOLE set, all of every session and both rounds."""
     format = format_of(path)
     model = models["anthropic" if format == "anthropic" else "openai"]
@@ -82,7 +82,7 @@ def test_a_preset_on_a_session(
     assert len(first.kept) + first.removed == len(given)
     sound(name, told, first, server)
     as_documented(name, told, first)
-    if (turn % 3 and not WHOLE) or not rest or first.checkpoint is None:
+    if (turn % 4 and not WHOLE) or not rest or first.checkpoint is None:
         return
     given = [*first.messages, *rest]
     server.requests.clear()

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import (
@@ -325,6 +325,7 @@ async def test_two_blends_at_once_are_one(service: SessionService) -> None:
     assert await facts(service) == list(range(1, 16))
 
 
+@settings(max_examples=min(12, settings().max_examples))
 @given(seed=st.integers(0, 10**6))
 def test_w11_whatever_is_remembered_is_shown_or_was_blended(seed: int) -> None:
     chance = random.Random(seed)

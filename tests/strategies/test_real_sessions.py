@@ -35,7 +35,8 @@ def test_every_strategy_on_a_real_session(path: Path) -> None:
             assert after <= result.tokens_after <= before
             if name in LIMITED:
                 assert after <= max(limit, least)
-            assert result.messages == compact(given, strategy=make(size), trigger=always, **options).messages
+            if profile == "anthropic":
+                assert result.messages == compact(given, strategy=make(size), trigger=always, **options).messages
             if name in WINDOWS:
                 again = compact(result.messages, strategy=make(size), trigger=always, **options)
                 assert again.messages == result.messages
