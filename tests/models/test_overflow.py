@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.calls import Finish, Reply
+from holdfast.calls import Failure, Finish, ModelCall, Reply
 from holdfast.models import classify, is_overflow, overflowed_silently
+from holdfast.models.overflow import is_doubtful
 from holdfast.tokens import Usage
 
 LLAMA = {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256}}
@@ -139,3 +140,14 @@ def test_silent_overflow(usage: Usage | None, finish: Finish, window: int | None
 def test_a_hostile_message_costs_no_time() -> None:
     assert not is_overflow(400, "tokens " * 200_000)
     assert not is_overflow(400, "input length " + "exceeds" * 200_000)
+
+
+@pytest.mark.parametrize("why", ["Error code: 413", "(HTTP 400)", "Payload refused. (HTTP 413)"])
+def test_a_bare_status_is_an_overflow_only_of_a_long_prompt(why: str) -> None:
+    """What fits any window cannot be too long for one, unless the provider says so in words."""
+    failure = Failure("overflow", why)
+    assert is_doubtful(failure, ModelCall("a short question"))
+    assert not is_doubtful(failure, ModelCall("a long one " * 2_000))
+    assert not is_doubtful(Failure("overflow", "prompt is too long (HTTP 400)"), ModelCall("a short question"))
+    assert not is_doubtful(Failure("overflow", why, window=512), ModelCall("a short question"))
+    assert not is_doubtful(Failure("transport", why), ModelCall("a short question"))

@@ -9,7 +9,7 @@ import re
 from functools import cache
 from typing import Any
 
-from ..calls import Reply
+from ..calls import Failure, ModelCall, Reply
 from .errorbody import find, words
 
 _NUMBER = r"[(\s:=]*(?P<window>\d[\d,]*)"
@@ -60,6 +60,8 @@ _STRONG = (
 _WEAK = re.compile(r"too many tokens|token limit exceeded", re.IGNORECASE)
 _BARE = re.compile(r"^(?:error code:?\s*)?4(?:00|13)\s*(?:status code)?\s*(?:\(no body\))?$", re.IGNORECASE)
 _TOO_LARGE = 413
+_SHORT = 8_000
+"""Characters of a prompt that fits any window."""
 _ENOUGH = 4_000
 """An error says it at the beginning, or not at all."""
 
@@ -106,6 +108,13 @@ def _window(found: list[re.Match[str]], body: Any) -> int | None:
 
 def _count(digits: str) -> int:
     return int(digits.replace(",", ""))
+
+
+def is_doubtful(failure: Failure, call: ModelCall) -> bool:
+    """Does nothing but a status say that this prompt is too long, short as it is?"""
+    short = len(call.prompt) + len(call.system) < _SHORT and not call.media
+    said = _PER_MINUTE.search(failure.why) or any(pattern.search(failure.why) for pattern in _patterns())
+    return failure.kind == "overflow" and short and not failure.window and not said and not _WEAK.search(failure.why)
 
 
 def overflowed_silently(reply: Reply, window: int | None) -> bool:

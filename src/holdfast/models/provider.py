@@ -17,6 +17,7 @@ from ..errors import InvalidInput
 from ..messages import Json, Message, Text, encode_all
 from ..tokens import Usage
 from .failures import failure_of
+from .overflow import is_doubtful
 from .sdk import ONE_CALL, PLACEHOLDER, Sdk
 from .secrets import passwords_in, public_url, scrub
 
@@ -109,6 +110,8 @@ class Provider(ABC):
                 if piece:
                     draft.texts.append(piece)
                     on_delta(piece)
+        if isinstance(piece, Failure) and is_doubtful(piece, call):
+            return Failure("request", piece.why)
         return piece or draft.reply()
 
     async def _next(self, pieces: AsyncGenerator[str, None]) -> str | Failure | None:
