@@ -12,7 +12,7 @@ from holdfast.messages import Media, Message, Opaque, Part, Reasoning, Role, Tex
 from holdfast.summaries import Style, Transcript, transcript_of
 from holdfast.summaries.transcript import Entry, cut
 
-PATH = Media("image", "image/png", url="/work/quay.png")
+PATH = Media("image", "image/png", url="/harbor/quay.png")
 ATTACHED = Media("image", "image/png", data="iVBORw0KGgo=")
 
 
@@ -136,9 +136,9 @@ def test_p12_media_are_told_in_words() -> None:
         answered("c", Text("x" * 600), PATH),
     )
     assert transcript.text.startswith(
-        "[1] USER:\nlook\nimage: /work/quay.png\nimage: image/png\naudio\nfile: plan.pdf\n\n"
+        "[1] USER:\nlook\nimage: /harbor/quay.png\nimage: image/png\naudio\nfile: plan.pdf\n\n"
     )
-    assert transcript.text.endswith("[… 100 more characters]\nimage: /work/quay.png"), "a long text does not hide it"
+    assert transcript.text.endswith("[… 100 more characters]\nimage: /harbor/quay.png"), "a long text does not hide it"
     assert "iVBOR" not in transcript.text
 
 

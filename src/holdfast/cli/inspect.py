@@ -10,6 +10,7 @@ import msgspec
 
 from ..boundaries import Problem, find_problems
 from ..messages import COMMON, decode_all, profile_for
+from ..tokens import tokens_in
 from . import options
 from .anatomy import Anatomy, anatomy
 from .limits import Count
@@ -109,7 +110,7 @@ def portray(source: Source, *, model: str | None, estimator: str | None, format:
         format="" if name == COMMON else name,
         anatomy=parts,
         covered=covered,
-        summaries=tuple(ruler.tokens(ruler.measure_text(past.summary or "")) for past in source.past),
+        summaries=tuple(tokens_in(ruler, past.summary or "") for past in source.past),
         problems=find_problems(messages, profile_for(name)),
     )
 

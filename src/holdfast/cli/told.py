@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ..compaction import Cost
+from ..tokens import tokens_in
 from .bars import grid
 from .glimpse import printable
 from .run import Run
@@ -31,7 +32,7 @@ def told(run: Run) -> list[RenderableType] | None:
 def _written(run: Run) -> Text | None:
     result, way = run.result, run.way
     if run.summary is not None:
-        tokens = run.estimator.tokens(run.estimator.measure_text(run.summary))
+        tokens = tokens_in(run.estimator, run.summary)
         return Text(f"{tokens:,} tokens, written by {way.summarizer}")
     if not result.fallback:
         return None

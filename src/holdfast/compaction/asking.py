@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING
-
-import anyio.to_thread
-import msgspec
 
 from ..calls import Limits, Model
 from ..catalog.prices import Prices, prices_of
@@ -17,7 +13,7 @@ from ..view import Request
 from .abort import Abort
 from .cost import Cost, cost_of
 from .decide import Decision, idle, weigh
-from .driver import Meter, Notify, drive
+from .driver import Meter, Notify, drive, in_thread
 
 if TYPE_CHECKING:
     from ..types import Strategy, Trigger
@@ -49,15 +45,15 @@ class Asking:
             if old is not new:
                 break
             units += gauge.estimator.measure(new)
-        cost = cost_of(
+        return cost_of(
             self.meter.usage,
             prices_of(model),
             decision.tokens_before,
             decision.tokens_after,
             view.tokens_of(units),
             summarizer=(prices_of(self.meter.model) or Prices()) if self.meter.model else None,
+            calls=self.meter.calls,
         )
-        return msgspec.structs.replace(cost, calls=self.meter.calls)
 
 
 async def decide_asking(
@@ -73,10 +69,6 @@ async def decide_asking(
         return nothing
     with asking.abort.scope():
         answer = await drive(steps(strategy, request), asking.model, asking.limits, asking.notify, asking.meter)
-        return await _in_thread(lambda: weigh(request, strategy, answer, min_saving=min_saving))
+        return await in_thread(lambda: weigh(request, strategy, answer, min_saving=min_saving))
     size = request.tokens
     return Decision(Outcome.ABORTED, size, size, "it was aborted: nothing has changed")
-
-
-async def _in_thread(work: Callable[[], Decision]) -> Decision:
-    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)

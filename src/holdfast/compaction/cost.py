@@ -38,11 +38,13 @@ def cost_of(
     stays_cached: int,
     *,
     summarizer: Prices | None = None,
+    calls: int = 0,
 ) -> Cost:
     """The cost of one compaction, from the usage of its model calls and the sizes before and after.
 
     `prices` are those of the conversation's model, `summarizer` those of the model that wrote the summary,
-    where it is another. `stays_cached` is how many tokens the new prompt has before its first change.
+    where it is another. `stays_cached` is how many tokens the new prompt has before its first change, `calls`
+    how many were made, of which not all may have reported what they used.
     """
     spent = _sum(usage)
     stays = min(max(stays_cached, 0), tokens_after)
@@ -51,7 +53,7 @@ def cost_of(
     ratios = _ratios(prices)
     paid = _ratios(writer).weigh(spent) * _dearer(writer, prices) + rewritten * (ratios.write - ratios.read)
     return Cost(
-        calls=len(usage),
+        calls=max(calls, len(usage)),
         usage=spent,
         price=(writer or Prices()).price(spent),
         saved_per_call=saved,

@@ -55,10 +55,10 @@ async def drive(
     """Run work to its end, asking the model whatever it asks."""
     questions = _Questions(model, limits, notify, meter or Meter())
     try:
-        step: tuple[ModelCall, ...] | _Done[R] = await _in_thread(partial(_advance, work, None))
+        step: tuple[ModelCall, ...] | _Done[R] = await in_thread(partial(_advance, work, None))
         while not isinstance(step, _Done):
             answers = await questions.ask(step)
-            step = await _in_thread(partial(_advance, work, answers))
+            step = await in_thread(partial(_advance, work, answers))
         result: R = step.result
         return result
     finally:
@@ -66,7 +66,8 @@ async def drive(
             work.close()
 
 
-async def _in_thread(work: Callable[[], R]) -> R:
+async def in_thread(work: Callable[[], R]) -> R:
+    """Work that burns CPU, off the event loop; who is cancelled does not wait for it."""
     return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
 
 

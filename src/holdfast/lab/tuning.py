@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ..catalog import CATALOG
+from ..catalog.prices import READ_RATIO
 from ..errors import HoldfastError, InvalidInput
 from ..tokens import estimator_for
 from ..transcripts import read_transcript
@@ -20,8 +21,6 @@ from .trial import in_half, session_name
 
 SLACK = 0.02
 """Policies that keep as much as the best, but for this, are as good: the cheapest of them is best."""
-_CACHE_READ = 0.1
-"""Of the price of input, where the catalog does not say what a cache read costs."""
 
 
 class Simulated(msgspec.Struct, frozen=True):
@@ -114,7 +113,7 @@ def _line(place: int, policy: Policy, sessions: Sequence[Simulated]) -> Line:
         sent=sum(run.sent for run in runs),
         cached=sum(run.cached for run in runs),
         cost=None if None in costs else sum(cost for cost in costs if cost is not None),
-        units=sum(run.uncached + _CACHE_READ * run.cached for run in runs),
+        units=sum(run.uncached + READ_RATIO * run.cached for run in runs),
         kept=sum(kept) / len(kept) if kept else None,
     )
 
@@ -125,7 +124,7 @@ def _cost(model: str | None, run: Run) -> float | None:
     if entry is None or entry.input_price is None:
         return None
     written = entry.input_price if entry.cache_write_price is None else entry.cache_write_price
-    read = _CACHE_READ * entry.input_price if entry.cache_read_price is None else entry.cache_read_price
+    read = READ_RATIO * entry.input_price if entry.cache_read_price is None else entry.cache_read_price
     return (run.uncached * written + run.cached * read) / 1_000_000
 
 

@@ -5,7 +5,7 @@ from .entries import File, Ledger
 from .facts import Fact, missing, must_keep
 from .folders import by_folder
 from .headings import OPENING
-from .names import names_in
+from .names import names_in, words_in
 from .notebook import Notebook
 from .page import Page, Writer
 from .reread import reread
@@ -29,4 +29,5 @@ __all__ = [
     "must_keep",
     "names_in",
     "reread",
+    "words_in",
 ]

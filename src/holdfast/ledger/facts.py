@@ -12,7 +12,7 @@ import msgspec
 
 from .deeds import FINISHED
 from .entries import Ledger
-from .names import names_in
+from .names import names_in, words_in
 
 FactKind = Literal["task", "constraint", "pending", "error", "file", "said"]
 """What was asked, what is to be observed, open work, errors, changed files, and whatever else the user said."""
@@ -63,14 +63,14 @@ def _kind(sentence: str) -> FactKind:
 def _sentences(ledger: Ledger) -> Iterator[tuple[str, int, int]]:
     for line in ledger.users:
         for order, sentence in enumerate(_SENTENCE.findall(line.text)):
-            if len(_words(sentence)) >= _SAYS_SOMETHING or _STANDING.search(sentence):
+            if len(words_in(sentence)) >= _SAYS_SOMETHING or _STANDING.search(sentence):
                 yield sentence.strip(), line.place, order
 
 
 def missing(facts: Iterable[Fact], summary: str) -> tuple[Fact, ...]:
     """The facts that this summary does not tell; a file is told by its name."""
     lines = [_Told(line) for line in summary.splitlines() if line.strip()]
-    whole = _words(summary)
+    whole = words_in(summary)
     return tuple(fact for fact in facts if not _is_told(fact, lines, whole, summary))
 
 
@@ -82,7 +82,7 @@ class _Told:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return _words(self.line)
+        return words_in(self.line)
 
     @cached_property
     def stands(self) -> bool:
@@ -96,7 +96,7 @@ def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary:
         return True
     if fact.kind == "error":
         return False
-    words = _words(fact.text)
+    words = words_in(fact.text)
     if not words or len(words & whole) < _ENOUGH * len(words):
         return False
     if fact.kind == "task":
@@ -108,7 +108,3 @@ def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary:
         and (fact.kind != "constraint" or line.stands)
         for line in lines
     )
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(name.lower() for line in text.splitlines() for name, _ in names_in(line))

@@ -26,6 +26,11 @@ def names_in(line: str) -> tuple[Name, ...]:
     return tuple(chain.from_iterable(map(_parts, _ATOM.findall(line))))
 
 
+def words_in(text: str) -> frozenset[str]:
+    """All names and words of a text, whatever their case."""
+    return frozenset(name.lower() for line in text.splitlines() for name, _ in names_in(line))
+
+
 @lru_cache(maxsize=200_000)
 def _parts(atom: str) -> tuple[Name, ...]:
     if atom.isascii() and atom.isalpha() and (atom.islower() or atom.istitle() or len(atom) < _SHORTEST):

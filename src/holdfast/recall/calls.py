@@ -10,6 +10,7 @@ import msgspec
 from ..errors import HoldfastError, InvalidInput
 from ..messages import Json, Message, Text, ToolResult, decode_one, encode_all
 from ..messages.sdk import dump
+from ..tokens import tokens_in
 from .rendering import hit_line, short_heading
 from .tools import READ, SEARCH, TOOL_NAMES
 
@@ -98,7 +99,7 @@ def _listed(recall: Recall, found: Found, asked: SearchArguments, room: int, nam
     for hit in found.hits:
         head = short_heading(hit.event, hit.role, hit.tools, archived=hit.archived)
         line = hit_line(head, hit.snippet, session_id=hit.session_id if named else None)
-        room -= recall.estimator.tokens(recall.estimator.measure_text(line + "\n"))
+        room -= tokens_in(recall.estimator, line + "\n")
         if room < 0 and lines:
             break
         lines.append(line)

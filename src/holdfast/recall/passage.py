@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
@@ -13,7 +14,7 @@ from ..stores import Log, Slice
 from ..stores.admission import NO_TIP
 from ..stores.said import message_of
 from ..stores.sieve import LOOK_BACK, tool_of
-from ..tokens import Estimator
+from ..tokens import Estimator, tokens_in
 from .rendering import content, heading
 from .resolve import Place
 
@@ -42,7 +43,7 @@ class Reader:
         self._store = store
         self._record = record
         self._shown = shown
-        self._count: Count = lambda text: estimator.tokens(estimator.measure_text(text))
+        self._count: Count = partial(tokens_in, estimator)
 
     async def read(self, place: Place, max_tokens: int) -> Passage:
         if max_tokens < SMALLEST:

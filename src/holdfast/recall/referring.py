@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +15,7 @@ from ..errors import InvalidInput, InvalidLimit
 from ..events import Event, Kind
 from ..ledger import names_in
 from ..models import reads
+from ..references import reference as reference_to
 from ..service.asked import asked
 from ..stores import Hit
 from ..stores.texts import fold
@@ -21,6 +23,7 @@ from ..summaries import Material, Transcript, readable
 from ..summaries.asking import ask
 from ..summaries.fences import fenced
 from ..summaries.verdict import text_of
+from ..tokens import tokens_in
 from .passage import SMALLEST, Count, Passage, fitting
 from .rendering import content
 from .tools import TOOL_NAMES
@@ -80,7 +83,8 @@ async def reference(recall: Recall, question: str, session_id: str, asking: Aski
         return Referenced(_NOTHING.format(id=session_id))
     room = max_tokens if asking.model is None else READ_TOKENS
     passages = await read(recall, hits, words_of(question), room, min(EACH, max_tokens))
-    return await asked(answer(question, passages, reads(asking.model), _count(recall), max_tokens), asking)
+    count = partial(tokens_in, recall.estimator)
+    return await asked(answer(question, passages, reads(asking.model), count, max_tokens), asking)
 
 
 async def find(recall: Recall, question: str, session_id: str) -> tuple[Hit, ...]:
@@ -164,7 +168,7 @@ def answer(
     known = {passage.events[0].seq for passage in passages}
     text = fitting(cited(text_of(made.answer), known, told), room, count).rstrip()
     sources = dict.fromkeys(number for found in _CITED.findall(text) for number in _numbers(found) if number in known)
-    return Referenced(text, tuple(f"#{number}" for number in sources))
+    return Referenced(text, tuple(map(reference_to, sources)))
 
 
 def as_found(passages: Sequence[Passage], count: Count, room: int) -> Referenced:
@@ -175,7 +179,7 @@ def as_found(passages: Sequence[Passage], count: Count, room: int) -> Referenced
             break
         kept.append(passage)
     text = fitting("\n\n".join(passage.text for passage in kept), room, count).rstrip()
-    return Referenced(text, tuple(f"#{passage.events[0].seq}" for passage in kept), "passages")
+    return Referenced(text, tuple(reference_to(passage.events[0]) for passage in kept), "passages")
 
 
 def cited(text: str, known: set[int], told: str) -> str:
@@ -188,15 +192,10 @@ def cited(text: str, known: set[int], told: str) -> str:
         if len(kept) == len(numbers):
             return found[0]
         blank = " " if kept and found[0][0].isspace() else ""
-        return blank + (f"({', '.join(f'#{number}' for number in kept)})" if kept else "")
+        return blank + (f"({', '.join(map(reference_to, kept))})" if kept else "")
 
     return _CITED.sub(checked, text)
 
 
 def _numbers(cited: str) -> Iterator[int]:
     return map(int, _NUMBER.findall(cited))
-
-
-def _count(recall: Recall) -> Count:
-    estimator = recall.estimator
-    return lambda text: estimator.tokens(estimator.measure_text(text))

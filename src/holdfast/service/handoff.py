@@ -12,8 +12,7 @@ import msgspec
 from ..calls import Failure, Steps
 from ..compaction import Asking
 from ..errors import InvalidInput, InvalidLimit
-from ..ledger import clipped
-from ..ledger.entries import File
+from ..ledger import File, clipped
 from ..ledger.lines import Line
 from ..models import reads
 from ..strategies.blend_memory import keeping_memory

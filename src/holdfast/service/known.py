@@ -13,9 +13,10 @@ from ..references import citation
 from ..stores import Slice
 from ..strategies.blend_memory import remembered
 from ..strategies.earlier_summary import earlier_summary
-from ..strategies.reading import earlier_ledger, places, text_of
+from ..strategies.reading import earlier_ledger, everything_said, places
 from ..summaries import Style, Transcript, readable, transcript_of
 from ..summaries.memory import render
+from ..tokens import tokens_in
 from ..view import Request
 from .live import LiveSession
 
@@ -72,18 +73,10 @@ class Known:
 
     def history(self) -> str:
         """All that anybody ever said, as far as it is known here."""
-        view, ledger = self._request.view, self.ledger
-        messages = [*(one.message for one in view.head), *view.messages]
-        calls = [call.json for message in messages for call in message.calls]
-        lines = [line.text for line in (*ledger.users, *ledger.closings, *ledger.errors, *ledger.lines)]
-        subjects = [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
-        plan = [step for step, _ in ledger.plan]
-        said = [*map(text_of, messages), *calls, *lines, *subjects, *plan, *ledger.names]
-        return "\n".join([self.task, self.previous, *view.beside, *said])
+        return "\n".join([self.task, self.previous, everything_said(self._request, self.ledger)])
 
     def tokens(self, text: str) -> int:
-        estimator = self._request.view.gauge.estimator
-        return estimator.tokens(estimator.measure_text(text))
+        return tokens_in(self._request.view.gauge.estimator, text)
 
 
 def _apart(told: Sequence[tuple[Message, int]]) -> tuple[list[Message], list[int]]:

@@ -7,6 +7,7 @@ compaction whose boundary does not move.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
@@ -17,6 +18,7 @@ from ..summaries import Material, Transcript, readable
 from ..summaries.asking import ask
 from ..summaries.memory import Entry, MemoryBlock, blend_prompt, blended, due, oldest, render
 from ..summaries.verdict import text_of
+from ..tokens import tokens_in
 from ..types import Outcome
 from ..view import Edit, Plan, Request, Shown, Skip, View
 
@@ -87,11 +89,7 @@ class BlendMemory:
 
 
 def _blend(block: MemoryBlock, request: Request) -> Steps[str | Failure]:
-    estimator = request.view.gauge.estimator
-
-    def tokens(text: str) -> int:
-        return estimator.tokens(estimator.measure_text(text))
-
+    tokens = partial(tokens_in, request.view.gauge.estimator)
     room = tokens("\n".join([block.summary, *(note_of(entry.text).text for entry in oldest(block))]))
 
     def too_long(text: str) -> str:

@@ -9,12 +9,13 @@ import msgspec
 
 from ..ledger import Notebook, by_folder, carried, fitting
 from ..ledger import Writer as PageWriter
-from ..messages import Json, Message
+from ..messages import Json
 from ..references import citation
 from ..summaries import Draft, Material, Transcript, checked, readable, transcript_of, verified
+from ..tokens import tokens_in
 from ..view import Plan, Request
 from .earlier_summary import earlier_summary
-from .reading import earlier_ledger, places, text_of
+from .reading import earlier_ledger, everything_said, places, text_of
 
 if TYPE_CHECKING:
     from .summary import Summary
@@ -92,8 +93,7 @@ class Drafting:
         return max(_LEAST_ROOM, min(ROOM, limit - request.cost(chosen.cut, units)))
 
     def _tokens(self, text: str) -> int:
-        estimator = self.request.view.gauge.estimator
-        return estimator.tokens(estimator.measure_text(text))
+        return tokens_in(self.request.view.gauge.estimator, text)
 
     @cached_property
     def _pages(self) -> PageWriter:
@@ -150,17 +150,8 @@ class Drafting:
 
     def _history(self) -> str:
         """All that a summary may name."""
-        view = self.request.view
-        messages: list[Message] = [*(shown.message for shown in view.head), *view.messages]
-        told = [text_of(message) for message in messages] + [call.json for m in messages for call in m.calls]
-        return "\n".join([self.previous, self.request.instructions or "", self._noted(), *view.beside, *told])
-
-    def _noted(self) -> str:
-        """All that earlier rounds noted, in their words."""
-        ledger = self.ledger
-        lines = [*ledger.users, *ledger.closings, *ledger.errors, *ledger.lines]
-        subjects = [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
-        return "\n".join([*(line.text for line in lines), *subjects, *ledger.names, *(step for step, _ in ledger.plan)])
+        said = everything_said(self.request, self.ledger)
+        return "\n".join([self.previous, self.request.instructions or "", said])
 
     def _carried(self, characters: int) -> Json:
         ledger = carried(self.ledger, self.notebook.named, self._pages.worth, characters)

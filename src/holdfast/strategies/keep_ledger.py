@@ -17,6 +17,7 @@ from ..budget import positive
 from ..ledger import OPENING, Notebook, Page, Writer, carried, is_page
 from ..messages import Json, Message, ToolResult, framed
 from ..references import citation
+from ..tokens import tokens_in
 from ..view import Edit, Plan, Request, Skip, edited
 from .pruning import is_clearable
 from .reading import earlier_ledger, newly_archived, places, places_of, text_of
@@ -144,7 +145,7 @@ class _Draft:
     def _characters_in_token(self) -> float:
         """About how many, by the lines that the page will be made of."""
         estimator, sample = self.request.view.gauge.estimator, self.writer.sample()
-        return _CLOSE * max(1.0, len(sample) / max(1, estimator.tokens(estimator.measure_text(sample))))
+        return _CLOSE * max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
 
     def _page(self, characters: int) -> Page:
         intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.]"

@@ -52,3 +52,14 @@ def text_of(message: Message) -> str:
     said = [part.text for part in message.parts if isinstance(part, Text | ToolResult)]
     given = [value for call in message.calls for value in call.object.values() if isinstance(value, str)]
     return "\n".join([*said, *given])
+
+
+def everything_said(request: Request, ledger: Ledger) -> str:
+    """All that anybody ever said, as far as the context and the notes of earlier rounds tell it."""
+    view = request.view
+    messages = [*(shown.message for shown in view.head), *view.messages]
+    lines = [*ledger.users, *ledger.closings, *ledger.errors, *ledger.lines]
+    said = [*map(text_of, messages), *(call.json for message in messages for call in message.calls)]
+    said += [*(line.text for line in lines), *(step for step, _ in ledger.plan), *ledger.names]
+    said += [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
+    return "\n".join([*view.beside, *said])

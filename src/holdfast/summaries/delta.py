@@ -16,6 +16,7 @@ from ..messages.jsontext import to_json
 from .fences import fenced
 from .state import CAPS, Change, Delta, Status
 from .structured import folded
+from .thoughts import without_thoughts
 
 HEADINGS = ("KEY FACTS", "CONVERSATION FLOW", "OPEN THREADS")
 LONGEST_ITEM = 500
@@ -25,7 +26,6 @@ _STATUSES: dict[str, Status] = {"completed": "done", "finished": "done", "pendin
 _KNOWN = {"summary", "state_delta", "removed", *CAPS}
 _TRIES = 200
 _LONGEST_PROBLEM = 300
-_THOUGHT = re.compile(r"(?is)\A\s*<(think|thinking|analysis|reasoning)>.*?</\1>")
 _OBJECT = re.compile(r'\{(?=\s*["“„}])')
 _LINE_BEGIN = re.compile(r"(?:^|\n)[ \t]*\Z")
 _FENCE_BEFORE = re.compile(r"`{3,}[\w-]*\s*\Z")
@@ -69,7 +69,7 @@ def repair_prompt(problem: str, text: str) -> str:
 
 def read_answer(text: str) -> StateAnswer:
     """Summary and delta: in one JSON object, or as text with a JSON object beside it."""
-    text = _THOUGHT.sub("", text)
+    text = without_thoughts(text)
     broken, strange, problem = None, None, "there is no JSON object in it"
     for found in islice(_OBJECT.finditer(text), _TRIES):
         start, on_its_own = found.start(), bool(_LINE_BEGIN.search(text, 0, found.start()))

@@ -10,8 +10,7 @@ from itertools import islice
 import msgspec
 
 from ..calls import Failure, ModelCall, Reply, Steps
-from ..ledger import Fact, Ledger, fitting, must_keep, names_in
-from ..ledger.entries import File
+from ..ledger import Fact, File, Ledger, fitting, must_keep, words_in
 from ..ledger.lines import Line
 from ..references import citation
 from .asking import ask
@@ -95,9 +94,9 @@ def relevant(files: Iterable[File], goal: str, draft: str) -> list[File]:
     """Files that the draft names, those that share a name with the goal, and the changed ones if they are few."""
     files = sorted(files, key=lambda file: -file.time)
     changed = [file for file in files if file.edits]
-    wanted, said = _words(goal), _words(draft)
+    wanted, said = words_in(goal), words_in(draft)
     named = [file for file in files if file.path in draft or _name(file) in said or _name(file) in wanted]
-    shared = [file for file in files if _words(_PARTED.sub(" ", file.path.rpartition("/")[2])) & wanted]
+    shared = [file for file in files if words_in(_PARTED.sub(" ", file.path.rpartition("/")[2])) & wanted]
     ranked = [*named, *shared, *(changed if len(changed) <= _FEW else ())]
     return list(islice({file.path: file for file in ranked}.values(), _MOST_FILES))
 
@@ -110,8 +109,8 @@ def standing(ledger: Ledger) -> Ledger:
 
 def about(goal: str, lines: Iterable[Line], room: int) -> list[str]:
     """Lines that share words with the goal, in at most so many characters: those with the rarest words first."""
-    wanted = _words(goal)
-    found = [(shared, line) for line in lines if (shared := _words(line.text) & wanted)]
+    wanted = words_in(goal)
+    found = [(shared, line) for line in lines if (shared := words_in(line.text) & wanted)]
     met = Counter(word for shared, _ in found for word in shared)
     found.sort(key=lambda one: (-sum(1 / met[word] for word in one[0]), -one[1].time))
     return fitting((f"{citation(line.place)} {line.text.strip()}" for _, line in found), room)
@@ -123,7 +122,3 @@ def _name(file: File) -> str:
 
 def _line(fact: Fact) -> Line:
     return Line(fact.text, "user", "", fact.place, 0, 0)
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(name.lower() for line in text.splitlines() for name, _ in names_in(line))

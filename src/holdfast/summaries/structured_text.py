@@ -21,9 +21,8 @@ from .structured import (
     heading_of,
     unguarded,
 )
+from .thoughts import without_thoughts
 
-_THOUGHT = re.compile(r"(?ims)^[ \t]*<(think|thinking|analysis|reasoning)>.*?</\1>")
-_THOUGHT_END = re.compile(r"(?im)^[ \t]*</think(?:ing)?>")
 _NOISE = re.compile(r"\s*(?:(?:[-*_]\s*){3,}|</?summary>)\s*$")
 _BULLET = re.compile(r"(\s*)(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)(.*)$")
 _CHECK = re.compile(r"(?:\[([ xX✓✔]?)\]|([☐⬜🔲])|[✅☑✔]️?)\s*(.*)$")
@@ -56,7 +55,7 @@ class _Entry(msgspec.Struct):
 def read_sections(text: str) -> Sections | None:
     """The sections of an answer; None where it has no section of a summary at all."""
     reader = _Reader()
-    reader.read(_without_thoughts(text).splitlines())
+    reader.read(without_thoughts(text).splitlines())
     if not reader.known:
         return None
     pending, errors = reader.found("pending"), reader.found("errors")
@@ -74,18 +73,6 @@ def read_sections(text: str) -> Sections | None:
         removed=tuple(map(_removal, reader.found("removed"))),
         left_out=reader.left_out,
     )
-
-
-def _without_thoughts(text: str) -> str:
-    """A model's thinking comes before its answer; after the first heading, a tag is only something it quotes."""
-    while (found := _THOUGHT.search(text)) and not _has_heading(text[: found.start()]):
-        text = text[: found.start()] + text[found.end() :]
-    end = _THOUGHT_END.search(text)
-    return text[end.end() :] if end and not _has_heading(text[: end.start()]) else text
-
-
-def _has_heading(text: str) -> bool:
-    return any(map(heading_of, text.splitlines()))
 
 
 class _Reader:

@@ -7,11 +7,8 @@ from collections.abc import Callable
 
 from ..calls import Reply
 from .readable import readable
+from .thoughts import without_thoughts
 
-_TAG = r"<(think|thinking|analysis|reasoning|scratchpad)>.*?"
-_THOUGHTS_FIRST = re.compile(rf"(?is)\A\s*{_TAG}(?:</\1>|\Z)")
-_THOUGHTS_APART = re.compile(rf"(?ims)^[ \t]*{_TAG}</\1>[ \t]*$")
-_THOUGHTS_BEFORE = re.compile(r"(?ims)\A(?:(?!<think).)*?^[ \t]*</think(?:ing)?>[ \t]*$")
 """Some models leave out the opening tag."""
 _WRAPPED = re.compile(r"\A\s*<(summary|state_snapshot)>\s*(.*?)\s*</\1>\s*\Z", re.DOTALL | re.IGNORECASE)
 _FENCE = re.compile(r"\A```[\w-]*\n(.*)\n```\s*\Z", re.DOTALL)
@@ -24,10 +21,7 @@ _LONGEST_REFUSAL = 400
 
 def text_of(reply: Reply) -> str:
     """What a model wrote, without its thoughts and its wrapping; a tag inside a line is something that it quotes."""
-    text = readable(reply.text)
-    while found := _THOUGHTS_FIRST.match(text):
-        text = text[found.end() :]
-    text = _THOUGHTS_BEFORE.sub("", _THOUGHTS_APART.sub("", text)).strip()
+    text = without_thoughts(readable(reply.text)).strip()
     if (fence := _FENCE.match(text)) and not _ends_first(fence[1]):
         text = fence[1].strip()
     if wrapped := _WRAPPED.match(text):

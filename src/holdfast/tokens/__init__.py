@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ..errors import InvalidInput
 from .calibration import Calibration
 from .characters import CharsPerConversation, CharsPerMessage, CharsPerPiece
-from .estimator import Estimator, PerPart, part_text
+from .estimator import Estimator, PerPart, part_text, tokens_in
 from .tokenizer import ENCODINGS, Tokenizer
 from .usage import Usage, read_usage
 
@@ -24,6 +24,7 @@ __all__ = [
     "estimator_for",
     "part_text",
     "read_usage",
+    "tokens_in",
 ]
 
 _BY_NAME: dict[str, Callable[[], Estimator]] = {

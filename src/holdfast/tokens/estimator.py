@@ -53,6 +53,11 @@ class PerPart:
         return units
 
 
+def tokens_in(estimator: Estimator, text: str) -> int:
+    """Tokens of a text by itself."""
+    return estimator.tokens(estimator.measure_text(text))
+
+
 def part_text(part: Part) -> str:
     """All the text of a part that a model would read."""
     match part:
