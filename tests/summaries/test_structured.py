@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.summaries.structured import Removal, Sections, Work, write_body, write_sections
@@ -111,12 +111,6 @@ def test_a_first_round_has_nothing_before_it_and_no_section_without_content() ->
     assert read_sections(written) == Sections()
 
 
-def test_headings_move_with_the_level() -> None:
-    written = write_sections(WORKED, task=TASK, round=2, level=3)
-    assert written.startswith("### Session Summary (Compaction Round 2)\n\n#### Original Task\n")
-    assert written.endswith("takes in 1 earlier round.")
-
-
 def test_items_that_were_left_out_are_told_and_read_back() -> None:
     written = write_body(Sections(left_out=12))
     assert written.endswith("\n\n… and 12 earlier items: see the archive")
@@ -127,14 +121,16 @@ def test_what_a_model_removed_is_never_written() -> None:
     assert "obsolete" not in write_sections(Sections(removed=(Removal("x", "obsolete"),)), task="t", round=1)
 
 
-@given(sections=SECTIONS, task=TASKS, round=st.integers(1, 4), level=st.integers(1, 3))
-def test_content_never_becomes_structure(sections: Sections, task: str, round: int, level: int) -> None:
+@given(sections=SECTIONS, task=TASKS, round=st.integers(1, 4))
+def test_content_never_becomes_structure(sections: Sections, task: str, round: int) -> None:
     """L6: whatever items and task look like, the same sections are read back, and the task stands there verbatim."""
-    written = write_sections(sections, task=task, round=round, level=level)
+    written = write_sections(sections, task=task, round=round)
     assert read_sections(written) == sections
     assert not task.strip() or task in written
 
 
+@example(sections=Sections(working_on="Berth K7"), task="</THINK>")
+@example(sections=Sections(working_on="Berth K7"), task="```\n</think>")
 @given(sections=SECTIONS, task=TASKS)
 def test_a_fence_or_thoughts_around_it_change_nothing(sections: Sections, task: str) -> None:
     written = write_sections(sections, task=task, round=2)

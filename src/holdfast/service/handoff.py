@@ -5,7 +5,7 @@ Nothing is written. What a model drafts is held against the log, and code adds w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ..ledger import File, clipped
 from ..ledger.lines import Line
 from ..models import reads
 from ..strategies.blend_memory import keeping_memory
-from ..summaries import Draft, Material, checked, readable, verified
+from ..summaries import Draft, Material, checked, readable, sized, verified
 from ..summaries.handoff import HandoffText, about, relevant, standing
 from ..view import Request
 from .asked import asked
@@ -37,7 +37,6 @@ _NOTES = 8_000
 """Characters of notes on what is archived, for the model to read."""
 _LEAST_PAGE = 1_500
 """With fewer characters a page of notes says nothing."""
-_TRIES = 8
 
 
 class Handoff(msgspec.Struct, frozen=True):
@@ -114,20 +113,8 @@ def _from_ledger(known: Known, goal: str, source: str, room: int, failure: Failu
         return _joined(first, known.pages.write(left, first, (), (), "").text.strip() if left > _LEAST_PAGE else "")
 
     why = f"no draft by a model ({failure.kind}{f': {failure.why}' if failure.why else ''}): the ledger instead"
-    message = _joined(goal, source, readable(_sized(page, room, known.tokens)))
+    message = _joined(goal, source, readable(sized(page, 4 * max(0, room), room, known.tokens)))
     return Handoff(goal, message, tuple(file.path for file in files), (why,), "ledger")
-
-
-def _sized(write: Callable[[int], str], room: int, tokens: Callable[[str], int]) -> str:
-    """About as much as there is room for."""
-    characters = 4 * max(0, room)
-    for _ in range(_TRIES):
-        text = write(characters)
-        size = tokens(text)
-        if size <= room:
-            return text
-        characters = int(characters * 0.9 * room / size) if room > 0 else 0
-    return ""
 
 
 def _fitting(files: Sequence[File], room: int, known: Known) -> list[File]:

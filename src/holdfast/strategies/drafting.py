@@ -11,7 +11,7 @@ from ..ledger import Notebook, by_folder, carried, fitting
 from ..ledger import Writer as PageWriter
 from ..messages import Json
 from ..references import citation
-from ..summaries import Draft, Material, Transcript, checked, readable, transcript_of, verified
+from ..summaries import Draft, Material, Transcript, checked, readable, sized, transcript_of, verified
 from ..tokens import tokens_in
 from ..view import Plan, Request
 from .earlier_summary import earlier_summary
@@ -27,7 +27,7 @@ _SUMMARY = 0.6
 """What part of the room is the summary's; what it leaves is for what it lost."""
 _CARRIED = 60_000
 """Characters of lines that go along to the next round."""
-_WORTH_IT, _TRIES = 200, 6
+_WORTH_IT = 200
 """Fewer tokens of lines help nobody."""
 _LINES = 0.2
 """Lines to have at hand are at most this part of what is archived."""
@@ -132,13 +132,13 @@ class Drafting:
         kept = range(self.chosen.cut, len(self.request.messages))
         visible = "\n".join([shown, self._visible(), *(text_of(self.request.messages[index]) for index in kept)])
         staying = {self.numbers[index] for index in self._staying()}
-        characters = int(left * len(sample) / max(1, self._tokens(sample))) if (sample := self._pages.sample()) else 0
-        for _ in range(_TRIES):
-            lines = readable(self._pages.rest(characters, visible, staying))
-            if self._tokens(lines) <= left:
-                return f"{shown}\n\n{lines}" if lines else shown
-            characters = int(characters * 0.8)
-        return shown
+        sample = self._pages.sample()
+        characters = int(left * len(sample) / max(1, self._tokens(sample)))
+
+        def lines(room: int) -> str:
+            return readable(self._pages.rest(room, visible, staying))
+
+        return "\n\n".join(filter(None, (shown, sized(lines, characters, left, self._tokens))))
 
     def _staying(self) -> set[int]:
         """Of what would be archived, what stays visible."""

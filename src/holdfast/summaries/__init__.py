@@ -6,6 +6,7 @@ from .material import Draft, Material
 from .prompts import SYSTEM
 from .readable import readable
 from .rendering import PREFIX, SHADOW_PROMPT, AsExchange, AsReply, AsSystem, AsUser, Rendering, as_assistant
+from .sizing import sized
 from .state_writer import StateText
 from .structured_writer import Structured
 from .transcript import Style, Transcript, transcript_of
@@ -32,6 +33,7 @@ __all__ = [
     "as_assistant",
     "checked",
     "readable",
+    "sized",
     "transcript_of",
     "verified",
 ]

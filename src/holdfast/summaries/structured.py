@@ -127,20 +127,19 @@ def _section(title: str, alone: bool = False) -> SectionName | None:
     return None
 
 
-def write_sections(sections: Sections, *, task: str, round: int, level: int = 2) -> str:
+def write_sections(sections: Sections, *, task: str, round: int) -> str:
     """The whole summary with its task as it was said, and a last line that counts the rounds before (L6, L7)."""
-    mark = "#" * level
     return "\n\n".join(
         [
-            f"{mark} {TITLE} (Compaction Round {round})",
-            f"{mark}# {TASK}\n{_apart(task) if task.strip() else UNKNOWN_TASK}",
-            write_body(sections, level + 1),
+            f"## {TITLE} (Compaction Round {round})",
+            f"### {TASK}\n{_apart(task) if task.strip() else UNKNOWN_TASK}",
+            write_body(sections),
             *([f"This summary takes in {_counted(round - 1, 'earlier round')}."] if round > 1 else []),
         ]
     )
 
 
-def write_body(sections: Sections, level: int = 3) -> str:
+def write_body(sections: Sections) -> str:
     """The sections alone: what a model's limit is about."""
     state = (f"{WORKING_ON}: {_or_none(sections.working_on)}", f"{LAST_COMPLETED}: {_or_none(sections.last_completed)}")
     rows = [work for work in sections.completed if folded(work.text)]
@@ -153,7 +152,7 @@ def write_body(sections: Sections, level: int = 3) -> str:
         (CONSTRAINTS, _listed(sections.constraints)),
         (CONTEXT, _listed(sections.context)),
     ]
-    parts = [f"{'#' * level} {title}\n{text}" for title, text in blocks if text]
+    parts = [f"### {title}\n{text}" for title, text in blocks if text]
     if sections.left_out:
         parts.append(f"… and {_counted(sections.left_out, 'earlier item')}: see the archive")
     return "\n\n".join(parts)

@@ -7,11 +7,27 @@ import re
 _TAG = r"<(think|thinking|analysis|reasoning|scratchpad)>.*?"
 _FIRST = re.compile(rf"(?is)\A\s*{_TAG}(?:</\1>|\Z)")
 _APART = re.compile(rf"(?ims)^[ \t]*{_TAG}</\1>[ \t]*$")
-_BEFORE = re.compile(r"(?ims)\A(?:(?!<think).)*?^[ \t]*</think(?:ing)?>[ \t]*$")
+_ENDED = re.compile(r"(?im)^[ \t]*</think(?:ing)?>[ \t]*$")
+_FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*$")
 
 
 def without_thoughts(text: str) -> str:
-    """The answer alone; a tag inside a line is something that it quotes."""
+    """The answer alone; a tag inside a line or a fence is something that it quotes."""
     while found := _FIRST.match(text):
         text = text[found.end() :]
-    return _BEFORE.sub("", _APART.sub("", text))
+    text = _APART.sub("", text)
+    ended = _ENDED.search(text)
+    if not ended or "<think" in text[: ended.start()].casefold() or _in_fence(text[: ended.start()]):
+        return text
+    return text[ended.end() :]
+
+
+def _in_fence(text: str) -> bool:
+    """Is the place behind this text inside a fence?"""
+    opened = ""
+    for mark, info in _FENCE.findall(text):
+        if not opened:
+            opened = mark
+        elif mark.startswith(opened) and not info:
+            opened = ""
+    return bool(opened)
