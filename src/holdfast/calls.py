@@ -6,14 +6,14 @@ next (strip media, shrink the input) only the strategy knows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
 from .budget import not_negative, positive
 from .errors import InvalidLimit
-from .messages import Media
+from .messages import Json, Media, ToolCall
 from .tokens import Usage
 
 Finish = Literal["stop", "length", "tool_call", "refused"]
@@ -82,6 +82,62 @@ class Model(Protocol):
         ...
 
     async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer: ...
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool as a model is told of it; each provider has its own way to write it down."""
+
+    name: str
+    about: str
+    parameters: Json
+    """A JSON schema of an object."""
+
+
+class StepCall(msgspec.Struct, frozen=True):
+    """One step of an agent: the conversation as it stands, and the tools that may be called."""
+
+    messages: Sequence[Json]
+    """In the model's own format, valid for it."""
+    system: str = ""
+    tools: tuple[Tool, ...] = ()
+    max_tokens: int | None = None
+
+
+class StepReply(msgspec.Struct, frozen=True):
+    """What the model said in a step, and what it wants done."""
+
+    messages: tuple[Json, ...]
+    """To be appended as they are: one message, or the several items of a format that has them."""
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    """Arguments that are no whole JSON object stay the text that they are."""
+    finish: Finish = "stop"
+    usage: Usage | None = None
+    model: str | None = None
+
+
+DeltaKind = Literal["text", "reasoning", "call"]
+
+
+class Delta(msgspec.Struct, frozen=True):
+    """The newest piece of a reply: of its text, of what the model thinks aloud, or the name of a tool it calls."""
+
+    kind: DeltaKind
+    text: str
+
+
+class Stepper(Protocol):
+    """A model that an agent can talk to. It raises nothing, and can be cancelled."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def format(self) -> str:
+        """The wire format of its messages."""
+        ...
+
+    async def step(self, call: StepCall, on_delta: Callable[[Delta], None]) -> StepReply | Failure: ...
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -34,12 +34,14 @@ class SessionService(Compacting, Threads):
         *,
         usage: Any = None,
         synthetic: bool = False,
+        aside: bool = False,
     ) -> Events:
         """Append one message or several, atomically; returns the events as stored.
 
         An id that is known already is a retry and changes nothing. `after` is the version that the
         message was made for: if the session has moved on, StaleVersion is raised. `usage` is what the
-        provider reported with an assistant's reply, in its own words or as its SDK's object.
+        provider reported with an assistant's reply, in its own words or as its SDK's object. `aside` is for
+        what a program says in the user's voice, as "go on": it is no turn, and goes when its time comes.
         """
         live = await self._live(session_id)
         view = await live.view(lane)
@@ -51,6 +53,7 @@ class SessionService(Compacting, Threads):
             usage=usage,
             synthetic=synthetic,
             format=live.record.format,
+            aside=aside,
         )
         done = await self.store.append(session_id, ready.events, after=after, media=ready.media)
         if done.fresh:

@@ -31,6 +31,7 @@ def draft(
     synthetic: bool,
     format: str | None,
     source: str | None = None,
+    aside: bool = False,
 ) -> Draft:
     """Message events for one or several messages; calls that these leave behind are closed first."""
     messages, _ = decode_all(_several(given), format)
@@ -45,7 +46,7 @@ def draft(
     last = len(messages) - 1
     for place, (message, name) in enumerate(zip(messages, names, strict=True)):
         counts = counted if place == last else None
-        _add(out, message, view, lane, name, usage=counts, synthetic=synthetic, source=source)
+        _add(out, message, view, lane, name, usage=counts, synthetic=synthetic, source=source, aside=aside)
     return out
 
 
@@ -83,6 +84,7 @@ def _add(
     synthetic: bool = False,
     closes: bool = False,
     source: str | None = None,
+    aside: bool = False,
 ) -> None:
     rendered = [message] if message.raw is not None or _is_plain(message) else _payload_messages(message, view.format)
     for place, part in enumerate(rendered):
@@ -97,6 +99,8 @@ def _add(
             body["usage"] = msgspec.to_builtins(usage)
         if synthetic:
             body["synthetic"] = True
+        if aside:
+            body["aside"] = True
         if closes:
             body["closes"] = True
         if source is not None:

@@ -79,7 +79,7 @@ class View:
         self.synthetic: list[int] = []
         """Places of notes and summaries: they stay, and no window counts them."""
         self.fillers: list[int] = []
-        """Places of what a format wanted put in: it goes with what it stood beside, uncounted too."""
+        """Places of what a format wanted put in, or a program said: it goes with what it stood beside, uncounted."""
         self.settled = 0
         """How many of the live messages were there when the last compaction kept them."""
         self.pins: set[str] = set()
@@ -193,7 +193,8 @@ class View:
             return
         counted = body.get("units") if not changes and body.get("counter") == self.gauge.estimator.name else None
         self.events[event.id] = event
-        self._push(shown, event.id, counted, synthetic=bool(body.get("synthetic")) or is_summary(shown))
+        note = bool(body.get("synthetic")) or is_summary(shown)
+        self._push(shown, event.id, counted, synthetic=note, aside=bool(body.get("aside")))
         self.settled += event.seq <= self.checkpoint.carry.settled
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
@@ -210,7 +211,9 @@ class View:
             name = f"{event_id}{UNWRITTEN}"
             self._push(edited(closing, self.checkpoint.edits.get(name, ())), name)
 
-    def _push(self, message: Message, id: str, units: int | None = None, *, synthetic: bool = False) -> None:
+    def _push(
+        self, message: Message, id: str, units: int | None = None, *, synthetic: bool = False, aside: bool = False
+    ) -> None:
         index = len(self.messages)
         self.messages.append(message)
         self.ids.append(id)  # type: ignore[attr-defined]
@@ -219,6 +222,8 @@ class View:
         self.gauge.add(message, units)
         if synthetic:
             self.synthetic.append(index)
+        elif aside:
+            self.fillers.append(index)
         elif message.role == "user":
             self.turns.append(index)
 

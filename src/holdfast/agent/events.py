@@ -1,0 +1,129 @@
+"""What an agent tells while it works: typed, in order, and the same for a terminal, for JSON lines and for RPC."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ..calls import DeltaKind
+from ..hooks.events import CompactionEvent
+
+Status = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
+"""How a run ended: finished, stopped by a person, the model could not be reached, cut off with room left (G3), too
+many steps."""
+Known = Literal["known", "estimated", "unknown"]
+"""Does the size rest on what the provider reported, on an estimate, or is it open until the next reply?"""
+
+
+class RunStarted(msgspec.Struct, frozen=True, tag_field="type", tag="run_started"):
+    session: str
+    prompt: str | None = None
+    """None where unfinished work goes on."""
+
+
+class Said(msgspec.Struct, frozen=True, tag_field="type", tag="delta"):
+    """A piece of the reply as it comes."""
+
+    session: str
+    kind: DeltaKind
+    text: str
+
+
+class Replied(msgspec.Struct, frozen=True, tag_field="type", tag="reply"):
+    """A whole reply of the model, as it was stored."""
+
+    session: str
+    event: str
+    text: str
+    calls: int = 0
+    finish: str = "stop"
+
+
+class ToolStarted(msgspec.Struct, frozen=True, tag_field="type", tag="tool_started"):
+    session: str
+    call: str
+    name: str
+    summary: str
+    """The call in one line, for a person."""
+
+
+class ToolFinished(msgspec.Struct, frozen=True, tag_field="type", tag="tool_finished"):
+    session: str
+    call: str
+    name: str
+    text: str
+    is_error: bool = False
+
+
+class Gauged(msgspec.Struct, frozen=True, tag_field="type", tag="gauge"):
+    """How full the window is."""
+
+    session: str
+    tokens: int | None
+    """None until the next reply tells."""
+    window: int
+    known: Known
+    auto: bool = True
+    """Is automatic compaction on (P2)?"""
+
+
+class Retrying(msgspec.Struct, frozen=True, tag_field="type", tag="retrying"):
+    """The model did not answer, and is asked again."""
+
+    session: str
+    why: str
+    seconds: float = 0.0
+
+
+class Queued(msgspec.Struct, frozen=True, tag_field="type", tag="queued"):
+    """Something was typed while no input could be taken; it is sent afterwards (P14)."""
+
+    session: str
+    text: str
+    waiting: int
+
+
+class Continued(msgspec.Struct, frozen=True, tag_field="type", tag="continued"):
+    """Unfinished work goes on after an automatic compaction, with a message that says so (P22)."""
+
+    session: str
+    text: str
+
+
+class RunFinished(msgspec.Struct, frozen=True, tag_field="type", tag="run_finished"):
+    session: str
+    status: Status
+    why: str = ""
+    steps: int = 0
+
+
+class SessionChanged(msgspec.Struct, frozen=True, tag_field="type", tag="session"):
+    """The conversation goes on in another session: new, forked, handed over, or chosen."""
+
+    session: str
+    how: Literal["new", "resumed", "forked", "handed_off", "switched"]
+    parent: str | None = None
+
+
+class Problem(msgspec.Struct, frozen=True, tag_field="type", tag="error"):
+    """Something went wrong that a person should know (P9)."""
+
+    error: str
+
+
+AgentEvent = (
+    RunStarted
+    | Said
+    | Replied
+    | ToolStarted
+    | ToolFinished
+    | Gauged
+    | Retrying
+    | Queued
+    | Continued
+    | RunFinished
+    | SessionChanged
+    | Problem
+    | CompactionEvent
+)
