@@ -28,6 +28,8 @@ PARTS = [
     "strategies",
     "models",
     "compaction",
+    "anatomy",
+    "shell",
     "hooks",
     "presets",
     "stores",

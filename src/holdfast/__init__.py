@@ -1,5 +1,6 @@
 """Holdfast keeps an LLM agent's conversation inside its model's window, and loses nothing."""
 
+from .agent import Keeper
 from .boundaries import Problem, check, repair
 from .calls import Failure, Limits, Model, ModelCall, Notice, Reply
 from .compaction import Abort, CompactionResult, Cost, acompact, compact, replay
@@ -78,6 +79,7 @@ __all__ = [
     "KeepNothing",
     "KeepRecent",
     "KeepUserMessages",
+    "Keeper",
     "Limits",
     "MemoryStore",
     "Message",

@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.models import Anthropic, FunctionModel, Gemini, OpenAIChat, OpenAIResponses, ScriptedModel, model_for
+from holdfast.models import (
+    Anthropic,
+    FunctionModel,
+    Gemini,
+    OpenAIChat,
+    OpenAIResponses,
+    ScriptedModel,
+    model_for,
+    stepper_for,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +70,34 @@ def test_names(given: str, kind: type, model: str | None, name: str) -> None:
 def test_what_is_no_model_is_refused_with_the_nearest_right_form(given: Any, says: str) -> None:
     with pytest.raises(InvalidInput, match=says):
         model_for(given)
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-x", "openai:gpt-x", "openai-responses:gpt-x", "gemini:gemini-x"])
+def test_an_agents_model_has_the_same_names(name: str) -> None:
+    stepper = stepper_for(f" {name} ")
+    assert (type(stepper), stepper.name) == (type(model_for(name)), name)
+    assert stepper_for(stepper) is stepper
+    assert stepper_for("http://localhost:8080/v1#qwen").format == "openai-chat"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("antropic:claude-x", "did you mean anthropic:claude-x"),
+        ("claude-x", "names no provider"),
+        ("script:", "names no model"),
+        (len, "not a function, which can only summarize"),
+        (lambda text: text, "not a function, which can only summarize"),
+        (None, "not NoneType"),
+        (OpenAIChat, "not the class OpenAIChat"),
+        (ScriptedModel("x"), "an object with `step`"),
+        (type("Half", (), {"step": len})(), "has no `name` and `format`"),
+    ],
+)
+def test_what_is_no_agents_model_is_refused_with_the_nearest_right_form(given: Any, says: str) -> None:
+    with pytest.raises(InvalidInput, match=says) as caught:
+        stepper_for(given)
+    assert "\n" not in str(caught.value)
 
 
 def test_nothing_stays_nothing_and_models_stay_themselves() -> None:

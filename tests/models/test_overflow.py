@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.calls import Failure, Finish, ModelCall, Reply
+from holdfast.calls import Failure, Finish, ModelCall, Reply, StepCall, StepReply, Tool
 from holdfast.models import classify, is_overflow, overflowed_silently
 from holdfast.models.overflow import is_doubtful
 from holdfast.tokens import Usage
@@ -57,6 +57,19 @@ LLAMA = {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_t
         ("Please reduce it. Current length is 9000 while limit is 8192", 8_192),
         ("model_context_window_exceeded", None),
         ("413 Request Entity Too Large", None),
+        ("This endpoint's maximum context length is 131072 tokens. However, you requested about 140321", 131_072),
+        ("This model's maximum context length is 65536 tokens. However, you requested 122946 tokens (112946 in the "
+         "messages, 10000 in the completion). Please reduce the length of the messages or completion.", 65_536),
+        ("Unable to submit request because the input token count is 32881 but model only supports up to 32768. Reduce "
+         "the input token count and try again.", 32_768),
+        ("The prompt is too long: 61443, model maximum context length: 32767", 32_767),
+        ("<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]", 129_024),
+        ("Prompt exceeds max length", None),
+        ("Input validation error: `inputs` must have less than 4096 tokens. Given: 5000", 4_096),
+        ("the input length exceeds the context length", None),
+        ("the request exceeds the available context size. try increasing the context size or shift it", None),
+        ("litellm.ContextWindowExceededError: litellm.BadRequestError: the prompt does not fit", None),
+        ("too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.", None),
         ("400 status code (no body)", None),
         ("413 (no body)", None),
     ],
@@ -106,6 +119,18 @@ def test_a_status_without_any_words() -> None:
         (400, "max_tokens is too large: 99999. This model supports at most 16384 completion tokens", None),
         (400, "image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes", None),
         (400, "Unknown parameter: 'foo'", None),
+        (429, "This request would exceed your organization's rate limit of 30,000 input tokens per minute.", None),
+        (429, "Number of request tokens has exceeded your per-minute rate limit", None),
+        (429, "ThrottlingException: Too many tokens per day, please wait before trying again.", None),
+        (429, "Quota exceeded for metric: generate_content_free_tier_input_token_count, limit: 250000", None),
+        (400, "A maximum of 4 blocks with cache_control may be provided. Found 5.", None),
+        (400, "Invalid 'tools': array too long. Expected an array with maximum length 128, but got 130 instead.", None),
+        (400, "tools.0.custom.name: String should have at most 64 characters", None),
+        (400, "messages: text content blocks must be non-empty", None),
+        (400, "The response was filtered due to the prompt triggering the content management policy.", None),
+        (400, "`tool_use` ids were found without `tool_result` blocks immediately after: toolu_01", None),
+        (400, "Function call is missing a thought_signature in functionCall parts.", None),
+        (529, "Overloaded", None),
         (422, "bad", {"detail": [{"msg": "Field required", "input": "he wrote: prompt is too long"}]}),
     ],
 )  # fmt: skip
@@ -135,6 +160,7 @@ def test_more_than_a_minutes_allowance_in_one_request_needs_a_shorter_prompt() -
 )
 def test_silent_overflow(usage: Usage | None, finish: Finish, window: int | None, overflowed: bool) -> None:
     assert overflowed_silently(Reply("", finish, usage), window) is overflowed
+    assert overflowed_silently(StepReply((), finish=finish, usage=usage), window) is overflowed
 
 
 def test_a_hostile_message_costs_no_time() -> None:
@@ -151,3 +177,12 @@ def test_a_bare_status_is_an_overflow_only_of_a_long_prompt(why: str) -> None:
     assert not is_doubtful(Failure("overflow", "prompt is too long (HTTP 400)"), ModelCall("a short question"))
     assert not is_doubtful(Failure("overflow", why, window=512), ModelCall("a short question"))
     assert not is_doubtful(Failure("transport", why), ModelCall("a short question"))
+
+
+def test_the_length_of_a_step_is_all_that_it_sends() -> None:
+    failure = Failure("overflow", "Error code: 413")
+    short, long = {"role": "user", "content": "short"}, {"role": "user", "content": "a long one " * 2_000}
+    tool = Tool("look", "Looks.", {"type": "object", "description": "x" * 9_000})
+    assert is_doubtful(failure, StepCall([short], "Be brief."))
+    assert not is_doubtful(failure, StepCall([short, long]))
+    assert not is_doubtful(failure, StepCall([short], tools=(tool,)))

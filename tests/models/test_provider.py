@@ -72,6 +72,12 @@ def test_an_empty_answer_is_an_empty_reply(connect: Connect, serve: Serve) -> No
     assert (reply.text, reply.finish, pieces) == ("", "stop", [])
 
 
+def test_a_model_that_thinks_first_gives_signs_of_life(connect: Connect, serve: Serve) -> None:
+    reply, pieces = ask(connect(serve(Say("Yes.", thinking="Is it so?", pieces=2))))
+    assert reply.text == "Yes."
+    assert pieces == ["", "", "Ye", "s."]
+
+
 def test_many_runs_and_many_calls_with_one_model(connect: Connect, serve: Serve) -> None:
     model = connect(serve("again"))
 

@@ -10,16 +10,20 @@
         server.requests                                             # what was asked, in order
 
 A script is an answer for every request, a list of answers of which the last is repeated, or a function from the
-request to an answer. An answer is a text, a `Say`, or a fault. Requests that the provider would refuse never reach
-the script: they get the provider's own error. `request.disconnected` is set once the client hangs up in the middle.
+request to an answer. An answer is a text, a `Say` (which may think and call tools, too), or a fault. Requests that the
+provider would refuse never reach the script: they get the provider's own error, also for tools, for results that
+answer nothing, for thoughts that were changed, and with `ProviderServer(window=…)` for a prompt that is too long.
+`request.disconnected` is set once the client hangs up in the middle.
 """
 
-from .faults import Answer, Cut, Garbage, Overflow, RateLimited, Say, Stall, Status, StreamError
+from .faults import Answer, Cut, Garbage, Overflow, RateLimited, Stall, Status, StreamError
 from .request import Request
+from .say import Call, Say, signature
 from .server import ProviderServer, Script
 
 __all__ = [
     "Answer",
+    "Call",
     "Cut",
     "Garbage",
     "Overflow",
@@ -31,4 +35,5 @@ __all__ = [
     "Stall",
     "Status",
     "StreamError",
+    "signature",
 ]

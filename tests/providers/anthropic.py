@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from judge import judge
 
 from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Say, Status, StreamError
+from .faults import Overflow, Status, StreamError
 from .request import Request, texts_of
+from .say import Piece, Say, signature
+from .tools import wrong_tools
 
 name = "anthropic"
-_KNOWN = "model messages system max_tokens temperature stream metadata stop_sequences"
+_KNOWN = "model messages system max_tokens temperature stream metadata stop_sequences tools cache_control"
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -48,6 +53,8 @@ def refuse(request: Request) -> Status | None:
         return Status(400, "messages: first message must use the user role")
     if complaints := judge(body["messages"], name, pending_ok=False, extras_ok=False):
         return Status(400, complaints[0])
+    if complaint := next(_blocks_and_tools(body), None):
+        return Status(400, complaint)
     if "system" in body and not body["system"]:
         return Status(400, "system: text content blocks must be non-empty")
     if "temperature" in body and not number(body["temperature"], 0, 1):
@@ -55,6 +62,21 @@ def refuse(request: Request) -> Status | None:
     if body.get("stream") is not True:
         return Status(400, "This server only streams.")
     return None
+
+
+def _blocks_and_tools(body: Json) -> Iterator[str]:
+    blocks = [b for m in body["messages"] if isinstance(m["content"], list) for b in m["content"]]
+    for block in blocks:
+        if block["type"] == "thinking" and block["signature"] != signature(block["thinking"]):
+            yield "messages: Invalid `signature` in `thinking` block"
+        if block["type"] == "redacted_thinking" and block["data"] != signature("redacted"):
+            yield "messages: Invalid `data` in `redacted_thinking` block"
+    if "tools" in body:
+        yield from wrong_tools(body["tools"], name)
+    elif any(block["type"] in ("tool_use", "tool_result") for block in blocks):
+        yield "Requests which include `tool_use` or `tool_result` blocks must define tools."
+    if body.get("cache_control", {"type": "ephemeral"}) != {"type": "ephemeral"}:
+        yield "cache_control.type: Input should be 'ephemeral'"
 
 
 def error(status: int, message: str, code: str | None = None) -> Json:
@@ -79,32 +101,53 @@ def opening(request: Request, said: Say) -> list[bytes]:
         "stop_sequence": None,
         "usage": usage | {"cache_creation_input_tokens": 0},
     }
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    return [
-        sse({"type": "message_start", "message": message}, "message_start"),
-        sse({"type": "ping"}, "ping"),
-        sse(start, "content_block_start"),
-    ]
+    frames = [sse({"type": "message_start", "message": message}, "message_start"), sse({"type": "ping"}, "ping")]
+    if said.redacted:
+        frames.append(_start(0, {"type": "redacted_thinking", "data": signature("redacted")}))
+        frames.append(_stop(0))
+    return frames
 
 
-def piece(request: Request, text: str) -> list[bytes]:
-    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
-    return [sse(delta, "content_block_delta")]
+def _start(index: int, block: Json) -> bytes:
+    return sse({"type": "content_block_start", "index": index, "content_block": block}, "content_block_start")
+
+
+def _delta(index: int, kind: str, **fields: Any) -> bytes:
+    delta = {"type": kind} | fields
+    return sse({"type": "content_block_delta", "index": index, "delta": delta}, "content_block_delta")
+
+
+def _stop(index: int) -> bytes:
+    return sse({"type": "content_block_stop", "index": index}, "content_block_stop")
+
+
+def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
+    index = piece.block + said.redacted
+    match piece.kind:
+        case "thinking":
+            begun: Json = {"type": "thinking", "thinking": "", "signature": ""}
+            frames = [_delta(index, "thinking_delta", thinking=piece.text)]
+            frames += [_delta(index, "signature_delta", signature=signature(said.thinking))] if piece.last else []
+        case "text":
+            begun = {"type": "text", "text": ""}
+            frames = [_delta(index, "text_delta", text=piece.text)]
+        case _:
+            assert piece.call is not None
+            own_id = piece.call.id or f"toolu_{request.number}_{piece.number}"
+            begun = {"type": "tool_use", "id": own_id, "name": piece.call.name, "input": {}}
+            empty = [_delta(index, "input_json_delta", partial_json="")] if piece.first else []
+            frames = empty + (
+                [_delta(index, "input_json_delta", partial_json=piece.text)] if piece.text != "{}" else []
+            )
+    opened = [_start(index, begun)] if piece.first else []
+    return [*opened, *frames, *([_stop(index)] if piece.last else [])]
 
 
 def closing(request: Request, said: Say) -> list[bytes]:
-    frames = [sse({"type": "content_block_stop", "index": 0}, "content_block_stop")]
-    if said.finish == "tool_call":
-        block = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}
-        start = {"type": "content_block_start", "index": 1, "content_block": block}
-        frames += [
-            sse(start, "content_block_start"),
-            sse({"type": "content_block_stop", "index": 1}, "content_block_stop"),
-        ]
-    delta = {"stop_reason": _STOP[said.finish], "stop_sequence": None}
+    delta = {"stop_reason": _STOP[said.ending], "stop_sequence": None}
     usage = {"output_tokens": request.tokens(said)[1]}
-    frames.append(sse({"type": "message_delta", "delta": delta, "usage": usage}, "message_delta"))
-    return [*frames, sse({"type": "message_stop"}, "message_stop")]
+    changed = sse({"type": "message_delta", "delta": delta, "usage": usage}, "message_delta")
+    return [changed, sse({"type": "message_stop"}, "message_stop")]
 
 
 def broken(fault: StreamError) -> bytes:

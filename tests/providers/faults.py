@@ -3,26 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-
-@dataclass(frozen=True)
-class Say:
-    """A reply, streamed in pieces. Token counts are guessed from the texts where none are given."""
-
-    text: str = ""
-    pieces: int = 4
-    delay: float = 0.0
-    """Seconds before each piece."""
-    finish: Literal["stop", "length", "tool_call", "refused"] = "stop"
-    input: int | None = None
-    """All of the prompt, what is cached included."""
-    output: int | None = None
-    cached: int = 0
-
-    def parts(self) -> list[str]:
-        step = max(-(-len(self.text) // max(self.pieces, 1)), 1)
-        return [self.text[start : start + step] for start in range(0, len(self.text), step)]
+from .say import Say
 
 
 @dataclass(frozen=True)
@@ -55,7 +38,7 @@ class Stall:
     """Takes the request and never answers; or, after so many pieces, never goes on."""
 
     after: int | None = None
-    text: str = "this reply never comes to its end"
+    text: str | Say = "this reply never comes to its end"
 
 
 @dataclass(frozen=True)
@@ -63,7 +46,7 @@ class Cut:
     """Hangs up after so many pieces; `clean` ends the body properly, only without the closing event."""
 
     after: int = 2
-    text: str = "this reply never comes to its end"
+    text: str | Say = "this reply never comes to its end"
     clean: bool = False
 
 
@@ -75,7 +58,7 @@ class StreamError:
     message: str = "Overloaded"
     code: str | None = None
     after: int = 1
-    text: str = "this reply never comes to its end"
+    text: str | Say = "this reply never comes to its end"
 
 
 @dataclass(frozen=True)
@@ -86,3 +69,8 @@ class Garbage:
 
 
 Answer = str | Say | Status | RateLimited | Overflow | Stall | Cut | StreamError | Garbage
+
+
+def begun(fault: Stall | Cut | StreamError) -> Say:
+    """What of a reply is on its way before it goes wrong."""
+    return fault.text if isinstance(fault.text, Say) else Say(fault.text, pieces=8)

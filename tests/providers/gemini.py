@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+
 from judge import judge
 
 from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Say, Status, StreamError
+from .faults import Overflow, Status, StreamError
 from .request import Request, texts_of
+from .say import Piece, Say, signature
+from .tools import wrong_tools
 
 name = "gemini"
-_KNOWN = "model contents systemInstruction generationConfig safetySettings"
+_KNOWN = "model contents systemInstruction generationConfig safetySettings tools"
 _CONFIG = "temperature maxOutputTokens topP topK stopSequences candidateCount"
 _STATUS = {
     400: "INVALID_ARGUMENT",
@@ -19,6 +24,8 @@ _STATUS = {
     429: "RESOURCE_EXHAUSTED",
     503: "UNAVAILABLE",
 }
+_SIGNING = "gemini-3"
+"""These models sign their calls, number them, and want the signatures back."""
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "tool_call": "STOP", "refused": "SAFETY"}
 
 
@@ -38,7 +45,12 @@ def refuse(request: Request) -> Status | None:
         return Status(400, f'Invalid JSON payload received. Unknown name "{more}": Cannot find field.')
     if not isinstance(body.get("contents"), list) or not body["contents"]:
         return Status(400, "* GenerateContentRequest.contents: contents is not specified")
-    if complaints := judge(body["contents"], name, pending_ok=False, extras_ok=False):
+    signed = request.model.startswith(_SIGNING)
+    if complaints := judge(body["contents"], name, pending_ok=False, extras_ok=False, need_thought_signature=signed):
+        return Status(400, complaints[0])
+    if complaint := next(_signatures(body["contents"]), None):
+        return Status(400, complaint)
+    if "tools" in body and (complaints := list(wrong_tools(body["tools"], name))):
         return Status(400, complaints[0])
     if "maxOutputTokens" in config and not count(config["maxOutputTokens"]):
         return Status(400, "* GenerateContentRequest.generation_config.max_output_tokens: must be positive.")
@@ -47,6 +59,20 @@ def refuse(request: Request) -> Status | None:
     if "alt=sse" not in request.path:
         return Status(400, "This server only streams.")
     return None
+
+
+def _signatures(contents: list[Json]) -> Iterator[str]:
+    for part in [part for content in contents for part in content["parts"] if "thoughtSignature" in part]:
+        given = part["thoughtSignature"].translate(str.maketrans("-_", "+/"))
+        if given != _signature(part):
+            yield "Thought signature is not valid."
+
+
+def _signature(part: Json) -> str:
+    call = part.get("functionCall")
+    return signature(
+        part["text"] if call is None else call["name"] + json.dumps(call.get("args") or {}, sort_keys=True)
+    )
 
 
 def error(status: int, message: str, code: str | None = None) -> Json:
@@ -64,7 +90,7 @@ def _chunk(request: Request, parts: list[Json], said: Say | None = None) -> byte
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
     chunk: Json = {"candidates": [candidate], "modelVersion": request.model, "responseId": "r1"}
     if said is not None:
-        candidate["finishReason"] = _FINISH[said.finish]
+        candidate["finishReason"] = _FINISH[said.ending]
         taken, given = request.tokens(said)
         chunk["usageMetadata"] = {
             "promptTokenCount": taken,
@@ -79,13 +105,23 @@ def opening(request: Request, said: Say) -> list[bytes]:
     return []
 
 
-def piece(request: Request, text: str) -> list[bytes]:
-    return [_chunk(request, [{"text": text}])]
+def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
+    if piece.kind != "call":
+        return [_chunk(request, [{"text": piece.text} | ({"thought": True} if piece.kind == "thinking" else {})])]
+    call = piece.call
+    if call is None or not piece.last or (said.cut and call is said.called[-1]):
+        return []
+    signs = request.model.startswith(_SIGNING)
+    own_id = call.id or (f"fc{request.number}{piece.number}" if signs else None)
+    part: Json = {"functionCall": ({"id": own_id} if own_id else {}) | {"name": call.name, "args": call.arguments}}
+    if (signs or said.thinking) and piece.number == 0:
+        part["thoughtSignature"] = _signature(part)
+    return [_chunk(request, [part])]
 
 
 def closing(request: Request, said: Say) -> list[bytes]:
-    call: list[Json] = [{"functionCall": {"name": "look", "args": {}}}]
-    return [_chunk(request, call if said.finish == "tool_call" else [{"text": ""}], said)]
+    signed = {"thoughtSignature": signature("")} if said.thinking and not said.called else {}
+    return [_chunk(request, [{"text": ""} | signed], said)]
 
 
 def broken(fault: StreamError) -> bytes:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from judge import judge
 
 from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Say, Status, StreamError
+from .faults import Overflow, Status, StreamError
 from .request import Request, texts_of
+from .say import Piece, Say
+from .tools import wrong_tools
 
 name = "openai-chat"
-_KNOWN = "model messages stream stream_options temperature max_tokens max_completion_tokens store"
+_KNOWN = "model messages stream stream_options temperature max_tokens max_completion_tokens store tools"
 _TYPES = {401: "authentication_error", 429: "rate_limit_error", 404: "not_found_error"}
 _FINISH = {"stop": "stop", "length": "length", "tool_call": "tool_calls", "refused": "content_filter"}
 
@@ -33,7 +37,9 @@ def refuse(request: Request) -> Status | None:
         return Status(400, "you must provide a model parameter")
     if not isinstance(body.get("messages"), list) or not body["messages"]:
         return Status(400, "Invalid 'messages': empty array. Expected an array with minimum length 1.")
-    if complaints := judge(body["messages"], name, pending_ok=False, extras_ok=False):
+    if complaints := judge(_without_thoughts(body["messages"]), name, pending_ok=False, extras_ok=False):
+        return Status(400, complaints[0])
+    if "tools" in body and (complaints := list(wrong_tools(body["tools"], name))):
         return Status(400, complaints[0])
     if "max_tokens" in body and "max_completion_tokens" in body:
         return Status(400, "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.")
@@ -45,6 +51,16 @@ def refuse(request: Request) -> Status | None:
     if body.get("stream") is not True:
         return Status(400, "This server only streams.")
     return None
+
+
+def _without_thoughts(messages: list[Any]) -> list[Any]:
+    """Servers that let a model think aloud take that back; OpenAI's own never says it."""
+    return [
+        {key: value for key, value in message.items() if key != "reasoning_content" or not isinstance(value, str)}
+        if isinstance(message, dict) and message.get("role") == "assistant"
+        else message
+        for message in messages
+    ]
 
 
 def error(status: int, message: str, code: str | None = None) -> Json:
@@ -66,20 +82,30 @@ def _chunk(request: Request, choices: list[Json], **more: object) -> bytes:
     return sse(base | {"choices": choices} | more)
 
 
+def _said(request: Request, delta: Json, finish: str | None = None) -> bytes:
+    return _chunk(request, [{"index": 0, "delta": delta, "finish_reason": finish}])
+
+
 def opening(request: Request, said: Say) -> list[bytes]:
-    return [_chunk(request, [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])]
+    return [_said(request, {"role": "assistant", "content": ""})]
 
 
-def piece(request: Request, text: str) -> list[bytes]:
-    return [_chunk(request, [{"index": 0, "delta": {"content": text}, "finish_reason": None}])]
+def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
+    match piece.kind:
+        case "thinking":
+            return [_said(request, {"reasoning_content": piece.text})]
+        case "text":
+            return [_said(request, {"refusal" if said.finish == "refused" else "content": piece.text})]
+    assert piece.call is not None
+    begun = {"id": piece.call.id or f"call_{request.number}_{piece.number}", "type": "function"}
+    opened = begun | {"index": piece.number, "function": {"name": piece.call.name, "arguments": ""}}
+    more = {"index": piece.number, "function": {"arguments": piece.text}}
+    return [_said(request, {"tool_calls": [call]}) for call in ([opened, more] if piece.first else [more])]
 
 
 def closing(request: Request, said: Say) -> list[bytes]:
-    frames = []
-    if said.finish == "tool_call":
-        call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-        frames.append(_chunk(request, [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": None}]))
-    frames.append(_chunk(request, [{"index": 0, "delta": {}, "finish_reason": _FINISH[said.finish]}]))
+    finish = "stop" if said.finish == "refused" and said.text else _FINISH[said.ending]
+    frames = [_said(request, {}, finish)]
     if (request.body.get("stream_options") or {}).get("include_usage"):
         taken, given = request.tokens(said)
         usage = {

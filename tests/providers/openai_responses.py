@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from judge import judge
 
 from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Say, Status, StreamError
+from .faults import Overflow, Status, StreamError
 from .openai_chat import error, key
 from .request import Request, texts_of
+from .say import Piece, Say, signature
+from .tools import wrong_tools
 
 __all__ = ["broken", "closing", "error", "key", "name", "opening", "overflow", "piece", "read", "refuse"]
 
 name = "openai-responses"
-_KNOWN = "model input instructions stream temperature max_output_tokens store"
+_KNOWN = "model input instructions stream temperature max_output_tokens store include tools"
+_ENCRYPTED = "reasoning.encrypted_content"
 
 
 def read(request: Request) -> None:
@@ -37,6 +41,8 @@ def refuse(request: Request) -> Status | None:
         complaints := judge(body["input"], name, pending_ok=False, extras_ok=False)
     ):
         return Status(400, complaints[0])
+    if complaint := next(_kept_and_told(body), None):
+        return Status(400, complaint)
     if "max_output_tokens" in body and not count(body["max_output_tokens"]):
         return Status(400, "Invalid 'max_output_tokens': integer below minimum value.", "integer_below_min_value")
     if "temperature" in body and not number(body["temperature"], 0, 2):
@@ -44,6 +50,23 @@ def refuse(request: Request) -> Status | None:
     if body.get("stream") is not True:
         return Status(400, "This server only streams.")
     return None
+
+
+def _kept_and_told(body: Json) -> Iterator[str]:
+    if any(asked != _ENCRYPTED for asked in body.get("include", ())):
+        yield "Invalid value: 'include[0]'."
+    if "tools" in body:
+        yield from wrong_tools(body["tools"], name)
+    for item in body["input"] if isinstance(body["input"], list) else ():
+        if item.get("type") == "reasoning" and not item.get("encrypted_content"):
+            yield f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` is set to false."
+        elif item.get("type") == "reasoning" and item != _thought(item.get("id"), item["summary"][0]["text"]):
+            yield "The encrypted content could not be verified."
+
+
+def _thought(own_id: Any, text: str) -> Json:
+    summary = [{"type": "summary_text", "text": text}]
+    return {"id": own_id, "type": "reasoning", "summary": summary, "encrypted_content": f"gAAAA{signature(text)}"}
 
 
 def overflow(fault: Overflow) -> Status:
@@ -66,16 +89,46 @@ def _response(request: Request, status: str, **fields: Any) -> Json:
 
 
 def opening(request: Request, said: Say) -> list[bytes]:
-    item = {"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []}
-    return [
-        _event("response.created", response=_response(request, "in_progress")),
-        _event("response.output_item.added", output_index=0, item=item),
-    ]
+    begun = _response(request, "in_progress")
+    return [_event("response.created", response=begun), _event("response.in_progress", response=begun)]
 
 
-def piece(request: Request, text: str) -> list[bytes]:
+def _item(request: Request, said: Say, piece: Piece, status: str) -> Json:
+    """The item that a piece belongs to, as it is in the end."""
+    own = f"{request.number}_{piece.block}"
+    if piece.kind == "thinking":
+        thought = _thought(f"rs_{own}", said.thinking)
+        return thought if _ENCRYPTED in request.body.get("include", ()) else thought | {"encrypted_content": None}
+    if piece.kind == "text":
+        part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
+        if said.finish == "refused":
+            part = {"type": "refusal", "refusal": said.text}
+        return {"id": f"msg_{own}", "type": "message", "status": status, "role": "assistant", "content": [part]}
+    assert piece.call is not None
+    call_id = piece.call.id or f"call_{request.number}_{piece.number}"
+    body = {"name": piece.call.name, "arguments": said.written(piece.call)}
+    return {"id": f"fc_{own}", "type": "function_call", "call_id": call_id, "status": status} | body
+
+
+_EMPTY = {"thinking": {"summary": []}, "text": {"content": []}, "call": {"arguments": ""}}
+
+
+def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
+    item = _item(request, said, piece, "incomplete" if said.cut and piece.call is said.called[-1] else "completed")
+    where = {"item_id": item["id"], "output_index": piece.block}
+    begun = item | _EMPTY[piece.kind] | ({"status": "in_progress"} if "status" in item else {})
+    frames = [_event("response.output_item.added", output_index=piece.block, item=begun)] if piece.first else []
+    match piece.kind:
+        case "thinking":
+            frames.append(_event("response.reasoning_summary_text.delta", **where, summary_index=0, delta=piece.text))
+        case "text":
+            kind = "refusal" if said.finish == "refused" else "output_text"
+            frames.append(_event(f"response.{kind}.delta", **where, content_index=0, delta=piece.text, logprobs=[]))
+        case _:
+            frames.append(_event("response.function_call_arguments.delta", **where, delta=piece.text))
     return [
-        _event("response.output_text.delta", item_id="msg_1", output_index=0, content_index=0, delta=text, logprobs=[])
+        *frames,
+        *([_event("response.output_item.done", output_index=piece.block, item=item)] if piece.last else []),
     ]
 
 
@@ -88,20 +141,15 @@ def closing(request: Request, said: Say) -> list[bytes]:
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": taken + given,
     }
-    part = {"type": "output_text", "text": said.text, "annotations": []}
-    if said.finish == "refused":
-        part = {"type": "refusal", "refusal": said.text or "I cannot help with that."}
-    output: list[Json] = [
-        {"id": "msg_1", "type": "message", "status": "completed", "role": "assistant", "content": [part]}
-    ]
-    if said.finish == "tool_call":
-        output.append({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "look", "arguments": "{}"})
-    if said.finish == "length":
-        cut = _response(
-            request, "incomplete", output=output, usage=usage, incomplete_details={"reason": "max_output_tokens"}
-        )
-        return [_event("response.incomplete", response=cut)]
-    return [_event("response.completed", response=_response(request, "completed", output=output, usage=usage))]
+    last = [piece for piece in said.parts() if piece.last]
+    cut = said.called[-1] if said.cut else None
+    output = [_item(request, said, piece, "incomplete" if cut and piece.call is cut else "completed") for piece in last]
+    status, why = ("incomplete", "max_output_tokens") if said.finish == "length" else ("completed", None)
+    if said.finish == "refused" and not said.text:
+        status, why = "incomplete", "content_filter"
+    details = {"incomplete_details": {"reason": why}} if why else {}
+    whole = _response(request, status, output=output, usage=usage, **details)
+    return [_event(f"response.{status}", response=whole)]
 
 
 def broken(fault: StreamError) -> bytes:

@@ -12,8 +12,9 @@ from typing import cast
 from . import anthropic, gemini, openai_chat, openai_responses
 from .connection import Connection
 from .dialect import Dialect
-from .faults import Answer, Cut, Garbage, Overflow, RateLimited, Say, Stall, Status, StreamError
+from .faults import Answer, Cut, Garbage, Overflow, RateLimited, Stall, Status, StreamError, begun
 from .request import Request
+from .say import Say
 
 Script = Answer | Sequence[Answer] | Callable[[Request], Answer]
 _PATHS: dict[str, ModuleType] = {
@@ -24,15 +25,29 @@ _PATHS: dict[str, ModuleType] = {
 
 
 class ProviderServer:
-    """Answers by its script while it is entered. With `key`, no other key is let in."""
+    """Answers by its script while it is entered. With `key`, no other key is let in.
+
+    With `window`, a prompt of more tokens gets the provider's own error. Tokens are a quarter of the characters in
+    messages, system prompt and tools, in the usage that is reported, too.
+    """
 
     def __init__(
-        self, script: Script = "a reply", *, key: str | None = None, models: Sequence[str] = ("first",)
+        self,
+        script: Script = "a reply",
+        *,
+        key: str | None = None,
+        models: Sequence[str] = ("first",),
+        window: int | None = None,
     ) -> None:
         self.script = script
         self.requests: list[Request] = []
+        self.refused: list[str] = []
+        """What was wrong with requests that the provider would not have taken."""
+        self.overflowed = 0
+        """Prompts that were larger than the window."""
         self._key = key
         self._models = models
+        self.window = window
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -103,7 +118,7 @@ class ProviderServer:
         if dialect is None or method != "POST":
             await connection.answer(404, {"error": {"message": f"Unknown request URL: {method} {path}."}})
             return
-        request = Request(dialect.name, path, headers)
+        request = Request(dialect.name, path, headers, number=len(self.requests))
         self.requests.append(request)
         answer = self._refusal(dialect, request, body) or self._scripted(request)
         try:
@@ -124,7 +139,13 @@ class ProviderServer:
         dialect.read(request)
         if (given := dialect.key(request)) is None or (self._key is not None and given != self._key):
             return Status(401, "Incorrect API key provided.", "invalid_api_key" if "openai" in dialect.name else None)
-        return dialect.refuse(request)
+        refusal = dialect.refuse(request)
+        if refusal is not None:
+            self.refused.append(refusal.message)
+        elif self.window is not None and request.size > self.window:
+            self.overflowed += 1
+            return dialect.overflow(Overflow(self.window, request.size))
+        return refusal
 
     def _scripted(self, request: Request) -> Answer:
         if isinstance(self.script, Sequence) and not isinstance(self.script, str):
@@ -160,7 +181,7 @@ class ProviderServer:
     async def _break_off(
         self, connection: Connection, dialect: Dialect, request: Request, fault: Stall | Cut | StreamError
     ) -> None:
-        if not await self._speak(connection, dialect, request, Say(fault.text, pieces=8), fault.after):
+        if not await self._speak(connection, dialect, request, begun(fault), fault.after):
             return
         match fault:
             case Stall():
@@ -180,10 +201,10 @@ class ProviderServer:
         await connection.open_stream()
         for frame in dialect.opening(request, said):
             await connection.send(frame)
-        for text in said.parts()[:most]:
+        for piece in said.parts()[:most]:
             if await self._wait(connection, request, said.delay):
                 return False
-            for frame in dialect.piece(request, text):
+            for frame in dialect.piece(request, said, piece):
                 await connection.send(frame)
             request.sent += 1
         return True

@@ -10,29 +10,7 @@ from typing import Any
 import pytest
 
 from providers import ProviderServer, Say
-
-CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": True}
-RESPONSES = {"model": "m", "input": [{"role": "user", "content": "hi"}], "stream": True}
-CLAUDE = CHAT | {"max_tokens": 5}
-GEMINI = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-PATHS = {
-    "chat": ("/v1/chat/completions", {"authorization": "Bearer k"}),
-    "responses": ("/v1/responses", {"authorization": "Bearer k"}),
-    "claude": ("/v1/messages", {"x-api-key": "k", "anthropic-version": "2023-06-01"}),
-    "gemini": ("/v1beta/models/m:streamGenerateContent?alt=sse", {"x-goog-api-key": "k"}),
-}
-
-
-def post(server: ProviderServer, to: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, str]:
-    path, usual = PATHS[to]
-    url = f"http://127.0.0.1:{server.port}{path}"
-    asked = urllib.request.Request(url, json.dumps(body).encode(), usual if headers is None else headers)
-    try:
-        with urllib.request.urlopen(asked) as answer:
-            return answer.status, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.read().decode()
+from providers.posting import CHAT, CLAUDE, GEMINI, RESPONSES, post
 
 
 @pytest.mark.parametrize(

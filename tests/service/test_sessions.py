@@ -53,8 +53,22 @@ async def test_a_pinned_event_survives_every_compaction_until_it_is_let_go(servi
     await service.compact("s", always, SlidingWindow(2))
     assert await seen(service) == ["u1", "u4", "a4"]
     assert await service.verify("s") == []
+    await service.pin("s", "u1", pinned=False)
+    await tell(service, "u5", "a5")
+    await service.compact("s", always, SlidingWindow(2))
+    assert await seen(service) == ["u5", "a5"]
+    assert await service.verify("s") == []
     with pytest.raises(UnknownEvent, match="nothing"):
         await service.pin("s", "nothing")
+
+
+async def test_p10_a_fork_at_an_undo_has_what_the_undo_restored(service: SessionService) -> None:
+    await tell(service, "u1", "a1", "u2", "a2", "u3", "a3")
+    await service.compact("s", always, SlidingWindow(2))
+    await service.undo("s")
+    undone = (await service.events("s"))[-1]
+    fork = await service.fork("s", undone.id)
+    assert await seen(service, fork.id) == ["u1", "a1", "u2", "a2", "u3", "a3"]
 
 
 async def test_h1_redaction_leaves_a_tombstone_and_no_trace(service: SessionService) -> None:

@@ -1,1 +1,6 @@
 """Around a running agent: before a step, after a step, on overflow; and a small agent built on it."""
+
+from .agent import SYSTEM, Agent
+from .keeper import CutOff, Keeper, Recovery
+
+__all__ = ["SYSTEM", "Agent", "CutOff", "Keeper", "Recovery"]

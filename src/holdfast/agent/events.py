@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -9,11 +11,13 @@ import msgspec
 from ..calls import DeltaKind
 from ..hooks.events import CompactionEvent
 
+log = logging.getLogger("holdfast")
 Status = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
 """How a run ended: finished, stopped by a person, the model could not be reached, cut off with room left (G3), too
 many steps."""
 Known = Literal["known", "estimated", "unknown"]
-"""Does the size rest on what the provider reported, on an estimate, or is it open until the next reply?"""
+"""Did the provider report the size, is a part of it estimated since, or is it a guess until the next reply, because a
+compaction made the context another one?"""
 
 
 class RunStarted(msgspec.Struct, frozen=True, tag_field="type", tag="run_started"):
@@ -60,8 +64,7 @@ class Gauged(msgspec.Struct, frozen=True, tag_field="type", tag="gauge"):
     """How full the window is."""
 
     session: str
-    tokens: int | None
-    """None until the next reply tells."""
+    tokens: int
     window: int
     known: Known
     auto: bool = True
@@ -84,8 +87,8 @@ class Queued(msgspec.Struct, frozen=True, tag_field="type", tag="queued"):
     waiting: int
 
 
-class Continued(msgspec.Struct, frozen=True, tag_field="type", tag="continued"):
-    """Unfinished work goes on after an automatic compaction, with a message that says so (P22)."""
+class Unsent(msgspec.Struct, frozen=True, tag_field="type", tag="unsent"):
+    """Something was typed that the agent was stopped before it heard: it is given back."""
 
     session: str
     text: str
@@ -121,9 +124,19 @@ AgentEvent = (
     | Gauged
     | Retrying
     | Queued
-    | Continued
+    | Unsent
     | RunFinished
     | SessionChanged
     | Problem
     | CompactionEvent
 )
+
+Tell = Callable[[AgentEvent], object]
+
+
+def told(tell: Tell, event: AgentEvent) -> None:
+    """Tell it; whoever listens and breaks stops nothing."""
+    try:
+        tell(event)
+    except Exception:
+        log.exception("what was to hear of %s broke", type(event).__name__)

@@ -1,4 +1,4 @@
-"""The one place where work that asks a model is run: retries, time limits, metering and progress live here.
+"""The one place where work that asks a model is run: limits, metering and progress live here.
 
 Steps of the work that burn CPU run in a worker thread, so that the event loop stays free. Cancelling closes the
 work and leaves nothing behind.
@@ -7,8 +7,6 @@ work and leaves nothing behind.
 from __future__ import annotations
 
 import logging
-import random
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -18,7 +16,7 @@ import anyio
 import anyio.to_thread
 
 from ..calls import Answer, Failure, Limits, Model, ModelCall, Notice, NoticeKind, Reply, Steps
-from ..models import overflowed_silently, reads, scrub
+from ..models import keep_trying, overflowed_silently, reads
 from ..tokens import Usage
 from .replay import NOBODY
 
@@ -107,59 +105,23 @@ class _Questions:
         if self.meter.calls >= self.limits.max_calls:
             return Failure("call_budget", f"one compaction makes at most {self.limits.max_calls} calls")
         self.meter.calls += 1
-        number, wait = self.meter.calls, self.limits.backoff
-        for attempt in range(1, self.limits.attempts + 1):
-            started = time.perf_counter()
-            answer = await self._attempt(self.model, call, number, attempt)
-            seconds = time.perf_counter() - started
-            if isinstance(answer, Reply):
-                self.meter.take(answer, self.model.name)
-                self._tell("answered", call, number, attempt, characters=len(answer.text), seconds=seconds)
-                return answer
-            self._tell("failed", call, number, attempt, text=f"{answer.kind}: {answer.why}", seconds=seconds)
-            usual = min(wait * random.uniform(0.75, 1.25), self.limits.longest_wait)  # noqa: S311
-            pause = usual if answer.retry_after is None else answer.retry_after
-            too_late = anyio.current_time() + pause >= self._deadline
-            if not answer.may_pass or attempt == self.limits.attempts or pause > self.limits.longest_wait or too_late:
-                return answer
-            self._tell("waiting", call, number, attempt, text=answer.why, seconds=pause)
-            await anyio.sleep(pause)
-            wait *= 2
-        raise AssertionError("the last attempt returns")
+        ask, tell = partial(self._ask_model, self.model, call), partial(self._tell, call, self.meter.calls)
+        answer = await keep_trying(ask, self.model.name, self.limits, self._deadline, tell)
+        if isinstance(answer, Reply):
+            self.meter.take(answer, self.model.name)
+        return answer
 
-    async def _attempt(self, model: Model, call: ModelCall, number: int, attempt: int) -> Answer:
-        """One try; every sign of life from the model renews its time."""
-        limits, so_far = self.limits, 0
-        self._tell("calling", call, number, attempt)
-
-        def until() -> float:
-            return min(anyio.current_time() + limits.timeout, self._deadline)
-
-        with anyio.CancelScope(deadline=until()) as scope:
-
-            def on_delta(text: str) -> None:
-                nonlocal so_far
-                so_far += len(text)
-                scope.deadline = until()
-                self._tell("delta", call, number, attempt, text=text, characters=so_far)
-
-            try:
-                answer = await model(call, on_delta)
-                if isinstance(answer, Reply) and self._window and overflowed_silently(answer, self._window):
-                    return Failure("overflow", "it read more than its window holds", window=self._window)
-                return answer
-            except Exception as problem:
-                log.warning("the model %s raised %s", model.name, type(problem).__name__)
-                return Failure("request", scrub(f"{type(problem).__name__}: {problem}"))
-        late = anyio.current_time() >= self._deadline
-        limit = f"all of it took over {limits.deadline:g} s" if late else f"no sign of life for {limits.timeout:g} s"
-        return Failure("timeout", limit)
+    async def _ask_model(self, model: Model, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
+        answer = await model(call, on_delta)
+        if isinstance(answer, Reply) and self._window and overflowed_silently(answer, self._window):
+            return Failure("overflow", "it read more than its window holds", window=self._window)
+        return answer
 
     def _tell(
         self,
-        kind: NoticeKind,
         call: ModelCall,
         number: int,
+        kind: NoticeKind,
         attempt: int,
         *,
         text: str = "",

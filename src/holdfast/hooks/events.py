@@ -6,6 +6,9 @@ from typing import Literal
 
 import msgspec
 
+from ..calls import NoticeKind
+from ..compaction import Cost
+
 Origin = Literal["manual", "auto"]
 """Did a person ask for it, or a trigger?"""
 
@@ -22,6 +25,8 @@ class CompactionStarted(msgspec.Struct, frozen=True, tag_field="type", tag="comp
     tokens: int
     lane: str | None = None
     instructions: str | None = None
+    compaction: str = ""
+    """One name for all that is told of one compaction; empty where it was not even begun."""
 
 
 class CompactionProgress(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_progress"):
@@ -33,6 +38,10 @@ class CompactionProgress(msgspec.Struct, frozen=True, tag_field="type", tag="com
     call: int = 0
     characters: int = 0
     """Of the reply so far."""
+    kind: NoticeKind | None = None
+    seconds: float = 0.0
+    """How long it took, or how long the wait will be."""
+    compaction: str = ""
 
 
 class CompactionCompleted(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_completed"):
@@ -48,6 +57,13 @@ class CompactionCompleted(msgspec.Struct, frozen=True, tag_field="type", tag="co
     summary: str | None = None
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
+    summarizer: str | None = None
+    """The model that was asked, if any was."""
+    cost: Cost | None = None
+    outcome: str = "compacted"
+    """Or `cannot_fit`, where the smallest valid context is still too large."""
+    lane: str | None = None
+    compaction: str = ""
 
 
 class CompactionSkipped(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_skipped"):
@@ -56,6 +72,7 @@ class CompactionSkipped(msgspec.Struct, frozen=True, tag_field="type", tag="comp
     session: str
     outcome: str
     why: str = ""
+    compaction: str = ""
 
 
 class CompactionFailed(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_failed"):
@@ -64,6 +81,7 @@ class CompactionFailed(msgspec.Struct, frozen=True, tag_field="type", tag="compa
     session: str
     outcome: str
     why: str = ""
+    compaction: str = ""
 
 
 class CompactionBoundary(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_boundary"):
@@ -74,6 +92,14 @@ class CompactionBoundary(msgspec.Struct, frozen=True, tag_field="type", tag="com
     """The id of the compaction's event."""
     round: int
     notice: str = ACCURACY
+    compaction: str = ""
+
+
+class Continued(msgspec.Struct, frozen=True, tag_field="type", tag="continued"):
+    """Unfinished work goes on after an automatic compaction, with a message that says so (P22)."""
+
+    session: str
+    text: str
 
 
 CompactionEvent = (
@@ -83,4 +109,5 @@ CompactionEvent = (
     | CompactionSkipped
     | CompactionFailed
     | CompactionBoundary
+    | Continued
 )

@@ -4,7 +4,7 @@ from .arrange import arrange
 from .detection import COMMON, FORMATS, detect
 from .formats import decode_all, decode_one, encode_all, format_name, join_results
 from .frame import CONTINUE, OPENING, frame, framed, is_aside, is_filler, is_framed, unframed
-from .jsontext import length_compacted, to_json
+from .jsontext import from_json, length_compacted, to_json
 from .media import lift_media, lower_media
 from .numbering import NAMELESS, Numbering, unnumbered
 from .parts import (
@@ -25,6 +25,7 @@ from .payload import copy_json
 from .places import continues, follows_user, is_summary, item_id, needs_reasoning, opens
 from .profiles import PROFILES, Profile, presentable, profile_for, says_nothing
 from .standins import media_in_words
+from .tool_definitions import tools_in
 
 __all__ = [
     "COMMON",
@@ -57,6 +58,7 @@ __all__ = [
     "format_name",
     "frame",
     "framed",
+    "from_json",
     "is_aside",
     "is_filler",
     "is_framed",
@@ -73,6 +75,7 @@ __all__ = [
     "profile_for",
     "says_nothing",
     "to_json",
+    "tools_in",
     "unframed",
     "unnumbered",
     "user",

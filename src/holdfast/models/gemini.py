@@ -6,10 +6,12 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from ..calls import Finish, ModelCall
+from ..calls import Finish
 from ..messages import Json
 from ..tokens import Usage
-from .provider import Draft, Provider
+from .draft import Draft
+from .gemini_parts import Parts
+from .provider import Call, Pieces, Provider
 from .sdk import Sdk
 
 _FINISH: dict[str, Finish] = {
@@ -39,16 +41,17 @@ class Gemini(Provider):
         await client.aio.aclose()
         client.close()
 
-    def _request(self, call: ModelCall) -> Json:
+    def _request(self, call: Call) -> Json:
         chosen = {
             "system_instruction": call.system or None,
-            "temperature": call.temperature,
+            "tools": self._tools(call),
+            "temperature": self._temperature(call),
             "max_output_tokens": call.max_tokens,
         }
         return {"model": self.model, "contents": self._messages(call), "config": self._accepted(chosen)}
 
-    async def _stream(self, client: Any, request: Json, draft: Draft) -> AsyncGenerator[str, None]:
-        called = False
+    async def _stream(self, client: Any, request: Json, draft: Draft) -> Pieces:
+        parts = Parts()
         async with aclosing(await client.aio.models.generate_content_stream(**request)) as stream:
             async for chunk in _closing_behind_errors(stream):
                 draft.model = chunk.model_version or draft.model
@@ -56,11 +59,13 @@ class Gemini(Provider):
                 if chunk.prompt_feedback is not None and chunk.prompt_feedback.block_reason:
                     draft.finish = "refused"
                 for candidate in (chunk.candidates or ())[:1]:
-                    parts = (candidate.content.parts if candidate.content else None) or ()
-                    called = called or any(part.function_call for part in parts)
+                    for part in (candidate.content.parts if candidate.content else None) or ():
+                        for delta in parts.take(part):
+                            yield delta
                     if candidate.finish_reason:
-                        draft.finish = "tool_call" if called else _FINISH.get(candidate.finish_reason.value, "refused")
-                    yield "".join(part.text for part in parts if part.text and not part.thought)
+                        why = _FINISH.get(candidate.finish_reason.value, "refused")
+                        draft.finish = "tool_call" if parts.has_call and why == "stop" else why
+        draft.messages = parts.whole()
 
 
 async def _closing_behind_errors(stream: Any) -> AsyncGenerator[Any, None]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeGuard, cast, overload
 from urllib.parse import unquote, urldefrag, urlsplit
 
-from ..calls import Model
+from ..calls import Model, Stepper
 from ..catalog import CATALOG
 from ..errors import InvalidInput
 from .anthropic import Anthropic
@@ -16,17 +16,23 @@ from .function import FunctionModel, Summarize
 from .gemini import Gemini
 from .openai_chat import OpenAIChat
 from .openai_responses import OpenAIResponses
+from .provider import Provider
+from .script_file import read_script
+from .scripted_agent import ScriptedAgentModel
 from .secrets import scrub
 
-PROVIDERS: dict[str, Callable[[str], Model]] = {
+Named = Provider | ScriptedAgentModel
+"""What a name stands for: it answers questions and takes steps."""
+PROVIDERS: dict[str, Callable[[str], Named]] = {
     "anthropic": Anthropic,
     "openai": OpenAIChat,
     "openai-responses": OpenAIResponses,
     "gemini": Gemini,
     "google": Gemini,
+    "script": read_script,
 }
 FORMS = (
-    "anthropic:MODEL, openai:MODEL, openai-responses:MODEL, gemini:MODEL, "
+    "anthropic:MODEL, openai:MODEL, openai-responses:MODEL, gemini:MODEL, script:FILE, "
     "or the address of an OpenAI-compatible server: http://localhost:8080/v1#MODEL"
 )
 
@@ -51,6 +57,21 @@ def model_for(given: str | Model | Summarize | None) -> Model | None:
     raise InvalidInput(f"A summarizer is a name ({FORMS}), a model, or a function from text to text, not {kind}.")
 
 
+def stepper_for(given: str | Stepper) -> Stepper:
+    """The model that an agent is to talk to, by name, by address, or as an object."""
+    if isinstance(given, str):
+        return _named(given.strip())
+    if not isinstance(given, type) and callable(getattr(given, "step", None)):
+        if isinstance(getattr(given, "name", None), str) and isinstance(getattr(given, "format", None), str):
+            return given
+        raise InvalidInput(f"{type(given).__name__} takes steps, but has no `name` and `format`: see holdfast.calls.")
+    if isinstance(given, type):
+        kind = f"the class {given.__name__}"
+    else:
+        kind = "a function, which can only summarize" if callable(given) else type(given).__name__
+    raise InvalidInput(f"A model for an agent is a name ({FORMS}) or an object with `step`, not {kind}.")
+
+
 def _is_model(given: Any) -> TypeGuard[Model]:
     """It has a name and takes a call and someone to tell, where a plain function takes a text."""
     if isinstance(given, type) or not callable(given) or not isinstance(getattr(given, "name", None), str):
@@ -62,7 +83,7 @@ def _is_model(given: Any) -> TypeGuard[Model]:
     return True
 
 
-def _named(name: str) -> Model:
+def _named(name: str) -> Named:
     if name.lower().startswith(("http://", "https://")):
         address, model = urldefrag(name)
         if not urlsplit(address).hostname:

@@ -9,7 +9,8 @@ import re
 from functools import cache
 from typing import Any
 
-from ..calls import Failure, ModelCall, Reply
+from ..calls import Failure, ModelCall, Reply, StepCall, StepReply
+from ..messages import to_json
 from .errorbody import find, words
 
 _NUMBER = r"[(\s:=]*(?P<window>\d[\d,]*)"
@@ -28,9 +29,9 @@ _STRONG = (
     rf"exceed context limit(?:.*?>{_NUMBER})?",
     r"request_too_large|input is too long for requested model|model_context_window_exceeded",
     # OpenAI, OpenRouter, vLLM, Groq, LiteLLM
-    rf"(?:maximum|max) context length(?: is| of){_NUMBER}",
+    rf"(?:maximum|max) context length(?: is| of|:){_NUMBER}",
     rf"exceeds (?:the )?(?:model'?s )?(?:maximum|max) context length(?:{_NUMBER})?",
-    r"context[_ ](?:length|window)[_ ]exceeded|exceeds the context window",
+    r"context[_ ]?(?:length|window)[_ ]?exceeded|exceeds the context window",
     r"reduce the length of (?:the |your )?(?:messages|prompt|input)",
     rf"maximum (?:allowed )?input length(?: is| of){_NUMBER} ?tokens",
     rf"maximum context limit(?:(?: is| of)?{_NUMBER})?",
@@ -39,6 +40,7 @@ _STRONG = (
     # Gemini, xAI, GitHub Copilot
     rf"exceeds the maximum number of (?:input )?tokens(?: allowed)?{_NUMBER}",
     r"input token count.*exceeds the maximum|exceeds the maximum number of tokens allowed",
+    rf"input token count is.*?only supports up to{_NUMBER}",
     rf"maximum prompt length is{_NUMBER}",
     rf"tokens?\b.*exceeds the limit of{_NUMBER}",
     # llama.cpp, LM Studio, Ollama, SGLang, TGI
@@ -49,12 +51,15 @@ _STRONG = (
     rf"input length.*exceeds.*context length(?:{_NUMBER})?",
     r"prompt too long; exceeded (?:max )?context length",
     rf"`inputs` tokens \+ `max_new_tokens` must be(?: <={_NUMBER})?",
-    # MiniMax, Kimi, Mistral, Together, Cerebras
+    rf"`inputs` must have less than{_NUMBER} tokens",
+    # MiniMax, Kimi, Mistral, Together, Cerebras, Z.ai, Qwen
     r"context window exceeds limit",
     rf"exceeded model token limit(?:{_NUMBER})?",
     rf"too large for model with{_NUMBER} maximum context length",
     rf"is longer than the model'?s context length(?:{_NUMBER})?",
     rf"current length is.*while limit is{_NUMBER}",
+    r"prompt exceeds max(?:imum)? length",
+    rf"range of input length should be \[\d+,{_NUMBER}\]",
     r"request entity too large|(?:payload|content) too large",
 )
 _WEAK = re.compile(r"too many tokens|token limit exceeded", re.IGNORECASE)
@@ -110,14 +115,22 @@ def _count(digits: str) -> int:
     return int(digits.replace(",", ""))
 
 
-def is_doubtful(failure: Failure, call: ModelCall) -> bool:
+def is_doubtful(failure: Failure, call: ModelCall | StepCall) -> bool:
     """Does nothing but a status say that this prompt is too long, short as it is?"""
-    short = len(call.prompt) + len(call.system) < _SHORT and not call.media
+    if failure.kind != "overflow" or failure.window or not _is_short(call):
+        return False
     said = _PER_MINUTE.search(failure.why) or any(pattern.search(failure.why) for pattern in _patterns())
-    return failure.kind == "overflow" and short and not failure.window and not said and not _WEAK.search(failure.why)
+    return not said and not _WEAK.search(failure.why)
 
 
-def overflowed_silently(reply: Reply, window: int | None) -> bool:
+def _is_short(call: ModelCall | StepCall) -> bool:
+    if isinstance(call, ModelCall):
+        return len(call.prompt) + len(call.system) < _SHORT and not call.media
+    told = (tool.parameters for tool in call.tools)
+    return len(call.system) + sum(len(to_json(value)) for value in (*call.messages, *told)) < _SHORT
+
+
+def overflowed_silently(reply: Reply | StepReply, window: int | None) -> bool:
     """Did the prompt not fit although the provider said it was fine?
 
     Some count more than the window and answer from what is left of the prompt; some fill the window with the

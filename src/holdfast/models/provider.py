@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import anyio.to_thread
 from anyio.lowlevel import current_token
 
-from ..calls import Answer, Failure, Finish, ModelCall, Reply
+from ..calls import Answer, Delta, Failure, ModelCall, StepCall, StepReply
 from ..errors import InvalidInput
-from ..messages import Json, Message, Text, encode_all
-from ..tokens import Usage
+from ..messages import Json, Media, Message, Text, decode_all, encode_all, tools_in
+from .draft import Draft
 from .failures import failure_of
 from .overflow import is_doubtful
 from .sdk import ONE_CALL, PLACEHOLDER, Sdk
@@ -28,25 +29,15 @@ _NOT_TAKEN = re.compile(
 )
 _PARAMETERS = 3
 """So many parameters a model may refuse, one after the other."""
-
-
-class Draft:
-    """A reply while it comes. Without a finish, the stream broke off."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.finish: Finish | None = None
-        self.usage: Usage | None = None
-        self.model: str | None = None
-
-    def reply(self) -> Answer:
-        if self.finish is None:
-            return Failure("transport", "The stream ended before the reply was complete.")
-        return Reply("".join(self.texts), self.finish, self.usage, self.model)
+Call = ModelCall | StepCall
+Pieces = AsyncGenerator[Delta, None]
 
 
 class Provider(ABC):
     """A model behind a provider's own SDK, which is imported when it is first asked.
+
+    It answers questions (`await model(call, …)`) and takes an agent's steps (`await model.step(call, …)`), where a
+    piece without text is a sign of life and no more.
 
     With `base_url=` it is asked there, and no key from the environment goes to that address: give `api_key=`
     where it wants one. With `client=` it is asked through the SDK's asynchronous client that you made; close it
@@ -58,6 +49,8 @@ class Provider(ABC):
     format: ClassVar[str]
     optional: ClassVar[frozenset[str]] = frozenset()
     """Parameters that a model may refuse, and that a call can do without."""
+    by_other_words: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """How a refusal names a parameter that it does not name."""
 
     def __init__(
         self, model: str | None, *, base_url: str | None = None, api_key: str | None = None, client: Any = None
@@ -87,14 +80,15 @@ class Provider(ABC):
         return f"{type(self).__name__}({self.model!r}{where})"
 
     async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
-        answer = await self._ask(call, on_delta)
-        for _ in range(_PARAMETERS):
-            if not (isinstance(answer, Failure) and self._learns_from(answer, call)):
-                break
-            answer = await self._ask(call, on_delta)
-        if isinstance(answer, Failure) and answer.kind == "media" and not call.media:
-            return Failure("request", answer.why)
-        return answer
+        def hear(delta: Delta) -> None:
+            on_delta(delta.text if delta.kind == "text" else "")
+
+        drafted = await self._ask(call, hear)
+        return drafted if isinstance(drafted, Failure) else drafted.reply()
+
+    async def step(self, call: StepCall, on_delta: Callable[[Delta], None]) -> StepReply | Failure:
+        drafted = await self._ask(call, on_delta)
+        return drafted if isinstance(drafted, Failure) else drafted.step(self.format)
 
     async def aclose(self) -> None:
         """Let go of the client; the next call makes a new one."""
@@ -102,27 +96,37 @@ class Provider(ABC):
         if kept is not None and kept[0] == current_token():
             await self._disconnect(kept[1])
 
-    async def _ask(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
-        """One request. Only what goes wrong with it is a failure, not what the listener raises."""
+    async def _ask(self, call: Call, on_delta: Callable[[Delta], None]) -> Draft | Failure:
+        """One request, and again without the parameters that the model refuses."""
+        answer = await self._ask_once(call, on_delta)
+        for _ in range(_PARAMETERS):
+            if not (isinstance(answer, Failure) and self._learns_from(answer, call)):
+                break
+            answer = await self._ask_once(call, on_delta)
+        if isinstance(answer, Failure) and answer.kind == "media" and not self._shows_media(call):
+            return Failure("request", answer.why)
+        return answer
+
+    async def _ask_once(self, call: Call, on_delta: Callable[[Delta], None]) -> Draft | Failure:
+        """Only what goes wrong with the request is a failure, not what the listener raises."""
         draft = Draft()
         async with aclosing(self._pieces(call, draft)) as pieces:
-            while isinstance(piece := await self._next(pieces), str):
-                if piece:
-                    draft.texts.append(piece)
-                    on_delta(piece)
+            while isinstance(piece := await self._next(pieces), Delta):
+                if piece.kind == "text":
+                    draft.texts.append(piece.text)
+                on_delta(piece)
         if isinstance(piece, Failure) and is_doubtful(piece, call):
             return Failure("request", piece.why)
-        return piece or draft.reply()
+        return piece or draft
 
-    async def _next(self, pieces: AsyncGenerator[str, None]) -> str | Failure | None:
+    async def _next(self, pieces: Pieces) -> Delta | Failure | None:
         try:
             return await anext(pieces, None)
         except Exception as problem:
             failure = failure_of(problem, (self._key or "", *passwords_in(self._base_url)))
-            asked_wrongly = isinstance(problem, InvalidInput | TypeError)
-            return Failure("request", failure.why) if asked_wrongly else failure
+            return Failure("request", failure.why) if _asked_wrongly(problem) else failure
 
-    async def _pieces(self, call: ModelCall, draft: Draft) -> AsyncGenerator[str, None]:
+    async def _pieces(self, call: Call, draft: Draft) -> Pieces:
         client = await self._client()
         if self.model is None:
             self.model = await self._first_model(client)
@@ -141,17 +145,32 @@ class Provider(ABC):
                 self._kept = (here, client)
         return self._kept[1]
 
-    def _learns_from(self, failure: Failure, call: ModelCall) -> bool:
+    def _learns_from(self, failure: Failure, call: Call) -> bool:
         """Did it refuse a parameter, of those it can do without? It is not sent again."""
         if failure.kind != "request" or not _NOT_TAKEN.search(failure.why) or self.model is None:
             return False
         sent = self.optional & self._request(call).keys()
-        refused = {name for name in sent if re.search(rf"\b{name}\b", failure.why)}
+        refused = {name for name in sent if re.search(self.by_other_words.get(name, rf"\b{name}\b"), failure.why)}
         self._refused |= refused
         return bool(refused)
 
-    def _messages(self, call: ModelCall) -> list[Json]:
+    def _messages(self, call: Call) -> list[Json]:
+        if isinstance(call, StepCall):
+            return list(call.messages)
         return encode_all([Message("user", (Text(call.prompt), *call.media))], self.format)
+
+    def _tools(self, call: Call) -> list[Json] | None:
+        return tools_in(self.format, call.tools) if isinstance(call, StepCall) and call.tools else None
+
+    def _temperature(self, call: Call) -> float | None:
+        return call.temperature if isinstance(call, ModelCall) else None
+
+    def _shows_media(self, call: Call) -> bool:
+        if isinstance(call, ModelCall):
+            return bool(call.media)
+        parts = [part for message in decode_all(call.messages, self.format)[0] for part in message.parts]
+        inside = [piece for part in parts for piece in getattr(part, "content", ())]
+        return any(isinstance(part, Media) for part in [*parts, *inside])
 
     def _accepted(self, parameters: Json) -> Json:
         return {name: value for name, value in parameters.items() if value is not None and name not in self._refused}
@@ -167,10 +186,15 @@ class Provider(ABC):
     def _make_client(self, sdk: Any, headers: dict[str, str]) -> Any: ...
 
     @abstractmethod
-    def _request(self, call: ModelCall) -> Json: ...
+    def _request(self, call: Call) -> Json: ...
 
     @abstractmethod
-    def _stream(self, client: Any, request: Json, draft: Draft) -> AsyncGenerator[str, None]: ...
+    def _stream(self, client: Any, request: Json, draft: Draft) -> Pieces: ...
 
     async def _disconnect(self, client: Any) -> None:
         await client.close()
+
+
+def _asked_wrongly(problem: Exception) -> bool:
+    """Was it never sent? Gemini's SDK checks messages itself, with a library that is not imported here."""
+    return isinstance(problem, InvalidInput | TypeError) or type(problem).__name__ == "ValidationError"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
+from ..messages import Json
 
 PLACEHOLDER = "none"
 """SDKs want a key even where the server wants none."""
@@ -51,3 +53,12 @@ class StreamedError(Exception):
 def plain(value: Any) -> Any:
     """An SDK's object as plain data."""
     return value.model_dump() if hasattr(value, "model_dump") else value
+
+
+def beside(request: Json, names: Iterable[str]) -> Json:
+    """Take out of a request what goes past the SDK, for its `extra_body`.
+
+    An SDK looks at every part of a conversation, which takes longer than sending it; ours is as it has to be. And
+    none knows every parameter that all models take.
+    """
+    return {name: request.pop(name) for name in names if name in request}

@@ -8,7 +8,6 @@ from ..strategies import (
     KeepFraction,
     KeepLast,
     KeepNothing,
-    KeepRecent,
     KeepUserMessages,
     Pipeline,
     PruneToolResults,
@@ -27,12 +26,10 @@ from ..triggers import (
     WorkstreamTrigger,
     any_of,
     never,
-    pi_trigger,
 )
 from .preset import Preset
+from .sized import RESERVE, holdfast_preset, pi_preset
 
-_RESERVE = 16_384
-_PI_SUMMARY = int(0.8 * _RESERVE)
 _WHOLE = Style(result_limit=2_000, text_limit=8_000, images=4)
 """For systems whose model sees the whole conversation: more of it is told, and its newest images go along."""
 _CODEX_LIMITS = {272_000: 244_000, 0: 180_000}
@@ -45,23 +42,7 @@ def _codex_limit(window: int) -> int:
     return min(absolute, Fraction(0.95).tokens(window))
 
 
-HOLDFAST = Preset(
-    name="holdfast",
-    about="What we recommend: sections that are updated and verified, the newest turns verbatim, the ledger if no "
-    "model answers.",
-    figures={
-        "compacts": "above 85 % of the window less 16,384 for the reply",
-        "counts": "the provider's usage, and a real tokenizer calibrated by it",
-        "keeps": "the newest 20,000 tokens, whole turns",
-        "summary": "sections, 2,000 tokens asked, 8,192 allowed, updated and verified; up to 8,000 tokens of errors, "
-        "files, commands and lines to have at hand",
-        "shown as": "a user message with a prefix",
-        "if it fails": "the ledger",
-    },
-    trigger_in=lambda window: OverBudget(Fraction(0.85, min(_RESERVE, window // 4)), window),
-    strategy=StructuredSummary(),
-    calibrated=True,
-)
+HOLDFAST = holdfast_preset()
 SPRING = Preset(
     name="spring",
     about="Spring AI Session: a recursive summary as a question and its answer.",
@@ -76,29 +57,7 @@ SPRING = Preset(
     trigger_in=lambda window: any_of(TurnCount(20), TokenCount(4_000)),
     strategy=RecursiveSummary(max_events_to_keep=10, overlap_size=2, last_resort="unchanged"),
 )
-PI = Preset(
-    name="pi",
-    about="The pi coding agent: a checkpoint for whoever goes on, in front of the newest turns.",
-    figures={
-        "compacts": "above the window less 16,384",
-        "counts": "the provider's usage, and characters / 4 for what came since",
-        "keeps": "the newest 20,000 tokens, from a user message on, of what came after the last compaction",
-        "summary": f"free text, at most {_PI_SUMMARY:,} tokens, with absolute paths",
-        "shown as": "a user message with a prefix",
-        "if it fails": "the person decides",
-    },
-    trigger_in=lambda window: pi_trigger(window, min(_RESERVE, window // 2)),
-    strategy=Summary(
-        KeepRecent(20_000, fresh_only=True),
-        FreeText(allowed=_PI_SUMMARY, style=Style(result_limit=2_000, text_limit=8_000)),
-        AsUser(),
-        by="pi summary",
-        last_resort="ask",
-    ),
-    estimator="chars/4",
-    calibrated=True,
-    window=200_000,
-)
+PI = pi_preset()
 CLAUDE_CODE = Preset(
     name="claude_code",
     about="Claude Code: the whole history becomes a summary, and a new context starts from it.",
@@ -222,7 +181,7 @@ GOAT = Preset(
         "shown as": "a user message and the assistant's word that it has read it",
         "if it fails": "truncation, with a note of what went",
     },
-    trigger_in=lambda window: OverUtilization(0.80, window, min(_RESERVE, window // 2)),
+    trigger_in=lambda window: OverUtilization(0.80, window, min(RESERVE, window // 2)),
     strategy=Summary(KeepFraction(0.4), FreeText(), AsExchange(), by="goat summary", last_resort="truncate"),
     estimator="chars/4+4",
     window=200_000,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..messages import Json, copy_json, format_name
+from ..calls import Tool
+from ..messages import Json, tools_in
 
 SEARCH, READ = "recall_search", "recall_read"
 TOOL_NAMES = (SEARCH, READ)
@@ -39,37 +40,9 @@ _SEARCH_SAYS = (
     "messages, tool calls, tool results. Lists short excerpts with references such as #123."
 )
 _READ_SAYS = "Read in full what a reference such as #123 points at: an earlier message, tool call or tool result."
-_TOOLS = ((SEARCH, _SEARCH_SAYS, SEARCH_PARAMETERS), (READ, _READ_SAYS, READ_PARAMETERS))
+TOOLS = (Tool(SEARCH, _SEARCH_SAYS, SEARCH_PARAMETERS), Tool(READ, _READ_SAYS, READ_PARAMETERS))
 
 
 def tool_definitions(format: str = "openai-chat") -> list[Json]:
     """What to add to the `tools` of a request in this format."""
-    name = format_name(format)
-    if name == "gemini":
-        return [{"functionDeclarations": [_gemini(*tool) for tool in _TOOLS]}]
-    return [_DEFINED[name](*tool) for tool in _TOOLS]
-
-
-def _chat(name: str, says: str, schema: Json) -> Json:
-    return {"type": "function", "function": {"name": name, "description": says, "parameters": copy_json(schema)}}
-
-
-def _responses(name: str, says: str, schema: Json) -> Json:
-    return {
-        "type": "function",
-        "name": name,
-        "description": says,
-        "parameters": copy_json(schema),
-        "strict": False,
-    }
-
-
-def _anthropic(name: str, says: str, schema: Json) -> Json:
-    return {"name": name, "description": says, "input_schema": copy_json(schema)}
-
-
-def _gemini(name: str, says: str, schema: Json) -> Json:
-    return {"name": name, "description": says, "parameters": copy_json(schema)}
-
-
-_DEFINED = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _anthropic}
+    return tools_in(format, TOOLS)

@@ -58,6 +58,10 @@ class BlockingSessionService:
             self._portal.call(self._service.close)
             self._running.__exit__(None, None, None)
 
+    def compacting(self, session_id: str, lane: str | None = None) -> bool:
+        """Is a compaction of it running in this service, right now (W13)?"""
+        return self._service.compacting(session_id, lane)
+
     create = _blocking(SessionService.create)
     get = _blocking(SessionService.get)
     list = _blocking(SessionService.list)
@@ -72,6 +76,7 @@ class BlockingSessionService:
     events = _blocking(SessionService.events)
     shown = _blocking(SessionService.shown)
     compact = _blocking(SessionService.compact)
+    ready = _blocking(SessionService.ready)
     prune = _blocking(SessionService.prune)
     undo = _blocking(SessionService.undo)
     fork = _blocking(SessionService.fork)

@@ -14,21 +14,21 @@ from ..compaction import (
     Cost,
     Decision,
     Sides,
-    decide_asking,
     idle,
     next_carry,
     standing_summary,
 )
 from ..events import Event, Kind, LaneTip, new_id, now
+from ..hooks import Around
 from ..messages import COMMON, Json, decode_one, encode_all, lift_media
 from ..models import reads
 from ..stores import Unchanged
 from ..strategies.blend_memory import keeping_memory
-from ..triggers import always
 from ..types import Outcome
 from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, combined, runs_of
 from . import breaker
 from .live import LiveSession
+from .restarting import Restarting
 
 if TYPE_CHECKING:
     from ..types import Clock, Strategy, Trigger
@@ -41,6 +41,8 @@ async def commit(
     trigger: Trigger | None,
     strategy: Strategy,
     asking: Asking,
+    around: Around,
+    restarting: Restarting,
     *,
     strict: bool,
     automatic: bool,
@@ -52,8 +54,9 @@ async def commit(
     clock: Clock,
     noted: bool = True,
 ) -> CompactionResult:
-    """`noted` says whether a failure makes the next automatic compaction wait."""
+    """`around` asks and tells others; `noted` says whether a failure makes the next automatic compaction wait."""
     started = time.perf_counter()
+    await restarting.catch_up(live, lane)
     view = await live.view(lane)
     version, tip = live.version, live.tip(lane)
     request = Request(
@@ -61,14 +64,14 @@ async def commit(
     )
     waits = idle(request, trigger) or (breaker.waits(view, request.tokens, clock()) if automatic else None)
     if waits is not None:
-        return _result(live, view, waits, started)
+        return around.ended(_result(live, view, waits, started))
     request = request.over(keeping_memory(view.snapshot()))
     view = request.view
-    decision = await decide_asking(request, strategy, always, asking, min_saving=min_saving)
+    decision = await around.decide(request, strategy, asking, min_saving)
     if decision.plan is None:
         if noted:
             await breaker.note(live, lane, view, decision, asking.meter, clock())
-        return _result(live, view, decision, started)
+        return around.ended(_result(live, view, decision, started))
     cost = asking.cost(request, decision, live.record.model)
     checkpoint = _checkpoint(request, decision, cost)
     start = await _start(live, view, checkpoint, tip)
@@ -82,11 +85,12 @@ async def commit(
     done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
     if done.conflict:
         await live.refresh()
-        size = decision.tokens_before
-        lost = Decision(Outcome.CONFLICT, size, size, f"another writer moved the session to version {done.version}")
-        return _result(live, await live.view(lane), lost, started)
+        size, why = decision.tokens_before, f"another writer moved the session to version {done.version}"
+        lost = Decision(Outcome.CONFLICT, size, size, why, remarks=decision.remarks)
+        return around.ended(_result(live, await live.view(lane), lost, started))
     await live.appended(done.events, done.version, moved)
-    result = _result(live, view, decision, started, await live.view(lane), checkpoint, cost)
+    shown = await live.view(lane)
+    result = _result(live, view, decision, started, shown, checkpoint, cost)
     log.info(
         "compaction session=%s lane=%s round=%d strategy=%r tokens=%d->%d archived=%d seconds=%.3f",
         live.id,
@@ -98,7 +102,12 @@ async def commit(
         result.removed,
         result.duration,
     )
-    return result
+    completed = around.changed(result, event.id, asking)
+    if checkpoint.carry.round > view.checkpoint.carry.round:
+        text = await around.session_start(request.over(shown), result.round, trigger, asking)
+        if text is not None and await restarting.say(live, lane, text):
+            result = _result(live, view, decision, started, await live.view(lane), checkpoint, cost)
+    return await around.after(completed, result, asking)
 
 
 async def _start(live: LiveSession, view: View, checkpoint: Checkpoint, tip: LaneTip) -> int:

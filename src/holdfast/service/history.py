@@ -84,7 +84,8 @@ async def fork_record(live: LiveSession, at: str | None, new: str, created: str)
         if event.lane is not None:
             raise InvalidInput(f"Event {at!r} belongs to the lane {event.lane!r}: fork from an event of the root.")
         seq = event.seq
-        epoch = event.id if event.kind == Kind.COMPACTION else event.epoch
+        moved = {Kind.COMPACTION: event.id, Kind.UNDO: event.body.get("to")}
+        epoch = moved.get(event.kind, event.epoch)
         root = LaneTip(mark=seq, epoch=epoch, start=await live.start_of(epoch))
     lanes = {ROOT: root} | {
         key: tip if tip.mark <= seq else LaneTip(start=seq, base=seq, base_epoch=root.epoch)

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..calls import Limits
 from ..compaction import Abort, Asking, Notify
-from ..errors import StoreClosed
+from ..errors import InvalidInput, StoreClosed
 from ..events import Event, LaneTip, SessionRecord, new_id, now
+from ..hooks import Hooks
 from ..messages import format_name
 from ..models import model_for
 from ..presets import Preset, preset_named
 from ..stores import Log
 from ..tokens import Estimator, Tokenizer, estimator_for
 from .live import LiveSession
+from .restarting import Restarting
+from .underway import Underway
 
 if TYPE_CHECKING:
     from ..types import Clock
@@ -40,18 +43,25 @@ class OpenSessions:
         summarizer: Any = None,
         limits: Limits | None = None,
         clock: Clock = time.time,
+        hooks: Hooks | None = None,
     ) -> None:
+        if hooks is not None and not isinstance(hooks, Hooks):
+            raise InvalidInput(f"hooks= takes Hooks(before=…, after=…, …), not {type(hooks).__name__}.")
         self.store = store
         self.preset = None if preset is None else preset_named(preset)
         self.model = model_for(summarizer)
         """Who writes summaries, where a call does not say otherwise."""
         self.limits = limits or (self.preset.limits if self.preset else None)
         self.clock = clock
+        self.hooks = hooks or Hooks()
+        """What is asked and told around every compaction."""
         self._calibrated = estimator is None
         if estimator is None and self.preset is not None:
             estimator, self._calibrated = self.preset.estimator, self.preset.calibrated
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
+        self._underway = Underway()
+        self._restarting = Restarting()
         self._closed = False
 
     @property

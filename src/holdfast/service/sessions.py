@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..boundaries import repair
 from ..errors import InvalidInput
 from ..events import Event, Kind, SessionRecord, new_id, now
-from ..messages import COMMON, encode_all
+from ..messages import COMMON, encode_all, format_name, profile_for
 from . import exchange, history, redaction, restoring, verification
 from .compacting import Compacting
 from .context import Context
@@ -96,13 +97,17 @@ class SessionService(Compacting, Threads):
 
     # -- reading ------------------------------------------------------------------------------------
 
-    async def context(self, session_id: str, lane: str | None = None) -> Context:
-        """What to send to the model next."""
+    async def context(self, session_id: str, lane: str | None = None, *, format: str | None = None) -> Context:
+        """What to send to the model next, in the session's own format or, for another model, in this one."""
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane)
+        wanted = view.format if format is None else format_name(format)
+        shown = view.shown(format=wanted)
+        if wanted != view.format:
+            shown = repair(shown, profile_for(wanted))
         return Context(
-            encode_all(view.shown(), view.format),
-            format=None if view.format == COMMON else view.format,
+            encode_all(shown, wanted),
+            format=None if wanted == COMMON else wanted,
             tokens=view.tokens,
             version=live.version,
             system=live.record.system,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..compaction import Abort, Asking, Notify
 from ..events import Event
+from ..hooks import Around, Hooks
 from ..strategies.blend_memory import BlendMemory, remembered
 from ..summaries.memory import MemoryBlock, due
 from ..triggers import always
@@ -91,18 +92,23 @@ class Threads(OpenSessions):
         return await self._blend(live, asking, lane, automatic=False)
 
     async def _blend(self, live: LiveSession, asking: Asking, lane: str | None, *, automatic: bool) -> CompactionResult:
-        return await commit(
-            live,
-            always,
-            BlendMemory(),
-            asking,
-            strict=False,
-            automatic=automatic,
-            lane=lane,
-            budget=None,
-            target=None,
-            instructions=None,
-            min_saving=0.0,
-            clock=self.clock,
-            noted=False,
-        )
+        """Nothing of the conversation goes, so that no hook is asked."""
+        around = Around(Hooks(), live.id, lane, "auto" if automatic else "manual")
+        with self._underway.compaction((live.id, lane)):
+            return await commit(
+                live,
+                always,
+                BlendMemory(),
+                asking,
+                around,
+                self._restarting,
+                strict=False,
+                automatic=automatic,
+                lane=lane,
+                budget=None,
+                target=None,
+                instructions=None,
+                min_saving=0.0,
+                clock=self.clock,
+                noted=False,
+            )

@@ -119,7 +119,9 @@ class Request:
         return head + [self.view.messages[index] for index in self.view.synthetic]
 
     def still_first(self, shown: Shown, cut: int) -> bool:
-        """Would this of the head stay under a cut here? Its split turn goes with the next turn's start."""
+        """Would this of the head stay under a cut here? A split turn goes with the next, a pin when it is let go."""
+        if shown.kind == "pin" and shown.source in self.view.events and shown.source not in self.view.pins:
+            return False
         return shown.kind != "turn" or not cut or not self.view.turns or cut < self.view.turns[0]
 
     def newest_turn(self, cut: int) -> Shown | int | None:

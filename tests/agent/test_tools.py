@@ -1,0 +1,172 @@
+"""The agent's tools: useful inside one folder, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast import InvalidInput
+from holdfast.agent.tools import Folder, Permission, Question, Toolbox, always_yes, command_tool, file_tools
+from holdfast.agent.tools.files import MOST
+from holdfast.messages import ToolCall, tools_in
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def harbor(tmp_path: Path) -> Path:
+    folder = tmp_path / "harbor"
+    (folder / "logs").mkdir(parents=True)
+    (folder / "tides.txt").write_text("low 3\nhigh 9\nlow 4\n")
+    (folder / "logs" / "may.log").write_text("moored at 9\n")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("low")
+    (folder / "photo.png").write_bytes(b"\x89PNG\0\0low")
+    (tmp_path / "secret.txt").write_text("nobody's business")
+    return folder
+
+
+def toolbox(folder: Path, approve: Any = always_yes) -> Toolbox:
+    inside = Folder(folder)
+    return Toolbox([*file_tools(inside), command_tool(inside)], approve)
+
+
+def runs(process: int) -> bool:
+    """Is it there, and not only waiting for somebody to ask how it ended?"""
+    state = Path(f"/proc/{process}/stat")
+    return state.exists() and state.read_text().split()[2] != "Z"
+
+
+async def call(box: Toolbox, name: str, **arguments: Any) -> tuple[str, bool]:
+    answer = await box.run(ToolCall("c1", name, arguments))
+    return answer.text, answer.is_error
+
+
+async def test_files_are_read_listed_and_searched(harbor: Path) -> None:
+    box = toolbox(harbor)
+    assert await call(box, "read_file", path="tides.txt") == ("low 3\nhigh 9\nlow 4\n", False)
+    assert await call(box, "read_file", path="tides.txt", first_line=2, lines=1) == (
+        "high 9\n\n[lines 2-2 of 3: go on with first_line=3]",
+        False,
+    )
+    assert await call(box, "list_files") == ("photo.png\ntides.txt\nlogs/may.log", False)
+    assert await call(box, "list_files", pattern="*.log") == ("logs/may.log", False)
+    assert await call(box, "search_files", text="low") == ("tides.txt:1: low 3\ntides.txt:3: low 4", False)
+    assert await call(box, "search_files", text="(.*") == ("(Nowhere.)", False)
+
+
+async def test_files_are_edited_and_written_whole(harbor: Path) -> None:
+    box = toolbox(harbor)
+    assert await call(box, "edit_file", path="tides.txt", old="high 9", new="high 10") == ("Edited tides.txt.", False)
+    assert (harbor / "tides.txt").read_text() == "low 3\nhigh 10\nlow 4\n"
+    text, failed = await call(box, "edit_file", path="tides.txt", old="low", new="x")
+    assert failed and "occurs 2 times" in text
+    text, failed = await call(box, "edit_file", path="tides.txt", old="neap", new="x")
+    assert failed and "does not occur" in text
+    assert await call(box, "write_file", path="new/plan.md", content="# Plan\r\n") == ("Wrote new/plan.md.", False)
+    assert (harbor / "new" / "plan.md").read_bytes() == b"# Plan\r\n"
+    os.chmod(harbor / "tides.txt", 0o750)
+    assert await call(box, "write_file", path="tides.txt", content="none") == ("Replaced tides.txt.", False)
+    assert (harbor / "tides.txt").stat().st_mode & 0o777 == 0o750
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.txt", "/etc/passwd", "~/secret.txt", "logs/../../secret.txt", "link.txt", "x\0y"]
+)
+@pytest.mark.parametrize("tool", ["read_file", "edit_file", "write_file", "list_files", "search_files"])
+async def test_nothing_leads_out_of_the_folder(harbor: Path, tool: str, path: str) -> None:
+    (harbor / "link.txt").symlink_to(harbor.parent / "secret.txt")
+    more = {"old": "nobody", "new": "x"} if tool == "edit_file" else {"content": "x"} if tool == "write_file" else {}
+    more |= {"text": "nobody"} if tool == "search_files" else {}
+    text, failed = await call(toolbox(harbor), tool, path=path, **more)
+    assert failed and "nobody's business" not in text
+    assert (harbor.parent / "secret.txt").read_text() == "nobody's business"
+
+
+async def test_a_search_does_not_follow_a_link_out(harbor: Path) -> None:
+    (harbor / "link.txt").symlink_to(harbor.parent / "secret.txt")
+    (harbor / "way").symlink_to(harbor.parent)
+    assert await call(toolbox(harbor), "search_files", text="business") == ("(Nowhere.)", False)
+
+
+@given(path=st.text(max_size=30))
+def test_whatever_the_path_it_is_inside_or_refused(tmp_path_factory: pytest.TempPathFactory, path: str) -> None:
+    folder = Folder(tmp_path_factory.getbasetemp())
+    try:
+        found = folder.inside(path)
+    except InvalidInput:
+        return
+    assert found == folder.root or folder.root in found.parents
+
+
+async def test_what_cannot_be_done_is_an_answer(harbor: Path) -> None:
+    box = toolbox(harbor)
+    for name, arguments, why in [
+        ("read_file", {"path": "photo.png"}, "is no text"),
+        ("read_file", {"path": "gone.txt"}, "no file gone.txt"),
+        ("read_file", {"path": "tides.txt", "first_line": 99}, "has 3 lines"),
+        ("read_file", {"file": "tides.txt"}, "arguments cannot be used"),
+        ("write_file", {"path": "logs", "content": ""}, "is a folder"),
+        ("list_files", {"path": "gone"}, "There is no gone"),
+        ("fly", {}, "There is no tool 'fly'"),
+    ]:
+        text, failed = await call(box, name, **arguments)
+        assert failed and why in text, text
+    answer = await box.run(ToolCall("c", "read_file", '{"path": "tid'))
+    assert answer.is_error and "arguments cannot be used" in answer.text
+
+
+async def test_a_command_tells_its_output_and_its_end(harbor: Path) -> None:
+    box = toolbox(harbor)
+    assert await call(box, "run_command", command="cat tides.txt; echo no >&2; exit 3") == (
+        "low 3\nhigh 9\nlow 4\nno\n[exit code 3]",
+        False,
+    )
+    text, _ = await call(box, "run_command", command="yes | head -c 100000")
+    assert len(text) < MOST + 100 and "characters left out" in text
+
+
+async def test_a_command_that_takes_too_long_is_ended_with_its_children(harbor: Path) -> None:
+    line = "sh -c 'sleep 60; touch late' & echo $! > child; sleep 60"
+    text, failed = await call(toolbox(harbor), "run_command", command=line, seconds=1)
+    assert failed and "longer than 1 s" in text
+    child = int((harbor / "child").read_text())
+    for _ in range(100):
+        if not runs(child):
+            break
+        await anyio.sleep(0.02)
+    else:
+        pytest.fail("the child still runs")
+
+
+async def test_a_person_is_asked_before_anything_is_changed(harbor: Path) -> None:
+    asked: list[Question] = []
+    says: list[Permission] = ["no", "yes", "always"]
+
+    async def approve(question: Question) -> Permission:
+        asked.append(question)
+        return says[len(asked) - 1]
+
+    box = toolbox(harbor, approve)
+    await call(box, "read_file", path="tides.txt")
+    assert not asked
+    text, failed = await call(box, "write_file", path="a", content="1")
+    assert failed and "did not allow" in text and not (harbor / "a").exists()
+    for name in ("b", "c", "d"):
+        assert not (await call(box, "write_file", path=name, content="1"))[1]
+    assert [question.tool for question in asked] == ["write_file"] * 3, "always is said once"
+    assert asked[0].line.startswith("a ")
+
+
+def test_every_provider_is_told_of_the_tools(harbor: Path) -> None:
+    told = toolbox(harbor).told
+    assert [tool.name for tool in told][:2] == ["read_file", "list_files"]
+    assert told[0].parameters["required"] == ["path"]
+    for format in ("openai-chat", "openai-responses", "anthropic", "gemini"):
+        assert tools_in(format, told)
