@@ -174,3 +174,24 @@ class Search(Protocol):
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
         """Ids of events of the session that begin so, in order."""
         ...
+
+
+@runtime_checkable
+class Lease(Protocol):
+    """A flag on a session: somebody is at work on it. It is owned, and goes by itself if its owner dies (W13)."""
+
+    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        """Raise the flag, or keep it up for so much longer; False while somebody else has it."""
+        ...
+
+    async def release(self, session_id: str, owner: str) -> None:
+        """Lower it, if it is still this owner's; whoever waits is told."""
+        ...
+
+    async def held(self, session_id: str) -> float | None:
+        """Seconds for which it still stands unless it is renewed; None where it is down."""
+        ...
+
+    async def changed(self, session_id: str, timeout: float) -> None:
+        """Wait until it may be down, or so many seconds: told by the store where it can tell, else after a moment."""
+        ...
