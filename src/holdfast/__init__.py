@@ -5,6 +5,7 @@ from .boundaries import Problem, check, repair
 from .calls import Failure, Limits, Model, ModelCall, Notice, Reply
 from .compaction import Abort, CompactionResult, Cost, acompact, compact, replay
 from .errors import Aborted, HoldfastError, InvalidInput
+from .hooks import Hooks, Instructions, Veto
 from .messages import Message
 from .models import Anthropic, Gemini, OpenAIChat, OpenAIResponses, ScriptedModel
 from .presets import Preset, preset_named
@@ -70,7 +71,9 @@ __all__ = [
     "Gemini",
     "Handoff",
     "HoldfastError",
+    "Hooks",
     "ImageCount",
+    "Instructions",
     "InvalidInput",
     "JSONLStore",
     "KeepFraction",
@@ -114,6 +117,7 @@ __all__ = [
     "TurnCount",
     "TurnWindow",
     "Usage",
+    "Veto",
     "acompact",
     "all_of",
     "always",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from histories import PROFILES, wire
-from holdfast.cli.anatomy import Anatomy, anatomy, side_by_side
+from holdfast.anatomy import Anatomy, anatomy, side_by_side
 from holdfast.cli.options import ESTIMATORS
 from holdfast.compaction.stateless import beside
 from holdfast.messages import decode_all, framed

@@ -93,7 +93,7 @@ def test_options_that_make_no_sense(options: list[str], words: str, refused: Ref
 
 def test_commands_that_are_none(refused: Refused) -> None:
     assert "did you mean 'compact'?" in refused("compcat", "x")
-    assert "use one of compact, presets, inspect, search, read, mcp, " in refused("frobnicate")
+    assert "use one of chat, compact, presets, inspect, search, read, " in refused("frobnicate")
     assert "did you mean 'bash'?" in refused("completion", "bsh")
     assert "Missing argument 'FILE'" in refused("compact")
     assert "requires an argument" in refused("compact", "x", "--budget")

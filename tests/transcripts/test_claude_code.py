@@ -150,8 +150,11 @@ def test_a_reply_that_no_model_gave_stays_without_usage(read: Read) -> None:
 
 
 def test_a_sub_agents_own_file_is_its_thread(read: Read) -> None:
-    transcript = read(user("u", "task", isSidechain=True), reply("a", "m", said("ok"), isSidechain=True))
+    """It names the session that it works for, and has an id of its own."""
+    about = {"isSidechain": True, "agentId": "a7"}
+    transcript = read(user("u", "task", **about), reply("a", "m", said("ok"), **about))
     assert len(transcript.entries) == 2
+    assert transcript.id == "s-1.a7"
 
 
 def test_what_the_provider_would_refuse_is_left_out_and_counted(read: Read) -> None:

@@ -137,7 +137,8 @@ class Agent:
             elif cut is not None:
                 return self._finish("max_tokens", cut)
             elif answer.finish != "length" and not self._steering:
-                await self.keeper.compact_if_due()
+                if await self.keeper.compact_if_due():
+                    self._tell(await self.gauge())
                 if not self._steering:
                     return self._finish("done" if answer.finish != "refused" else "failed", _refusal(answer))
         return self._finish("max_steps", f"{self.max_steps} steps in one run: say go on if it should")

@@ -1,4 +1,5 @@
-"""The command line: `holdfast compact`, `presets`, `inspect`, `search`, `read`, `mcp`, `verify`, `lab`, `completion`.
+"""The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `import`, `export`, `mcp`,
+`rpc`, `verify`, `config`, `lab`, `completion`.
 
 A command's module is imported when it is called, so that `holdfast --version` and shell completion do
 not wait for what they do not use.
@@ -19,7 +20,24 @@ from ..errors import HoldfastError
 from .names import did_you_mean
 
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
-_COMMANDS = ("compact", "presets", "inspect", "search", "read", "mcp", "verify", "lab", "completion")
+_COMMANDS = (
+    "chat",
+    "compact",
+    "presets",
+    "inspect",
+    "search",
+    "read",
+    "import",
+    "export",
+    "mcp",
+    "rpc",
+    "verify",
+    "config",
+    "lab",
+    "completion",
+)
+_MODULES = {"import": "import_sessions"}
+"""Where a command's module cannot have its name."""
 
 
 class Commands(click.Group):
@@ -31,7 +49,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f".{cmd_name}", __name__).command
+        command: click.Command = importlib.import_module(f".{_MODULES.get(cmd_name, cmd_name)}", __name__).command
         return command
 
     def resolve_command(

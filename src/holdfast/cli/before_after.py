@@ -6,11 +6,10 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ..anatomy import STYLES, Anatomy, anatomy, bar, glimpse, printable, side_by_side, single, stacked
 from ..messages import Message, decode_all, is_framed, profile_for
 from ..types import Outcome
-from .anatomy import Anatomy, anatomy, side_by_side
-from .bars import STYLES, ascii_only, bar, grid, show, single, stacked, whole_line
-from .glimpse import glimpse, printable
+from .blocks import ascii_only, grid, show, whole_line
 from .run import Run
 from .told import told
 

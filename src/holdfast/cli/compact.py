@@ -56,7 +56,7 @@ def command(
 ) -> int:
     """Make the messages of FILE fit a budget of tokens.
 
-    FILE is a file of messages in any provider's format, a session of Claude Code, Codex or pi, a Holdfast
+    FILE is a file of messages in any provider's format, a session of Claude Code, Codex, pi or OpenCode, a Holdfast
     store, - for stdin, or `example`. It is only read. No model is asked unless one is named. The exit code is 0
     if the result fits, 1 if it cannot, 3 if the summary failed.
     """

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..anatomy import printable
 from ..recall import Found
 from ..stores import Hit
-from .bars import grid, show, whole_line
-from .glimpse import printable
+from .blocks import grid, show, whole_line
 from .recalls import Opened
 
 _STYLES = {"system": "magenta", "user": "green", "assistant": "cyan", "tool": "yellow"}

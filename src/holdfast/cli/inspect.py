@@ -8,11 +8,11 @@ from typing import Any
 import click
 import msgspec
 
+from ..anatomy import Anatomy, anatomy
 from ..boundaries import Problem, find_problems
 from ..messages import COMMON, decode_all, profile_for
 from ..tokens import tokens_in
 from . import options
-from .anatomy import Anatomy, anatomy
 from .limits import Count
 from .sources import Source, about, open_source
 from .stores import Place, find_store

@@ -9,9 +9,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .anatomy import side_by_side
-from .bars import STYLES, ascii_only, bar, grid, heading, show, single, whole_line
-from .glimpse import printable
+from ..anatomy import STYLES, bar, printable, side_by_side, single
+from .blocks import ascii_only, grid, heading, show, whole_line
 from .inspect import Portrait
 from .window import SHARE
 

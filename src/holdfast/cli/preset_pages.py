@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..presets import Preset
-from .bars import Block, heading, show, whole_line
+from .blocks import Block, heading, show, whole_line
 
 _BRIEF = ("compacts", "keeps", "if it fails")
 

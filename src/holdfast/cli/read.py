@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 import msgspec
 
+from ..anatomy import printable
 from . import options
-from .glimpse import printable
 from .limits import Count
 from .recalls import open_recall
 from .terminal import working

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from ..anatomy import printable
 from ..compaction import CompactionResult, Cost
 from ..tokens import Estimator
 from ..types import Outcome
-from .glimpse import printable
 from .sources import Source
 from .way import Way
 from .window import Window

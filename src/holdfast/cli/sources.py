@@ -18,7 +18,7 @@ import msgspec
 from ..errors import InvalidInput, InvalidLimit
 from ..messages import COMMON, Json, decode_one, encode_all
 from ..service import BlockingSessionService
-from ..transcripts import Transcript, read_transcript
+from ..transcripts import Transcript, in_view, read_transcript
 from .names import not_one_of
 from .shape import Shape, request_shape, shape_of
 from .stores import Place, find_store
@@ -159,32 +159,25 @@ def _from_file(path: str, name: str, whole: bool) -> Source:
 
 
 def _context(read: Transcript, whole: bool) -> tuple[list[Json], Reported | None]:
-    """What the tool would send next: what its last compaction left, and all that came since.
+    """What the tool would send next, or all that was ever said; and what the provider counted of it."""
+    if whole:
+        return read.messages, None if read.compactions else _reported(read, 0, 0)
+    view = in_view(read)
+    return view.messages, _reported(read, view.first, len(view.head))
 
-    Claude Code's summary is an entry of its own; Codex says what it showed instead; pi's is in the record.
-    """
-    head: list[Json] = []
-    first = 0
-    if read.compactions and not whole:
-        last = read.compactions[-1]
-        first = first_shown(read)
-        head = list(last.head)
-        if not head and last.summary and read.kind != "claude-code":
-            head = [{"role": "user", "content": last.summary}]
-    live = read.entries[first:]
-    messages = head + [entry.message for entry in live]
-    counted = [place for place, entry in enumerate(live) if entry.usage is not None and first + place >= _since(read)]
+
+def _reported(read: Transcript, first: int, before: int) -> Reported | None:
+    counted = [place for place, entry in enumerate(read.entries) if entry.usage is not None and place >= _since(read)]
     if not counted:
-        return messages, None
-    usage = live[counted[-1]].usage
+        return None
+    usage = read.entries[counted[-1]].usage
     assert usage is not None
-    covers = len(head) + counted[-1] + 1
-    return messages, None if whole and read.compactions else Reported(usage.total, covers)
+    return Reported(usage.total, before + counted[-1] + 1 - first)
 
 
 def first_shown(read: Transcript) -> int:
     """The place of the first entry that the tool still shows."""
-    return read.compactions[-1].after - read.compactions[-1].kept if read.compactions else 0
+    return in_view(read).first
 
 
 def _since(read: Transcript) -> int:

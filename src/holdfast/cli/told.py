@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.console import RenderableType
 from rich.text import Text
 
+from ..anatomy import printable
 from ..compaction import Cost
 from ..tokens import tokens_in
-from .bars import grid
-from .glimpse import printable
+from .blocks import grid
 from .run import Run
 
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 import click
 
+from ..anatomy import first_line
 from ..calls import Notice
 from ..compaction import Abort
-from .glimpse import first_line
 
 _DOING = {"summary": "the summary", "rollup": "a shorter summary", "repair": "its answer again"}
 

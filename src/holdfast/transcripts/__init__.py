@@ -1,8 +1,26 @@
-"""Other tools' session files, read into wire-format messages."""
+"""Other tools' session files: read into wire-format messages, written into a store, and written out again."""
 
 from __future__ import annotations
 
-from .files import read_transcript
+from .exporting import Exported, ExportFormat, export_session
+from .files import NothingSaid, read_transcript
+from .importing import AlreadyThere, import_exported, import_transcript
+from .shown import InView, in_view
 from .transcript import Entry, PastCompaction, Transcript, Usage
 
-__all__ = ["Entry", "PastCompaction", "Transcript", "Usage", "read_transcript"]
+__all__ = [
+    "AlreadyThere",
+    "Entry",
+    "ExportFormat",
+    "Exported",
+    "InView",
+    "NothingSaid",
+    "PastCompaction",
+    "Transcript",
+    "Usage",
+    "export_session",
+    "import_exported",
+    "import_transcript",
+    "in_view",
+    "read_transcript",
+]

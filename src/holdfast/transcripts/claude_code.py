@@ -27,7 +27,8 @@ def read(records: list[Record], notes: Notes) -> Transcript:
     thread = Thread(notes)
     compactions: list[PastCompaction] = []
     model = session = None
-    for record in _root_thread(records, notes):
+    root = _root_thread(records, notes)
+    for record in root:
         session = text(record.get("sessionId")) or session
         message = record.get("message")
         if record.get("type") == "system" and record.get("subtype") == "compact_boundary":
@@ -53,9 +54,15 @@ def read(records: list[Record], notes: Notes) -> Transcript:
         thread.entries(),
         tuple(compactions),
         model=model,
-        id=session,
+        id=_id(session, root),
         notes=notes.lines(),
     )
+
+
+def _id(session: str | None, root: list[Record]) -> str | None:
+    """A sub-agent's file names the session that it works for: its own name is told apart."""
+    agent = next((text(record.get("agentId")) for record in root if record.get("isSidechain")), None)
+    return f"{session}.{agent}" if session and agent else session
 
 
 def _root_thread(records: list[Record], notes: Notes) -> list[Record]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput, UnknownFormat
 
-from . import claude_code, codex, pi, plain
+from . import claude_code, codex, opencode, opencode_storage, pi, plain
 from .notes import Notes
 from .records import json_values
 from .transcript import Record, Transcript
@@ -23,21 +23,28 @@ _TOOLS: tuple[tuple[Callable[[Record], bool], Reader], ...] = (
     (claude_code.fits, claude_code.read),
     (codex.fits, codex.read),
     (pi.fits, pi.read),
+    (opencode.fits, opencode.read),
 )
 
 
+class NothingSaid(InvalidInput):
+    """A session without messages."""
+
+
 def read_transcript(path: str | os.PathLike[str]) -> Transcript:
-    """Read a session of Claude Code, Codex or pi, or a plain file of messages; gzip is seen through."""
+    """Read a session of Claude Code, Codex, pi or OpenCode, or a plain file of messages; gzip is seen through."""
     file = Path(path)
     notes = Notes()
-    values = json_values(_bytes(file), str(file), notes)
+    values = json_values(bytes_of(file), str(file), notes)
+    if len(values) == 1 and isinstance(values[0], dict) and opencode_storage.is_session(values[0]):
+        values = [opencode_storage.gathered(file, values[0], notes)]
     transcript = _transcript(values, str(file), notes)
     if not transcript.entries:
-        raise InvalidInput(f"The file {file} holds no messages: name a session in which something was said.")
+        raise NothingSaid(f"The file {file} holds no messages: name a session in which something was said.")
     return transcript
 
 
-def _bytes(file: Path) -> bytes:
+def bytes_of(file: Path) -> bytes:
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -61,7 +68,7 @@ def _transcript(values: list[Any], name: str, notes: Notes) -> Transcript:
     for number, value in enumerate(values, 1):
         if not isinstance(value, dict):
             raise InvalidInput(f"Value {number} of {name} is not a JSON object: each must be a message or a record.")
-    if len(values) == 1 and plain.is_request(values[0]):
+    if len(values) == 1 and not opencode.fits(values[0]) and plain.is_request(values[0]):
         return plain.read_request(values[0], name, notes)
     fitting, read = max(((sum(map(fits, values)), read) for fits, read in _TOOLS), key=itemgetter(0))
     if fitting:
@@ -69,6 +76,6 @@ def _transcript(values: list[Any], name: str, notes: Notes) -> Transcript:
     if not values or any(map(plain.fits, values)):
         return plain.read_messages(values, name, notes)
     raise UnknownFormat(
-        f"The file {name} is JSON, but no session of Claude Code, Codex or pi and no list of messages: "
+        f"The file {name} is JSON, but no session of Claude Code, Codex, pi or OpenCode and no list of messages: "
         "name another file, or write its messages as a JSON list."
     )

@@ -96,6 +96,8 @@ def _kept(record: Record, landings: list[_Landing], since: int, after: int, reco
         first = next((landing.entry for landing in window if landing.opens_turn), None)
         return 0 if first is None else after - first
     index, named = record.get("firstKeptEntryIndex"), text(record.get("firstKeptEntryId"))
+    if named is not None and named == record.get("id"):
+        return 0  # nothing before it: what is kept starts with itself
     if isinstance(index, int) and 0 <= index < len(records):
         target: Record | None = records[index]  # counts the lines of the file, the header included
     else:

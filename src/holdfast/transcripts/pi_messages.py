@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from .notes import Notes
-from .thread import Blocks, Thread
+from .thread import Blocks, Thread, legal_id
 from .transcript import Record, Usage, text, whole
 
 _FAILED = ("aborted", "error")
@@ -59,7 +58,7 @@ def _reply_blocks(message: Record, notes: Notes) -> Blocks:
             case {"type": "toolCall", "id": str(id), "name": str(name)}:
                 arguments = part.get("arguments")
                 arguments = arguments if isinstance(arguments, dict) else {}
-                blocks.append({"type": "tool_use", "id": _call_id(id, notes), "name": name, "input": arguments})
+                blocks.append({"type": "tool_use", "id": legal_id(id, notes), "name": name, "input": arguments})
             case _:
                 notes.count("content part", "of an unknown shape left out")
     return blocks
@@ -78,17 +77,9 @@ def _tool_result(message: Record, notes: Notes) -> Record:
     content = user_blocks(message.get("content"), notes)
     if isinstance(content, list):
         content = [block for block in content if block.get("text") != ""] or ""
-    call = _call_id(str(message.get("toolCallId") or ""))
+    call = legal_id(str(message.get("toolCallId") or ""))
     block = {"type": "tool_result", "tool_use_id": call, "content": content}
     return {**block, "is_error": True} if message.get("isError") else block
-
-
-def _call_id(id: str, notes: Notes | None = None) -> str:
-    """Ids that other providers gave may hold characters that Anthropic refuses."""
-    legal = re.sub(r"[^a-zA-Z0-9_-]", "_", id)
-    if notes is not None:
-        notes.count("tool call", "with its id rewritten for Anthropic", int(legal != id))
-    return legal
 
 
 def _usage(usage: Any) -> Usage | None:

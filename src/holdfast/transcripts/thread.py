@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from msgspec import Struct
@@ -150,3 +151,11 @@ def _is_call(block: dict[str, Any]) -> bool:
 def _is_thought(block: dict[str, Any]) -> bool:
     """A provider takes thinking only with what it led to: a reply may not end with it."""
     return block.get("type") in ("thinking", "redacted_thinking")
+
+
+def legal_id(id: str, notes: Notes | None = None) -> str:
+    """Ids that other providers gave may hold characters that Anthropic refuses."""
+    legal = re.sub(r"[^a-zA-Z0-9_-]", "_", id)
+    if notes is not None:
+        notes.count("tool call", "with its id rewritten for Anthropic", int(legal != id))
+    return legal

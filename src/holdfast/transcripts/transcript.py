@@ -48,6 +48,7 @@ class PastCompaction(Struct, frozen=True):
 
     ``after`` entries came before it, and the last ``kept`` of those stayed visible. ``head`` is what the tool
     showed in place of the rest, where the file says so. Claude Code's summary is also the entry at ``after``.
+    Clearing old tool results is a compaction that shows the same entries as before, some of them ``cleared``.
     """
 
     after: int
@@ -57,6 +58,8 @@ class PastCompaction(Struct, frozen=True):
     trigger: str | None = None
     kept: int = 0
     head: tuple[dict[str, Any], ...] = ()
+    cleared: tuple[tuple[int, str], ...] = ()
+    """Results that are shown as cleared from here on: the place of their entry, and the call."""
 
 
 class Transcript(Struct, frozen=True):

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.bars import bar
-from holdfast.cli.glimpse import first_line, glimpse, printable
+from holdfast.anatomy import bar, first_line, glimpse, printable
 from holdfast.messages import Message, Reasoning, ToolCall, user
 
 AMOUNTS = st.lists(st.integers(0, 10_000), max_size=8)

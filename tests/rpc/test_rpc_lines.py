@@ -1,0 +1,163 @@
+"""Whatever a client sends: every line gets one response or one error, and the next one is heard (P9)."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rpc_visits import visiting
+
+from holdfast.agent.events import Problem
+from holdfast.rpc.lines import LONGEST, Outgoing, TooLong, lines_of
+from holdfast.rpc.reading import REQUESTS, Unreadable, read_request
+from holdfast.rpc.requests import Branch, Compact, Prompt
+
+KINDS = [*REQUESTS, "promt", "", "response"]
+VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just([]) | st.just({})
+FIELDS = ["id", "text", "at", "whole", "enabled", "session", "limit", "request", "permission", "instructions", "more"]
+OBJECTS = st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=4).flatmap(
+    lambda fields: st.sampled_from(KINDS).map(lambda kind: {"type": kind, **fields})
+)
+LINES = st.one_of(
+    st.binary(max_size=40).filter(lambda line: b"\n" not in line),
+    st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3)).map(lambda value: json.dumps(value).encode()),
+    OBJECTS.map(lambda request: json.dumps(request).encode()),
+    OBJECTS.map(lambda request: json.dumps(request).encode()[:-3]),
+)
+
+
+@given(lines=st.lists(LINES, max_size=12))
+def test_every_line_gets_one_answer_and_the_loop_lives(lines: list[bytes], tmp_path_factory: Any) -> None:
+    """Whatever they are, requests that make sense among them; the last one is always understood."""
+    folder = tmp_path_factory.getbasetemp()
+
+    async def visit() -> None:
+        async with visiting(folder, "fine", yes=True) as client:
+            await client.lines(*lines)
+            await client.ask({"type": "abort", "id": "last"})
+            assert (await client.answer("last"))["ok"]
+        answers = [record for record in client.records if _answers(record)]
+        assert len(answers) == len(lines) + 1
+
+    anyio.run(visit)
+
+
+def _answers(record: dict[str, Any]) -> bool:
+    return record["type"] == "response" or (record["type"] == "error" and "id" in record)
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"", "is no JSON"),
+        (b"   ", "is no JSON"),
+        (b"hello", "is no JSON"),
+        (b'{"type": "prompt", "text": "hi"', "is no JSON"),
+        (b'{"type": "get_state"} {"type": "get_state"}', "is no JSON"),
+        (b'{"type": "prompt", "text": "\xff"}', "is no JSON"),
+        (b'{"type": "prompt", "text": "\\ud800"}', "is no JSON"),
+        (b"\x00", "is no JSON"),
+        (b'{"x": ' + b"[" * 100_000, "nested too deep"),
+        (b"[" * 100_000, "got `array`"),
+        (b"[]", "A request is an object"),
+        (b'"prompt"', "A request is an object"),
+        (b"null", "give it a type, one of prompt, "),
+        (b"{}", "give it a type, one of prompt, "),
+        (b'{"type": 7}', "give it a type"),
+        (b'{"type": "promt"}', "did you mean 'prompt'?"),
+        (b'{"type": "list_session"}', "did you mean 'list_sessions'?"),
+        (b'{"type": "xyzzy"}', "use one of prompt, "),
+        (b'{"type": "prompt"}', "missing required field `text`"),
+        (b'{"type": "prompt", "text": 7}', "Expected `str`, got `int`"),
+        (b'{"type": "prompt", "text": "hi", "model": "x"}', "unknown field `model`): it takes text, id."),
+        (b'{"type": "approve", "request": "x", "permission": "maybe"}', "'maybe'"),
+        (b'{"type": "get_messages", "whole": "yes"}', "Expected `bool`"),
+        (b'{"type": "get_state", "id": 1.5}', "Expected"),
+        (b'{"type": "get_state", "id": ' + b"9" * 5_000 + b"}", "out of range"),
+    ],
+    ids=lambda value: value[:40].decode(errors="replace") if isinstance(value, bytes) else "",
+)
+def test_a_line_that_is_no_request_is_told_why(line: bytes, says: str) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_request(line)
+    assert says in str(refused.value) and str(refused.value)[-1] in ".?"
+
+
+@pytest.mark.parametrize("id", [None, 7, "seven", 2**70])
+def test_an_error_carries_the_id_of_its_request(id: Any) -> None:
+    with pytest.raises(Unreadable) as refused:
+        read_request(json.dumps({"id": id, "type": "promt"}).encode())
+    assert refused.value.id == id
+
+
+def test_requests_are_read_as_they_are_meant() -> None:
+    assert read_request(b'{"text": "hi", "type": "prompt", "id": 1}\r') == Prompt(id=1, text="hi")
+    assert read_request(b'{"type": "branch", "at": 3}') == Branch(at=3)
+    assert read_request(b' {"type": "compact"} ') == Compact()
+
+
+@given(data=st.data(), pieces=st.lists(st.binary(max_size=12), max_size=12), longest=st.integers(1, 12))
+def test_lines_are_the_same_however_they_arrive(data: st.DataObject, pieces: list[bytes], longest: int) -> None:
+    whole = b"\n".join(pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
+    chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    *ended, rest = whole.split(b"\n")
+    wanted = [line if len(line) <= longest else None for line in [*ended, *([rest] if rest else [])]]
+    assert anyio.run(_lines, chunks, longest) == wanted
+
+
+async def _lines(chunks: Sequence[bytes], longest: int) -> list[bytes | None]:
+    async def arriving() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    return [None if isinstance(line, TooLong) else line async for line in lines_of(arriving(), longest)]
+
+
+@pytest.mark.anyio
+async def test_a_line_that_is_too_long_is_one_error(tmp_path: Path) -> None:
+    async with visiting(tmp_path, "fine") as visit:
+        await visit.lines(b"x" * (LONGEST + 1), b'{"type": "get_state", "id": 1}')
+        assert "more than 10,000,000 bytes" in (await visit.answer(None))["error"]
+        assert (await visit.answer(1))["ok"]
+
+
+@pytest.mark.anyio
+async def test_what_no_encoding_knows_is_still_one_line_of_json() -> None:
+    """Models and files hold halves of characters."""
+    stream = io.BytesIO()
+    out = Outgoing(stream)
+    async with out.writing():
+        out.send(Problem("half a \ud83d fish\nand a line"))
+        out.send(Problem("a whole 🐟"))
+    first, second = stream.getvalue().splitlines()
+    assert json.loads(first)["error"] == "half a \ud83d fish\nand a line"
+    assert json.loads(second) == {"type": "error", "error": "a whole 🐟"}
+
+
+@pytest.mark.anyio
+async def test_who_speaks_does_not_wait_for_a_slow_reader() -> None:
+    read, written = threading.Event(), list[bytes]()
+
+    class Slow(io.BytesIO):
+        def write(self, data: Any) -> int:
+            read.wait(10)
+            written.append(bytes(data))
+            return len(data)
+
+    out = Outgoing(Slow())
+    async with out.writing():
+        for number in range(3):
+            out.send(Problem(str(number)))
+            await anyio.sleep(0.01)
+        assert not written
+        read.set()
+    assert [json.loads(line)["error"] for line in b"".join(written).splitlines()] == ["0", "1", "2"]

@@ -1,0 +1,32 @@
+"""Documentation cannot drift: every setting is in docs/settings.md with its variable and its default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from settings_home import Home
+
+from holdfast.settings import KEYS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "settings.md"
+if not PAGE.exists():
+    pytest.skip("the documentation is not here", allow_module_level=True)
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_setting_has_its_line(name: str) -> None:
+    line = next(line for line in TEXT.splitlines() if line.startswith("| `") and f"`{name}`" in line)
+    assert f"| `{KEYS[name].variable}` |" in line if KEYS[name].variable else "| | none |" in line
+
+
+def test_the_example_is_valid(home: Home) -> None:
+    home.write(TEXT.partition("```toml\n")[2].partition("```")[0])
+    settings = home.load()
+    assert settings.model == "anthropic:claude-sonnet-4-5" and settings.hooks.after == ("make -s notes",)
+
+
+def test_the_numbers_are_the_defaults(home: Home) -> None:
+    compaction = home.load().compaction
+    assert f"| {compaction.reserve_tokens:,} |" in TEXT and f"| {compaction.keep_recent_tokens:,} |" in TEXT

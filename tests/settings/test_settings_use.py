@@ -1,0 +1,51 @@
+"""What settings stand for: a preset with its numbers, and a store that is made when it is first used."""
+
+from __future__ import annotations
+
+import stat
+import sys
+
+import pytest
+from settings_home import Home
+
+from holdfast import SessionService
+from holdfast.presets import PRESETS
+from holdfast.settings import data_folder, open_settled_store, preset_for
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_without_numbers_of_ones_own_it_is_the_preset_as_it_is(name: str, home: Home) -> None:
+    preset = preset_for(home.load({"preset": name}))
+    assert (preset.name, preset.figures) == (name, PRESETS[name].figures)
+
+
+def test_the_numbers_go_to_the_presets_that_have_them(home: Home) -> None:
+    """P2, P8."""
+    numbers = {"compaction.reserve_tokens": 10_000, "compaction.keep_recent_tokens": 3_000}
+    pi = preset_for(home.load({"preset": "pi", **numbers}))
+    assert pi.figures["compacts"] == "above the window less 10,000"
+    assert pi.figures["keeps"].startswith("the newest 3,000 tokens")
+    assert "at most 8,000 tokens" in pi.figures["summary"]
+    assert preset_for(home.load({"preset": "codex", **numbers})) is PRESETS["codex"]
+
+
+@pytest.mark.anyio
+async def test_the_usual_stores_folder_is_made_when_it_is_first_used(home: Home) -> None:
+    settings = home.load()
+    assert not data_folder(home.environ).exists()
+    async with SessionService(open_settled_store(settings, home.environ)) as sessions:
+        record = await sessions.create()
+        await sessions.append(record.id, {"role": "user", "content": "Where is berth 4?"})
+    folder = data_folder(home.environ)
+    assert (folder / "sessions.db").is_file()
+    if sys.platform != "win32":
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.anyio
+async def test_another_store_is_opened_as_it_is_named(home: Home) -> None:
+    settings = home.load({"store": f"jsonl:{home.folder / 'logs'}"})
+    async with SessionService(open_settled_store(settings, home.environ)) as sessions:
+        await sessions.create(id="s-1")
+    assert (home.folder / "logs" / "s-1.jsonl").is_file()
+    assert not data_folder(home.environ).exists()
