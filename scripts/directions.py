@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "holdfast"
 PARTS = [
     "errors",
     "types",
+    "files",
     "messages",
     "tokens",
     "catalog",
@@ -35,6 +36,7 @@ PARTS = [
     "stores",
     "service",
     "recall",
+    "jobs",
     "agent",
     "transcripts",
     "settings",

@@ -76,6 +76,17 @@ async def test_files_are_edited_and_written_whole(harbor: Path) -> None:
     assert (harbor / "tides.txt").stat().st_mode & 0o777 == 0o750
 
 
+async def test_bytes_that_are_no_utf8_are_as_they_were_after_an_edit(harbor: Path) -> None:
+    (harbor / "old.txt").write_bytes(b"caf\xe9 at nine\r\n")
+    assert await call(toolbox(harbor), "edit_file", path="old.txt", old="nine", new="ten") == ("Edited old.txt.", False)
+    assert (harbor / "old.txt").read_bytes() == b"caf\xe9 at ten\r\n"
+
+
+async def test_a_tool_that_breaks_is_an_answer(harbor: Path) -> None:
+    text, failed = await call(toolbox(harbor), "write_file", path="a", content="half a \ud83d")
+    assert failed and "write_file broke" in text and not (harbor / "a").exists()
+
+
 @pytest.mark.parametrize(
     "path", ["../secret.txt", "/etc/passwd", "~/secret.txt", "logs/../../secret.txt", "link.txt", "x\0y"]
 )

@@ -37,8 +37,8 @@ ROLES = ("system", "user", "assistant", "tool")
 def command(query: str, file: str, session: str | None, limit: int, as_json: bool, **sought: Any) -> int:
     """Find events that hold every word of QUERY, the best first.
 
-    FILE is a Holdfast store, a session of Claude Code, Codex, pi or OpenCode, or any file of messages. Words may stand in
-    any order and inside longer ones; nothing in QUERY is syntax. The exit code is 1 if nothing was found.
+    FILE is a Holdfast store, a session of Claude Code, Codex, pi or OpenCode, or any file of messages. Words may
+    stand in any order and inside longer ones; nothing in QUERY is syntax. The exit code is 1 if nothing was found.
     """
     sought["archived"] = sought["archived"] or None
     with open_recall(file, session) as opened:

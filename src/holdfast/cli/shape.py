@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import os
-import stat
-import tempfile
 from typing import Any
 
 import msgspec
 
 from ..errors import InvalidInput
+from ..files import replace_file
 from ..messages import Json
 from ..transcripts.notes import Notes
 from ..transcripts.plain import is_request
@@ -74,26 +73,11 @@ def write(out: str, data: bytes) -> None:
     """All or nothing: a new file takes the place of the old one at once."""
     out = os.path.realpath(out)
     data = gzip.compress(data) if out.endswith(".gz") else data
-    try:
-        mode = stat.S_IMODE(os.stat(out).st_mode)
-        regular = os.path.isfile(out)
-    except FileNotFoundError:
-        mode, regular = 0o666 & ~_umask(), True
-    if not regular:  # /dev/null and pipes are written to, never replaced
+    if os.path.exists(out) and not os.path.isfile(out):  # /dev/null and pipes are written to, never replaced
         with open(out, "wb") as file:
             file.write(data)
         return
-    handle, fresh = tempfile.mkstemp(prefix=".holdfast-", dir=os.path.dirname(out))
-    try:
-        with open(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(fresh, mode)
-        os.replace(fresh, out)
-    except BaseException:
-        os.unlink(fresh)
-        raise
+    replace_file(out, data, new_mode=0o666 & ~_umask())
 
 
 def _umask() -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput
+from ..files import replace_file
 from .files import read_settings, text_of
 from .keys import key_named
 from .places import user_file
@@ -29,7 +28,7 @@ def save_setting(key: str, value: Any, environ: Mapping[str, str] = os.environ) 
     read_settings(changed, file)
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _replace(Path(os.path.realpath(file)), changed.encode())
+        replace_file(Path(os.path.realpath(file)), changed.encode(), new_mode=0o600)
     except OSError as problem:
         raise InvalidInput(f"The settings {file} cannot be written ({problem.strerror}): check its folder.") from None
     return file
@@ -50,19 +49,3 @@ def _with(text: str, path: list[str], value: Any) -> str:
         table = table[name]
     table[path[-1]] = value
     return tomlkit.dumps(document)
-
-
-def _replace(file: Path, data: bytes) -> None:
-    """A temporary file takes its place at once; a new one is for its owner alone."""
-    mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
-    handle, fresh = tempfile.mkstemp(prefix=".settings-", dir=file.parent)
-    try:
-        with open(handle, "wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(fresh, mode)
-        os.replace(fresh, file)
-    except BaseException:
-        os.unlink(fresh)
-        raise

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
 from typing import Annotated
 
 import anyio.to_thread
 import msgspec
 
 from ...errors import InvalidInput
+from ...files import replace_file
 from .folder import Folder
 from .tool import AgentTool, Arguments
 
@@ -19,7 +17,8 @@ MOST = 30_000
 _HITS = 100
 _LISTED = 300
 _WIDEST = 300
-_NEW = 0o644
+_KEPT = "surrogateescape"
+"""Bytes that are no UTF-8 are as they were after an edit elsewhere in the file."""
 Path_ = Annotated[str, msgspec.Meta(description="A path in the working folder.")]
 Pattern = Annotated[str, msgspec.Meta(description="Names of files, as in *.py; all of them unless said otherwise.")]
 
@@ -116,12 +115,12 @@ def _search(folder: Folder, given: SearchFiles) -> str:
 
 def _edit(folder: Folder, given: EditFile) -> str:
     path = folder.inside(given.path)
-    text = folder.text(path)
+    text = folder.text(path, _KEPT)
     count = text.count(given.old) if given.old else 0
     if count != 1:
         why = "does not occur" if not count else f"occurs {count} times: add what stands around it"
         raise InvalidInput(f"The text to replace {why} in {given.path}.")
-    _replace(path, text.replace(given.old, given.new))
+    replace_file(path, text.replace(given.old, given.new).encode(errors=_KEPT))
     return f"Edited {given.path}."
 
 
@@ -131,19 +130,5 @@ def _write(folder: Folder, given: WriteFile) -> str:
         raise InvalidInput(f"{given.path} is a folder: name a file.")
     known = path.exists()
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, given.content)
+    replace_file(path, given.content.encode())
     return f"{'Replaced' if known else 'Wrote'} {given.path}."
-
-
-def _replace(path: Path, text: str) -> None:
-    """All of it or nothing: who is killed here leaves the old file."""
-    mode = path.stat().st_mode if path.exists() else _NEW
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

@@ -49,14 +49,14 @@ class Folder:
                 if found.match(pattern) and not found.is_symlink():
                     yield found
 
-    def text(self, path: Path) -> str:
-        """What a file says; an error for what is no text."""
+    def text(self, path: Path, errors: str = "replace") -> str:
+        """What a file says; an error for what is no text. `errors` is for bytes that are none in UTF-8."""
         if not path.is_file():
             raise InvalidInput(f"There is no file {self.name(path)}: list the files to find it.")
         data = path.read_bytes()
         if b"\0" in data[:8_192]:
             raise InvalidInput(f"{self.name(path)} is no text: it cannot be read here.")
-        return data.decode(errors="replace")
+        return data.decode(errors=errors)
 
     def searchable(self, path: Path) -> str:
         """What a file says, empty where it is too large or no text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal
 
@@ -15,6 +16,7 @@ from ...recall.calls import Answer, read_arguments
 from ...recall.tools import TOOL_NAMES, TOOLS
 from .tool import AgentTool
 
+log = logging.getLogger("holdfast")
 Permission = Literal["yes", "no", "always"]
 """`always` is for every call of this tool from now on."""
 
@@ -59,6 +61,9 @@ class Toolbox:
             return Answer(f"Error: {problem}", is_error=True)
         except OSError as problem:
             return Answer(f"Error: {problem.strerror or problem} ({problem.filename or call.name})", is_error=True)
+        except Exception as problem:
+            log.exception("the tool %s broke", call.name)
+            return Answer(f"Error: {call.name} broke ({type(problem).__name__}: {problem})", is_error=True)
 
     async def _run(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)
