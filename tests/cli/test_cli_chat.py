@@ -215,8 +215,10 @@ def test_on_a_terminal_the_chat_begins(harbor: Path, run: Run, monkeypatch: pyte
     screen = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr("holdfast.cli.chat.sys", SimpleNamespace(stdin=screen, stdout=screen))
     assert run("chat", *played("Fine."), "--yes", "--session", "x").exit_code == 0
-    assert opened == {"model": "script:script.json", "folder": ".", "session": "x", "yes": True}
-    assert run("chat", "hello", *played("Fine.")).exit_code == 2
+    given = {"model": "script:script.json", "folder": ".", "session": "x", "yes": True, "prompt": None}
+    assert opened == given
+    assert run("chat", "hello", *played("Fine.")).exit_code == 0
+    assert opened["prompt"] == "hello"
 
 
 # -- the real thing: pipes and signals --------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 """The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `import`, `export`, `mcp`,
-`rpc`, `verify`, `config`, `lab`, `completion`.
+`rpc`, `worker`, `verify`, `config`, `lab`, `completion`.
 
 A command's module is imported when it is called, so that `holdfast --version` and shell completion do
 not wait for what they do not use.
@@ -31,6 +31,7 @@ _COMMANDS = (
     "export",
     "mcp",
     "rpc",
+    "worker",
     "verify",
     "config",
     "lab",

@@ -33,12 +33,10 @@ def command(prompt: str | None, plain: bool, mode: str | None, **given: Any) -> 
         return anyio.run(answer, opened, _whole(prompt)) if plain else anyio.run(tell_events, opened, prompt)
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
         raise InvalidInput("This is no terminal: use --print for an answer, --mode json for events, or holdfast rpc.")
-    if prompt is not None:
-        raise click.UsageError("In a terminal you are asked for your prompt: leave it out, or add --print.")
     from ..terminal import run_terminal
 
     opened = conversing.opening(**given)
-    return run_terminal(opened.settings, folder=opened.folder, session=opened.session, yes=opened.yes)
+    return run_terminal(opened.settings, folder=opened.folder, session=opened.session, yes=opened.yes, prompt=prompt)
 
 
 def _whole(prompt: str | None) -> str:

@@ -12,7 +12,7 @@ from .places import data_folder, default_store
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..stores import JSONLStore, MemoryStore, SQLiteStore
+    from ..stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore
 
 
 def preset_for(settings: Settings) -> Preset:
@@ -25,7 +25,7 @@ def preset_for(settings: Settings) -> Preset:
 
 def open_settled_store(
     settings: Settings, environ: Mapping[str, str] = os.environ
-) -> MemoryStore | JSONLStore | SQLiteStore:
+) -> MemoryStore | JSONLStore | SQLiteStore | PostgresStore:
     """The store that the settings name. The usual one's folder is made when it is first used, for its owner alone."""
     if settings.store == default_store(environ):
         data_folder(environ).mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a tool is: arguments that are checked, work that is done, and one line that tells a person."""
+"""What a tool is: arguments that are checked, and work that is done."""
 
 from __future__ import annotations
 
@@ -12,11 +12,7 @@ from ...messages import Json
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model may say when it calls a tool; the fields are the tool's parameters."""
-
-    def line(self) -> str:
-        """The call in a few words, for a person who is asked."""
-        return " ".join(str(getattr(self, name)).split("\n", 1)[0] for name in self.__struct_fields__[:1])
+    """What a model may say when it calls a tool: the fields are its parameters, the first says what it is about."""
 
 
 class AgentTool(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from ...recall.tools import TOOL_NAMES, TOOLS
 from .tool import AgentTool
 
 log = logging.getLogger("holdfast")
+_WIDEST = 200
 Permission = Literal["yes", "no", "always"]
 """`always` is for every call of this tool from now on."""
 
@@ -48,9 +49,10 @@ class Toolbox:
         return own + (TOOLS if self._recall is not None else ())
 
     def line(self, call: ToolCall) -> str:
-        """A call in one line."""
-        values = " ".join(str(value) for value in call.object.values() if isinstance(value, str | int))
-        return " ".join(values.split())[:200]
+        """A call in one line: the tool's first argument says what it is about."""
+        tool, given = self._tools.get(call.name), call.object
+        first = tool.arguments.__struct_fields__[0] if tool is not None else next(iter(given), "")
+        return " ".join(str(given.get(first, "")).split())[:_WIDEST]
 
     async def run(self, call: ToolCall) -> Answer:
         if self._recall is not None and call.name in TOOL_NAMES:

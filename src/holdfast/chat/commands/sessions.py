@@ -49,10 +49,12 @@ async def _clear(chat: Chat, argument: str) -> Page:
 
 
 async def session_named(chat: Chat, written: str) -> SessionRecord:
-    """A session by its id, or by what only its id begins with."""
+    """A session by its id, or by what only its id begins or ends with: ids of one hour begin alike."""
     records = await chat.sessions.list()
     found = [record for record in records if record.id == written]
     found = found or [record for record in records if record.id.startswith(written)]
+    if not found and len(ends := [record for record in records if record.id.endswith(written)]) == 1:
+        found = ends
     if not found:
         raise UnknownSession(written)
     if len(found) > 1:

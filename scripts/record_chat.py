@@ -1,0 +1,231 @@
+"""Make the pictures for docs/chat.md again, from a real run of the chat with a scripted model.
+
+The agent works in a small project that is made for it; its window is so small that the conversation is compacted.
+Run it after a change of what the chat shows: `python scripts/record_chat.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import itertools
+import json
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from capture import _FONTS, _INDENTED, _NEWLINES, DOCS, THEME, _moved
+from holdfast import ModelCall, Reply
+from holdfast.chat import open_chat
+from holdfast.settings import load_settings
+from holdfast.terminal.app import ChatTerminal
+from holdfast.terminal.look import Look
+
+SIZE = (84, 32)
+WINDOW = 2_900
+PATIENCE = 10.0
+BOOKINGS = '''\
+"""Berths and who holds them."""
+
+class Bookings:
+    def __init__(self, db):
+        self.db = db
+
+    def hold(self, berth, boat):
+        if self.db.taken(berth):
+            raise Taken(berth)
+        self.db.insert(berth, boat)
+'''
+TEST = """\
+from concurrent.futures import ThreadPoolExecutor
+
+def test_two_boats_never_get_one_berth(bookings):
+    with ThreadPoolExecutor() as pool:
+        got = list(pool.map(bookings.try_hold, ["Petrel", "Tern"]))
+    assert got.count(True) == 1
+"""
+CHECK = """\
+import time
+for number in range(36): print(f"tests/test_bookings.py::test_{number:02} PASSED")
+print("36 passed in 0.41s")
+"""
+SUMMARY = """\
+## Completed Work
+| File | Action | Description |
+| --- | --- | --- |
+| tidebook/bookings.py | edited | check and insert are one statement in Bookings.hold |
+
+## Key Technical Decisions
+- The database decides who was first: insert_if_free, no lock in Python.
+
+## Current State
+- Working on: nothing
+- Last completed: 36 tests pass
+
+## Pending Work
+- [ ] Tell the harbor master
+"""
+FIXED = """\
+Two requests could both pass the check before either of them wrote. Now the database decides:
+
+- `Bookings.hold` uses **one statement**, `insert_if_free`.
+- Whoever comes second gets `Taken`, as before.
+
+All 36 tests pass. Nothing else changed.
+"""
+WHY = """\
+Because a lock in Python holds in **one process** only, and the harbor runs four of them. The database sees all.
+"""
+STORY = [
+    {
+        "text": "I look where berths are given away.",
+        "calls": [
+            {"name": "search_files", "arguments": {"text": "def hold"}},
+            {"name": "read_file", "arguments": {"path": "tidebook/bookings.py"}},
+            {"name": "read_file", "arguments": {"path": "tests/test_bookings.py"}},
+        ],
+        "usage": {"input": 960, "output": 64},
+    },
+    {
+        "text": "The check and the insert are two statements: between them another boat slips in.",
+        "calls": [
+            {
+                "name": "edit_file",
+                "arguments": {
+                    "path": "tidebook/bookings.py",
+                    "old": BOOKINGS[BOOKINGS.index("        if self") :],
+                    "new": "        if not self.db.insert_if_free(berth, boat):\n            raise Taken(berth)\n",
+                },
+            }
+        ],
+        "usage": {"input": 1_090, "output": 118},
+    },
+    {
+        "calls": [{"name": "run_command", "arguments": {"command": "python check.py"}}],
+        "usage": {"input": 1_240, "output": 22},
+    },
+    {"text": FIXED, "usage": {"input": 1_880, "output": 84}},
+    {"text": WHY, "usage": {"input": 1_290, "output": 31}},
+]
+
+
+class Summarizer:
+    """Writes its summary piece by piece, and stops in the middle until the picture is taken."""
+
+    name = "scripted"
+
+    def __init__(self) -> None:
+        self.go_on = asyncio.Event()
+
+    async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Reply:
+        for start in range(0, len(SUMMARY), 64):
+            on_delta(SUMMARY[start : start + 64])
+            if start == 256:
+                await self.go_on.wait()
+        return Reply(SUMMARY, model=self.name)
+
+
+class Recording:
+    """A chat that is typed at, and pictures of it."""
+
+    def __init__(self, app: ChatTerminal, pilot: Any) -> None:
+        self._app, self._pilot = app, pilot
+
+    async def types(self, text: str) -> None:
+        self._app.input.insert(text)
+        await self._pilot.press("enter")
+
+    async def press(self, *keys: str) -> None:
+        await self._pilot.press(*keys)
+
+    async def sees(self, text: str) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while text not in self._lines():
+                    await self._pilot.pause(0.02)
+        except TimeoutError:
+            raise SystemExit(f"{text!r} was not seen; the screen is\n{self._lines()}") from None
+        await self._pilot.pause(0.3)
+
+    def take(self, name: str) -> None:
+        """One picture. It names no font from the network, and blanks before a text become its place."""
+        width, height = SIZE
+        console = Console(
+            width=width,
+            height=height,
+            file=io.StringIO(),
+            force_terminal=True,
+            color_system="truecolor",
+            record=True,
+            legacy_windows=False,
+            safe_box=False,
+        )
+        console.print(self._app.screen._compositor.render_update(full=True))
+        svg = console.export_svg(title="holdfast chat", theme=THEME, unique_id=name)
+        svg = _INDENTED.sub(_moved, _NEWLINES.sub("", _FONTS.sub("", svg)))
+        (DOCS / f"{name}.svg").write_text(svg, encoding="utf-8")
+        print(f"{name}.svg was made")
+
+    def _lines(self) -> str:
+        lines = self._app.screen._compositor.render_strips()
+        return "\n".join("".join(segment.text for segment in line) for line in lines)
+
+
+def project(place: Path) -> Path:
+    """A small project, which the agent is asked to mend."""
+    folder = place / "harbor"
+    (folder / "tidebook").mkdir(parents=True)
+    (folder / "tests").mkdir()
+    (folder / "tidebook" / "bookings.py").write_text(BOOKINGS)
+    (folder / "tests" / "test_bookings.py").write_text(TEST)
+    (folder / "check.py").write_text(CHECK)
+    (place / "demo.json").write_text(json.dumps({"steps": STORY, "delay": 0.01}))
+    return folder
+
+
+async def record(place: Path) -> None:
+    folder = project(place)
+    flags = {"model": f"script:{place / 'demo.json'}", "store": f"sqlite:///{place / 'sessions.db'}", "window": WINDOW}
+    app = ChatTerminal(Look())
+    settings = load_settings(folder, flags, {"HOME": str(place)})
+    async with open_chat(settings, folder=folder, tell=app.tell, approve=app.approve) as chat:
+        app.chat = chat
+        chat.agent.keeper.summarizer = summarizer = Summarizer()
+        async with app.run_test(size=SIZE) as pilot:
+            on = Recording(app, pilot)
+            await on.sees("/help")
+            await on.types("Last night two boats got the same berth. Find out why, and mend it.")
+            await on.sees("May the agent use edit_file?")
+            on.take("chat-question")
+            await on.press("y")
+            await on.sees("May the agent use run_command?")
+            await on.press("a")
+            await on.sees("characters")
+            await on.types("Why not a lock in Python?")
+            await on.sees("queued")
+            on.take("chat-compacting")
+            summarizer.go_on.set()
+            await on.sees("The database sees all.")
+            on.take("chat")
+
+
+def steady_ids() -> None:
+    """The same run has the same ids, so that pictures change only when something has."""
+    numbers = itertools.count(0x7A11)
+    vars(secrets)["token_hex"] = lambda size: f"{next(numbers):0{2 * size}x}"
+
+
+def main() -> int:
+    steady_ids()
+    with tempfile.TemporaryDirectory() as place:
+        asyncio.run(record(Path(place)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

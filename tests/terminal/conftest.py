@@ -1,0 +1,28 @@
+"""A chat in a terminal that is closed after the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from screens import Screen
+from talks import Talk
+
+from providers.fixtures import serve
+
+__all__ = ["serve"]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Callable[..., Talk]]:
+    """Makes a chat that is not started yet."""
+    with ExitStack() as open_ones:
+
+        def make(screen: Screen | None = None) -> Talk:
+            made = Talk(tmp_path, screen)
+            open_ones.callback(made.screen.close)
+            return made
+
+        yield make
