@@ -8,7 +8,19 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from . import abort, cost, hostile, imports, langchain, ledger, opening, per_step, search, sqlite_append
+from . import (
+    abort,
+    cost,
+    hostile,
+    imports,
+    langchain,
+    ledger,
+    opening,
+    per_step,
+    postgres,
+    search,
+    sqlite_append,
+)
 from .measure import Options, Ratio
 
 ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
@@ -16,6 +28,7 @@ ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
     "opening": opening.run,
     "sqlite-append": sqlite_append.run,
     "search": search.run,
+    "postgres": postgres.run,
     "langchain": langchain.run,
     "imports": imports.run,
     "ledger": ledger.run,

@@ -7,6 +7,10 @@ import os
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from servers.fixtures import new_database, postgres, postgres_server, valkey
+
+__all__ = ["new_database", "postgres", "postgres_server", "valkey"]
+
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("thorough", **quiet)
 settings.register_profile(

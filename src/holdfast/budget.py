@@ -55,7 +55,10 @@ class BelowWindow(msgspec.Struct, frozen=True):
 
 
 class LayerBudget(msgspec.Struct, frozen=True):
-    """L2: a percentage of what reserves leave of the model's limit; 93,600 with the defaults."""
+    """L2: a percentage of what reserves leave of the model's limit; 93,600 with the defaults.
+
+    Where they leave less than half of it, half of it is the threshold: else a small window would be over at each step.
+    """
 
     limit: int = 128_000
     system_reserve: int = 2_000
@@ -72,14 +75,15 @@ class LayerBudget(msgspec.Struct, frozen=True):
 
     @property
     def threshold(self) -> int:
-        return max(1, floor((self.limit - self.system_reserve - self.output_reserve - self.safety) * self.percent))
+        left = self.limit - self.system_reserve - self.output_reserve - self.safety
+        return max(1, floor(left * self.percent if 2 * left >= self.limit else self.limit * min(0.5, self.percent)))
 
     def tokens(self, window: int) -> int:
         return msgspec.structs.replace(self, limit=window).threshold if window > 0 else self.threshold
 
 
 class WorkstreamBudget(msgspec.Struct, frozen=True):
-    """W1: the smaller of 70 % of the window and what reserves leave; 140,000 with the defaults."""
+    """W1: the smaller of 70 % of the window and what reserves leave, at least half of it; 140,000 with the defaults."""
 
     size: int = 200_000
     output_reserve: int = 32_000
@@ -94,7 +98,8 @@ class WorkstreamBudget(msgspec.Struct, frozen=True):
 
     @property
     def threshold(self) -> int:
-        return max(1, floor(min(self.size * self.part, self.size - self.output_reserve - self.safety)))
+        left = self.size - self.output_reserve - self.safety
+        return max(1, floor(min(self.size * self.part, max(left, self.size / 2))))
 
     def tokens(self, window: int) -> int:
         return msgspec.structs.replace(self, size=window).threshold if window > 0 else self.threshold

@@ -11,7 +11,8 @@ HoldfastError
 │   ├── UnknownEvent
 │   ├── AmbiguousReference  several events begin with what was given
 │   ├── DuplicateEvent    the same event id with other content
-│   └── StaleVersion      ``after=`` names a version that is no longer the newest
+│   ├── StaleVersion      ``after=`` names a version that is no longer the newest
+│   └── NoRoom            the context does not fit, and no compaction has made room in time
 └── StoreError            the place where sessions live cannot do it
     ├── StoreClosed
     ├── StoreReadOnly
@@ -110,6 +111,19 @@ class StaleVersion(SessionError):
         )
         self.expected = expected
         self.actual = actual
+
+
+class NoRoom(SessionError):
+    """The context does not fit, and no compaction has made room in the time that there was."""
+
+    def __init__(self, session_id: str, tokens: int, budget: int, seconds: float) -> None:
+        super().__init__(
+            f"Session {session_id!r} has a context of {tokens:,} tokens, over the {budget:,} that fit, and no "
+            f"compaction has made room within {seconds:g} s: wait longer, compact it by hand, or start a new session.",
+            session_id,
+        )
+        self.tokens = tokens
+        self.budget = budget
 
 
 class StoreError(HoldfastError):

@@ -109,7 +109,7 @@ async def test_stopped_while_a_tool_runs_every_call_has_a_result(tmp_path: Path)
         group.start_soon(agent.run, "Wait a while.")
         await harbor.hears("ToolStarted")
         agent.abort()
-    assert harbor.told[-1] == RunFinished(agent.session, "aborted", "stopped by the user")
+    assert harbor.told[-1] == RunFinished(agent.session, "aborted", "stopped by the user", 1)
     context = list(await harbor.sessions.context(agent.session))
     assert ["Stopped by the user" in message["content"] for message in context[2:]] == [True, True]
     assert not check(context, "openai-chat")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast import InvalidInput
-from holdfast.agent.tools import Folder, Permission, Question, Toolbox, always_yes, command_tool, file_tools
+from holdfast.agent.tools import (
+    AgentTool,
+    Arguments,
+    Folder,
+    Permission,
+    Question,
+    Toolbox,
+    always_yes,
+    command_tool,
+    file_tools,
+)
 from holdfast.agent.tools.files import MOST
 from holdfast.messages import ToolCall, tools_in
 
@@ -52,13 +65,96 @@ async def test_files_are_read_listed_and_searched(harbor: Path) -> None:
     box = toolbox(harbor)
     assert await call(box, "read_file", path="tides.txt") == ("low 3\nhigh 9\nlow 4\n", False)
     assert await call(box, "read_file", path="tides.txt", first_line=2, lines=1) == (
-        "high 9\n\n[lines 2-2 of 3: go on with first_line=3]",
+        "high 9\n\n[lines 2-2: go on with first_line=3]",
         False,
     )
     assert await call(box, "list_files") == ("photo.png\ntides.txt\nlogs/may.log", False)
     assert await call(box, "list_files", pattern="*.log") == ("logs/may.log", False)
     assert await call(box, "search_files", text="low") == ("tides.txt:1: low 3\ntides.txt:3: low 4", False)
     assert await call(box, "search_files", text="(.*") == ("(Nowhere.)", False)
+
+
+async def test_a_pattern_that_says_nothing_is_for_all_files(harbor: Path, caplog: pytest.LogCaptureFixture) -> None:
+    box = toolbox(harbor)
+    for pattern in ("", ".", "./"):
+        assert await call(box, "list_files", pattern=pattern) == ("photo.png\ntides.txt\nlogs/may.log", False)
+        assert (await call(box, "search_files", text="low 3", pattern=pattern))[0] == "tides.txt:1: low 3"
+    assert not caplog.records
+
+
+async def test_a_line_that_is_too_long_is_read_piece_by_piece(harbor: Path) -> None:
+    """The cut is told, and what comes after it can be read: nothing is missed, nothing comes twice."""
+    line = "".join(f"<{number}>" for number in range(20_000))
+    (harbor / "min.json").write_text(f"first\n{line}\nlast\n")
+    box, said, first_line, first_character = toolbox(harbor), "", 1, 1
+    for _ in range(10):
+        given = {"path": "min.json", "first_line": first_line, "first_character": first_character}
+        text, failed = await call(box, "read_file", **given)
+        assert not failed and len(text) < MOST + 100
+        piece, mark, next_place = text.partition("\n[line")
+        said += piece
+        if not mark:
+            break
+        places = [int(number) for number in re.findall(r"=(\d+)", next_place)]
+        first_line, first_character = places if len(places) == 2 else (places[0], 1)
+    assert said == f"first\n{line}\nlast\n"
+
+
+async def test_of_a_long_line_a_search_shows_what_stands_around(harbor: Path) -> None:
+    (harbor / "min.js").write_text(f"  {'x' * 900}needle{'y' * 900}\n  a needle\n")
+    text, _ = await call(toolbox(harbor), "search_files", text="needle", path="min.js")
+    first, second = text.splitlines()
+    assert first.startswith("min.js:1: …xxx") and "xneedley" in first and first.endswith("yyy…") and len(first) < 330
+    assert second == "min.js:2: a needle"
+    text, _ = await call(toolbox(harbor), "search_files", text=f"x{'x' * 400}", path="min.js")
+    assert text == f"min.js:1: {'x' * 298}…"
+
+
+@pytest.mark.parametrize("line", [b"a\n", b"a"], ids=["short lines", "one long line"])
+async def test_a_large_file_is_not_held_in_memory(harbor: Path, line: bytes) -> None:
+    (harbor / "large.log").write_bytes(b"\n\nneedle\n" + line * (8_000_000 // len(line)))
+    box = toolbox(harbor)
+    await call(box, "read_file", path="tides.txt")
+    tracemalloc.start()
+    try:
+        assert (await call(box, "read_file", path="large.log", first_line=3, lines=1))[0].startswith("needle\n\n[lines")
+        text, _ = await call(box, "search_files", text="needle")
+        assert text == "[too large to be searched: large.log]", "it is told what was not looked at"
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are texts")
+async def test_a_name_that_is_no_text_can_be_read(harbor: Path) -> None:
+    """A half character in a listing could not be stored, and the conversation would end there."""
+    (harbor / os.fsdecode(b"caf\xe9.txt")).write_text("needle\n")
+    box = toolbox(harbor)
+    assert (await call(box, "list_files", pattern="caf*"))[0] == "caf\\xe9.txt"
+    assert (await call(box, "search_files", text="needle"))[0] == "caf\\xe9.txt:1: needle"
+
+
+async def test_no_half_character_leaves_the_toolbox() -> None:
+    async def says(given: Arguments) -> str:
+        return "a whole \ud83d\ude00 and half a \ud83d"
+
+    box = Toolbox([AgentTool("smile", "Smile.", Arguments, says)], always_yes)
+    assert await call(box, "smile") == ("a whole 😀 and half a \ufffd", False)
+
+
+async def test_a_tool_need_not_take_arguments() -> None:
+    async def works(given: Arguments) -> str:
+        return "done"
+
+    asked: list[Question] = []
+
+    async def approve(question: Question) -> Permission:
+        asked.append(question)
+        return "yes"
+
+    box = Toolbox([AgentTool("launch", "Launch.", Arguments, works, changes=True)], approve)
+    assert await call(box, "launch") == ("done", False)
+    assert [question.line for question in asked] == [""] == [box.line(ToolCall("c1", "launch", {}))]
 
 
 async def test_files_are_edited_and_written_whole(harbor: Path) -> None:
@@ -122,6 +218,8 @@ async def test_what_cannot_be_done_is_an_answer(harbor: Path) -> None:
         ("read_file", {"path": "photo.png"}, "is no text"),
         ("read_file", {"path": "gone.txt"}, "no file gone.txt"),
         ("read_file", {"path": "tides.txt", "first_line": 99}, "has 3 lines"),
+        ("read_file", {"path": "tides.txt", "first_character": 99}, "Line 1 of tides.txt has fewer than 99 characters"),
+        ("read_file", {"path": "tides.txt", "first_line": 3, "first_character": 99}, "Line 3 of tides.txt has fewer"),
         ("read_file", {"file": "tides.txt"}, "arguments cannot be used"),
         ("write_file", {"path": "logs", "content": ""}, "is a folder"),
         ("list_files", {"path": "gone"}, "There is no gone"),

@@ -35,11 +35,19 @@ THRESHOLDS: dict[str, tuple[Threshold, int, int]] = {
     "a fraction of almost nothing": (Fraction(0.1), 5, 1),
     "L2: the layer's defaults": (LayerBudget(), 0, 93_600),
     "L2: the layer on 200,000": (LayerBudget(), 200_000, 151_200),
-    "L3: the layer on gpt-4, whose reserves are larger than its window": (LayerBudget(), 8_192, 1),
+    "L2: reserves that leave half of the window": (LayerBudget(), 22_000, 8_800),
+    "L2: reserves that leave less than half of it: half": (LayerBudget(), 16_385, 8_192),
+    "L3: the layer on gpt-4, whose reserves are larger than its window: half": (LayerBudget(), 8_192, 4_096),
+    "L2: never more than the percentage": (LayerBudget(percent=0.25), 8_192, 2_048),
+    "L2: the smallest window": (LayerBudget(), 1, 1),
     "W1: the workstream's defaults": (WorkstreamBudget(), 0, 140_000),
     "W1: 70 % is the smaller": (WorkstreamBudget(), 1_000_000, 700_000),
     "W1: what the reserves leave is the smaller": (WorkstreamBudget(), 128_000, 88_000),
-    "W1: reserves as large as the window": (WorkstreamBudget(), 40_000, 1),
+    "W1: reserves that leave half of the window": (WorkstreamBudget(), 80_000, 40_000),
+    "W1: reserves that leave less than half of it: half": (WorkstreamBudget(), 79_000, 39_500),
+    "W1: reserves as large as the window: half": (WorkstreamBudget(), 40_000, 20_000),
+    "W1: never more than the part": (WorkstreamBudget(part=0.25), 40_000, 10_000),
+    "W1: the smallest window": (WorkstreamBudget(), 1, 1),
 }
 
 

@@ -8,10 +8,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 import pytest
@@ -19,6 +21,7 @@ from cli_files import Run
 
 from holdfast import SessionService
 from holdfast.agent.events import AgentEvent
+from holdfast.cli import main
 from holdfast.hooks import ACCURACY
 from holdfast.stores import open_store
 
@@ -89,6 +92,52 @@ def test_the_prompt_is_given_or_piped_in_or_both(
 ) -> None:
     done = run("chat", "--print", *prompt, *played("At 3."), "--store", "s.db", input=piped)
     assert (done.exit_code, stored("s.db")) == (0, [[asked, "At 3."]])
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
+    """The end of standard input that somebody else holds."""
+    reading, writing = os.pipe()
+    with open(reading) as source, open(writing, "wb", buffering=0) as held:
+        monkeypatch.setattr("sys.stdin", source)
+        yield held
+
+
+def printed(*args: str) -> None:
+    """As `run`, but with the standard input of this process."""
+    with pytest.raises(SystemExit) as ended:
+        main(["chat", "--print", *args])
+    assert ended.value.code == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a pipe cannot be asked there")
+def test_a_pipe_that_says_nothing_keeps_nobody_waiting(
+    harbor: Path, pipe: BinaryIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever starts it may have left its standard input open, without a word to say."""
+    monkeypatch.setattr("holdfast.cli.chat.PATIENCE", 0.05)
+    printed("When is low water?", *played("At 3."), "--store", "s.db")
+    told = capsys.readouterr()
+    assert told.out == "At 3.\n" and "holdfast: nothing was piped in within" in told.err
+    assert stored("s.db") == [["When is low water?", "At 3."]]
+
+
+@pytest.mark.parametrize("prompt", [["In feet?"], []])
+def test_who_has_begun_to_speak_is_heard_to_the_end(harbor: Path, pipe: BinaryIO, prompt: list[str]) -> None:
+    """A program may take its time, before the first word a little, and after it as long as it likes."""
+
+    def speak() -> None:
+        time.sleep(0.1)
+        pipe.write(b"low 3, ")
+        time.sleep(0.1)
+        pipe.write(b"high 9")
+        pipe.close()
+
+    speaker = threading.Thread(target=speak)
+    speaker.start()
+    printed(*prompt, *played("Fine."), "--store", "s.db")
+    speaker.join()
+    assert stored("s.db") == [["\n\n".join([*prompt, "low 3, high 9"]), "Fine."]]
 
 
 def test_a_run_that_fails_exits_with_1(harbor: Path, run: Run) -> None:

@@ -103,6 +103,19 @@ def test_a_password_in_an_address_is_not_shown(run: Run, file: Path) -> None:
         assert "hunter22" not in run("config", *args).output
 
 
+def test_a_key_in_a_command_is_not_shown(run: Run, file: Path) -> None:
+    line = "curl -H 'Authorization: Bearer sk-abcdefghijklmnop' https://ann:hunter22@harbor.example/notes"
+    said = run("config", "set", "hooks.before", line)
+    assert "sk-abcdefghijklmnop" in file.read_text(), "it is only not shown"
+    stronger = run("config", "set", "model", "m", HOLDFAST_MODEL="http://ann:hunter22@localhost/v1#m")
+    for result in (said, stronger, run("config"), run("config", "--json")):
+        assert result.exit_code == 0
+        assert "sk-abcdefghijklmnop" not in result.output and "hunter22" not in result.output
+    assert rows(run("config").stdout)["hooks.before"][0].startswith(
+        "curl -H 'Authorization: [hidden]' https://[hidden]"
+    )
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

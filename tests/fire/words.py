@@ -12,6 +12,7 @@ class Appended(msgspec.Struct, tag=True):
 
     ids: list[str]
     seqs: list[int]
+    session: str = ""
 
 
 class Compacted(msgspec.Struct, tag=True):
@@ -29,7 +30,13 @@ class Complaint(msgspec.Struct, tag=True):
     text: str
 
 
-Word = Appended | Compacted | Complaint
+class Counted(msgspec.Struct, tag=True):
+    """How many of each thing there were, said at the end."""
+
+    counts: dict[str, int]
+
+
+Word = Appended | Compacted | Complaint | Counted
 _decoder = msgspec.json.Decoder(Word)
 
 

@@ -21,6 +21,14 @@ def test_every_setting_has_its_line(name: str) -> None:
     assert f"| `{KEYS[name].variable}` |" in line if KEYS[name].variable else "| | none |" in line
 
 
+def test_hooks_run_around_a_compaction_and_never_else() -> None:
+    """Somebody would wait for `session_start` when a session is opened."""
+    line = next(line for line in TEXT.splitlines() if line.startswith("| `hooks."))
+    assert "None of them runs when a session is opened" in line
+    for name in ("hooks.before", "hooks.after", "hooks.session_start"):
+        assert KEYS[name].about.endswith("a compaction")
+
+
 def test_the_example_is_valid(home: Home) -> None:
     home.write(TEXT.partition("```toml\n")[2].partition("```")[0])
     settings = home.load()

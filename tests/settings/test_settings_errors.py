@@ -32,6 +32,35 @@ def test_a_key_that_is_not_there(text: str, line: int, name: str, meant: str, ho
     assert str(problem.value) == f"{file}, line {line}: there is no setting {name!r}: did you mean {meant}?"
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("[compactoin]", 1, "there is no section [compactoin]: did you mean [compaction]?"),
+        ("model = 'm'\n\n[Hook]\n# later\n", 3, "there is no section [Hook]: did you mean [hooks]?"),
+        ("[compaction.reserve]", 1, "there is no section [compaction.reserve]: did you mean [compaction]?"),
+        ("[colours]", 1, "there is no section [colours]: use one of [compaction], [hooks]."),
+        ("model = {}", 1, "model takes a text that is not empty, not {}."),
+    ],
+)
+def test_a_section_that_is_not_there_and_empty(text: str, line: int, said: str, home: Home) -> None:
+    file = home.write(text)
+    with pytest.raises(InvalidInput) as problem:
+        home.load()
+    assert str(problem.value) == f"{file}, line {line}: {said}"
+
+
+def test_a_section_that_is_there_may_be_empty(home: Home) -> None:
+    home.write("[compaction]\n[hooks]")
+    assert set(home.load().origins.values()) == {"default"}
+
+
+def test_a_complaint_does_not_give_a_key_away(home: Home) -> None:
+    home.write("""[hooks]\nbefore = "curl -H 'Authorization: Bearer sk-abcdefghijklmnop' https://harbor.example\"""")
+    with pytest.raises(InvalidInput, match=r"takes a list of shell commands, not .*\[hidden\]") as problem:
+        home.load()
+    assert "sk-abcdefghijklmnop" not in str(problem.value)
+
+
 def test_a_key_that_is_like_no_other_is_answered_with_all_of_them(home: Home) -> None:
     home.write("colour = 'blue'")
     with pytest.raises(InvalidInput, match=r"there is no setting 'colour': use one of model, summarizer, preset,"):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.stores import JSONLStore, MemoryStore, SQLiteStore
+from holdfast.stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore
 from stores.logs import begin
 
 MAKERS: dict[str, Callable[[Path], Any]] = {
@@ -21,7 +21,8 @@ MAKERS: dict[str, Callable[[Path], Any]] = {
     "sqlite": lambda folder: SQLiteStore(folder / "sessions.db"),
     "sqlite in memory": lambda folder: SQLiteStore(":memory:"),
 }
-LASTING = ["jsonl", "sqlite"]
+IN_FILES = ["jsonl", "sqlite"]
+POSTGRES = "postgres"
 
 
 @pytest.fixture
@@ -29,22 +30,35 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(params=list(MAKERS))
+@pytest.fixture(params=[*MAKERS, POSTGRES])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def opener(kind: str, request: pytest.FixtureRequest, folder: Path) -> Callable[[], Any]:
+    """Opens a store that no other test sees: by its folder, or by the tenant that is called so."""
+    if kind == POSTGRES:
+        url = request.getfixturevalue("postgres")
+        return lambda: PostgresStore(url, tenant=str(folder))
+    return lambda: MAKERS[kind](folder)
+
+
 @pytest.fixture
-async def store(kind: str, tmp_path: Path) -> AsyncIterator[Any]:
-    opened = MAKERS[kind](tmp_path)
+def open_one(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
+    return opener(kind, request, tmp_path)
+
+
+@pytest.fixture
+async def store(open_one: Callable[[], Any]) -> AsyncIterator[Any]:
+    opened = open_one()
     yield opened
     await opened.close()
 
 
-@pytest.fixture(params=LASTING)
+@pytest.fixture(params=[*IN_FILES, POSTGRES])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
     """Opens the same place again and again."""
-    return lambda: MAKERS[request.param](tmp_path)
+    return opener(request.param, request, tmp_path)
 
 
 def allow(place: Path, folders: int, files: int) -> None:
@@ -58,7 +72,7 @@ async def locked_away() -> AsyncIterator[Path]:
     if sys.platform == "win32":
         pytest.skip("permissions work differently here")
     place = Path(tempfile.mkdtemp())
-    for kind in LASTING:
+    for kind in IN_FILES:
         async with MAKERS[kind](place) as store:
             await begin(store, "e1", "e2")
     allow(place, 0o555, 0o444)

@@ -9,16 +9,28 @@ import asyncio
 import random
 import sys
 from pathlib import Path
+from typing import Any
 
 from holdfast.events import Event, LaneTip, now
-from holdfast.stores import JSONLStore, SQLiteStore
+from holdfast.stores import JSONLStore, PostgresStore, SQLiteStore
 
 SIZES = (1, 1, 1, 2, 5, 40)
 
 
+def open_log(kind: str, place: str) -> Any:
+    """A place in a database is its address and, after a blank, a tenant."""
+    match kind:
+        case "jsonl":
+            return JSONLStore(Path(place) / "files")
+        case "sqlite":
+            return SQLiteStore(Path(place) / "s.db")
+    address, _, tenant = place.partition(" ")
+    return PostgresStore(address, tenant=tenant)
+
+
 async def main(kind: str, place: str, prefix: str) -> None:
     chance = random.Random(prefix)
-    async with JSONLStore(Path(place) / "files") if kind == "jsonl" else SQLiteStore(Path(place) / "s.db") as store:
+    async with open_log(kind, place) as store:
 
         async def write(lane: str | None) -> None:
             for number in range(1_000_000):

@@ -12,29 +12,26 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from holdfast.stores import JSONLStore, SQLiteStore
+from stores.crashing import open_log
 from stores.logs import EVERYTHING, begin, message
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
 
 ROUNDS = int(os.environ.get("HOLDFAST_KILL_ROUNDS", "5"))
+OF_CLIENTS = 2
+"""Rounds for each five where only clients die, and the server goes on."""
 ROUNDS_EACH = 10
 """Rounds in one log, before the next begins with a new one."""
 WORKERS = 2
 SCRIPT = Path(__file__).with_name("crashing.py")
 
 
-def open_log(kind: str, place: Path) -> Any:
-    return JSONLStore(place / "files") if kind == "jsonl" else SQLiteStore(place / "s.db")
-
-
-def kill_some(kind: str, place: Path, prefix: str) -> list[str]:
+def kill_some(kind: str, place: str, prefix: str) -> list[str]:
     """Start writers, kill each at a moment of its own, and return what they had acknowledged."""
-    command = [sys.executable, str(SCRIPT), kind, str(place)]
+    command = [sys.executable, str(SCRIPT), kind, place]
     workers = [
         subprocess.Popen([*command, f"{prefix}-{number}"], stdout=subprocess.PIPE, text=True)
         for number in range(WORKERS)
@@ -55,20 +52,31 @@ def kill_some(kind: str, place: Path, prefix: str) -> list[str]:
     return [line for line in acknowledged if line]
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
-async def test_killed_while_appending(kind: str, tmp_path: Path) -> None:
-    for first in range(0, ROUNDS, ROUNDS_EACH):
-        place = tmp_path / str(first)
-        os.mkdir(place)
+@pytest.fixture(params=["jsonl", "sqlite", "postgres"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def prefix(kind: str, request: pytest.FixtureRequest) -> str:
+    """What comes before a folder to make it a place."""
+    return f"{request.getfixturevalue('postgres')} " if kind == "postgres" else ""
+
+
+async def test_killed_while_appending(kind: str, prefix: str, tmp_path: Path) -> None:
+    rounds = -(-ROUNDS * OF_CLIENTS // 5) if kind == "postgres" else ROUNDS
+    for first in range(0, rounds, ROUNDS_EACH):
+        os.mkdir(tmp_path / str(first))
+        place = f"{prefix}{tmp_path / str(first)}"
         async with open_log(kind, place) as store:
             await begin(store)
         acknowledged: list[str] = []
-        for number in range(first, min(ROUNDS, first + ROUNDS_EACH)):
+        for number in range(first, min(rounds, first + ROUNDS_EACH)):
             acknowledged += kill_some(kind, place, f"round{number}")
             await check(kind, place, acknowledged)
 
 
-async def check(kind: str, place: Path, acknowledged: list[str]) -> None:
+async def check(kind: str, place: str, acknowledged: list[str]) -> None:
     async with open_log(kind, place) as store:
         events = await store.read("s", EVERYTHING)
         problems = await store.problems("s")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidInput, InvalidLimit
-from holdfast.stores import JSONLStore, MemoryStore, SQLiteStore, open_store
+from holdfast.stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore, open_store
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,8 @@ from holdfast.stores import JSONLStore, MemoryStore, SQLiteStore, open_store
         ("sessions", JSONLStore),
         ("/tmp", JSONLStore),
         ("C:\\agent.db", SQLiteStore),
+        ("postgresql://ann:secret@db.example.org:5432/agents", PostgresStore),
+        ("postgres:///agents", PostgresStore),
     ],
 )
 def test_a_store_by_its_name(where: str, kind: type) -> None:
@@ -32,11 +34,12 @@ def test_a_store_by_its_name(where: str, kind: type) -> None:
 
 
 @pytest.mark.parametrize(
-    "where", ["postgres://h/d", "redis:", "", "jsonl:", "sqlite:///", "sqlite:x", "notes.txt", "memory:x"]
+    "where", ["mysql://ann:hunter22@h/d", "redis:", "", "jsonl:", "sqlite:///", "sqlite:x", "notes.txt", "memory:x"]
 )
 def test_anything_else_is_one_clear_error(where: str) -> None:
-    with pytest.raises(InvalidInput, match="There is no store at"):
+    with pytest.raises(InvalidInput, match="There is no store at") as caught:
         open_store(where)
+    assert "hunter22" not in str(caught.value)
 
 
 def test_a_database_is_as_safe_as_it_was_asked_to_be() -> None:

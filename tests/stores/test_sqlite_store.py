@@ -216,7 +216,7 @@ class TestSchema:
         for _ in range(2):
             async with SQLiteStore(path) as store:
                 await store.sessions()
-        assert run(path, "PRAGMA user_version") == [(1,)]
+        assert run(path, "PRAGMA user_version") == [(2,)]
 
     async def test_a_newer_file_is_left_alone(self, path: Path) -> None:
         run(path, "PRAGMA user_version = 99")

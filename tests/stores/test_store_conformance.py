@@ -17,7 +17,7 @@ from holdfast.errors import (
     UnknownSession,
 )
 from holdfast.events import Event, LaneTip
-from holdfast.stores import Log, Search, Slice, Unchanged
+from holdfast.stores import Log, PostgresStore, Search, Slice, Unchanged
 from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, seqs
 
 pytestmark = pytest.mark.anyio
@@ -556,6 +556,11 @@ class TestSearch:
 
 async def settle(store: Any) -> None:
     """Let a store that fills its index in the background do so now."""
+    if isinstance(store, PostgresStore):
+        from holdfast.stores.postgres.index import fill
+
+        while await store._run(lambda c, _: fill(c, store._tenant)) != "done":
+            pass
     writer = getattr(store, "_writer", None)
     if writer is not None:
         from holdfast.stores.sqlite import index

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from holdfast.errors import HoldfastError
 from holdfast.events import Event, LaneTip, SessionRecord
-from holdfast.stores import JSONLStore, MemoryStore, Slice, SQLiteStore, Unchanged
+from holdfast.stores import JSONLStore, MemoryStore, PostgresStore, Slice, SQLiteStore, Unchanged
 
 NAMES = st.sampled_from(["a", "b", "c", "../D"])
 IDS = st.integers(0, 25).map(lambda number: f"e{number}")
@@ -43,8 +44,15 @@ SLICES = st.builds(
 )
 
 
+@pytest.fixture(autouse=True, scope="module")
+def database(postgres: str) -> None:
+    Stores.database = postgres
+
+
 class Stores(RuleBasedStateMachine):
     """Memory is the model: it is short enough to be seen to be right."""
+
+    database = ""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,8 +62,11 @@ class Stores(RuleBasedStateMachine):
         self.model = MemoryStore()
 
     def open(self) -> None:
-        jsonl, sqlite = JSONLStore(self.folder / "files"), SQLiteStore(self.folder / "s.db", "NORMAL")
-        self.stores: dict[str, Any] = {"jsonl": jsonl, "sqlite": sqlite}
+        self.stores: dict[str, Any] = {
+            "jsonl": JSONLStore(self.folder / "files"),
+            "sqlite": SQLiteStore(self.folder / "s.db", "NORMAL"),
+            "postgres": PostgresStore(self.database, tenant=str(self.folder)),
+        }
 
     def teardown(self) -> None:
         for store in self.stores.values():

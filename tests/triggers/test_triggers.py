@@ -49,7 +49,9 @@ EDGES: dict[str, tuple[Any, int, bool]] = {
     "P24: above 85 % of 183,616": (OverBudget(Fraction(0.85, 16_384), 200_000), 156_074, True),
     "W1: one token below 140,000": (WorkstreamTrigger(), 139_999, False),
     "W1: at 140,000": (WorkstreamTrigger(), 140_000, True),
-    "W1: at a smaller size": (WorkstreamTrigger(WorkstreamBudget(size=50_000)), 10_000, True),
+    "W1: at a smaller size": (WorkstreamTrigger(WorkstreamBudget(size=90_000)), 50_000, True),
+    "W1: one token below half of a small one": (WorkstreamTrigger(WorkstreamBudget(size=32_000)), 15_999, False),
+    "W1: at half of a small one": (WorkstreamTrigger(WorkstreamBudget(size=32_000)), 16_000, True),
     "G2: at four fifths of 183,616": (OverUtilization(), 146_892, False),
     "G2: above four fifths of 183,616": (OverUtilization(), 146_893, True),
     "G2: with a million": (OverUtilization(limit=1_000_000), 786_892, False),
@@ -112,9 +114,9 @@ def test_l4_from_twelve_messages_on_at_the_threshold(tokens: int, fires: bool) -
 
 def test_l4_keep_and_limit_are_settings() -> None:
     budget = LayerBudget(limit=12_000, keep_last=2)
-    assert budget.threshold == 800
-    assert not LayerTrigger(budget)(request_for([user(1_000)] * 3))
-    assert LayerTrigger(budget)(request_for([user(200)] * 4))
+    assert budget.threshold == 6_000
+    assert not LayerTrigger(budget)(request_for([user(9_000)] * 3))
+    assert LayerTrigger(budget)(request_for([user(1_500)] * 4))
 
 
 def test_l4_a_summary_counts_as_a_message() -> None:

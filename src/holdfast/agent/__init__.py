@@ -2,5 +2,6 @@
 
 from .agent import SYSTEM, Agent
 from .keeper import CutOff, Keeper, Recovery
+from .window import Window
 
-__all__ = ["SYSTEM", "Agent", "CutOff", "Keeper", "Recovery"]
+__all__ = ["SYSTEM", "Agent", "CutOff", "Keeper", "Recovery", "Window"]

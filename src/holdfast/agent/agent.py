@@ -12,7 +12,7 @@ from ..calls import Delta, Failure, Limits, StepCall, Stepper, StepReply
 from ..compaction import Abort
 from ..events import Event
 from ..hooks.events import CompactionCompleted, CompactionEvent, CompactionSkipped
-from ..messages import Message, Text, ToolCall, ToolResult, decode_all
+from ..messages import Message, Text, ToolCall, ToolResult, whole_characters
 from ..models import Waiting, persistently
 from ..service import Context
 from .events import (
@@ -28,6 +28,7 @@ from .events import (
     Tell,
     ToolFinished,
     ToolStarted,
+    Unsent,
     told,
 )
 from .keeper import Keeper
@@ -94,12 +95,12 @@ class Agent:
         self._abort = self.keeper.abort = Abort()
         self._steps, self.running = 0, True
         self._tell(RunStarted(self.session, prompt))
-        finished = RunFinished(self.session, "aborted", "stopped by the user")
         try:
-            with self._abort.scope():
-                if prompt is not None:
-                    await self._append(Message("user", (Text(prompt),)))
-                finished = await self._work()
+            if prompt is not None:
+                await self._hear(prompt)
+            finished = await self._answer()
+            while finished.status == "done" and await self._rest():
+                finished = await self._answer()
         finally:
             self.running = False
             with anyio.CancelScope(shield=True):
@@ -118,9 +119,16 @@ class Agent:
 
     # -- the loop --------------------------------------------------------------------------------------
 
+    async def _answer(self) -> RunFinished:
+        with self._abort.scope():
+            return await self._work()
+        return self._finish("aborted", "stopped by the user")
+
     async def _work(self) -> RunFinished:
         while self._steps < self.max_steps:
-            await self._hear_steering()
+            while self._steering:
+                await self._hear(self._steering[0])
+                self._steering.popleft()
             context = await self.keeper.prepare_step()
             self._tell_size(context)
             if self._steering:  # said while it was compacted: it belongs behind the summary, and before the reply
@@ -131,17 +139,24 @@ class Agent:
                     return self._finish("failed", why)
                 continue
             self._steps += 1
-            calls, cut = await self._take(answer)
-            if calls:
+            if calls := await self._take(answer):
                 await self._run_tools(calls)
-            elif cut is not None:
-                return self._finish("max_tokens", cut)
-            elif answer.finish != "length" and not self._steering:
-                if await self.keeper.compact_if_due():
-                    self._tell(await self.gauge())
-                if not self._steering:
-                    return self._finish("done" if answer.finish != "refused" else "failed", _refusal(answer))
+            elif answer.finish == "refused":
+                return self._finish("failed", "the model refused to answer")
+            elif answer.finish == "length":
+                status, why = await self.keeper.make_room()
+                if status == "max_tokens":
+                    return self._finish("max_tokens", why)
+            elif not self._steering:
+                return self._finish("done")
         return self._finish("max_steps", f"{self.max_steps} steps in one run: say go on if it should")
+
+    async def _rest(self) -> bool:
+        """P2: after the last reply, too. The work is done whatever comes of it. True if more was said meanwhile."""
+        with self._abort.scope():
+            if await self.keeper.compact_if_due():
+                self._tell(await self.gauge())
+        return bool(self._steering) and not self._abort.aborted
 
     async def _ask(self, context: Context) -> StepReply | Failure:
         call = StepCall(context.messages, self.system, self.toolbox.told)
@@ -163,24 +178,19 @@ class Agent:
         recovery = await self.keeper.on_overflow(failure, streamed=bool(self._partial))
         return None if recovery.retry else f"the prompt is too long for the model, and {recovery.why}"
 
-    async def _take(self, reply: StepReply) -> tuple[Sequence[ToolCall], str | None]:
-        """Store a reply. Gives the calls to run, and why the run must end, where it was cut off for good."""
-        self._partial.clear()
-        why = None
-        if reply.finish == "length":
-            cut = await self.keeper.on_length(reply)
-            calls, events = cut.calls, cut.events
-            why = cut.why if cut.status == "max_tokens" else None
-        else:
-            said = decode_all(reply.messages, self.model.format)[0]
-            calls = tuple(call for message in said for call in message.calls)
-            events = await self.keeper.on_step_finish(reply)
-        if reply.usage is not None:
-            self.size = "known"
-        if events:
-            self._tell(Replied(self.session, events[-1].id, reply.text, len(calls), reply.finish))
-        self._tell_size(await self.keeper.context())
-        return calls, why
+    async def _take(self, reply: StepReply) -> Sequence[ToolCall]:
+        """Store a reply, and give the calls that are to be run. Nothing may come between the two."""
+        with anyio.CancelScope(shield=True):
+            cut = reply.finish == "length"
+            events = await (self.keeper.store(reply) if cut else self.keeper.on_step_finish(reply))
+            self._partial.clear()
+            calls = await self.keeper.sessions.waiting(self.session)
+            if reply.usage is not None:
+                self.size = "known"
+            if events:
+                self._tell(Replied(self.session, events[-1].id, reply.text, len(calls), reply.finish))
+            self._tell_size(await self.keeper.context())
+        return calls
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         """Run calls in their order and store all results at once, those of calls that were stopped, too."""
@@ -199,10 +209,14 @@ class Agent:
 
     # -- for the above ---------------------------------------------------------------------------------
 
-    async def _hear_steering(self) -> None:
-        while self._steering:
-            text = self._steering.popleft()
-            await self._append(Message("user", (Text(text),)))
+    async def _hear(self, text: str) -> None:
+        """Store what a person said. Nobody stops it in the middle; what cannot be stored is given back."""
+        try:
+            with anyio.CancelScope(shield=True):
+                await self._append(Message("user", (Text(whole_characters(text)),)))
+        except Exception:
+            self._tell(Unsent(self.session, text))
+            raise
 
     async def _append(self, message: Message) -> list[Event]:
         self.size = "estimated" if self.size == "known" else self.size
@@ -210,7 +224,7 @@ class Agent:
 
     async def _keep_partial(self) -> None:
         """What a person saw of a reply that was stopped stays in the conversation; it counts for nothing (P3)."""
-        text, self._partial = "".join(self._partial).strip(), []
+        text, self._partial = whole_characters("".join(self._partial).strip()), []
         if text:
             with suppress(OSError):
                 await self._append(Message("assistant", (Text(text),)))
@@ -231,7 +245,3 @@ class Agent:
 
     def _finish(self, status: Status, why: str = "") -> RunFinished:
         return RunFinished(self.session, status, why, self._steps)
-
-
-def _refusal(reply: StepReply) -> str:
-    return "the model refused to answer" if reply.finish == "refused" else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -15,6 +15,8 @@ log = logging.getLogger("holdfast")
 Status = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
 """How a run ended: finished, stopped by a person, the model could not be reached, cut off with room left (G3), too
 many steps."""
+How = Literal["new", "resumed", "forked", "handed_off", "switched"]
+"""How a conversation came to its session."""
 Known = Literal["known", "estimated", "unknown"]
 """Did the provider report the size, is a part of it estimated since, or is it a guess until the next reply, because a
 compaction made the context another one?"""
@@ -105,7 +107,7 @@ class SessionChanged(msgspec.Struct, frozen=True, tag_field="type", tag="session
     """The conversation goes on in another session: new, forked, handed over, or chosen."""
 
     session: str
-    how: Literal["new", "resumed", "forked", "handed_off", "switched"]
+    how: How
     parent: str | None = None
 
 
@@ -134,7 +136,10 @@ AgentEvent = (
 Tell = Callable[[AgentEvent], object]
 
 
-def told(tell: Tell, event: AgentEvent) -> None:
+E = TypeVar("E")
+
+
+def told(tell: Callable[[E], object], event: E) -> None:
     """Tell it; whoever listens and breaks stops nothing."""
     try:
         tell(event)

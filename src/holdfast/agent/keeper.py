@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Literal
 
+import anyio
 import msgspec
 
 from ..budget import Utilization
@@ -15,24 +15,41 @@ from ..compaction import Abort, CompactionResult
 from ..errors import InvalidInput
 from ..events import Event
 from ..hooks.events import CompactionEvent, Continued
-from ..messages import Json, Message, ToolCall, decode_all, decode_one, encode_all, framed, is_framed
+from ..messages import (
+    Json,
+    Message,
+    ToolCall,
+    copy_json,
+    decode_all,
+    decode_one,
+    encode_all,
+    framed,
+    is_framed,
+    whole_characters,
+)
 from ..models import failure_of
 from ..presets import Preset, preset_named
 from ..service import Context, SessionService
 from ..strategies import KeepLedger
 from ..tokens import tokens_in
 from ..triggers import always
-from ..view import Request
+from ..view import Request, interrupted
 from .cut_off import without_broken_calls
+from .events import told
 from .following import Followed
 from .window import Window
 
 log = logging.getLogger("holdfast")
 OFF = "automatic compaction is off: compact by hand, or turn it on"
+_FEW = 8
+"""Messages at the end that are looked at."""
 _FULL = 0.80
 """G3: a reply that was cut off in a window less full than this was not cut off by the window."""
 _OUTPUT = 16_384
 GO_ON = "(The conversation was compacted in the middle of your work. Go on with it where you stopped.)"
+PATIENCE = 300.0
+"""Seconds that a step waits for a compaction elsewhere: no job takes longer (W12)."""
+INTERRUPTED = "(You were interrupted. Go on where you stopped.)"
 
 
 class Recovery(msgspec.Struct, frozen=True):
@@ -70,7 +87,7 @@ class Keeper:
         session_id: str | None = None,
         *,
         model: str | None = None,
-        window: int | None = None,
+        window: int | Window | None = None,
         preset: str | Preset = "holdfast",
         summarizer: Any = None,
         auto: bool = True,
@@ -88,14 +105,16 @@ class Keeper:
         self.sessions = sessions
         self._session_id = session_id
         self.preset = preset_named(preset)
-        self.window = Window(window, model, self.preset.window)
+        self.window = window if isinstance(window, Window) else Window(window, model, self.preset.window)
         self.summarizer = summarizer
         self.auto = auto
         """Is automatic compaction on? Where it is off, nothing is compacted unless somebody asks (P2)."""
         self.format = format
         self.listen = listen
         self.abort = Abort()
-        self._retried = self._went_on = False
+        self._retried_at: int | None = None
+        """The session's version when a prompt was last made smaller: nothing was said since."""
+        self._went_on = False
 
     @property
     def session_id(self) -> str:
@@ -109,18 +128,31 @@ class Keeper:
             if messages is None:
                 raise InvalidInput("Hand in the messages, or make the keeper with sessions= and session_id=.")
             await self._followed.follow(messages)
-        await self.sessions.ready(self.session_id)
-        if not await self.compact_if_due():
-            return await self.context()
-        return await self._go_on()
+        await self.sessions.ready(self.session_id, PATIENCE)
+        if self._followed is None:
+            await self._close_calls()
+        return await self._going_on(compacted=await self.compact_if_due())
 
     async def on_step_finish(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> list[Event]:
         """Store what the model said, with the tokens that the provider counted (L12, P3).
 
         Where the keeper follows your list, the reply is stored when it comes with the list, and only counted here.
         """
-        self._retried = self._went_on = False
-        return await self._store(self._read(reply)[0], usage or getattr(reply, "usage", None))
+        self._went_on = False
+        return await self.store(reply, usage)
+
+    async def store(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> list[Event]:
+        """Store a reply, without calls whose JSON breaks off. Nobody stops it in the middle: a person has read it."""
+        messages = without_broken_calls(self._read(reply)[0])
+        usage = usage or getattr(reply, "usage", None)
+        if self._followed is not None:
+            self._followed.usage = usage
+            return []
+        events: list[Event] = []
+        with anyio.CancelScope(shield=True):
+            if messages:
+                events = await self.sessions.append(self.session_id, messages, usage=usage)
+        return events
 
     async def compact_if_due(self) -> bool:
         """Compact if the trigger fires. False where nothing was changed, whatever the reason."""
@@ -137,6 +169,7 @@ class Keeper:
             self.preset.strategy,
             "rebase",
             budget=self.window.size,
+            target=self.preset.target_in(self.window.size),
             instructions=instructions,
             summarizer=self.summarizer,
             abort=abort or self.abort,
@@ -156,76 +189,80 @@ class Keeper:
             return Recovery(False, "a part of the reply was shown already: asking again would say it twice")
         if not self.auto:
             return Recovery(False, OFF)
-        if self._retried:
+        if self._retried_at == (await self.context()).version:
             return Recovery(False, "the prompt was too long again after it had been compacted")
         budget = max(1, min(self.window.size, sent - 1))
         result = await self._compact(_at_once, budget)
         if result is None or result.tokens_after >= sent:
-            result = await self._compact(always, budget, KeepLedger(budget // 2))
-        context = await self.context()
-        if context.tokens >= sent:
+            result = await self._compact(_at_once, budget, KeepLedger(budget // 2), urgent=True)
+        if (await self.context()).tokens >= sent:
             why = result.why if result is not None else "the compaction failed"
             return Recovery(False, f"it could not be made smaller: {why}")
-        self._retried = True
-        return Recovery(True, context=await self._go_on())
+        context = await self._going_on(compacted=True)
+        self._retried_at = context.version
+        return Recovery(True, context=context)
 
     async def on_length(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> CutOff:
         """The reply was cut off: keep its whole calls; compact and go on if the window was the reason (G3)."""
         said, format = self._read(reply)
         kept = without_broken_calls(said)
-        events = await self._store(kept, usage or getattr(reply, "usage", None))
-        cut_off = partial(
-            CutOff,
-            messages=encode_all(kept, format),
-            calls=tuple(call for message in kept for call in message.calls),
-            events=events,
-        )
+        events = await self.store(reply, usage)
+        status, why = await self.make_room()
+        calls = tuple(call for message in kept for call in message.calls)
+        return CutOff(status, encode_all(kept, format), calls, events, why)
+
+    async def make_room(self) -> tuple[Literal["go_on", "max_tokens"], str]:
+        """After a reply that was cut off and is stored: compact, once, if the window is full; else it ends there."""
         full = await self._utilization()
         if full <= _FULL:
-            return cut_off("max_tokens", why=f"the reply is too long, with {full:.0%} of the window in use")
+            return "max_tokens", f"the reply is too long, with {full:.0%} of the window in use"
         if not self.auto:
-            return cut_off("max_tokens", why=OFF)
+            return "max_tokens", OFF
         if self._went_on:
-            return cut_off("max_tokens", why="the reply was cut off again after a compaction")
+            return "max_tokens", "the reply was cut off again after a compaction"
         result = await self._compact(_at_once, self.window.size)
         if result is None or not result.tokens_saved:
-            why = result.why if result is not None else "the compaction failed"
-            return cut_off("max_tokens", why=f"nothing could be compacted: {why}")
+            return "max_tokens", f"nothing could be compacted: {result.why if result else 'the compaction failed'}"
         self._went_on = True
-        await self._go_on(cut_off=not any(message.calls for message in kept))
-        return cut_off("go_on")
+        await self._going_on(compacted=True)
+        return "go_on", ""
 
     # -- for the above ---------------------------------------------------------------------------------
 
     async def context(self) -> Context:
         return await self.sessions.context(self.session_id, format=self.format)
 
-    async def _go_on(self, *, cut_off: bool = False) -> Context:
-        """The context after a compaction; a model that was in the middle of something is told to go on (P22)."""
+    async def _close_calls(self) -> None:
+        """Calls that something came between get a result that says so: no provider takes them without one."""
+        if calls := await self.sessions.waiting(self.session_id):
+            closing = Message("tool", tuple(interrupted(call) for call in calls))
+            await self.sessions.append(self.session_id, closing)
+
+    async def _going_on(self, *, compacted: bool) -> Context:
+        """The context; a model that was in the middle of something is told to go on (P22).
+
+        So it is where the model itself spoke last: some take no conversation that ends so.
+        """
         context = await self.context()
-        shown = (decode_one(message, context.format) for message in reversed(context.messages))
-        last = next((message for message in shown if not is_framed(message)), None)
-        if cut_off or (last is not None and last.role == "tool"):
-            await self.sessions.append(self.session_id, framed(GO_ON, aside=True), aside=True)
-            if self.listen is not None:
-                self.listen(Continued(self.session_id, GO_ON))
+        shown = [decode_one(message, context.format) for message in context.messages[-_FEW:]]
+        last = next((message for message in reversed(shown) if not is_framed(message)), None)
+        spoke = bool(shown) and shown[-1].role == "assistant" and not shown[-1].calls and self._followed is None
+        working = compacted and last is not None and last.role == "tool"
+        if spoke or working:
+            text = GO_ON if compacted else INTERRUPTED
+            await self.sessions.append(self.session_id, framed(text, aside=True), aside=True)
+            if self.listen is not None and compacted:
+                told(self.listen, Continued(self.session_id, text))
             context = await self.context()
-        if self._followed is not None:
-            self._followed.showed(context.messages)
-        return context
+        return self._followed.shown(context, compacted) if self._followed is not None else context
 
     def _read(self, reply: StepReply | Sequence[Any] | Any) -> tuple[list[Message], str]:
         given = reply.messages if isinstance(reply, StepReply) else reply
-        return decode_all(given if isinstance(given, list | tuple) else [given], self.format)
-
-    async def _store(self, reply: list[Message], usage: Any) -> list[Event]:
-        if self._followed is not None:
-            self._followed.usage = usage
-            return []
-        return await self.sessions.append(self.session_id, reply, usage=usage) if reply else []
+        given = given if isinstance(given, list | tuple) else [given]
+        return decode_all([whole_characters(copy_json(message)) for message in given], self.format)
 
     async def _compact(
-        self, trigger: Callable[[Request], bool], budget: int, strategy: Any = None
+        self, trigger: Callable[[Request], bool], budget: int, strategy: Any = None, *, urgent: bool = False
     ) -> CompactionResult | None:
         """A compaction that nobody asked for; None where it broke."""
         try:
@@ -235,9 +272,11 @@ class Keeper:
                 strategy or self.preset.strategy,
                 "rebase",
                 budget=budget,
+                target=self.preset.target_in(budget),
                 summarizer=self.summarizer,
                 abort=self.abort,
                 listen=self.listen,
+                urgent=urgent,
             )
         except Exception:
             log.exception("a compaction of session %s broke: the conversation goes on without it", self.session_id)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from ..budget import positive
 from ..catalog import CATALOG
+
+_OF_TOKENS = re.compile(r"token|context|prompt|too long|(?<!content.)length", re.IGNORECASE)
+"""Words for too many tokens. A request of too many bytes is called too large, or nothing is said of it."""
 
 
 class Window:
@@ -17,9 +22,12 @@ class Window:
         self.reply = known.output if known else 0
         """Its longest reply, where the catalog knows."""
 
-    def learn(self, told: int | None, sent: int) -> None:
-        """A prompt of about this many tokens was refused, perhaps with the window's real size."""
+    def learn(self, told: int | None, sent: int, why: str = "") -> None:
+        """A prompt of about this many tokens was refused, in these words, perhaps with the window's real size.
+
+        Images are many bytes and few tokens: a refusal that speaks of no tokens says nothing about the window.
+        """
         if told:
             self.size = told
-        elif 0 < sent < self.size:
+        elif 0 < sent < self.size and _OF_TOKENS.search(why):
             self.size = sent

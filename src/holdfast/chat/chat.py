@@ -2,50 +2,37 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
-import msgspec
 
-from ..agent import SYSTEM, Agent, Keeper
-from ..agent.events import AgentEvent, Problem, Queued, RunFinished, SessionChanged, Tell, Unsent, told
-from ..agent.tools import Approve, Folder, Toolbox, command_tool, file_tools
+from ..agent import Agent
+from ..agent.events import AgentEvent, How, Problem, Queued, RunFinished, SessionChanged, Tell, Unsent, told
+from ..agent.tools import Approve
 from ..calls import Stepper
 from ..compaction import Abort, CompactionResult
 from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
-from ..messages import tools_in
 from ..presets import Preset
-from ..recall import Recall
 from ..service import SessionService
 from ..settings import Settings
 from ..types import Outcome
-from .jobs import Jobs, Promise
+from .compacted import Compacted, Interruption, compacted
+from .setting import Setting
 from .state import Activity, State
+from .worklist import Promise, Worklist
+
+log = logging.getLogger("holdfast")
 
 
-class Compacted(msgspec.Struct, frozen=True):
-    """What came of a compaction that a person asked for."""
-
-    outcome: str
-    why: str
-    tokens_before: int
-    tokens_after: int
-    continued: bool = False
-    """Was work interrupted for it, and did it go on?"""
-    kept: int = 0
-    archived: int = 0
-    fallback: str = ""
-    """What stood in for a model that did not answer; else empty."""
-
-
-class Chat:
+class Chat(Setting):
     """One conversation at a time. Everything that happens is told to one listener, in order.
 
     Use it inside `running()`: prompts are answered there, one after the other. Whatever would change the session
@@ -67,41 +54,41 @@ class Chat:
         system: str | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.sessions = sessions
-        self.model = model
-        self.folder = Folder(folder)
-        self.preset = preset
-        self.window = window
-        self.summarizer = summarizer
-        self.auto = auto
-        self.settings = settings
-        """Where all this was settled, for who wants to know where a value came from."""
+        super().__init__(
+            sessions,
+            model,
+            folder=folder,
+            preset=preset,
+            approve=approve,
+            window=window,
+            summarizer=summarizer,
+            auto=auto,
+            system=system,
+            settings=settings,
+        )
         self.record: SessionRecord
         self.agent: Agent
-        self._approve = approve
         self._listener = tell
-        self._system = system
-        self._jobs = Jobs()
+        self._list = Worklist()
+        self._working = False
+        self._activity: Activity = "idle"
+        self._aborts: set[Abort] = set()
         self._taking = True
         """False while a compaction runs: what is typed then waits (P14)."""
         self._queued: deque[str] = deque()
-        self._abort = Abort()
-        self._activity: Activity = "idle"
-        self._interrupting = False
-        """Is the agent being stopped for a compaction? Then nobody is told that it stopped."""
-        self._interrupted = False
-        """Will it go on afterwards?"""
-        self._last = RunFinished("", "done")
+        self._interruption: Interruption | None = None
 
     @asynccontextmanager
     async def running(self, session_id: str | None = None) -> AsyncIterator[Chat]:
         """Open a session, or begin one, and answer prompts while inside."""
         await (self.new() if session_id is None else self.switch(session_id, how="resumed"))
         async with anyio.create_task_group() as group:
-            group.start_soon(self._jobs.work)
+            group.start_soon(self._list.work)
+            self._working = True
             try:
                 yield self
             finally:
+                self._working = False
                 group.cancel_scope.cancel()
 
     # -- talking ---------------------------------------------------------------------------------------
@@ -114,27 +101,33 @@ class Chat:
         elif self._activity == "running":
             self.agent.steer(text)
         else:
-            self._jobs.add(partial(self._run, text))
+            self._list.add(partial(self._run, text))
 
     def go_on(self) -> None:
         """Let the agent take up what is unfinished."""
         self.must_be_idle()
-        self._jobs.add(partial(self._run, None))
+        self._list.add(partial(self._run, None))
 
     def abort(self) -> None:
-        """Stop what is running: a compaction, or the agent."""
-        self._abort()
+        """Stop what is running: a compaction, the agent, or whatever else takes a model's time."""
+        for abort in tuple(self._aborts):
+            abort()
         if self._activity == "running":
             self.agent.abort()
 
-    def stoppable(self) -> Abort:
-        """For something that takes a model's time while the agent rests: `abort` stops it, too."""
-        self._abort = Abort()
-        return self._abort
+    @contextmanager
+    def stoppable(self) -> Iterator[Abort]:
+        """For something that takes a model's time: while it lasts, `abort` stops it, too."""
+        abort = Abort()
+        self._aborts.add(abort)
+        try:
+            yield abort
+        finally:
+            self._aborts.discard(abort)
 
     def must_be_idle(self) -> None:
         """Refuse what would change the session under a running agent."""
-        if self._activity != "idle" or not self._jobs.idle:
+        if self._activity != "idle" or not self._list.idle:
             raise InvalidInput("The agent is working: wait until it is done, or stop it first.")
 
     @property
@@ -143,48 +136,56 @@ class Chat:
 
     async def wait_idle(self) -> None:
         """Until everything that was said is answered."""
-        await self._jobs.wait_idle()
+        await self._list.wait_idle()
 
     async def compact(self, instructions: str | None = None) -> Compacted:
         """Compact now. A running agent is stopped first, and goes on afterwards if it was not done (P1, P14)."""
-        self._taking, self._abort = False, Abort()
+        if self._interruption is not None or self._activity == "compacting":
+            raise InvalidInput("A compaction is running already: wait until it is done, or stop it.")
+        self._taking, self._interruption = False, Interruption()
         if self._activity == "running":
-            self._interrupting = True
             self.agent.abort()
-        outcome = Promise[Compacted]()
-        self._jobs.add(lambda: self._busy("compacting", lambda: self._compact(instructions, outcome)), urgent=True)
-        return await outcome.wait()
+        with self.stoppable() as abort:
+            promise = Promise(partial(self._compact, instructions, abort, self._interruption))
+            self._list.add(partial(self._busy, "compacting", promise), urgent=True)
+            return await promise.wait()
 
     # -- moving between sessions -----------------------------------------------------------------------
 
-    async def new(self, *, how: Any = "new") -> SessionRecord:
+    async def new(self, *, how: How = "new") -> SessionRecord:
         """Begin a new, empty session; the old one stays where it is."""
-        self.must_be_idle()
-        toolbox = self._toolbox("")
-        record = await self.sessions.create(
-            system=self._system_prompt(), tools=tools_in(self.model.format, toolbox.told), model=self.model.name
-        )
-        self._enter(record, SessionChanged(record.id, how))
-        return record
+        return await self._moved(self._begin, how)
 
-    async def switch(self, session_id: str, *, how: Any = "switched") -> SessionRecord:
+    async def switch(self, session_id: str, *, how: How = "switched") -> SessionRecord:
         """Go on in another session."""
-        self.must_be_idle()
-        record = await self.sessions.get(session_id)
-        self._enter(record, SessionChanged(record.id, how, record.parent))
-        return record
+        return await self._moved(partial(self.sessions.get, session_id), how)
 
     async def fork(self, at: str | None) -> SessionRecord:
         """A new session with everything up to and including an event, and go on there (P10)."""
+        return await self._moved(partial(self.sessions.fork, self.record.id, at), "forked")
+
+    async def _moved(self, find: Callable[[], Awaitable[SessionRecord]], how: How) -> SessionRecord:
+        """As a job like a prompt: what is said after it is said in the other session."""
         self.must_be_idle()
-        record = await self.sessions.fork(self.record.id, at)
-        self._enter(record, SessionChanged(record.id, "forked", record.parent))
-        return record
+
+        async def move() -> SessionRecord:
+            record = await find()
+            self.record, self.agent = record, self._agent(record, self.tell)
+            self.tell(SessionChanged(record.id, how, record.parent))
+            return record
+
+        if not self._working:
+            return await move()
+        promise = Promise(move)
+        self._list.add(promise)
+        return await promise.wait()
 
     async def undo(self) -> str | None:
         """Step back over the last compaction."""
         self.must_be_idle()
-        return await self.sessions.undo(self.record.id)
+        promise = Promise(partial(self.sessions.undo, self.record.id))
+        self._list.add(promise)
+        return await promise.wait()
 
     def use(self, *, model: Stepper | None = None, preset: Preset | None = None, auto: bool | None = None) -> None:
         """Change what the next step is done with."""
@@ -193,12 +194,11 @@ class Chat:
         self.model, self.preset = model or self.model, preset or self.preset
         self.auto = self.auto if auto is None else auto
         if model is not None or preset is not None:
-            self._enter(self.record, None)
+            self.agent = self._agent(self.record, self.tell)
         self.agent.keeper.auto = self.auto
 
     async def state(self) -> State:
         context = await self.sessions.context(self.record.id)
-        compactions = await self.sessions.events(self.record.id, kind="compaction", lane="", last=1)
         return State(
             session=self.record.id,
             parent=self.record.parent,
@@ -210,58 +210,63 @@ class Chat:
             window=self.agent.keeper.window.size,
             known=self.agent.size,
             waiting=len(self._queued),
-            round=compactions[-1].body["carry"].get("round", 0) if compactions else 0,
+            round=await self.sessions.round(self.record.id),
             folder=str(self.folder.root),
         )
 
     def tell(self, event: AgentEvent) -> None:
         """Pass an event on. Input is taken again before the person hears that a compaction is over (P14)."""
+        interruption = self._interruption
         if isinstance(event, CompactionStarted):
             self._taking = False
         elif isinstance(event, CompactionCompleted | CompactionFailed | CompactionSkipped):
-            self._take_again(steer=self._activity == "running" or self._interrupted)
-        elif isinstance(event, RunFinished) and self._interrupting:
+            self._take_again(steer=self._activity == "running" or (interruption is not None and interruption.goes_on))
+        elif isinstance(event, RunFinished) and interruption is not None:
+            interruption.run = event
             return
         told(self._listener, event)
 
     # -- for the above ---------------------------------------------------------------------------------
 
     async def _run(self, prompt: str | None) -> None:
-        await self._busy("running", lambda: self._answer(prompt))
+        await self._busy("running", partial(self._answer, prompt))
 
     async def _answer(self, prompt: str | None) -> None:
         try:
-            self._last = await self.agent.run(prompt)
-        except HoldfastError as problem:
-            self.tell(Problem(str(problem)))
-            self._last = RunFinished(self.record.id, "failed", str(problem))
-            self.tell(self._last)
-        if self._interrupting:
-            return
+            finished = await self.agent.run(prompt)
+        except Exception as problem:
+            log.debug("a run broke", exc_info=True)
+            why = str(problem) if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {problem}"
+            finished = RunFinished(self.record.id, "failed", why)
+            self.tell(Problem(why))
+            self.tell(finished)
+        if self._interruption is None:
+            self._hand_out(finished)
+
+    def _hand_out(self, finished: RunFinished) -> None:
+        """What the agent did not hear is said next; or given back, where a person stopped it."""
         for text in self.agent.unheard():
-            if self._last.status == "aborted":
+            if finished.status == "aborted":
                 self.tell(Unsent(self.record.id, text))
             else:
-                self._jobs.add(partial(self._run, text))
+                self._list.add(partial(self._run, text))
 
-    async def _compact(self, instructions: str | None, outcome: Promise[Compacted]) -> None:
+    async def _compact(self, instructions: str | None, abort: Abort, interruption: Interruption) -> Compacted:
         """In the order of P14; the agent has come to rest when this begins."""
-        self._interrupted = unfinished = self._interrupting and self._last.status == "aborted"
-        self._interrupting = False
-        stopped = False
-        with outcome.kept():
-            result = await self.agent.keeper.compact(instructions, self._abort)
-            stopped = result.outcome is Outcome.ABORTED
+        result: CompactionResult | None = None
+        try:
+            result = await self.agent.keeper.compact(instructions, abort)
             self.tell(await self.agent.gauge())
-            outcome.keep(_compacted(result, unfinished))
-        self._take_again(steer=unfinished)
-        self._interrupted = False
-        if unfinished and not stopped:
-            await self._run(None)
-        elif unfinished:
-            self.tell(self._last)
-            for text in self.agent.unheard():
-                self.tell(Unsent(self.record.id, text))
+        finally:
+            goes_on = interruption.goes_on and result is not None and result.outcome is not Outcome.ABORTED
+            self._take_again(steer=goes_on)
+            self._interruption = None
+            if goes_on:
+                self._list.add(partial(self._run, None), urgent=True)
+            elif interruption.run is not None:
+                self.tell(interruption.run)
+                self._hand_out(interruption.run)
+        return compacted(result, continued=goes_on)
 
     async def _busy(self, activity: Activity, work: Callable[[], Any]) -> None:
         before, self._activity = self._activity, activity
@@ -278,39 +283,4 @@ class Chat:
             if steer:
                 self.agent.steer(text)
             else:
-                self._jobs.add(partial(self._run, text))
-
-    def _enter(self, record: SessionRecord, change: SessionChanged | None) -> None:
-        self.record = record
-        keeper = Keeper(
-            self.sessions,
-            record.id,
-            model=self.model.name,
-            window=self.window,
-            preset=self.preset,
-            summarizer=self.summarizer or self.model,
-            auto=self.auto,
-        )
-        self.agent = Agent(keeper, self.model, self._toolbox(record.id), tell=self.tell, system=self._system_prompt())
-        if change is not None:
-            self.tell(change)
-
-    def _toolbox(self, session_id: str) -> Toolbox:
-        tools = [*file_tools(self.folder), command_tool(self.folder)]
-        return Toolbox(tools, self._approve, Recall(self.sessions, session_id))
-
-    def _system_prompt(self) -> str:
-        return self._system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
-
-
-def _compacted(result: CompactionResult, continued: bool) -> Compacted:
-    return Compacted(
-        outcome=result.outcome.value,
-        why=result.why,
-        tokens_before=result.tokens_before,
-        tokens_after=result.tokens_after,
-        continued=continued,
-        kept=len(result.kept),
-        archived=result.removed,
-        fallback=result.fallback,
-    )
+                self._list.add(partial(self._run, text))

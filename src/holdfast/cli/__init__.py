@@ -1,5 +1,5 @@
 """The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `import`, `export`, `mcp`,
-`rpc`, `worker`, `verify`, `config`, `lab`, `completion`.
+`rpc`, `worker`, `verify`, `migrate`, `doctor`, `config`, `lab`, `completion`.
 
 A command's module is imported when it is called, so that `holdfast --version` and shell completion do
 not wait for what they do not use.
@@ -33,6 +33,8 @@ _COMMANDS = (
     "rpc",
     "worker",
     "verify",
+    "migrate",
+    "doctor",
     "config",
     "lab",
     "completion",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sys
 from typing import Any
 
@@ -11,6 +12,9 @@ import click
 from ..errors import InvalidInput
 from . import conversing
 from .names import OneOf
+
+PATIENCE = 3.0
+"""Seconds in which something must come down a pipe if there is a prompt already: some are open and never speak."""
 
 
 @click.command("chat")
@@ -23,6 +27,7 @@ def command(prompt: str | None, plain: bool, mode: str | None, **given: Any) -> 
 
     It reads and searches by itself, and asks before it changes a file or runs a command. Without a terminal use
     --print or --mode json, with a PROMPT or with one on standard input; nothing is changed there without --yes.
+    With --print both may be given: what is piped in must begin to come within 3 seconds.
     """
     if plain and mode:
         raise click.UsageError("--print gives the answer alone and --mode json all that happens: use one of them.")
@@ -41,8 +46,24 @@ def command(prompt: str | None, plain: bool, mode: str | None, **given: Any) -> 
 
 def _whole(prompt: str | None) -> str:
     """What was given on the command line, and what was piped in behind it."""
-    piped = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read().decode(errors="replace")
-    text = "\n\n".join(filter(None, ((prompt or "").strip(), piped.strip())))
+    text = "\n\n".join(filter(None, ((prompt or "").strip(), _piped(waits=not prompt).strip())))
     if not text:
         raise click.UsageError("There is nothing to answer: give a PROMPT, or pipe one in.")
     return text
+
+
+def _piped(*, waits: bool) -> str:
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    if not waits and not _speaks():
+        click.echo(f"holdfast: nothing was piped in within {PATIENCE:.0f} s: going on without it.", err=True)
+        return ""
+    return sys.stdin.buffer.read().decode(errors="replace")
+
+
+def _speaks() -> bool:
+    """Is there something on standard input, or its end?"""
+    try:
+        return bool(select.select([sys.stdin], [], [], PATIENCE)[0])
+    except (OSError, ValueError):  # nothing that can be asked
+        return True

@@ -70,7 +70,9 @@ def _facts(settings: Settings) -> dict[str, Any]:
 
 
 def _public(value: Any) -> Any:
-    """An address may hold a password."""
+    """An address may hold a password, and a command a key."""
+    if isinstance(value, tuple):
+        return tuple(map(scrub, value))
     return scrub(value) if isinstance(value, str) else value
 
 
@@ -79,7 +81,7 @@ def _said(key: Key, value: Any) -> str:
         case "flag":
             return "true" if value else "false"
         case "commands":
-            return "; ".join(value) or "–"
+            return "; ".join(_public(value)) or "–"
         case "count":
             return "–" if value is None else f"{value:,}"
     return _public(value) or "–"

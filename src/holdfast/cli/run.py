@@ -40,6 +40,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def aim(self) -> int:
         """What to compact down to, where something goes by that."""
+        if self.target is None and self.way.preset is not None:
+            return self.way.preset.target_in(self.budget)
         return self.target or max(1, self.budget // 2)
 
     @property

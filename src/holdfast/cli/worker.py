@@ -64,29 +64,33 @@ def command(
     if settings.store == IN_MEMORY:
         raise InvalidInput("A worker needs a store that others write to: memory: would be its own.")
     store_option.must_not_be_a_strangers(settings.store)
-    work = Work(_service(settings, QueueSettings(**numbers)), QueueSettings(**numbers))
+    how = QueueSettings(**numbers)
+    work = Work(_service(settings, how.lock), how)
     worker = SweepingWorker(work) if queue == IN_MEMORY else BullMQWorker(queue, work)
-    healthy = Health(work.tally, partial(_reach, worker, work.sessions))
+    healthy = Health(work.tally, partial(_reach, worker))
     place = None if health is None else health_place(health, healthy)
     _log_to_stderr()
-    shown = queue if queue == IN_MEMORY else address_of(queue)
-    log.info("working on %s for %s, preset %s", shown, settings.store, settings.preset)
     if work.sessions.model is None:
         log.warning("no summarizer is named: the preset %s does what it can without a model", settings.preset)
-    anyio.run(_serve, worker, healthy, place)
+    shown = queue if queue == IN_MEMORY else address_of(queue)
+    anyio.run(_serve, worker, healthy, place, f"{shown} for {settings.store}, preset {settings.preset}")
     return 0
 
 
-async def _serve(worker: SweepingWorker | BullMQWorker, health: Health, place: HealthFile | HealthPort | None) -> None:
+async def _serve(
+    worker: SweepingWorker | BullMQWorker, health: Health, place: HealthFile | HealthPort | None, on: str
+) -> None:
     stop = anyio.Event()
 
     def stops() -> None:
         health.status = "stopping"
         stop.set()
 
-    async with worker.work.sessions:
+    async with worker.work.sessions as sessions:
+        await _reach_store(sessions)
         if place is not None:
             await place.open()
+        log.info("working on %s", on)
         try:
             async with stopped_by_signals(stops), anyio.create_task_group() as group:
                 if place is not None:
@@ -99,13 +103,17 @@ async def _serve(worker: SweepingWorker | BullMQWorker, health: Health, place: H
     log.info("stopped: %s", health.facts())
 
 
-async def _reach(worker: SweepingWorker | BullMQWorker, sessions: SessionService) -> None:
+async def _reach(worker: SweepingWorker | BullMQWorker) -> None:
     await worker.ping()
+    await _reach_store(worker.work.sessions)
+
+
+async def _reach_store(sessions: SessionService) -> None:
     with suppress(UnknownSession):
         await sessions.get("-")
 
 
-def _service(settings: Settings, numbers: QueueSettings) -> SessionService:
+def _service(settings: Settings, lease: float) -> SessionService:
     """The hooks are those of the settings; and spans and metrics, where OpenTelemetry is installed."""
     listen: tuple[Telemetry, ...] = ()
     with suppress(InvalidInput):
@@ -115,7 +123,7 @@ def _service(settings: Settings, numbers: QueueSettings) -> SessionService:
         preset=preset_for(settings),
         summarizer=settings.summarizer or settings.model,
         hooks=Hooks(settings.hooks.before, settings.hooks.after, settings.hooks.session_start, listen),
-        lease=numbers.lock,
+        lease=lease,
         window=settings.window,
     )
 

@@ -25,6 +25,6 @@ def at_most(seconds: float) -> Iterator[None]:
         raise TooSlow(f"it took over {seconds:g} s")
 
 
-def must_be_seconds(timeout: float) -> None:
+def must_be_seconds(timeout: float, name: str = "timeout") -> None:
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-        raise InvalidLimit(f"timeout must be a number of seconds above 0, not {timeout!r}.")
+        raise InvalidLimit(f"{name} must be a number of seconds above 0, not {timeout!r}.")

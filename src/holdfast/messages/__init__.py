@@ -21,7 +21,7 @@ from .parts import (
     assistant,
     user,
 )
-from .payload import copy_json
+from .payload import copy_json, whole_characters
 from .places import continues, follows_user, is_summary, item_id, needs_reasoning, opens
 from .profiles import PROFILES, Profile, presentable, profile_for, says_nothing
 from .standins import media_in_words
@@ -79,4 +79,5 @@ __all__ = [
     "unframed",
     "unnumbered",
     "user",
+    "whole_characters",
 ]

@@ -83,6 +83,17 @@ def _copied(value: Any) -> Any:
     return dump(value) if hasattr(value, "model_dump") else value
 
 
+def whole_characters(value: Any) -> Any:
+    """Plain JSON with a sign in place of each half of a character: a model's piece may end inside an emoji."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, list):
+        return [whole_characters(item) for item in value]
+    if isinstance(value, dict):
+        return {whole_characters(key): whole_characters(item) for key, item in value.items()}
+    return value
+
+
 def fitting_id(call_id: str, longest: int, *, strict: bool = False) -> str:
     """An id that a format takes: no longer than this, and if strict only letters, digits, `_` and `-`.
 

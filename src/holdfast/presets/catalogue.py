@@ -27,7 +27,7 @@ from ..triggers import (
     any_of,
     never,
 )
-from .preset import Preset
+from .preset import Preset, below
 from .sized import RESERVE, holdfast_preset, pi_preset
 
 _WHOLE = Style(result_limit=2_000, text_limit=8_000, images=4)
@@ -35,11 +35,16 @@ _WHOLE = Style(result_limit=2_000, text_limit=8_000, images=4)
 _CODEX_LIMITS = {272_000: 244_000, 0: 180_000}
 """The absolute limit of models with at least this window."""
 _OPENCODE_OUTPUT = 32_000
+_SPRING_TOKENS = 4_000
 
 
 def _codex_limit(window: int) -> int:
     absolute = next(limit for least, limit in _CODEX_LIMITS.items() if window >= least)
     return min(absolute, Fraction(0.95).tokens(window))
+
+
+def _opencode_limit(window: int) -> int:
+    return BelowWindow(min(_OPENCODE_OUTPUT, window // 2)).tokens(window)
 
 
 HOLDFAST = holdfast_preset()
@@ -54,7 +59,8 @@ SPRING = Preset(
         "shown as": "a user message and the assistant's reply",
         "if it fails": "unchanged, with a callback",
     },
-    trigger_in=lambda window: any_of(TurnCount(20), TokenCount(4_000)),
+    trigger_in=lambda window: any_of(TurnCount(20), TokenCount(_SPRING_TOKENS)),
+    target_in=below(Tokens(_SPRING_TOKENS).tokens),
     strategy=RecursiveSummary(max_events_to_keep=10, overlap_size=2, last_resort="unchanged"),
 )
 PI = pi_preset()
@@ -86,6 +92,7 @@ CODEX = Preset(
         "if it fails": "5 attempts with exponential backoff, then unchanged",
     },
     trigger_in=lambda window: OverBudget(Tokens(_codex_limit(window)), window),
+    target_in=below(_codex_limit),
     strategy=Summary(
         KeepUserMessages(20_000), FreeText(style=_WHOLE), AsUser(), by="codex summary", last_resort="unchanged"
     ),
@@ -104,7 +111,8 @@ OPENCODE = Preset(
         "shown as": "an assistant message",
         "if it fails": "the ledger",
     },
-    trigger_in=lambda window: OverBudget(BelowWindow(min(_OPENCODE_OUTPUT, window // 2)), window),
+    trigger_in=lambda window: OverBudget(Tokens(_opencode_limit(window)), window),
+    target_in=below(_opencode_limit),
     strategy=Pipeline(
         PruneToolResults(protect=40_000, minimum=20_000),
         Summary(KeepNothing(), FreeText(style=_WHOLE), as_assistant, by="opencode summary"),
@@ -140,6 +148,7 @@ LAYER = Preset(
         "if it fails": "unchanged",
     },
     trigger_in=lambda window: LayerTrigger(LayerBudget(limit=window)),
+    target_in=below(LayerBudget().tokens),
     strategy=StructuredSummary(
         KeepLast(10),
         shown_as=as_assistant,
@@ -165,6 +174,7 @@ WORKSTREAM = Preset(
         "if it fails": "2 attempts with backoff from 3 s within 5 minutes, then unchanged",
     },
     trigger_in=lambda window: WorkstreamTrigger(WorkstreamBudget(size=window)),
+    target_in=below(WorkstreamBudget().tokens),
     strategy=StateSummary(keep_last=6, last_resort="unchanged"),
     estimator="chars/3",
     window=200_000,
@@ -182,6 +192,7 @@ GOAT = Preset(
         "if it fails": "truncation, with a note of what went",
     },
     trigger_in=lambda window: OverUtilization(0.80, window, min(RESERVE, window // 2)),
+    target_in=below(lambda window: Fraction(0.80, min(RESERVE, window // 2)).tokens(window)),
     strategy=Summary(KeepFraction(0.4), FreeText(), AsExchange(), by="goat summary", last_resort="truncate"),
     estimator="chars/4+4",
     window=200_000,

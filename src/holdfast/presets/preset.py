@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from ..types import Strategy, Trigger
 
 
+def half(window: int) -> int:
+    return max(1, window // 2)
+
+
+def below(limit: Callable[[int], int]) -> Callable[[int], int]:
+    """For a preset that compacts at this limit: half the window, or three quarters of the limit if that is less.
+
+    What is compacted down to the limit itself is over it again with the next message.
+    """
+    return lambda window: max(1, min(half(window), limit(window) * 3 // 4))
+
+
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
     """When to compact, what to keep, what to ask a model, how to show it, and what to do if it fails."""
 
@@ -26,6 +38,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
     trigger_in: Callable[[int], Trigger]
     """The trigger for a window of this many tokens."""
     strategy: Strategy
+    target_in: Callable[[int], int] = half
+    """What to compact down to in a window of this many tokens."""
     estimator: str | None = None
     """How it counts tokens; None is the real tokenizer."""
     calibrated: bool = False
@@ -36,19 +50,24 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
     def compact(self, messages: Iterable[Any], window: int | None = None, **options: Any) -> CompactionResult:
         """`compact` as this preset does it, for a model with this window; your own options win."""
-        return compact(messages, **self._options(window) | options)
+        return compact(messages, **self._options(window, options))
 
     async def acompact(self, messages: Iterable[Any], window: int | None = None, **options: Any) -> CompactionResult:
         """`acompact` as this preset does it."""
-        return await acompact(messages, **self._options(window) | options)
+        return await acompact(messages, **self._options(window, options))
 
-    def _options(self, window: int | None) -> dict[str, Any]:
+    def _options(self, window: int | None, given: dict[str, Any]) -> dict[str, Any]:
         size = self.window if window is None else window
         positive("window", size)
-        return {
+        own: dict[str, Any] = {
             "budget": size,
             "trigger": self.trigger_in(size),
             "strategy": self.strategy,
             "estimator": self.estimator,
             "limits": self.limits,
         }
+        options = own | given
+        if options.get("target") is None:
+            positive("budget", options["budget"])
+            options["target"] = self.target_in(options["budget"])
+        return options

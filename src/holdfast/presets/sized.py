@@ -6,7 +6,7 @@ from ..budget import Fraction, positive
 from ..strategies import KeepRecent, StructuredSummary, Summary
 from ..summaries import AsUser, FreeText, Style
 from ..triggers import OverBudget, pi_trigger
-from .preset import Preset
+from .preset import Preset, below
 
 RESERVE = 16_384
 KEEP = 20_000
@@ -50,6 +50,7 @@ def pi_preset(reserve: int = RESERVE, keep: int = KEEP) -> Preset:
             "if it fails": "the person decides",
         },
         trigger_in=lambda window: pi_trigger(window, min(reserve, window // 2)),
+        target_in=below(lambda window: window - min(reserve, window // 2)),
         strategy=Summary(
             KeepRecent(keep, fresh_only=True),
             FreeText(allowed=summary, style=Style(result_limit=2_000, text_limit=8_000)),

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 
+import anyio
+
 from ..agent.tools import Permission, Question
-from ..chat.jobs import Promise
 from ..errors import InvalidInput
 from .records import ApprovalRequest
+
+
+class _Open:
+    """A question that nobody has answered yet."""
+
+    def __init__(self) -> None:
+        self.answered = anyio.Event()
+        self.permission: Permission = "no"
 
 
 class Approvals:
@@ -16,20 +25,22 @@ class Approvals:
 
     def __init__(self, send: Callable[[ApprovalRequest], object]) -> None:
         self._send = send
-        self._open: dict[str, Promise[Permission]] = {}
+        self._open: dict[str, _Open] = {}
         self._numbers = count(1)
 
     async def ask(self, question: Question) -> Permission:
-        name, answer = f"approval-{next(self._numbers)}", Promise[Permission]()
-        self._open[name] = answer
+        name = f"approval-{next(self._numbers)}"
+        asked = self._open[name] = _Open()
         call = question.call
         try:
             self._send(ApprovalRequest(name, question.tool, question.line, call.id, call.object))
-            return await answer.wait()
+            await asked.answered.wait()
+            return asked.permission
         finally:
             del self._open[name]
 
     def settle(self, name: str, permission: Permission) -> None:
         if name not in self._open:
             raise InvalidInput(f"No approval {name!r} is asked for: it was answered, or stopped.")
-        self._open[name].keep(permission)
+        self._open[name].permission = permission
+        self._open[name].answered.set()

@@ -6,6 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
+import anyio
 import msgspec
 
 from ..compaction import (
@@ -27,6 +28,7 @@ from ..strategies.blend_memory import keeping_memory
 from ..types import Outcome
 from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, combined, runs_of
 from . import breaker
+from .flags import Flag
 from .live import LiveSession
 from .restarting import Restarting
 
@@ -53,8 +55,12 @@ async def commit(
     min_saving: float,
     clock: Clock,
     noted: bool = True,
+    flag: Flag | None = None,
 ) -> CompactionResult:
-    """`around` asks and tells others; `noted` says whether a failure makes the next automatic compaction wait."""
+    """`around` asks and tells others; `noted` says whether a failure makes the next automatic compaction wait.
+
+    The `flag` is hoisted once it is clear that there is something to do.
+    """
     started = time.perf_counter()
     await restarting.catch_up(live, lane)
     view = await live.view(lane)
@@ -65,6 +71,8 @@ async def commit(
     waits = idle(request, trigger) or (breaker.waits(view, request.tokens, clock()) if automatic else None)
     if waits is not None:
         return around.ended(_result(live, view, waits, started))
+    if flag is not None:
+        await flag.hoist()
     request = request.over(keeping_memory(view.snapshot()))
     view = request.view
     decision = await around.decide(request, strategy, asking, min_saving)
@@ -82,15 +90,17 @@ async def commit(
     event = Event(new_id(), Kind.COMPACTION, now(), body, lane)
     moved = LaneTip(tip.mark, event.id, start, tip.base, tip.base_epoch)
     unchanged = Unchanged(version=version) if strict else Unchanged(lane=lane, mark=tip.mark)
-    done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
-    if done.conflict:
-        await live.refresh()
-        size, why = decision.tokens_before, f"another writer moved the session to version {done.version}"
-        lost = Decision(Outcome.CONFLICT, size, size, why, remarks=decision.remarks)
-        return around.ended(_result(live, await live.view(lane), lost, started))
-    await live.appended(done.events, done.version, moved)
-    shown = await live.view(lane)
-    result = _result(live, view, decision, started, shown, checkpoint, cost)
+    with anyio.CancelScope(shield=True):  # who is stopped in here would be told that nothing has changed
+        done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
+        if done.conflict:
+            await live.refresh()
+            size, why = decision.tokens_before, f"another writer moved the session to version {done.version}"
+            lost = Decision(Outcome.CONFLICT, size, size, why, remarks=decision.remarks)
+            return around.ended(_result(live, await live.view(lane), lost, started))
+        await live.appended(done.events, done.version, moved)
+        shown = await live.view(lane)
+        result = _result(live, view, decision, started, shown, checkpoint, cost)
+        completed = around.changed(result, event.id, asking)
     log.info(
         "compaction session=%s lane=%s round=%d strategy=%r tokens=%d->%d archived=%d seconds=%.3f",
         live.id,
@@ -102,7 +112,6 @@ async def commit(
         result.removed,
         result.duration,
     )
-    completed = around.changed(result, event.id, asking)
     if checkpoint.carry.round > view.checkpoint.carry.round:
         text = await around.session_start(request.over(shown), result.round, trigger, asking)
         if text is not None and await restarting.say(live, lane, text):

@@ -8,16 +8,20 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ..budget import positive
 from ..calls import Limits
+from ..catalog import CATALOG
 from ..compaction import Abort, Asking, Notify
 from ..errors import InvalidInput, StoreClosed
 from ..events import Event, LaneTip, SessionRecord, new_id, now
 from ..hooks import Hooks
+from ..hooks.patience import must_be_seconds
 from ..messages import format_name
 from ..models import model_for
 from ..presets import Preset, preset_named
 from ..stores import Log
 from ..tokens import Estimator, Tokenizer, estimator_for
+from .flags import LEASE, Flags
 from .live import LiveSession
 from .restarting import Restarting
 from .underway import Underway
@@ -44,6 +48,8 @@ class OpenSessions:
         limits: Limits | None = None,
         clock: Clock = time.time,
         hooks: Hooks | None = None,
+        lease: float = LEASE,
+        window: int | None = None,
     ) -> None:
         if hooks is not None and not isinstance(hooks, Hooks):
             raise InvalidInput(f"hooks= takes Hooks(before=…, after=…, …), not {type(hooks).__name__}.")
@@ -51,6 +57,10 @@ class OpenSessions:
         self.preset = None if preset is None else preset_named(preset)
         self.model = model_for(summarizer)
         """Who writes summaries, where a call does not say otherwise."""
+        if window is not None:
+            positive("window", window)
+        self.window = window
+        """How many tokens fit, where the catalog does not know the models that are used."""
         self.limits = limits or (self.preset.limits if self.preset else None)
         self.clock = clock
         self.hooks = hooks or Hooks()
@@ -60,7 +70,10 @@ class OpenSessions:
             estimator, self._calibrated = self.preset.estimator, self.preset.calibrated
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
+        must_be_seconds(lease, "lease")
         self._underway = Underway()
+        self._flags = Flags(store, lease)
+        """Of sessions that anybody compacts, here or in another process."""
         self._restarting = Restarting()
         self._closed = False
 
@@ -121,6 +134,12 @@ class OpenSessions:
         self._not_closed()
         self._open.pop(session_id, None)
         await self.store.delete(session_id)
+
+    def window_of(self, record: SessionRecord) -> int | None:
+        """How many tokens fit, as far as that is known: for this service, the session's model, or the preset."""
+        if self.window is not None or record.model:
+            return self.window or CATALOG.window(record.model)
+        return None if self.preset is None else self.preset.window
 
     # -- for the other parts ------------------------------------------------------------------------
 

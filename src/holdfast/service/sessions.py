@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..boundaries import repair
-from ..errors import InvalidInput
+from ..budget import positive
+from ..errors import InvalidInput, NoRoom
 from ..events import Event, Kind, SessionRecord, new_id, now
-from ..messages import COMMON, encode_all, format_name, profile_for
+from ..messages import COMMON, ToolCall, encode_all, format_name, profile_for
 from . import exchange, history, redaction, restoring, verification
 from .compacting import Compacting
 from .context import Context
@@ -18,6 +19,9 @@ from .writing import draft
 Events = list[Event]
 Exported = list[dict[str, Any]]
 Findings = list[str]
+
+PATIENCE = 60.0
+"""Seconds that `wait=True` waits for a compaction."""
 
 
 class SessionService(Compacting, Threads):
@@ -36,6 +40,7 @@ class SessionService(Compacting, Threads):
         usage: Any = None,
         synthetic: bool = False,
         aside: bool = False,
+        wait: bool | float = False,
     ) -> Events:
         """Append one message or several, atomically; returns the events as stored.
 
@@ -43,7 +48,11 @@ class SessionService(Compacting, Threads):
         message was made for: if the session has moved on, StaleVersion is raised. `usage` is what the
         provider reported with an assistant's reply, in its own words or as its SDK's object. `aside` is for
         what a program says in the user's voice, as "go on": it is no turn, and goes when its time comes.
+        `wait` lets a compaction that is running end first, for a minute or so many seconds; after that, what was
+        said is appended all the same (W13).
         """
+        if wait is not False:
+            await self._waited(session_id, lane, wait)
         live = await self._live(session_id)
         view = await live.view(lane)
         ready = draft(
@@ -97,10 +106,29 @@ class SessionService(Compacting, Threads):
 
     # -- reading ------------------------------------------------------------------------------------
 
-    async def context(self, session_id: str, lane: str | None = None, *, format: str | None = None) -> Context:
-        """What to send to the model next, in the session's own format or, for another model, in this one."""
+    async def context(
+        self,
+        session_id: str,
+        lane: str | None = None,
+        *,
+        format: str | None = None,
+        wait: bool | float = False,
+        budget: int | None = None,
+    ) -> Context:
+        """What to send to the model next, in the session's own format or, for another model, in this one.
+
+        `wait` lets a compaction that is running end first, for a minute or so many seconds (W13). If it has not
+        by then, the context is as it was before; NoRoom is raised where that is over the `budget`, which is the
+        model's window unless it is said otherwise.
+        """
+        if budget is not None:
+            positive("budget", budget)
+        ready = wait is False or await self._waited(session_id, lane, wait)
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane)
+        most = budget or self.window_of(live.record)
+        if not ready and most is not None and view.tokens > most:
+            raise NoRoom(session_id, view.tokens, most, _patience(wait))
         wanted = view.format if format is None else format_name(format)
         shown = view.shown(format=wanted)
         if wanted != view.format:
@@ -138,6 +166,16 @@ class SessionService(Compacting, Threads):
         pages = history.Pages(last=last, page=page, page_size=page_size)
         return await history.find(live, pages, kind=kind, lane=lane, archived=archived, text=text)
 
+    async def waiting(self, session_id: str, lane: str | None = None) -> tuple[ToolCall, ...]:
+        """The tool calls that have no result yet, under the ids by which the session knows them."""
+        live = await self._live(session_id, refresh=True)
+        return (await live.view(lane)).waiting
+
+    async def round(self, session_id: str, lane: str | None = None) -> int:
+        """How many compactions the context has behind it."""
+        live = await self._live(session_id, refresh=True)
+        return (await live.view(lane)).checkpoint.carry.round
+
     async def shown(self, session_id: str) -> frozenset[str]:
         """Ids of the events that a checkpoint shows though they stand before its boundary, in any lane."""
         return await history.shown_first(await self._live(session_id, refresh=True))
@@ -173,3 +211,10 @@ class SessionService(Compacting, Threads):
     async def verify(self, session_id: str) -> Findings:
         """Re-derive everything from the log and say what does not agree; empty if all does."""
         return await verification.verify(await self._live(session_id, refresh=True))
+
+    async def _waited(self, session_id: str, lane: str | None, wait: bool | float) -> bool:
+        return await self.ready(session_id, _patience(wait), lane)
+
+
+def _patience(wait: bool | float) -> float:
+    return PATIENCE if wait is True else wait

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import InvalidInput
-from .keys import Key, key_named
+from .keys import KEYS, Key, key_named, must_be_a_section
 
 _HEADER = re.compile(r"\[\s*([^\[\]]+?)\s*\]")
 
@@ -44,15 +44,19 @@ def read_settings(text: str, file: Path) -> dict[str, Found]:
     found = {}
     for names, value in _leaves(data, ()):
         line = _line_of(text, names)
-        where = f"{file}, line {line}"
-        key = key_named(".".join(names), where)
+        where, name = f"{file}, line {line}", ".".join(names)
+        if value == {} and name not in KEYS:
+            must_be_a_section(name, where)
+            continue
+        key = key_named(name, where)
         found[key.name] = Found(key, key.taken(value, where), line)
     return found
 
 
 def _leaves(data: dict[str, Any], above: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every value with its names, and every table in which there is nothing."""
     for name, value in data.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _leaves(value, (*above, name))
         else:
             yield (*above, name), value

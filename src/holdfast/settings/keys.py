@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ..errors import InvalidInput, InvalidLimit
+from ..models import scrub
 from ..presets import preset_named
 
 PREFIX = "HOLDFAST_"
@@ -40,7 +41,7 @@ class Key(Struct, frozen=True):
                 return value
             case "commands", list() | tuple() if all(isinstance(line, str) and line.strip() for line in value):
                 return tuple(value)
-        raise InvalidInput(f"{where}: {self.name} takes {_TAKES[self.kind]}, not {value!r}.")
+        raise InvalidInput(f"{where}: {self.name} takes {_TAKES[self.kind]}, not {scrub(repr(value))}.")
 
     def read(self, text: str, where: str) -> Any:
         """The value that a text stands for, as the environment and a command line have it."""
@@ -82,9 +83,20 @@ KEYS = {
         Key("compaction.keep_recent_tokens", "count", "newest tokens that stay", f"{PREFIX}KEEP_RECENT_TOKENS"),
         Key("hooks.before", "commands", "run before a compaction", owned=True),
         Key("hooks.after", "commands", "run after a compaction", owned=True),
-        Key("hooks.session_start", "commands", "run when a session starts or was compacted", owned=True),
+        Key("hooks.session_start", "commands", "run when the session goes on after a compaction", owned=True),
     )
 }
+
+
+SECTIONS = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))
+
+
+def must_be_a_section(name: str, where: str) -> None:
+    """For a table with nothing in it: nobody would notice that it is misspelled."""
+    if name not in SECTIONS:
+        near = _closest(name.lower(), SECTIONS)
+        hint = f"did you mean [{near}]?" if near else f"use one of {', '.join(f'[{one}]' for one in SECTIONS)}."
+        raise InvalidInput(f"{where}: there is no section [{name}]: {hint}")
 
 
 def key_named(name: str, where: str) -> Key:

@@ -192,6 +192,6 @@ class Lease(Protocol):
         """Seconds for which it still stands unless it is renewed; None where it is down."""
         ...
 
-    async def changed(self, session_id: str, timeout: float) -> None:
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
         """Wait until it may be down, or so many seconds: told by the store where it can tell, else after a moment."""
         ...

@@ -12,6 +12,7 @@ from ..events import Event, LaneTip, SessionRecord, root_key
 from .admission import NO_TIP, Entry, Write, admit, check_names, check_record, prepare, rewrite_entry
 from .checks import find_problems
 from .log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
+from .memory_lease import MemoryLease
 from .query import Query
 from .sieve import LOOK_BACK, Catch, Sieve
 
@@ -39,6 +40,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
+        self._lease = MemoryLease()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -135,6 +137,7 @@ class MemoryStore:
             if fork.record.parent == session_id:
                 self._adopt(fork, gone)
         del self._sessions[session_id]
+        self._lease.forget(session_id)
 
     def _adopt(self, fork: _Session, gone: _Session) -> None:
         """Give a fork what it shared with its parent, and the parent's own parent."""
@@ -184,6 +187,19 @@ class MemoryStore:
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
         found = {entry.event.id for entry in self._visible(session_id) if entry.event.id.startswith(prefix)}
         return sorted(found)[: max(0, limit)]
+
+    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        self._get(session_id)
+        return self._lease.take(session_id, owner, seconds)
+
+    async def release(self, session_id: str, owner: str) -> None:
+        self._lease.release(session_id, owner)
+
+    async def held(self, session_id: str) -> float | None:
+        return self._lease.held(session_id)
+
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
+        await self._lease.changed(session_id, timeout)
 
     async def close(self) -> None:
         self._closed = True

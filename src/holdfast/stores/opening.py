@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
+from ..models import scrub
 from .jsonl import JSONLStore
 from .memory import MemoryStore
+from .postgres import PostgresStore
 from .sqlite import SQLiteStore
 
 _DATABASES = (".db", ".sqlite", ".sqlite3")
 
 
-def open_store(where: str | os.PathLike[str]) -> MemoryStore | JSONLStore | SQLiteStore:
-    """`memory:`, `sqlite:///file.db`, `jsonl:folder`, or a path: a database by its ending, else a folder."""
+def open_store(where: str | os.PathLike[str]) -> MemoryStore | JSONLStore | SQLiteStore | PostgresStore:
+    """`memory:`, `sqlite:///file.db`, `jsonl:folder`, `postgresql://…`, or a path: a database by its ending, else a
+    folder. A PostgreSQL database must have been migrated."""
     text = os.fspath(where)
     scheme, colon, rest = text.partition(":")
     if colon and len(scheme) > 1 and scheme.isalnum():
@@ -23,10 +26,13 @@ def open_store(where: str | os.PathLike[str]) -> MemoryStore | JSONLStore | SQLi
             return SQLiteStore(rest.removeprefix("///"))
         if scheme == "jsonl" and rest:
             return JSONLStore(rest)
+        if scheme in ("postgresql", "postgres"):
+            return PostgresStore(text)
     elif text.endswith(_DATABASES) and not os.path.isdir(text):
         return SQLiteStore(text)
     elif text and (os.path.isdir(text) or (not os.path.exists(text) and not os.path.splitext(text)[1])):
         return JSONLStore(text)
     raise InvalidInput(
-        f"There is no store at {text!r}: use memory:, sqlite:///file.db, jsonl:folder, or a path to one."
+        f"There is no store at {scrub(text)!r}: use memory:, sqlite:///file.db, jsonl:folder, "
+        "postgresql://user:password@host/database, or a path to one."
     )

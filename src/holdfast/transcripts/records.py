@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import InvalidInput
-
+from ..errors import InvalidInput
+from ..messages import whole_characters
 from .notes import Notes
 
 
@@ -53,17 +53,7 @@ def _decode(data: bytes, notes: Notes) -> Any:
             raise
         value = json.loads(text)
     notes.count("record", "with half a character in it (replaced by U+FFFD)")
-    return _whole_characters(value)
-
-
-def _whole_characters(value: Any) -> Any:
-    if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list):
-        return [_whole_characters(item) for item in value]
-    if isinstance(value, dict):
-        return {_whole_characters(key): _whole_characters(item) for key, item in value.items()}
-    return value
+    return whole_characters(value)
 
 
 def _decodes_to_object(line: bytes) -> bool:

@@ -17,6 +17,7 @@ from ..messages import (
     Message,
     Numbering,
     Opaque,
+    ToolCall,
     arrange,
     continues,
     decode_one,
@@ -295,9 +296,9 @@ class View:
         return len(self.messages) - index - notes - (len(self.fillers) - bisect_left(self.fillers, index))
 
     @property
-    def waiting(self) -> tuple[str, ...]:
-        """Calls that wait for a result."""
-        return tuple(self._pairs.waiting)
+    def waiting(self) -> tuple[ToolCall, ...]:
+        """Calls that wait for a result, as they are shown."""
+        return tuple(self._pairs.waiting.values())
 
     def closing(self, message: Message) -> Message | None:
         """The results that must be appended before this message may come."""

@@ -10,7 +10,7 @@ import msgspec
 
 from ...calls import Tool
 from ...errors import HoldfastError, InvalidInput
-from ...messages import ToolCall
+from ...messages import ToolCall, whole_characters
 from ...recall import Recall
 from ...recall.calls import Answer, read_arguments
 from ...recall.tools import TOOL_NAMES, TOOLS
@@ -51,10 +51,15 @@ class Toolbox:
     def line(self, call: ToolCall) -> str:
         """A call in one line: the tool's first argument says what it is about."""
         tool, given = self._tools.get(call.name), call.object
-        first = tool.arguments.__struct_fields__[0] if tool is not None else next(iter(given), "")
+        first = next(iter(given if tool is None else tool.arguments.__struct_fields__), "")
         return " ".join(str(given.get(first, "")).split())[:_WIDEST]
 
     async def run(self, call: ToolCall) -> Answer:
+        """The answer to a call, with no half characters in it: a store could not keep them."""
+        answer = await self._answer(call)
+        return Answer(whole_characters(answer.text), answer.is_error)
+
+    async def _answer(self, call: ToolCall) -> Answer:
         if self._recall is not None and call.name in TOOL_NAMES:
             return await self._recall.run(call.name, call.arguments)
         try:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from .command import Command, Page, words_of
 
 if TYPE_CHECKING:
-    from ..chat import Chat, Compacted
+    from ..chat import Chat
+    from ..compacted import Compacted
 
 
 async def _compact(chat: Chat, argument: str) -> Page:

@@ -19,9 +19,8 @@ async def _handoff(chat: Chat, argument: str) -> Page:
         raise InvalidInput(f"A handoff needs a goal: {HANDOFF.usage}, and say what the new session is to do.")
     chat.must_be_idle()
     left = chat.record.id
-    drafted = await chat.sessions.handoff(
-        left, argument, summarizer=chat.summarizer or chat.model, abort=chat.stoppable()
-    )
+    with chat.stoppable() as abort:
+        drafted = await chat.sessions.handoff(left, argument, summarizer=chat.summarizer or chat.model, abort=abort)
     try:
         record = await chat.new(how="handed_off")
     except InvalidInput as problem:  # somebody said something meanwhile
@@ -36,9 +35,10 @@ async def _reference(chat: Chat, argument: str) -> Page:
         raise InvalidInput(f"Name a session and ask something: {REFERENCE.usage}, and /sessions lists them.")
     chat.must_be_idle()
     source = await session_named(chat, written)
-    found = await Recall(chat.sessions, source.id).reference(
-        question, summarizer=chat.summarizer or chat.model, abort=chat.stoppable()
-    )
+    with chat.stoppable() as abort:
+        found = await Recall(chat.sessions, source.id).reference(
+            question, summarizer=chat.summarizer or chat.model, abort=abort
+        )
     if not found.sources:
         return Page(f"{found.text}\n\nIt rests on no message of that session: it was not added to this one.")
     try:

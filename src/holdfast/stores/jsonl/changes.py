@@ -143,8 +143,9 @@ def delete(folder: Folder, session_id: str) -> None:
         folder.index.forget(session_id)
         os.unlink(folder.file(session_id))
         shutil.rmtree(folder.media_folder(session_id), ignore_errors=True)
-        if os.path.exists(folder.lock_file(session_id)):
-            os.unlink(folder.lock_file(session_id))
+        for beside in (folder.lock_file(session_id), folder.lease_file(session_id)):
+            if os.path.exists(beside):
+                os.unlink(beside)
         files.sync_folder(folder.path)
 
 

@@ -46,6 +46,9 @@ class Folder:
     def lock_file(self, session_id: str) -> str:
         return os.path.join(self.path, file_name(session_id) + ".lock")
 
+    def lease_file(self, session_id: str) -> str:
+        return os.path.join(self.path, file_name(session_id) + ".lease")
+
     @contextmanager
     def locked(self, session_id: str, writing: bool = True) -> Iterator[None]:
         """Nobody else appends to this session."""

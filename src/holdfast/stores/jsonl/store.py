@@ -13,7 +13,8 @@ from ...errors import InvalidInput, StoreClosed, StoreError
 from ...events import Event, LaneTip, SessionRecord
 from ..admission import check_names, prepare, stored_text
 from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
-from . import changes, files, lookups
+from ..waiting import A_MOMENT, Waiting
+from . import changes, files, lease, lookups
 from .folder import Folder
 from .index import StaleIndexError
 
@@ -31,6 +32,7 @@ class JSONLStore:
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._folder = Folder(os.fspath(directory))
+        self._waiting = Waiting()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -96,6 +98,19 @@ class JSONLStore:
 
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
         return await self._do(lambda folder: lookups.ids(folder, session_id, prefix, limit))
+
+    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        return await self._do(lambda folder: lease.take(folder, session_id, owner, seconds))
+
+    async def release(self, session_id: str, owner: str) -> None:
+        await self._do(lambda folder: lease.release(folder, session_id, owner))
+        self._waiting.tell(session_id)
+
+    async def held(self, session_id: str) -> float | None:
+        return await self._do(lambda folder: lease.held(folder, session_id))
+
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
+        await self._waiting.told(session_id, min(timeout, A_MOMENT))
 
     async def close(self) -> None:
         self._closed = True

@@ -15,7 +15,8 @@ from ...errors import InvalidInput, InvalidLimit, StoreClosed
 from ...events import Event, LaneTip, SessionRecord
 from ..admission import check_names, prepare, stored_text
 from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
-from . import index, reads, search, writes
+from ..waiting import A_MOMENT, Waiting
+from . import index, lease, reads, search, writes
 from .connection import open_reader, open_writer, translate
 from .rows import record_of
 from .writer import Writer
@@ -44,6 +45,7 @@ class SQLiteStore:
         self._closed = False
         self._lock = threading.Lock()
         self._resting: list[sqlite3.Connection] = []
+        self._waiting = Waiting()
 
     def _connect(self) -> sqlite3.Connection:
         connection = open_writer(self._path, self._synchronous)
@@ -124,6 +126,19 @@ class SQLiteStore:
 
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
         return await self._read(lambda c: reads.ids(c, session_id, prefix, limit))
+
+    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        return await self._writer.run(lambda c: lease.take(c, session_id, owner, seconds))
+
+    async def release(self, session_id: str, owner: str) -> None:
+        await self._writer.run(lambda c: lease.release(c, session_id, owner))
+        self._waiting.tell(session_id)
+
+    async def held(self, session_id: str) -> float | None:
+        return await self._read(lambda c: lease.held(c, session_id))
+
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
+        await self._waiting.told(session_id, min(timeout, A_MOMENT))
 
     async def close(self) -> None:
         with self._lock:

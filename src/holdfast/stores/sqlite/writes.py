@@ -55,6 +55,7 @@ _REMOVE = (
     "DELETE FROM events WHERE session = ?",
     "DELETE FROM media WHERE session = ?",
     "DELETE FROM lanes WHERE session = ?",
+    "DELETE FROM leases WHERE session = ?",
     "DELETE FROM records WHERE session = ?",
     "DELETE FROM sessions WHERE key = ?",
 )

@@ -1,16 +1,17 @@
-"""One thing after the other: prompts, and compactions that step in front of them."""
+"""One thing after the other: prompts, moves to other sessions, and compactions that step in front of them."""
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import anyio
 
 from ..errors import HoldfastError
 
+log = logging.getLogger("holdfast")
 Job = Callable[[], Awaitable[None]]
 T = TypeVar("T")
 
@@ -18,21 +19,21 @@ T = TypeVar("T")
 class Promise(Generic[T]):
     """What a job will have come to, for somebody who waits for it: a value, or what went wrong."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[], Awaitable[T]]) -> None:
+        self._work = work
         self._settled = anyio.Event()
         self._value: list[T | HoldfastError] = []
 
-    def keep(self, value: T | HoldfastError) -> None:
-        self._value.append(value)
-        self._settled.set()
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """A problem in here is the one who waits's."""
+    async def __call__(self) -> None:
+        """Do the work. What breaks is a problem of the one who waits, and of nobody else's."""
         try:
-            yield
+            self._value.append(await self._work())
         except HoldfastError as problem:
-            self.keep(problem)
+            self._value.append(problem)
+        except Exception as problem:
+            log.exception("a part of the conversation broke")
+            self._value.append(HoldfastError(f"It broke ({type(problem).__name__}: {problem}): nothing has changed."))
+        self._settled.set()
 
     async def wait(self) -> T:
         await self._settled.wait()
@@ -41,7 +42,7 @@ class Promise(Generic[T]):
         return value
 
 
-class Jobs:
+class Worklist:
     """Work that a conversation does one at a time, in the order in which it was asked for unless it is urgent."""
 
     def __init__(self) -> None:

@@ -1,0 +1,13 @@
+"""PostgreSQL: appending to it, and finding something in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import postgres_append, postgres_search
+from .measure import Options, Ratio
+
+
+def run(options: Options) -> Iterator[Ratio]:
+    yield from postgres_append.run(options)
+    yield from postgres_search.run(options)

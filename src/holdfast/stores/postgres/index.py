@@ -1,0 +1,120 @@
+"""The full-text index: filled after the commit, piece by piece; what it does not have yet is scanned by the search.
+
+In the same statement it would make an append take several times as long: an event has a hundred words, and each has
+its own place in the index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import anyio.to_thread
+import msgspec
+
+from ...errors import CorruptLog
+from ...events import Event
+from ..said import Said, said_in
+from ..sieve import LOOK_BACK, tool_of
+from .nul import given, kept
+from .rows import event_of
+from .statements import blocks
+from .words import BLOCK, tag, tags_of, tokens_of
+
+PIECE = 300
+"""Events indexed in one transaction."""
+
+_SQL = blocks("search.sql")
+
+
+class Sought(msgspec.Struct, frozen=True):
+    """A call that somebody wants to see: of this session and lane, before this seq."""
+
+    session: int
+    lane: str
+    seq: int
+    call_id: str
+
+
+async def fill(connection: Any, tenant: str, piece: int = PIECE) -> Literal["more", "busy", "done"]:
+    """Index the next piece, unless somebody else is at it."""
+    async with connection.transaction():
+        if not await connection.fetchval(_SQL["alone"]):
+            return "busy"
+        rows = await connection.fetch(_SQL["next"], tenant, piece)
+        if not rows:
+            return "done"
+        await put(connection, tenant, rows)
+        last = {row["session"]: row["seq"] for row in rows}
+        await connection.execute(_SQL["done"], tenant, list(last), list(last.values()))
+    return "more"
+
+
+async def put(connection: Any, tenant: str, rows: list[Any]) -> None:
+    """Add events to the index, which the caller has for itself; one that is there already stays."""
+    if not rows:
+        return
+    said = await anyio.to_thread.run_sync(_say_all, rows)
+    asked = [_sought(row, call_id) for row, (_, what) in zip(rows, said, strict=True) for call_id in what.answers]
+    calls = await earlier(connection, tenant, asked)
+    first = await connection.fetchval(_SQL["last_row"]) + 1
+    tokens = await anyio.to_thread.run_sync(_tokens, rows, said, calls, tenant, first)
+    numbers = range(first, first + len(rows))
+    keys, lanes, seqs = ([row[name] for row in rows] for name in ("session", "lane", "seq"))
+    await connection.execute(_SQL["add"], list(numbers), keys, lanes, seqs, tokens)
+    await connection.execute(_SQL["span"], [row // BLOCK for row in numbers], [row["time"] for row in rows])
+
+
+def _say_all(rows: list[Any]) -> list[tuple[Event | None, Said]]:
+    """What each event says; one that cannot be read has no words, and `verify` tells of it."""
+    said: list[tuple[Event | None, Said]] = []
+    for row in rows:
+        try:
+            event = event_of(row)
+            said.append((event, said_in(event)))
+        except CorruptLog:
+            said.append((None, Said()))
+    return said
+
+
+def _sought(row: Any, call_id: str) -> Sought:
+    return Sought(row["session"], row["lane"], row["seq"], call_id)
+
+
+def _tokens(
+    rows: list[Any], said: list[tuple[Event | None, Said]], calls: dict[Sought, list[Event]], tenant: str, first: int
+) -> list[str]:
+    found = []
+    for number, (row, (event, what)) in enumerate(zip(rows, said, strict=True), first):
+        tags = [tag("b", number // BLOCK)]
+        if event is not None:
+            called = (tool_of(calls[_sought(row, call_id)], call_id) for call_id in what.answers)
+            tools = {*what.tools, *filter(None, called)}
+            tags += tags_of(event, what, tools, row["session"], given(row["owner"]), tenant)
+        found.append(tokens_of(what, tags))
+    return found
+
+
+async def earlier(connection: Any, tenant: str, sought: Iterable[Sought]) -> dict[Sought, list[Event]]:
+    """For each call, the events shortly before that hold it, the nearest first."""
+    asked = list(dict.fromkeys(sought))
+    found: dict[Sought, list[Event]] = {each: [] for each in asked}
+    if not asked:
+        return found
+    rows = await connection.fetch(
+        _SQL["earlier"],
+        tenant,
+        list(range(len(asked))),
+        [each.session for each in asked],
+        [each.lane for each in asked],
+        [each.seq for each in asked],
+        [msgspec.json.encode(each.call_id).decode() for each in asked],
+        LOOK_BACK,
+    )
+    for place, *row in rows:
+        found[asked[place]].append(event_of(row))
+    return found
+
+
+def sought(session: int, event: Event, call_id: str) -> Sought:
+    return Sought(session, kept(event.lane or ""), event.seq, call_id)

@@ -1,0 +1,146 @@
+"""What the index holds of an event: its words, and what else one may ask for; and how a query asks for them.
+
+Words as they are, without stems and stop words, as the `simple` configuration would have them; but cut where every
+store of ours cuts, which PostgreSQL's own parser does not. Scripts that do not part their words have every two
+characters in a row. Tags make conditions part of the same look-up: a common word in a small session is found as fast
+as a rare one. What nearly every event has (the root's lane, a message) is no tag, since it would narrow nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+
+from ...events import Event, Kind
+from ..log import Where
+from ..query import LONGEST_WORD, WIDE, Query
+from ..said import Said
+from ..texts import fold
+
+BLOCK = 4096
+"""Rows of the index that have a tag in common: the newest are asked first, and mostly they are enough."""
+MOST_BYTES = 800_000
+"""Of the words of one event, as much as a tsvector takes. What says more is looked at in every search."""
+SHORTEST_BEGINNING = 3
+"""Too many words begin with fewer letters to be looked up."""
+
+_TAG = "\1"
+"""No text has it: control characters are folded to blanks."""
+_ENDLESS = _TAG + "e"
+
+
+@cache
+def _pieces() -> re.Pattern[str]:
+    """Words of letters and digits, and runs of anything wide; it takes a while to build."""
+    return re.compile(rf"[^\W_{WIDE}-\U0010ffff]+|[{WIDE}-\U0010ffff]+")
+
+
+def tokens_of(said: Said, tags: Iterable[str]) -> str:
+    """All tokens of an event, parted by blanks."""
+    tokens = set(tags)
+    room = MOST_BYTES
+    for token in dict.fromkeys(_tokens(fold(said.text))):
+        room -= len(token.encode()) + 8
+        if room < 0:
+            tokens.add(_ENDLESS)
+            break
+        tokens.add(token)
+    return " ".join(tokens)
+
+
+def _tokens(folded: str) -> Iterator[str]:
+    for piece in dict.fromkeys(_pieces().findall(folded)):
+        if piece < WIDE:
+            yield piece[:LONGEST_WORD]
+        else:
+            yield from _pairs(piece)
+            yield piece[-1]
+
+
+def _pairs(piece: str) -> Iterator[str]:
+    return map("".join, pairwise(piece))
+
+
+def tag(kind: str, value: object) -> str:
+    """A token for a condition; `kind` keeps a role apart from a tool of that name."""
+    if isinstance(value, int):
+        return f"{_TAG}{kind}{value}"
+    return _TAG + kind + hashlib.blake2b(str(value).encode(), digest_size=5).hexdigest()
+
+
+def tags_of(event: Event, said: Said, tools: Iterable[str], session: int, owner: str | None, tenant: str) -> list[str]:
+    found = [tag("s", session), tag("n", tenant), *(tag("t", name) for name in tools)]
+    if event.kind != Kind.MESSAGE:
+        found.append(tag("k", event.kind))
+    if event.lane:
+        found.append(tag("l", event.lane))
+    if said.role:
+        found.append(tag("r", said.role))
+    if owner is not None:
+        found.append(tag("o", owner))
+    return found
+
+
+def whole_terms(query: Query) -> list[str]:
+    """What an event must have in the index to hold every word as such; empty if that cannot be said."""
+    if not query.bounded:
+        return []
+    return _quoted(piece[:LONGEST_WORD] for word in query.words for piece in _pieces().findall(word))
+
+
+def part_terms(query: Query) -> list[str]:
+    """What an event has in the index if every word stands at the beginning of a longer one; empty if too much has."""
+    found: list[str] = []
+    for word in query.words:
+        for match in _pieces().finditer(word):
+            found += _terms(match[0], last=match.end() == len(word))
+    return list(dict.fromkeys(found))
+
+
+def _terms(piece: str, last: bool) -> list[str]:
+    if piece >= WIDE:
+        return _quoted(_pairs(piece)) if len(piece) > 1 else [_quote(piece) + ":*"]
+    if not last or len(piece) >= LONGEST_WORD:
+        return [_quote(piece[:LONGEST_WORD])]
+    return [_quote(piece) + ":*"] if len(piece) >= SHORTEST_BEGINNING else []
+
+
+def condition_terms(where: Where, sessions: Sequence[int], owner: str | None, tenant: str) -> list[str]:
+    """The conditions of a search, as far as there are tags for them."""
+    found = [_quote(tag("n", tenant))]
+    for kind, values in (
+        ("s", sessions),
+        ("o", [owner] if owner is not None else []),
+        ("k", [] if Kind.MESSAGE in where.kinds else where.kinds),
+        ("r", where.roles),
+        ("t", where.tools),
+        ("l", [where.lane] if where.lane else []),
+    ):
+        if values:
+            found.append(any_of([_quote(tag(kind, value)) for value in values]))
+    return found
+
+
+def expression(terms: Sequence[str], conditions: Sequence[str], blocks: Iterable[int] = ()) -> str:
+    """All of it in the words of a tsquery; no blocks are all of them."""
+    needed = list(conditions)
+    if terms:
+        needed.append(any_of([f"({' & '.join(terms)})", _quote(_ENDLESS)]))
+    among = [_quote(tag("b", block)) for block in blocks]
+    return " & ".join([*needed, any_of(among)] if among else needed)
+
+
+def any_of(terms: Sequence[str]) -> str:
+    return f"({' | '.join(terms)})" if len(terms) > 1 else terms[0]
+
+
+def _quoted(tokens: Iterable[str]) -> list[str]:
+    return [_quote(token) for token in dict.fromkeys(tokens)]
+
+
+def _quote(token: str) -> str:
+    """A token as a tsquery takes it, whatever is in it."""
+    return "'" + token.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,92 @@
+-- Everything that changes a log. Every statement takes the tenant first.
+
+-- name: append
+SELECT holdfast.append_1(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23
+)
+
+-- name: create
+WITH parent AS (
+    SELECT p.key FROM holdfast.sessions AS p
+    WHERE p.tenant = $1 AND p.id = $4 AND p.version >= $5 FOR KEY SHARE
+), session AS (
+    INSERT INTO holdfast.sessions (tenant, id, version, parent, parent_seq, owner, created, newest)
+    SELECT $1, $2, $3, (SELECT key FROM parent), $5, $6, $7, $7
+    WHERE $4::text IS NULL OR EXISTS (SELECT FROM parent)
+    ON CONFLICT (tenant, id) DO NOTHING
+    RETURNING key
+), tips AS (
+    INSERT INTO holdfast.lanes (session, lane, mark, epoch, start, base, base_epoch)
+    SELECT s.key, t.* FROM session AS s
+    CROSS JOIN unnest($9::text[], $10::bigint[], $11::text[], $12::bigint[], $13::bigint[], $14::text[]) AS t
+)
+INSERT INTO holdfast.records (session, record) SELECT s.key, $8 FROM session AS s RETURNING session
+
+-- name: version
+SELECT s.version FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = $2
+
+-- name: lock
+SELECT s.key, s.version FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = $2 FOR NO KEY UPDATE
+
+-- name: tips
+SELECT l.lane, l.mark, l.epoch, l.start, l.base, l.base_epoch
+FROM holdfast.sessions AS s JOIN holdfast.lanes AS l ON l.session = s.key
+WHERE s.tenant = $1 AND s.id = $2 AND l.lane = ANY ($3)
+
+-- name: add
+WITH session AS (
+    UPDATE holdfast.sessions AS s SET version = $3, newest = $4, unindexed = coalesce(s.unindexed, s.version + 1)
+    WHERE s.tenant = $1 AND s.id = $2 RETURNING s.key
+), places AS (
+    INSERT INTO holdfast.unindexed (tenant, session) SELECT $1, s.key FROM session AS s
+    ON CONFLICT (session) DO NOTHING
+)
+INSERT INTO holdfast.events (session, seq, v, id, lane, kind, time, epoch, digest, body)
+SELECT s.key, e.seq, e.v, e.id, e.lane, e.kind, e.time, e.epoch, e.digest, e.body
+FROM session AS s
+CROSS JOIN unnest(
+    $5::bigint[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[], $13::text[]
+) AS e (seq, id, lane, kind, time, epoch, v, digest, body)
+
+-- name: set_tips
+INSERT INTO holdfast.lanes (session, lane, mark, epoch, start, base, base_epoch)
+SELECT s.key, t.* FROM holdfast.sessions AS s
+CROSS JOIN unnest($3::text[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[]) AS t
+WHERE s.tenant = $1 AND s.id = $2
+ON CONFLICT (session, lane) DO UPDATE SET mark = excluded.mark, epoch = excluded.epoch, start = excluded.start
+
+-- name: add_media
+INSERT INTO holdfast.media (session, digest, seq, data)
+SELECT s.key, m.digest, $3, m.data FROM holdfast.sessions AS s
+CROSS JOIN unnest($4::text[], $5::text[]) AS m (digest, data)
+WHERE s.tenant = $1 AND s.id = $2
+ON CONFLICT DO NOTHING
+
+-- name: alone
+SELECT holdfast.alone_1()
+
+-- name: rewrite
+WITH changed AS (
+    UPDATE holdfast.events AS e SET body = n.body, rewritten = n.rewritten
+    FROM holdfast.chain_1($1, $2) AS c, unnest($3::text[], $4::text[], $5::text[]) AS n (id, body, rewritten)
+    WHERE e.session = c.key AND e.seq <= c.until AND e.id = n.id
+    RETURNING e.*
+), forgotten AS (
+    DELETE FROM holdfast.search AS x USING changed AS e WHERE x.session = e.session AND x.seq = e.seq
+    RETURNING x.session, x.seq
+)
+SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v, e.session, s.owner
+FROM changed AS e
+JOIN forgotten AS f ON f.session = e.session AND f.seq = e.seq
+JOIN holdfast.sessions AS s ON s.key = e.session
+ORDER BY e.seq
+
+-- name: forget_media
+DELETE FROM holdfast.media AS m USING holdfast.chain_1($1, $2) AS c
+WHERE m.session = c.key AND m.digest = ANY ($3)
+
+-- name: delete
+SELECT holdfast.delete_1($1, $2, $3)
+
+-- name: expired
+SELECT s.id FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.newest < $2 ORDER BY s.newest, s.id

@@ -1,0 +1,145 @@
+"""`holdfast doctor`: every line says whether it is as it should be, and what to do if not."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_files import Run
+
+from holdfast.stores.postgres import examining
+from servers.running import Server
+from stores.databases import by_hand
+
+SOUND: dict[str, Any] = {
+    "version": 160_004,
+    "said": "16.4",
+    "encoding": "UTF8",
+    "synchronous_commit": "on",
+    "fsync": "on",
+    "full_page_writes": "on",
+    "autovacuum": "on",
+    "most": 100,
+    "used": 5,
+    "standby": False,
+    "in_the_clear": False,
+    "plpgsql": 1,
+    "locale": "C",
+}
+
+
+def states(result: Any) -> dict[str, str]:
+    return {finding["name"]: finding["state"] for finding in json.loads(result.stdout)["findings"]}
+
+
+def test_a_database_as_it_should_be(run: Run, postgres: str) -> None:
+    result = run("doctor", postgres, "--json")
+    found = states(result)
+    assert result.exit_code == 0
+    assert {"connection", "version", "database", "connections", "clock", "migrations", "rights"} <= set(found)
+    assert {state for name, state in found.items() if name != "durability"} == {"ok"}
+    shown = run("doctor", postgres)
+    assert (shown.exit_code, shown.stdout.startswith("ok  ")) == (0, True)
+
+
+def test_one_without_tables(run: Run, new_database: Callable[[], str]) -> None:
+    result = run("doctor", new_database())
+    assert result.exit_code == 1
+    assert "→ Run `holdfast migrate` on it." in result.stdout
+
+
+def test_one_that_is_not_there_gives_nothing_away(run: Run) -> None:
+    for form in ((), ("--json",)):
+        result = run("doctor", "postgresql://ann:hunter22@127.0.0.1:1/agents", *form)
+        assert result.exit_code == 1
+        assert "127.0.0.1:1/agents" in result.stdout
+        assert "hunter22" not in result.stdout + result.stderr
+
+
+def test_a_user_without_rights_is_told_which(run: Run, postgres: str, postgres_server: Server) -> None:
+    async def make(statement: str) -> None:
+        async with by_hand(postgres) as hand:
+            await hand.execute(statement)
+
+    asyncio.run(make("CREATE ROLE holdfast_stranger LOGIN"))
+    try:
+        result = run("doctor", postgres.replace("postgres:@", "holdfast_stranger:@"), "--json")
+    finally:
+        asyncio.run(make("DROP ROLE holdfast_stranger"))
+    assert states(result)["tables"] == "problem"
+    assert "grant the user USAGE on the schema holdfast" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("fact", "name", "state"),
+    [
+        ({}, None, "ok"),
+        ({"version": 120_000}, "version", "problem"),
+        ({"standby": True}, "role", "problem"),
+        ({"encoding": "SQL_ASCII"}, "database", "problem"),
+        ({"plpgsql": 0}, "database", "problem"),
+        ({"fsync": "off"}, "durability", "warning"),
+        ({"full_page_writes": "off"}, "durability", "warning"),
+        ({"synchronous_commit": "off"}, "durability", "warning"),
+        ({"synchronous_commit": "remote_apply"}, None, "ok"),
+        ({"autovacuum": "off"}, "vacuum", "warning"),
+        ({"used": 95}, "connections", "warning"),
+        ({"in_the_clear": True}, "encryption", "warning"),
+    ],
+)
+def test_what_a_server_says_of_itself(fact: dict[str, Any], name: str | None, state: str) -> None:
+    found = [finding for finding in examining._server(SOUND | fact) if finding.state != "ok"]
+    assert [(finding.name, finding.state) for finding in found] == ([] if name is None else [(name, state)])
+    assert all(finding.advice for finding in found)
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0.2, "ok"), (-0.9, "ok"), (5, "warning"), (-3600, "problem")])
+def test_clocks_that_differ(seconds: float, state: str) -> None:
+    assert examining._clock(seconds).state == state
+
+
+def test_stores_in_files(run: Run, tmp_path: Path, make_store: Callable[..., Path]) -> None:
+    missing = run("doctor", tmp_path / "none.db")
+    assert (missing.exit_code, "made when it is first used" in missing.stdout) == (0, True)
+    assert not (tmp_path / "none.db").exists()
+    for name in ("agent.db", "sessions"):
+        assert "opens, with 1 session" in " ".join(run("doctor", make_store(name)).stdout.split())
+    (tmp_path / "notes.txt").write_text("hello")
+    assert run("doctor", tmp_path / "notes.txt").exit_code == 1
+
+
+def test_the_store_of_the_settings_is_the_default(run: Run, tmp_path: Path) -> None:
+    result = run("doctor", "--json", HOLDFAST_STORE=str(tmp_path / "mine.db"))
+    assert json.loads(result.stdout)["store"] == str(tmp_path / "mine.db")
+
+
+def test_a_queue_as_it_should_be(run: Run, tmp_path: Path, valkey: str) -> None:
+    result = run("doctor", tmp_path / "a.db", "--queue", valkey, "--json")
+    assert (result.exit_code, states(result)) == (0, {"store": "ok", "queue": "ok"})
+
+
+def test_a_queue_that_forgets(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from redis.asyncio import Redis
+
+    async def answers(self: Any) -> bool:
+        return True
+
+    async def about(self: Any) -> dict[str, Any]:
+        return {"maxmemory_policy": "allkeys-lru", "aof_enabled": 0}
+
+    monkeypatch.setattr(Redis, "ping", answers)
+    monkeypatch.setattr(Redis, "info", about)
+    result = run("doctor", tmp_path / "a.db", "--queue", "redis://h:1", "--json")
+    assert result.exit_code == 1
+    assert states(result) == {"store": "ok", "queue": "ok", "queue memory": "problem", "queue file": "warning"}
+
+
+def test_a_queue_that_is_not_there_gives_nothing_away(run: Run, refused: Callable[..., str], tmp_path: Path) -> None:
+    result = run("doctor", tmp_path / "a.db", "--queue", "redis://ann:hunter22@127.0.0.1:1/0")
+    assert (result.exit_code, "does not answer" in result.stdout) == (1, True)
+    assert "hunter22" not in result.stdout
+    assert "redis://host:6379" in refused("doctor", tmp_path / "a.db", "--queue", "amqp://h")
