@@ -184,7 +184,7 @@ class Keeper:
         if failure.kind != "overflow":
             return Recovery(False, f"this is no overflow ({failure.kind}): {failure.why}")
         sent = (await self.context()).tokens
-        self.window.learn(failure.window, sent)
+        self.window.learn(failure.window, sent, failure.why)
         if streamed:
             return Recovery(False, "a part of the reply was shown already: asking again would say it twice")
         if not self.auto:
