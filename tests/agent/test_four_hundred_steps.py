@@ -116,7 +116,7 @@ async def test_the_same_with_faults_at_every_kind_of_point(tmp_path: Path, name:
         hit.add((repr(fault), summary))
         return fault
 
-    steps = STEPS if name == "openai-chat" else 200
+    steps = STEPS if name == "openai-chat" else 120
     shop = Workshop(steps, faults)
     with ProviderServer(shop, window=WINDOW) as server:
         model = MODELS[name](server)
@@ -124,7 +124,7 @@ async def test_the_same_with_faults_at_every_kind_of_point(tmp_path: Path, name:
         agent = await work.do()
         assert not server.refused, server.refused[:3]
     assert {repr(fault) for fault in FAULTS} <= {kind for kind, summary in hit if not summary}
-    assert len({kind for kind, summary in hit if summary}) >= (8 if steps == STEPS else 3)
+    assert len({kind for kind, summary in hit if summary}) >= (8 if steps == STEPS else 1)
     assert len(work.compactions()) >= 10 * steps // STEPS
     assert sum(isinstance(event, CompactionStarted) for event in work.told) >= len(work.compactions())
     assert all(count == steps // BERTHS for berth, count in mended(work.harbor).items() if not berth % 4)

@@ -51,12 +51,12 @@ def refuse(request: Request) -> Status | None:
         return Status(400, "messages: at least one message is required")
     if body["messages"][0].get("role") != "user":
         return Status(400, "messages: first message must use the user role")
+    if complaints := judge(body["messages"], name, pending_ok=False, extras_ok=False):
+        return Status(400, complaints[0])
     if body["messages"][-1].get("role") == "assistant":
         return Status(
             400, "This model does not support assistant message prefill. The conversation must end with a user message."
         )
-    if complaints := judge(body["messages"], name, pending_ok=False, extras_ok=False):
-        return Status(400, complaints[0])
     if complaint := next(_blocks_and_tools(body), None):
         return Status(400, complaint)
     if "system" in body and not body["system"]:

@@ -23,7 +23,7 @@ async def remember(live: LiveSession, text: str, lane: str | None, id: str | Non
         return known[0]
     view = await live.view(lane)
     if view.waiting:
-        names = ", ".join(map(repr, view.waiting))
+        names = ", ".join(repr(call.id) for call in view.waiting)
         raise InvalidInput(f"Tool calls wait for their results ({names}): append those, then remember this.")
     ready = draft(note, view, lane=lane, ids=id, usage=None, synthetic=True, format=live.record.format)
     events = [msgspec.structs.replace(event, body={**event.body, "memory": True}) for event in ready.events]

@@ -28,7 +28,7 @@ async def source_of(live: LiveSession, event_id: str) -> Event:
 def must_be_useful(view: View, event: Event) -> None:
     """Refuse what would do harm, or nothing."""
     if view.waiting:
-        names = ", ".join(map(repr, view.waiting))
+        names = ", ".join(repr(call.id) for call in view.waiting)
         raise InvalidInput(f"Tool calls wait for their results ({names}): append those, then restore {event.id!r}.")
     if event.id in view.events and event.id not in view.checkpoint.edits and event.id not in _changed(view):
         raise InvalidInput(f"Event {event.id!r} is in the context already: there is nothing to restore.")
