@@ -30,6 +30,7 @@ import asyncpg
 from fire.application import PRESET, session_name
 from fire.words import Appended, Complaint, Counted, hear
 from holdfast import SessionService, open_store
+from holdfast.jobs import Background, BullMQQueue
 from holdfast.stores import PostgresStore
 from judge import judge
 from providers import ProviderServer, Say
@@ -41,7 +42,7 @@ LOCK = 4.0
 CUT = """\
 SELECT count(pg_terminate_backend(pid)) FROM (
     SELECT pid FROM pg_stat_activity WHERE datname = 'fire' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 5
-) AS some
+) AS victims
 """
 SUMMARY = "They talked of the harbour, its ships and its tides; nothing is left to do."
 
@@ -128,7 +129,7 @@ class Cluster:
                 worker.process.send_signal(signal.SIGCONT)
                 self.done["workers held up for longer than their lock"] += 1
             case "cut":
-                with suppress(OSError, asyncpg.PostgresError):
+                with suppress(OSError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError):
                     self.done["connections cut"] += asyncio.run(self._cut())
             case "queue":
                 self._again(self.valkey)
@@ -159,9 +160,13 @@ class Cluster:
         return problems + ([f"{left} sessions are still over their threshold"] if left else [])
 
     async def _all_compacted(self, seconds: float) -> int:
+        """A queue that was killed may have forgotten jobs: the end of a session's next turn asks again."""
         until = time.monotonic() + seconds
-        async with SessionService(open_store(self.store), preset=PRESET) as service:
+        store = open_store(self.store)
+        async with SessionService(store, preset=PRESET) as service, BullMQQueue(self.valkey.url) as queue:
             names = [session_name(number) for number in range(self.sessions)]
+            for name in names:
+                await Background(service, queue).on_turn_end(name)
             while names and time.monotonic() < until:
                 names = [name for name in names if await service.due(name)]
                 await asyncio.sleep(0.5 if names else 0)
@@ -231,7 +236,7 @@ def main() -> int:
         problems += found
         if problems:
             for file in sorted(Path(folder).glob("*.[el]*")):
-                print(file.name, file.read_text()[-2000:])
+                print(file.name, file.read_text()[-1000:])
     print(f"{given.applications} applications, {given.workers} workers, {given.sessions} sessions, {given.seconds:g} s")
     for name, number in sorted((cluster.done + counts).items()):
         print(f"  {name:48}{number:8}")
