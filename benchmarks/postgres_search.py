@@ -97,7 +97,7 @@ async def _scan(connection: Any, kind: Kind) -> list[float]:
 async def _must_use_the_index(connection: Any) -> None:
     """Both look-ups, as they are planned for any words at all, and the events that they lead to."""
     await connection.execute("SET plan_cache_mode = force_generic_plan")
-    asked = expression(["'the'"], condition_terms(Where(), [], None, ""), [1])
+    asked = expression(["'the'"], condition_terms(Where(), [], None, ""), ["b1"])
     for name, values, used in (
         ("edge", f"$q${asked}$q$, 0, 9, 10", ("search_by_words",)),
         ("found", f"'', {'NULL, ' * 8}$q${asked}$q$, 0, 9", ("search_by_words", "events_pkey")),

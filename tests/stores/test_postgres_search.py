@@ -35,7 +35,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few events have many blocks."""
     for module in (words, index, search):
         monkeypatch.setattr(module, "BLOCK", 2)
-    monkeypatch.setattr(search, "WINDOWS", (1, 2))
+    monkeypatch.setattr(words, "GROUP", 4)
+    monkeypatch.setattr(search, "WINDOWS", (("b", 2, 2), ("g", 4, 1)))
 
 
 TEXTS = st.text(ALPHABET | st.sampled_from("\\ :&|!"), max_size=10)
@@ -192,7 +193,7 @@ async def test_words_are_looked_up_in_their_index(postgres: str) -> None:
     """Whatever the planner thinks of the words: nothing is known of them when a plan is made for all."""
     async with by_hand(postgres) as hand:
         await hand.execute("SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan")
-        asked = expression(["'the'"], condition_terms(Where(), [], None, ""), [1])
+        asked = expression(["'the'"], condition_terms(Where(), [], None, ""), ["b1"])
         for name, values in (
             ("edge", f"$q${asked}$q$, 0, 9, 10"),
             ("found", f"'', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, $q${asked}$q$, 0, 9"),

@@ -19,7 +19,7 @@ from ..sieve import LOOK_BACK, tool_of
 from .nul import given, kept
 from .rows import event_of
 from .statements import blocks
-from .words import BLOCK, tag, tags_of, tokens_of
+from .words import BLOCK, place_tags, tags_of, tokens_of
 
 PIECE = 300
 """Events indexed in one transaction."""
@@ -86,7 +86,7 @@ def _tokens(
 ) -> list[str]:
     found = []
     for number, (row, (event, what)) in enumerate(zip(rows, said, strict=True), first):
-        tags = [tag("b", number // BLOCK)]
+        tags = place_tags(number)
         if event is not None:
             called = (tool_of(calls[_sought(row, call_id)], call_id) for call_id in what.answers)
             tools = {*what.tools, *filter(None, called)}

@@ -23,14 +23,14 @@ from .index import Sought, earlier, sought
 from .nul import given, kept
 from .rows import event_of
 from .statements import blocks
-from .words import BLOCK, condition_terms, expression, part_terms, whole_terms
+from .words import BLOCK, GROUP, condition_terms, expression, part_terms, tag, whole_terms
 
 SCANNED = 2_000
 """Events that are looked at one by one for parts of words."""
 AT_ONCE = 200
 """Rows fetched together."""
-WINDOWS = (1, 1, 4, 16, 64)
-"""Blocks that are asked one after the other, from the newest on; then all the rest at once."""
+WINDOWS = (("b", BLOCK, 2), ("g", GROUP, 1), ("g", GROUP, 4))
+"""So many blocks or groups are asked one after the other, from the newest on; then all the rest at once."""
 
 T = TypeVar("T")
 _SQL = blocks("search.sql")
@@ -204,14 +204,14 @@ class _Search:
             yield from self._calls.get(wanted, ())
 
 
-def _windows(first: int, last: int) -> Iterator[tuple[int, int, range]]:
-    """Runs of rows, the newest first and each longer than the one before, with the blocks that it lies in."""
-    for size in WINDOWS:
+def _windows(first: int, last: int) -> Iterator[tuple[int, int, list[str]]]:
+    """Runs of rows, the newest first and each longer than the one before, with the tags of where they are."""
+    for kind, size, count in WINDOWS:
         if last < first:
             return
-        block = last // BLOCK
-        low = max(first, (block - size + 1) * BLOCK)
-        yield low, last, range(low // BLOCK, block + 1)
+        newest = last // size
+        low = max(first, (newest - count + 1) * size)
+        yield low, last, [tag(kind, place) for place in range(low // size, newest + 1)]
         last = low - 1
     if last >= first:
-        yield first, last, range(0)
+        yield first, last, []

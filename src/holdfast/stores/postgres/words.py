@@ -20,8 +20,8 @@ from ..query import LONGEST_WORD, WIDE, Query
 from ..said import Said
 from ..texts import fold
 
-BLOCK = 4096
-"""Rows of the index that have a tag in common: the newest are asked first, and mostly they are enough."""
+BLOCK, GROUP = 4_096, 262_144
+"""Rows of the index that have a tag in common, few and many: the newest are asked first, and mostly are enough."""
 MOST_BYTES = 800_000
 """Of the words of one event, as much as a tsvector takes. What says more is looked at in every search."""
 SHORTEST_BEGINNING = 3
@@ -69,6 +69,11 @@ def tag(kind: str, value: object) -> str:
     if isinstance(value, int):
         return f"{_TAG}{kind}{value}"
     return _TAG + kind + hashlib.blake2b(str(value).encode(), digest_size=5).hexdigest()
+
+
+def place_tags(row: int) -> list[str]:
+    """Where in the index a row is."""
+    return [tag("b", row // BLOCK), tag("g", row // GROUP)]
 
 
 def tags_of(event: Event, said: Said, tools: Iterable[str], session: int, owner: str | None, tenant: str) -> list[str]:
@@ -124,13 +129,14 @@ def condition_terms(where: Where, sessions: Sequence[int], owner: str | None, te
     return found
 
 
-def expression(terms: Sequence[str], conditions: Sequence[str], blocks: Iterable[int] = ()) -> str:
-    """All of it in the words of a tsquery; no blocks are all of them."""
+def expression(terms: Sequence[str], conditions: Sequence[str], places: Sequence[str] = ()) -> str:
+    """All of it in the words of a tsquery; no places are all of them."""
     needed = list(conditions)
     if terms:
         needed.append(any_of([f"({' & '.join(terms)})", _quote(_ENDLESS)]))
-    among = [_quote(tag("b", block)) for block in blocks]
-    return " & ".join([*needed, any_of(among)] if among else needed)
+    if places:
+        needed.append(any_of([_quote(place) for place in places]))
+    return " & ".join(needed)
 
 
 def any_of(terms: Sequence[str]) -> str:
