@@ -12,7 +12,7 @@ from .presets import Preset, preset_named
 from .recall import BlockingRecall, Found, Passage, Recall, Referenced, recall_messages
 from .references import reference
 from .service import BlockingSessionService, Context, Handoff, SessionService
-from .stores import JSONLStore, MemoryStore, SQLiteStore, open_store
+from .stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore, open_store
 from .strategies import (
     KeepFraction,
     KeepLast,
@@ -95,6 +95,7 @@ __all__ = [
     "OverBudget",
     "Passage",
     "Pipeline",
+    "PostgresStore",
     "Preset",
     "Problem",
     "PruneToolResults",

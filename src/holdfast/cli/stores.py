@@ -12,12 +12,14 @@ import msgspec
 
 from ..errors import InvalidInput, UnknownSession
 from ..events import SessionRecord
+from ..models import public_url
 from ..service import BlockingSessionService
 from ..stores import open_store
 
 _SQLITE = b"SQLite format 3\0"
 _TABLES = {"sessions", "events", "lanes"}
 _SCHEMES = ("sqlite:///", "jsonl:")
+_SERVERS = ("postgresql://", "postgres://")
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -56,6 +58,8 @@ class Place(msgspec.Struct, frozen=True):
 
 def find_store(name: str) -> Place | None:
     """The store behind a name; None if it is some other file. A folder must be one."""
+    if name.startswith(_SERVERS):
+        return Place(name, public_url(name))
     path = next((name.removeprefix(scheme) for scheme in _SCHEMES if name.startswith(scheme)), name)
     if os.path.isdir(path):
         if not any(_session_id(os.path.join(path, entry)) for entry in _logs(path)):
