@@ -1,4 +1,4 @@
-"""How thorough the property tests are: `HYPOTHESIS_PROFILE=quick` for a first look."""
+"""How thorough the property tests are: `HYPOTHESIS_PROFILE=thorough` for a long look, `quick` for a first one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ __all__ = ["new_database", "postgres", "postgres_server", "valkey"]
 
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("thorough", **quiet)
+settings.register_profile("usual", max_examples=30, **quiet)
 settings.register_profile(
     "quick", max_examples=int(os.environ.get("EXAMPLES", "60")), phases=[Phase.explicit, Phase.generate], **quiet
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "thorough"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
 
 
 @pytest.fixture
