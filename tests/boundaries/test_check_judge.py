@@ -55,6 +55,12 @@ def test_h2_check_and_the_judge_agree_on_random_histories(
     assert differ(messages, profile, ready) == ""
 
 
+def test_h2_they_agree_that_an_empty_list_is_no_content() -> None:
+    messages: Messages = [{"type": "message", "role": "user", "content": []}]
+    messages.append({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "ok"}]})
+    assert differ(messages, "openai-responses", ready=False) == ""
+
+
 @pytest.mark.parametrize("ready", [False, True], ids=["history", "request"])
 @pytest.mark.parametrize("profile", PROFILES)
 def test_h2_check_and_the_judge_agree_on_every_history_of_up_to_four_messages(profile: str, ready: bool) -> None:

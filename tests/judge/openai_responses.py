@@ -103,6 +103,8 @@ def _message(item: dict[str, Any], where: str) -> Iterator[str]:
         known = ", ".join(f"'{name}'" for name in _ROLES)
         yield f"Invalid value: '{role}'. Supported values are: {known}. ({where}.role)"
     elif isinstance(content, list):
+        if not content:
+            yield f"Invalid '{where}.content': empty array. Expected an array with minimum length 1."
         yield from _parts(content, _PARTS.get(role, _INPUT_PARTS), f"{where}.content")
     elif not isinstance(content, str):
         yield _typed(f"{where}.content", "one of an array of objects or string", content)
