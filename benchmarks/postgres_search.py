@@ -22,7 +22,7 @@ from holdfast.stores.postgres.words import condition_terms, expression
 
 from .measure import Options, Ratio
 from .postgres_server import empty_database
-from .search import COMMON, EVENTS, LIMIT, PAIRS, PARTS, PLANTED, QUICK, RARE, SESSION, Kind, _row, _texts
+from .search import COMMON, EVENTS, LIMIT, PAIRS, PARTS, PLANTED, QUICK, RARE, SESSION, Kind, _row, _texts, timed
 
 PIECE = 5_000
 _LIKE = """
@@ -54,7 +54,7 @@ async def _all(options: Options) -> list[Ratio]:
         await _build(store, connection, size)
         await _must_use_the_index(connection)
         for kind in kinds:
-            ours, scan = await _search(store, kind), await _scan(connection, kind)
+            ours, scan = await timed(store, kind), await _scan(connection, kind)
             found.append(
                 Ratio(
                     f"PostgreSQL search {size:,}, {kind.name}",
@@ -67,19 +67,6 @@ async def _all(options: Options) -> list[Ratio]:
             )
         await connection.close()
     return found
-
-
-async def _search(store: PostgresStore, kind: Kind) -> list[float]:
-    """The time of each query in turn, several times over, the shortest first."""
-    times = []
-    session_id = None if kind.session is None else f"s{kind.session}"
-    await store.search("warm")
-    for _ in range(5):
-        for query in kind.queries:
-            started = time.perf_counter()
-            await store.search(query, session_id=session_id, where=Where(until=kind.until), limit=LIMIT)
-            times.append(time.perf_counter() - started)
-    return sorted(times)
 
 
 async def _scan(connection: Any, kind: Kind) -> list[float]:

@@ -31,6 +31,8 @@ PARTS = [
     "compaction",
     "anatomy",
     "shell",
+    "lines",
+    "signals",
     "hooks",
     "presets",
     "stores",

@@ -24,6 +24,7 @@ from holdfast import ModelCall, Reply
 from holdfast.chat import open_chat
 from holdfast.settings import load_settings
 from holdfast.terminal.app import ChatTerminal
+from holdfast.terminal.conversation import Conversation
 from holdfast.terminal.look import Look
 
 SIZE = (84, 32)
@@ -191,10 +192,11 @@ def project(place: Path) -> Path:
 async def record(place: Path) -> None:
     folder = project(place)
     flags = {"model": f"script:{place / 'demo.json'}", "store": f"sqlite:///{place / 'sessions.db'}", "window": WINDOW}
-    app = ChatTerminal(Look())
+    conversation = Conversation()
+    app = ChatTerminal(conversation, Look())
     settings = load_settings(folder, flags, {"HOME": str(place)})
-    async with open_chat(settings, folder=folder, tell=app.tell, approve=app.approve) as chat:
-        app.chat = chat
+    async with open_chat(settings, folder=folder, tell=conversation.tell, approve=conversation.questions.ask) as chat:
+        conversation.chat = chat
         chat.agent.keeper.summarizer = summarizer = Summarizer()
         async with app.run_test(size=SIZE) as pilot:
             on = Recording(app, pilot)

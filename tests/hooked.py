@@ -1,16 +1,35 @@
-"""A session that is long enough to be compacted, and somebody who listens: for tests of hooks."""
+"""A session that is long enough to be compacted, models that are slow or stop, and somebody who listens."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from holdfast import AsUser, FreeText, KeepLast, MemoryStore, ScriptedModel, SessionService, Summary
+import anyio
+
+from holdfast import (
+    AsUser,
+    BlockingSessionService,
+    FreeText,
+    KeepLast,
+    MemoryStore,
+    ScriptedModel,
+    SessionService,
+    Summary,
+)
+from holdfast.calls import Answer, ModelCall
 from holdfast.hooks import CompactionEvent
 from holdfast.stores import Log
 
 SUMMARY = Summary(KeepLast(4), FreeText(), AsUser(prefix=""), verify=False, last_resort="unchanged")
 WORDS = "goes on about the harbour and its ships and whatever else comes to mind " * 3
 SAID = "They talked of the harbour."
+LOOKS = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+}
 
 
 class Heard(list[CompactionEvent]):
@@ -31,8 +50,40 @@ class Heard(list[CompactionEvent]):
         return found
 
 
+class Slow(ScriptedModel):
+    """Begins, and says nothing until it is told to."""
+
+    def __init__(self, says: Any = SAID) -> None:
+        super().__init__(says, repeat=True)
+        self.begun, self.goes_on = anyio.Event(), anyio.Event()
+
+    async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
+        self.begun.set()
+        await self.goes_on.wait()
+        return await super().__call__(call, on_delta)
+
+
+def stopping(stop: Callable[[], object]) -> Callable[[Any], Awaitable[Any]]:
+    """Stops the compaction that asks it, and never answers; as a model, or as a hook."""
+
+    async def never(asked: Any) -> Any:
+        stop()
+        await anyio.sleep_forever()
+
+    return never
+
+
 def message(name: str) -> dict[str, str]:
     return {"role": "user" if name[0] == "u" else "assistant", "content": f"{name} {WORDS}"}
+
+
+def found(text: str = "nothing there") -> dict[str, str]:
+    """The result of the call in `LOOKS`."""
+    return {"role": "tool", "tool_call_id": "c1", "content": text}
+
+
+def turns(first: int = 1, count: int = 6) -> list[dict[str, str]]:
+    return [message(f"{who}{number}") for number in range(first, first + count) for who in "ua"]
 
 
 async def go_on(service: SessionService, first: int = 1, turns: int = 6, session: str = "s") -> None:
@@ -48,6 +99,21 @@ async def talk(hooks: Any = None, *, store: Log | None = None, says: Any = SAID,
     await service.create(id="s", format="openai-chat")
     await go_on(service)
     return service
+
+
+@contextmanager
+def blocking_talk(hooks: Any = None, **options: Any) -> Iterator[BlockingSessionService]:
+    """The same for a caller that blocks."""
+    with BlockingSessionService(MemoryStore(), hooks=hooks, **options) as service:
+        service.create(id="s", format="openai-chat")
+        service.append("s", turns())
+        yield service
+
+
+async def remember_much(service: SessionService) -> None:
+    """More notes than the memory holds side by side."""
+    for number in range(15):
+        await service.remember("s", f"note {number}: Ada signs off every release, whatever the weather says")
 
 
 def calls(service: SessionService) -> list[Any]:

@@ -12,7 +12,7 @@ from agents import Harbor, read
 
 from holdfast import Failure, Limits, check, never, preset_named
 from holdfast.agent.events import Gauged, Replied, Retrying, RunFinished, Said, ToolFinished
-from holdfast.agent.keeper import GO_ON
+from holdfast.agent.nudge import GO_ON
 from holdfast.calls import StepCall, StepReply
 from holdfast.hooks.events import CompactionCompleted
 from holdfast.messages import ToolCall

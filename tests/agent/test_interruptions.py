@@ -11,8 +11,9 @@ from agents import Harbor, read
 from loops import asks, keeper_of, worked
 
 from holdfast import Failure, check
+from holdfast.agent import Keeper
 from holdfast.agent.events import AgentEvent, Replied, Said, Unsent
-from holdfast.agent.keeper import INTERRUPTED, Keeper
+from holdfast.agent.nudge import INTERRUPTED
 from holdfast.calls import StepReply
 from holdfast.errors import StoreError
 from holdfast.messages import ToolCall

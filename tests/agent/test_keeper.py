@@ -13,7 +13,8 @@ from loops import TASK, answers, asks, finds, keeper_of, reads, worked
 
 from holdfast import Abort, Failure, InvalidInput, MemoryStore, Outcome, Reply, ScriptedModel, SessionService, check
 from holdfast.agent import Keeper
-from holdfast.agent.keeper import GO_ON, OFF
+from holdfast.agent.keeper import OFF
+from holdfast.agent.nudge import GO_ON
 from holdfast.calls import StepReply
 from holdfast.hooks.events import CompactionCompleted, CompactionEvent, Continued
 from holdfast.messages import ToolCall
@@ -364,6 +365,10 @@ async def test_a_list_that_goes_on_from_what_was_returned_is_the_same_conversati
 async def test_mistakes_get_one_clear_sentence() -> None:
     with pytest.raises(InvalidInput, match="sessions="):
         Keeper(session_id="s")
+    with pytest.raises(InvalidInput, match=r"hand them to create\(\)"):
+        Keeper(SessionService(MemoryStore()), "s", system="Be brief.")
+    with pytest.raises(InvalidInput, match=r"hand them to create\(\)"):
+        Keeper(SessionService(MemoryStore()), "s", tools=[])
     with pytest.raises(InvalidInput, match="Hand in the messages"):
         await Keeper().prepare_step()
     with pytest.raises(InvalidInput, match="preset"):

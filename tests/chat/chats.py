@@ -11,7 +11,7 @@ import anyio
 
 from holdfast import Limits, MemoryStore, SessionService
 from holdfast.agent.events import AgentEvent
-from holdfast.agent.tools import always_yes
+from holdfast.agent.tools import Folder, always_yes
 from holdfast.chat import Chat
 from holdfast.messages import ToolCall
 from holdfast.models import ScriptedAgentModel
@@ -37,8 +37,8 @@ class Room:
         self.sessions = options.pop("sessions", None) or SessionService(MemoryStore(), limits=Limits(backoff=0.01))
         self.on: Callable[[AgentEvent], object] = lambda event: None
         preset = preset_named(options.pop("preset", "holdfast"))
-        known = {"folder": folder, "preset": preset, "approve": always_yes, "tell": self.tell, "window": 100_000}
-        self.chat = Chat(self.sessions, self.model, **known | options)
+        known: dict[str, Any] = {"preset": preset, "approve": always_yes, "listener": self.tell, "window": 100_000}
+        self.chat = Chat(self.sessions, self.model, folder=Folder(folder), **known | options)
 
     def tell(self, event: AgentEvent) -> None:
         self.told.append(event)

@@ -10,7 +10,7 @@ from chats import Room, read_long
 
 from holdfast import Failure, InvalidInput
 from holdfast.agent.events import Queued, RunFinished, Said, SessionChanged, ToolStarted, Unsent
-from holdfast.agent.keeper import GO_ON
+from holdfast.agent.nudge import GO_ON
 from holdfast.calls import ModelCall
 from holdfast.hooks.events import CompactionBoundary, CompactionCompleted, CompactionFailed, CompactionStarted
 from holdfast.messages import ToolCall
@@ -48,7 +48,7 @@ async def test_p14_a_compaction_in_the_middle_of_work_keeps_the_order_that_is_as
     def watch(event: Any) -> None:
         name = type(event).__name__
         if name in ("CompactionStarted", "CompactionCompleted", "CompactionBoundary", "RunFinished", "RunStarted"):
-            order.append(f"{name} running={chat.agent.running} taking={chat._taking}")
+            order.append(f"{name} running={chat.agent.running} taking={chat._intake.open}")
         if isinstance(event, CompactionStarted):
             chat.say("Typed meanwhile.")
 

@@ -90,7 +90,10 @@ def test_what_cannot_be_done_is_one_line(refused: Callable[..., str], make_store
     assert "There is no session 'gone'" in refused("export", "gone", "--store", store)
     assert "'pie' is not a format: did you mean 'pi'?" in refused("export", "--store", store, "--format", "pie")
     assert "leave out whole" in refused("export", "s-0", "--store", store, "--whole")
-    assert "There is no store at" in refused("export")
+    for gone in ((), ("--store", home / "gone.db"), ("--store", f"jsonl:{home / 'gone'}")):
+        told = refused("export", *gone)
+        assert "There is no store at" in told
+        assert "import a session or chat first, or name another with --store." in told
     assert not (home / "data").exists(), "looking for a store does not make one"
     assert "There is no folder" in refused("export", "s-0", "--store", store, "-o", home / "no" / "where.jsonl")
 

@@ -76,6 +76,18 @@ def test_a_store_by_its_address(run: Run, make_store: Store) -> None:
     assert run("verify", f"jsonl:{make_store('logs')}").exit_code == 0
 
 
+@pytest.mark.parametrize("words", [("inspect",), ("verify",), ("compact",), ("search", "tide"), ("read", "#3")])
+@pytest.mark.parametrize("scheme", ["sqlite:///", "jsonl:"])
+def test_a_store_that_is_not_there_is_told_with_what_makes_one(
+    words: tuple[str, ...], scheme: str, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    told = refused(*words, f"{scheme}{tmp_path / 'gone'}")
+    assert "There is no store at" in told and "import a session or chat first, or name another." in told
+    assert not (tmp_path / "gone").exists()
+    (tmp_path / "gone").write_text("notes")
+    assert "is no Holdfast store: name another." in refused(*words, f"{scheme}{tmp_path / 'gone'}")
+
+
 def test_the_session_is_written_as_a_request(run: Run, make_store: Store, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     run("compact", make_store("agent.db"), "--budget", "500", "-o", out)

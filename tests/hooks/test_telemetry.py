@@ -19,7 +19,7 @@ from opentelemetry.trace import StatusCode
 
 from holdfast import EventCount, Failure, KeepLast, Limits, Reply, SessionService, TokenCount, Usage, always
 from holdfast.hooks import Hooks, Telemetry, Veto
-from hooked import SAID, SUMMARY, message, talk
+from hooked import SAID, SUMMARY, message, stopping, talk, turns
 
 pytestmark = pytest.mark.anyio
 
@@ -126,13 +126,7 @@ async def test_a_strategy_that_raises_and_a_cancelled_task_end_their_spans(sdk: 
     with pytest.raises(ZeroDivisionError):
         await service.compact("s", always, lambda request: 1 / 0)  # type: ignore[arg-type, return-value]
     with anyio.CancelScope() as scope:
-
-        async def stops(text: str) -> str:
-            scope.cancel()
-            await anyio.sleep_forever()
-            return text
-
-        await service.compact("s", always, SUMMARY, summarizer=stops)
+        await service.compact("s", always, SUMMARY, summarizer=stopping(scope.cancel))
     assert [(span.attributes or {})["error.type"] for span in sdk.spans] == ["error", "aborted"]
     assert trace.get_current_span() is trace.INVALID_SPAN
 
@@ -171,7 +165,7 @@ async def test_it_stands_inside_the_span_around_it_and_around_what_is_done_in_it
 async def test_two_at_once_do_not_mix_up_their_spans(sdk: Sdk) -> None:
     service = await listening(sdk)
     await service.create(id="t", format="openai-chat")
-    await service.append("t", [message(f"{who}{number}") for number in range(6) for who in "ua"])
+    await service.append("t", turns())
     both, begun = anyio.Event(), []
 
     async def waits(text: str) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
+from fault_table import each_has_its_kind
 
-from holdfast.calls import Failure, ModelCall
+from holdfast.calls import ModelCall
 from holdfast.messages import Media
 from providers import Cut, Garbage, Overflow, ProviderServer, RateLimited, Status, StreamError
 
@@ -45,25 +46,10 @@ FAULTS: list[tuple[Any, str]] = [
 ]
 
 
-async def ask_each(model: Any, server: ProviderServer) -> list[tuple[Any, Any]]:
-    """One client for all of them: to make one takes longer than to ask."""
-    answers = []
-    for fault, _ in FAULTS:
-        server.script = fault
-        answers.append((fault, await model(CALL, lambda _: None)))
-    return answers
-
-
 def test_each_fault_has_its_kind(connect: Connect, serve: Serve) -> None:
     server = serve()
-    answers = anyio.run(ask_each, connect(server), server)
-    wrong = [
-        (fault, answer)
-        for (fault, answer), (_, kind) in zip(answers, FAULTS, strict=True)
-        if not isinstance(answer, Failure) or answer.kind != kind or not answer.why
-    ]
-    assert wrong == []
-    assert len(server.requests) == len(FAULTS)
+    model = connect(server)
+    each_has_its_kind(FAULTS, server, lambda: model(CALL, lambda _: None))
 
 
 def test_the_wait_that_a_provider_asks_for(connect: Connect, serve: Serve) -> None:

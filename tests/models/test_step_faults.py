@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from fault_table import each_has_its_kind
 from step_story import PILOTS, TIDES, TOOLS, Conversation, asked, take
 
 from holdfast.calls import Delta, Failure, StepCall
@@ -31,24 +32,14 @@ FAULTS: list[tuple[Any, str]] = [
 ]
 
 
-async def ask_each(model: Any, server: ProviderServer) -> list[tuple[Any, Any]]:
-    answers = []
-    for fault, _ in FAULTS:
-        server.script = fault
-        answers.append((fault, (await take(model))[0]))
-    return answers
+async def answered(model: Any) -> Any:
+    return (await take(model))[0]
 
 
 def test_each_fault_has_its_kind(connect: Connect, serve: Serve) -> None:
     server = serve()
-    answers = anyio.run(ask_each, connect(server), server)
-    wrong = [
-        (fault, answer)
-        for (fault, answer), (_, kind) in zip(answers, FAULTS, strict=True)
-        if not isinstance(answer, Failure) or answer.kind != kind or not answer.why
-    ]
-    assert wrong == []
-    assert len(server.requests) == len(FAULTS)
+    model = connect(server)
+    each_has_its_kind(FAULTS, server, lambda: answered(model))
 
 
 def test_the_wait_that_a_provider_asks_for(connect: Connect, serve: Serve) -> None:

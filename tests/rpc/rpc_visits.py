@@ -13,7 +13,7 @@ import msgspec
 from anyio.abc import ObjectSendStream
 
 from holdfast import MemoryStore, SessionService
-from holdfast.agent.tools import always_yes
+from holdfast.agent.tools import Folder, always_yes
 from holdfast.chat import Chat
 from holdfast.models import ScriptedAgentModel
 from holdfast.presets import preset_named
@@ -95,9 +95,9 @@ async def visiting(folder: Path, steps: Any, *, yes: bool = False, **options: An
         chat = Chat(
             sessions,
             model,
-            folder=folder,
+            folder=Folder(folder),
             approve=always_yes if yes else approvals.ask,
-            tell=lambda event: [one.tell(event) for one in serving],
+            listener=lambda event: [one.tell(event) for one in serving],
             **settings,
         )
         async with chat.running(), asked, chunks:

@@ -12,8 +12,8 @@ import pytest
 from rpc_process import Client
 
 from holdfast.agent.events import AgentEvent
+from holdfast.lines import LONGEST
 from holdfast.rpc import PROTOCOL
-from holdfast.rpc.lines import LONGEST
 from holdfast.rpc.reading import REQUESTS
 from holdfast.rpc.records import ApprovalRequest, Hello, Listed, Logged, Refused, Response
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import threading
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rpc_visits import visiting
 
-from holdfast.agent.events import Problem
-from holdfast.rpc.lines import LONGEST, Outgoing, TooLong, lines_of
+from holdfast.lines import LONGEST
 from holdfast.rpc.reading import REQUESTS, Unreadable, read_request
 from holdfast.rpc.requests import Branch, Compact, Prompt
 
@@ -104,60 +100,9 @@ def test_requests_are_read_as_they_are_meant() -> None:
     assert read_request(b' {"type": "compact"} ') == Compact()
 
 
-@given(data=st.data(), pieces=st.lists(st.binary(max_size=12), max_size=12), longest=st.integers(1, 12))
-def test_lines_are_the_same_however_they_arrive(data: st.DataObject, pieces: list[bytes], longest: int) -> None:
-    whole = b"\n".join(pieces)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
-    chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
-    *ended, rest = whole.split(b"\n")
-    wanted = [line if len(line) <= longest else None for line in [*ended, *([rest] if rest else [])]]
-    assert anyio.run(_lines, chunks, longest) == wanted
-
-
-async def _lines(chunks: Sequence[bytes], longest: int) -> list[bytes | None]:
-    async def arriving() -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-
-    return [None if isinstance(line, TooLong) else line async for line in lines_of(arriving(), longest)]
-
-
 @pytest.mark.anyio
 async def test_a_line_that_is_too_long_is_one_error(tmp_path: Path) -> None:
     async with visiting(tmp_path, "fine") as visit:
         await visit.lines(b"x" * (LONGEST + 1), b'{"type": "get_state", "id": 1}')
         assert "more than 10,000,000 bytes" in (await visit.answer(None))["error"]
         assert (await visit.answer(1))["ok"]
-
-
-@pytest.mark.anyio
-async def test_what_no_encoding_knows_is_still_one_line_of_json() -> None:
-    """Models and files hold halves of characters."""
-    stream = io.BytesIO()
-    out = Outgoing(stream)
-    async with out.writing():
-        out.send(Problem("half a \ud83d fish\nand a line"))
-        out.send(Problem("a whole 🐟"))
-    first, second = stream.getvalue().splitlines()
-    assert json.loads(first)["error"] == "half a \ud83d fish\nand a line"
-    assert json.loads(second) == {"type": "error", "error": "a whole 🐟"}
-
-
-@pytest.mark.anyio
-async def test_who_speaks_does_not_wait_for_a_slow_reader() -> None:
-    read, written = threading.Event(), list[bytes]()
-
-    class Slow(io.BytesIO):
-        def write(self, data: Any) -> int:
-            read.wait(10)
-            written.append(bytes(data))
-            return len(data)
-
-    out = Outgoing(Slow())
-    async with out.writing():
-        for number in range(3):
-            out.send(Problem(str(number)))
-            await anyio.sleep(0.01)
-        assert not written
-        read.set()
-    assert [json.loads(line)["error"] for line in b"".join(written).splitlines()] == ["0", "1", "2"]

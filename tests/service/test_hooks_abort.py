@@ -15,18 +15,13 @@ from holdfast.calls import ModelCall, Steps
 from holdfast.hooks import Before, Hooks, Veto
 from holdfast.stores import Log
 from holdfast.view import Plan, Request, Skip
-from hooked import SUMMARY, Heard, calls, talk
+from hooked import SUMMARY, Heard, calls, stopping, talk
 
 pytestmark = pytest.mark.anyio
 
 
 def hooks_that_abort(abort: Abort, folder: Path) -> dict[str, Any]:
     released = threading.Event()
-
-    async def waits(before: Before) -> Veto:
-        abort()
-        await anyio.sleep_forever()
-        return Veto("never said")
 
     def blocks(before: Before) -> Veto:
         abort()
@@ -39,7 +34,7 @@ def hooks_that_abort(abort: Abort, folder: Path) -> dict[str, Any]:
         return Plan(10)
 
     return {
-        "async": waits,
+        "async": stopping(abort),
         "blocking": blocks,
         "in its own strategy": lambda before: asks,
         "in a command": f"touch {folder}/begun; sleep 20; touch {folder}/ended",
@@ -87,16 +82,10 @@ async def test_an_abort_before_the_hooks_asks_none_of_them() -> None:
 
 async def test_an_abort_during_the_strategy_is_told_and_asks_nobody_after(store: Log) -> None:
     abort, heard, told = Abort(), Heard(), []
-
-    async def stops(text: str) -> str:
-        abort()
-        await anyio.sleep_forever()
-        return text
-
     hooks = Hooks(listen=heard, after=lambda *given: told.append(given), session_start=told.append)
     service = await talk(hooks, store=store)
     version = (await service.get("s")).version
-    result = await service.compact("s", always, SUMMARY, summarizer=stops, abort=abort)
+    result = await service.compact("s", always, SUMMARY, summarizer=stopping(abort), abort=abort)
     assert (result.outcome, told) == (Outcome.ABORTED, [])
     assert heard.names == ["Started", "Failed"]
     assert (await service.get("s")).version == version

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anyio
 import pytest
 
 from holdfast import (
@@ -23,11 +22,10 @@ from holdfast import (
 )
 from holdfast.hooks import CompactionCompleted, Hooks, SessionStart, Veto
 from holdfast.stores import Log
-from hooked import SUMMARY, Heard, calls, go_on, message, seen, talk
+from hooked import LOOKS, SUMMARY, Heard, calls, found, go_on, message, seen, stopping, talk, turns
 
 pytestmark = pytest.mark.anyio
 RULES = "Rules: never push to main."
-CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
 
 
 def rules(start: SessionStart) -> str:
@@ -147,8 +145,8 @@ async def test_what_can_still_be_seen_is_not_said_again() -> None:
 
 async def test_a_prune_takes_no_rules_away_and_brings_none() -> None:
     service = await talk(Hooks(session_start=rules))
-    await service.append("s", {"role": "assistant", "content": None, "tool_calls": [CALL]})
-    await service.append("s", {"role": "tool", "tool_call_id": "c1", "content": "a long result " * 900})
+    await service.append("s", LOOKS)
+    await service.append("s", found("a long result " * 900))
     await go_on(service, 7, 1)
     pruned = await service.prune("s", PruneToolResults(protect=0, minimum=10))
     assert (pruned.outcome, pruned.round, await asides(service)) == (Outcome.COMPACTED, 0, [])
@@ -191,11 +189,11 @@ async def test_a_trigger_that_fires_anyway_leaves_it_alone() -> None:
 async def test_while_calls_wait_for_their_results_it_waits_too() -> None:
     """Nothing may come between a call and its result: it is said once they are there."""
     service = await talk(Hooks(session_start=rules))
-    await service.append("s", {"role": "assistant", "content": None, "tool_calls": [CALL]})
+    await service.append("s", LOOKS)
     await service.compact("s", always, SUMMARY)
     assert await asides(service) == []
     assert (await service.compact("s", TokenCount(9_000), SUMMARY)).outcome is Outcome.NOT_NEEDED
-    await service.append("s", {"role": "tool", "tool_call_id": "c1", "content": "nothing there"})
+    await service.append("s", found())
     result = await service.compact("s", TokenCount(9_000), SUMMARY)
     assert len(await asides(service)) == 1
     assert str(result.messages[-1]["content"]).startswith("Rules")
@@ -206,22 +204,15 @@ async def test_while_calls_wait_for_their_results_it_waits_too() -> None:
 
 async def test_a_lane_starts_for_itself() -> None:
     service = await talk(Hooks(session_start=lambda start: f"Rules of {start.lane}."))
-    await service.append("s", [message(f"{who}{n}") for n in range(7, 12) for who in "ua"], lane="tests")
+    await service.append("s", turns(7, 5), lane="tests")
     await service.compact("s", always, SlidingWindow(2), lane="tests")
     assert await asides(service) == []
     assert str((await service.context("s", "tests"))[-1]["content"]).startswith("Rules of tests.")
 
 
 async def test_an_abort_ends_the_hooks_and_leaves_what_is_committed() -> None:
-    abort = Abort()
-
-    async def slow(start: SessionStart) -> str:
-        abort()
-        await anyio.sleep_forever()
-        return RULES
-
-    told: list[Any] = []
-    service = await talk(Hooks(session_start=slow, after=lambda *given: told.append(given)))
+    abort, told = Abort(), list[Any]()
+    service = await talk(Hooks(session_start=stopping(abort), after=lambda *given: told.append(given)))
     result = await service.compact("s", always, SUMMARY, abort=abort)
     assert (result.outcome, told, await asides(service)) == (Outcome.COMPACTED, [], [])
     assert len(await service.events("s", kind="compaction")) == 1

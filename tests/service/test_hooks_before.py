@@ -11,10 +11,8 @@ import anyio.to_thread
 import pytest
 
 from holdfast import (
-    BlockingSessionService,
     EventCount,
     KeepLast,
-    MemoryStore,
     Message,
     Outcome,
     ScriptedModel,
@@ -29,7 +27,7 @@ from holdfast.hooks import Before, Hooks, Instructions, Veto
 from holdfast.messages import Text, framed
 from holdfast.stores import Log
 from holdfast.view import Edit, Plan, Request, Skip
-from hooked import SAID, SUMMARY, calls, go_on, message, seen, talk
+from hooked import LOOKS, SAID, SUMMARY, blocking_talk, calls, found, go_on, message, remember_much, seen, talk
 
 pytestmark = pytest.mark.anyio
 FULL = EventCount(2)
@@ -240,9 +238,8 @@ async def test_a_plan_that_will_not_do_leaves_it_to_the_ordinary_strategy(case: 
 async def test_a_plan_that_parts_a_call_from_its_result_is_not_used() -> None:
     """H2."""
     service = await talk(Hooks(before=lambda before: Plan(len(before.request.messages) - 1)))
-    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    await service.append("s", {"role": "assistant", "content": None, "tool_calls": [call]})
-    await service.append("s", {"role": "tool", "tool_call_id": "c1", "content": "nothing there"})
+    await service.append("s", LOOKS)
+    await service.append("s", found())
     result = await service.compact("s", always, SUMMARY)
     assert "the result would be invalid" in result.remarks[0]
     assert (result.outcome, result.summary) == (Outcome.COMPACTED, SAID)
@@ -348,9 +345,7 @@ async def test_a_blocking_hook_does_not_hold_up_the_others() -> None:
 def test_blocking_callers_have_hooks_too() -> None:
     hooks = Hooks(before=[lambda before: Instructions("Name every file.")])
     model = ScriptedModel(SAID, repeat=True)
-    with BlockingSessionService(MemoryStore(), hooks=hooks, summarizer=model) as service:
-        service.create(id="s", format="openai-chat")
-        service.append("s", [message(f"{who}{number}") for number in range(6) for who in "ua"])
+    with blocking_talk(hooks, summarizer=model) as service:
         assert service.compact("s", always, SUMMARY).outcome is Outcome.COMPACTED
     assert "Name every file." in model.calls[0].prompt
 
@@ -359,9 +354,7 @@ def test_a_hook_may_ask_the_blocking_service_that_called_it() -> None:
     def looks(before: Before) -> Veto:
         return Veto(f"{len(service.events('s'))} events, compacting: {service.compacting('s')}")
 
-    with BlockingSessionService(MemoryStore(), hooks=Hooks(before=looks)) as service:
-        service.create(id="s", format="openai-chat")
-        service.append("s", [message(f"{who}{number}") for number in range(6) for who in "ua"])
+    with blocking_talk(Hooks(before=looks)) as service:
         assert service.compact("s").why == "12 events, compacting: True"
         assert not service.compacting("s")
 
@@ -375,8 +368,7 @@ async def test_pruning_asks_too_and_blending_memory_does_not() -> None:
     service = await talk(Hooks(before=asked.append), says="All that was remembered, in short.")
     await service.prune("s")
     assert len(asked) == 1
-    for number in range(15):
-        await service.remember("s", f"note {number}: Ada signs off every release, whatever the weather says")
+    await remember_much(service)
     assert (await service.memory("s")).summary
     assert len(asked) == 1
 

@@ -11,12 +11,10 @@ import pytest
 
 from holdfast import (
     Abort,
-    BlockingSessionService,
     EventCount,
     Failure,
     KeepLast,
     Limits,
-    MemoryStore,
     Notice,
     Outcome,
     Reply,
@@ -42,10 +40,11 @@ from holdfast.hooks import (
 )
 from holdfast.stores import Log
 from holdfast.view import Request
-from hooked import SAID, SUMMARY, Heard, message, talk
+from hooked import SAID, SUMMARY, Heard, blocking_talk, message, stopping, talk
 
 pytestmark = pytest.mark.anyio
 FULL = EventCount(2)
+TOO_BIG = {"role": "user", "content": "one that alone is larger than all there may be " * 60}
 
 
 async def test_a_compaction_is_told_from_its_start_to_its_boundary(store: Log) -> None:
@@ -198,7 +197,7 @@ async def test_a_veto_is_told_as_skipped() -> None:
 
 
 async def big(service: SessionService) -> Any:
-    await service.append("s", {"role": "user", "content": "one that alone is larger than all there may be " * 60})
+    await service.append("s", TOO_BIG)
     only = SlidingWindow(1)
     await service.compact("s", always, only, budget=100)
     return await service.compact("s", always, only, budget=100)
@@ -232,7 +231,7 @@ async def test_what_was_tried_and_changed_nothing_is_told_as_failed(outcome: str
 async def test_the_smallest_valid_context_is_committed_and_told_even_where_it_does_not_fit() -> None:
     heard = Heard()
     service = await talk(Hooks(listen=heard))
-    await service.append("s", {"role": "user", "content": "one that alone is larger than all there may be " * 60})
+    await service.append("s", TOO_BIG)
     result = await service.compact("s", always, SlidingWindow(4), budget=100)
     assert result.outcome is Outcome.CANNOT_FIT
     assert heard.names == ["Started", "Completed", "Boundary"]
@@ -256,13 +255,7 @@ async def test_a_cancelled_task_is_told_as_aborted() -> None:
     heard = Heard()
     service = await talk(Hooks(listen=heard))
     with anyio.CancelScope() as scope:
-
-        async def stops(text: str) -> str:
-            scope.cancel()
-            await anyio.sleep_forever()
-            return text
-
-        await service.compact("s", always, SUMMARY, summarizer=stops)
+        await service.compact("s", always, SUMMARY, summarizer=stopping(scope.cancel))
     assert heard.names == ["Started", "Failed"]
     assert heard[-1].outcome == "aborted"
 
@@ -303,9 +296,7 @@ def test_a_listener_is_a_plain_function() -> None:
 
 def test_blocking_callers_are_told_too() -> None:
     everything, this = Heard(), Heard()
-    with BlockingSessionService(MemoryStore(), hooks=Hooks(listen=everything)) as service:
-        service.create(id="s", format="openai-chat")
-        service.append("s", [message(f"{who}{number}") for number in range(6) for who in "ua"])
+    with blocking_talk(Hooks(listen=everything)) as service:
         service.compact("s", always, KeepLast(4), listen=this)
     assert everything == this
     assert this.names == ["Started", "Completed", "Boundary"]

@@ -11,36 +11,20 @@ import pytest
 
 from holdfast import (
     Abort,
-    BlockingSessionService,
     CompactionResult,
     EventCount,
     KeepLast,
-    MemoryStore,
     Outcome,
     ScriptedModel,
     SessionService,
     always,
 )
-from holdfast.calls import Answer, ModelCall
 from holdfast.errors import InvalidInput, UnknownSession
 from holdfast.hooks import Before, Hooks, Veto
-from hooked import SAID, SUMMARY, Heard, message, talk
+from hooked import SAID, SUMMARY, Heard, Slow, blocking_talk, message, remember_much, talk
 
 pytestmark = pytest.mark.anyio
 FULL = EventCount(8)
-
-
-class Slow(ScriptedModel):
-    """Begins, and says nothing until it is told to."""
-
-    def __init__(self, says: Any = SAID) -> None:
-        super().__init__(says, repeat=True)
-        self.begun, self.goes_on = anyio.Event(), anyio.Event()
-
-    async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
-        self.begun.set()
-        await self.goes_on.wait()
-        return await super().__call__(call, on_delta)
 
 
 async def test_it_waits_for_a_compaction_to_end() -> None:
@@ -117,8 +101,7 @@ async def test_one_that_raises_keeps_nobody_waiting() -> None:
 async def test_blending_the_memory_is_waited_for_too() -> None:
     service, model = await talk(), Slow("All that was remembered, in short.")
     service.model = None
-    for number in range(15):
-        await service.remember("s", f"note {number}: Ada signs off every release, whatever the weather says")
+    await remember_much(service)
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.blend_memory("s", summarizer=model))
         await model.begun.wait()
@@ -152,9 +135,7 @@ def test_blocking_callers_wait_too() -> None:
         assert goes_on.wait(20)
         return SAID
 
-    with BlockingSessionService(MemoryStore(), summarizer=slow) as service:
-        service.create(id="s", format="openai-chat")
-        service.append("s", [message(f"{who}{number}") for number in range(6) for who in "ua"])
+    with blocking_talk(summarizer=slow) as service:
         compacts = threading.Thread(target=lambda: service.compact("s", always, SUMMARY))
         compacts.start()
         assert begun.wait(20)

@@ -20,28 +20,14 @@ from holdfast import (
     always,
     never,
 )
-from holdfast.calls import Answer, ModelCall
 from holdfast.errors import InvalidInput, InvalidLimit, NoRoom, StoreError
 from holdfast.hooks import Before, Hooks
 from holdfast.stores import Log
-from hooked import SAID, SUMMARY, go_on, message, seen, talk
+from hooked import SAID, SUMMARY, Slow, go_on, message, seen, talk
 
 pytestmark = pytest.mark.anyio
 FULL = EventCount(8)
 SHORT = 0.05
-
-
-class Slow(ScriptedModel):
-    """Begins, and says nothing until it is told to."""
-
-    def __init__(self, says: Any = SAID) -> None:
-        super().__init__(says, repeat=True)
-        self.begun, self.goes_on = anyio.Event(), anyio.Event()
-
-    async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
-        self.begun.set()
-        await self.goes_on.wait()
-        return await super().__call__(call, on_delta)
 
 
 class Elsewhere:

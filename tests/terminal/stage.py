@@ -15,13 +15,15 @@ from textual.pilot import Pilot
 from holdfast.chat import open_chat
 from holdfast.settings import load_settings
 from holdfast.terminal.app import ChatTerminal
+from holdfast.terminal.conversation import Conversation
 from holdfast.terminal.look import Look
 
 
 class Stage:
     def __init__(self, app: ChatTerminal, pilot: Pilot[None]) -> None:
         self.app, self.pilot = app, pilot
-        self.chat = app.chat
+        self.conversation = app.conversation
+        self.chat = app.conversation.chat
 
     @property
     def text(self) -> str:
@@ -48,7 +50,7 @@ class Stage:
 
     async def rests(self) -> None:
         await self.chat.wait_idle()
-        await self.until(lambda: not self.app.standing.doing and self.app.input.display)
+        await self.until(lambda: not self.conversation.standing.doing and self.app.input.display)
 
 
 @asynccontextmanager
@@ -70,8 +72,9 @@ async def stage(
         "window": window,
     }
     settings = load_settings(folder, flags, {"HOME": str(place)})
-    app = ChatTerminal(look or Look())
-    async with open_chat(settings, folder=folder, tell=app.tell, approve=app.approve) as chat:
-        app.chat = chat
+    conversation = Conversation()
+    app = ChatTerminal(conversation, look or Look())
+    async with open_chat(settings, folder=folder, tell=conversation.tell, approve=conversation.questions.ask) as chat:
+        conversation.chat = chat
         async with app.run_test(size=size) as pilot:
             yield Stage(app, pilot)

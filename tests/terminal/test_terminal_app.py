@@ -92,8 +92,8 @@ async def test_completions_are_a_list_that_tab_and_arrows_choose_from(tmp_path: 
 
 async def test_a_question_takes_the_inputs_place_and_gives_it_back(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
-        on.app.tell(ToolStarted(on.chat.record.id, RM.call.id, "run_command", "rm"))
-        worker = on.app.run_worker(on.app.approve(RM))
+        on.conversation.tell(ToolStarted(on.chat.record.id, RM.call.id, "run_command", "rm"))
+        worker = on.app.run_worker(on.conversation.questions.ask(RM))
         await on.sees("May the agent use run_command?", "$ rm -r boats", "y yes", "run_command rm · waits for you")
         await on.press("x", "enter")
         assert worker.result is None
@@ -107,8 +107,8 @@ async def test_a_question_waits_for_somebody_who_types(tmp_path: Path) -> None:
     """A y in the middle of a word is no yes."""
     async with stage(tmp_path) as on:
         await on.press("m", "a", "n")
-        worker = on.app.run_worker(on.app.approve(RM))
-        await on.until(lambda: on.app.questions.open is not None)
+        worker = on.app.run_worker(on.conversation.questions.ask(RM))
+        await on.until(lambda: on.conversation.questions.open is not None)
         await on.press("y")
         assert on.app.input.text == "many" and worker.result is None
         await on.sees("May the agent use run_command?")
@@ -121,7 +121,7 @@ async def test_a_long_question_is_scrolled_and_its_keys_stay_in_sight(tmp_path: 
     async with stage(tmp_path, size=(40, 12)) as on:
         old, new = ("\n".join(f"{word} {number}" for number in range(40)) for word in ("old", "new"))
         call = ToolCall("1", "edit_file", {"path": "tides.csv", "old": old, "new": new})
-        worker = on.app.run_worker(on.app.approve(Question("edit_file", "tides.csv", call)))
+        worker = on.app.run_worker(on.conversation.questions.ask(Question("edit_file", "tides.csv", call)))
         await on.sees("- old 0", "y yes")
         for _ in range(20):
             await on.press("pagedown")
@@ -133,15 +133,15 @@ async def test_a_long_question_is_scrolled_and_its_keys_stay_in_sight(tmp_path: 
 async def test_the_transcript_follows_its_end_unless_somebody_reads_further_up(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         session = on.chat.record.id
-        on.app.tell(RunStarted(session, "Count."))
+        on.conversation.tell(RunStarted(session, "Count."))
         for number in range(100):
-            on.app.tell(Said(session, "text", f"number {number}\n"))
+            on.conversation.tell(Said(session, "text", f"number {number}\n"))
         await on.sees("number 99")
         await on.press("pageup", "pageup")
         await on.sees("more")
         top = on.text.split("\n")[0]
         for number in range(100, 120):
-            on.app.tell(Said(session, "text", f"number {number}\n"))
+            on.conversation.tell(Said(session, "text", f"number {number}\n"))
         await on.sees(f"↓ {on.app.view.below} more")
         assert on.text.split("\n")[0] == top and on.app.view.below > 20
         await on.press("ctrl+end")
@@ -154,8 +154,8 @@ async def test_one_entry_is_unfolded_by_keys_or_by_a_click(tmp_path: Path) -> No
     async with stage(tmp_path) as on:
         session = on.chat.record.id
         for name in ("first", "second"):
-            on.app.tell(ToolStarted(session, name, "read_file", name))
-            on.app.tell(ToolFinished(session, name, "read_file", f"the {name} answer"))
+            on.conversation.tell(ToolStarted(session, name, "read_file", name))
+            on.conversation.tell(ToolFinished(session, name, "read_file", f"the {name} answer"))
         await on.sees("✓ read_file second")
         await on.press("shift+tab", "up", "enter")
         await on.sees("│ the first answer")
@@ -171,28 +171,28 @@ async def test_one_entry_is_unfolded_by_keys_or_by_a_click(tmp_path: Path) -> No
 async def test_what_was_never_heard_returns_to_the_input(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
         await on.types("a new thought")
-        on.app.tell(Unsent(on.chat.record.id, "Mind the pier."))
+        on.conversation.tell(Unsent(on.chat.record.id, "Mind the pier."))
         await on.sees("❯ Mind the pier.\n  a new thought")
 
 
 async def test_every_width_and_height_is_drawn(tmp_path: Path) -> None:
     async with stage(tmp_path, look=Look(ASCII, colour=False)) as on:
         session = on.chat.record.id
-        on.app.tell(RunStarted(session, "Tell me of the harbor."))
-        on.app.tell(Replied(session, "e", "# Berths\n\n" + "It has **forty** berths. " * 20))
-        on.app.tell(ToolStarted(session, "c", "run_command", "echo " + "word " * 40))
+        on.conversation.tell(RunStarted(session, "Tell me of the harbor."))
+        on.conversation.tell(Replied(session, "e", "# Berths\n\n" + "It has **forty** berths. " * 20))
+        on.conversation.tell(ToolStarted(session, "c", "run_command", "echo " + "word " * 40))
         for size in ((40, 12), (120, 40), (7, 3), (1, 1), (80, 24)):
             await on.pilot.resize_terminal(*size)
             await on.pilot.pause()
             lines = on.text.split("\n")
             assert len(lines) == size[1] and max(map(len, lines)) <= size[0] and on.text.isascii()
-        on.app.tell(RunFinished(session, "done"))
+        on.conversation.tell(RunFinished(session, "done"))
         await on.sees("> Tell me of the harbor.", "forty")
 
 
 async def test_what_is_marked_with_the_mouse_is_copied(tmp_path: Path) -> None:
     async with stage(tmp_path) as on:
-        on.app.tell(Replied(on.chat.record.id, "e", "The tide turns at noon."))
+        on.conversation.tell(Replied(on.chat.record.id, "e", "The tide turns at noon."))
         await on.sees("The tide turns at noon.")
         row = next(place for place, line in enumerate(on.text.split("\n")) if "noon" in line)
         await on.pilot.mouse_down(on.app.view, offset=(2, row))

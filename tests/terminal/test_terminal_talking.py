@@ -70,7 +70,7 @@ def test_the_input_is_a_small_editor(talk: Callable[..., Talk]) -> None:
     chat.says("the second prompt").sees("❯ the second prompt")
     chat.rests()
     chat.press("Up").sees("❯ the second prompt ──")
-    chat.press("Up", "Up").sees("❯ one two pasted first")
+    chat.press("Up", "Up").sees("❯ one two pasted first pasted second ^G ──")
     chat.press("C-c").rests()
     chat.screen.type("/aut")
     chat.sees("/autocompact compact by itself")

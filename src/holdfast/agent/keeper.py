@@ -7,78 +7,39 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import anyio
-import msgspec
 
-from ..budget import Utilization
 from ..calls import Failure, StepReply
 from ..compaction import Abort, CompactionResult
 from ..errors import InvalidInput
 from ..events import Event
 from ..hooks.events import CompactionEvent, Continued
-from ..messages import (
-    Json,
-    Message,
-    ToolCall,
-    copy_json,
-    decode_all,
-    decode_one,
-    encode_all,
-    framed,
-    is_framed,
-    whole_characters,
-)
+from ..messages import Message, copy_json, decode_all, encode_all, framed, whole_characters
 from ..models import failure_of
 from ..presets import Preset, preset_named
 from ..service import Context, SessionService
 from ..strategies import KeepLedger
-from ..tokens import tokens_in
 from ..triggers import always
 from ..view import Request, interrupted
 from .cut_off import without_broken_calls
 from .events import told
 from .following import Followed
+from .nudge import nudge
+from .remedies import CutOff, Recovery
 from .window import Window
 
 log = logging.getLogger("holdfast")
 OFF = "automatic compaction is off: compact by hand, or turn it on"
-_FEW = 8
-"""Messages at the end that are looked at."""
 _FULL = 0.80
 """G3: a reply that was cut off in a window less full than this was not cut off by the window."""
-_OUTPUT = 16_384
-GO_ON = "(The conversation was compacted in the middle of your work. Go on with it where you stopped.)"
 PATIENCE = 300.0
 """Seconds that a step waits for a compaction elsewhere: no job takes longer (W12)."""
-INTERRUPTED = "(You were interrupted. Go on where you stopped.)"
-
-
-class Recovery(msgspec.Struct, frozen=True):
-    """What to do about a prompt that was too long."""
-
-    retry: bool
-    """Send the context again, once: it is smaller now."""
-    why: str = ""
-    context: Context | None = None
-
-
-class CutOff(msgspec.Struct, frozen=True):
-    """What to do about a reply that ran into its limit."""
-
-    status: Literal["go_on", "max_tokens"]
-    messages: list[Json]
-    """What could be kept of it, in its own format."""
-    calls: tuple[ToolCall, ...]
-    """Those that are whole."""
-    events: list[Event]
-    """As it was stored."""
-    why: str = ""
 
 
 class Keeper:
     """Keeps one conversation inside its model's window. It never raises because of a compaction (L11).
 
     With `sessions` and `session_id` it works on a session of yours. Without, it follows the list of messages that
-    you hand to `prepare_step`, and gives back the list to send.
+    you hand to `prepare_step`, and gives back the list to send; `system` and `tools` are what you send beside it.
     """
 
     def __init__(
@@ -98,6 +59,8 @@ class Keeper:
     ) -> None:
         if session_id is not None and sessions is None:
             raise InvalidInput("session_id= names a session: pass the service that has it as sessions=, too.")
+        if session_id is not None and (system is not None or tools is not None):
+            raise InvalidInput("A session has a system prompt and tools of its own: hand them to create(), not here.")
         self._followed = None
         if session_id is None or sessions is None:
             self._followed = Followed(sessions, format, system=system, tools=tools, model=model)
@@ -131,7 +94,8 @@ class Keeper:
         await self.sessions.ready(self.session_id, PATIENCE)
         if self._followed is None:
             await self._close_calls()
-        return await self._going_on(compacted=await self.compact_if_due())
+        compacted = await self.compact_if_due()
+        return await self._going_on(await self.context(), compacted=compacted)
 
     async def on_step_finish(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> list[Event]:
         """Store what the model said, with the tokens that the provider counted (L12, P3).
@@ -158,23 +122,12 @@ class Keeper:
         """Compact if the trigger fires. False where nothing was changed, whatever the reason."""
         if not self.auto:
             return False
-        result = await self._compact(self.preset.trigger_in(self.window.size), self.window.size)
+        result = await self._unasked(self.preset.trigger_in(self.window.size), self.window.size)
         return result is not None and result.tokens_saved > 0
 
     async def compact(self, instructions: str | None = None, abort: Abort | None = None) -> CompactionResult:
         """Compact now, because a person asks (P1)."""
-        return await self.sessions.compact(
-            self.session_id,
-            always,
-            self.preset.strategy,
-            "rebase",
-            budget=self.window.size,
-            target=self.preset.target_in(self.window.size),
-            instructions=instructions,
-            summarizer=self.summarizer,
-            abort=abort or self.abort,
-            listen=self.listen,
-        )
+        return await self._compact(always, self.window.size, instructions=instructions, abort=abort)
 
     # -- when it did not fit ---------------------------------------------------------------------------
 
@@ -183,22 +136,23 @@ class Keeper:
         failure = problem if isinstance(problem, Failure) else failure_of(problem)
         if failure.kind != "overflow":
             return Recovery(False, f"this is no overflow ({failure.kind}): {failure.why}")
-        sent = (await self.context()).tokens
+        before = await self.context()
+        sent = before.tokens
         self.window.learn(failure.window, sent, failure.why)
         if streamed:
             return Recovery(False, "a part of the reply was shown already: asking again would say it twice")
         if not self.auto:
             return Recovery(False, OFF)
-        if self._retried_at == (await self.context()).version:
+        if self._retried_at == before.version:
             return Recovery(False, "the prompt was too long again after it had been compacted")
         budget = max(1, min(self.window.size, sent - 1))
-        result = await self._compact(_at_once, budget)
+        result = await self._unasked(_at_once, budget)
         if result is None or result.tokens_after >= sent:
-            result = await self._compact(_at_once, budget, KeepLedger(budget // 2), urgent=True)
-        if (await self.context()).tokens >= sent:
+            result = await self._unasked(_at_once, budget, KeepLedger(budget // 2), urgent=True)
+        if (after := await self.context()).tokens >= sent:
             why = result.why if result is not None else "the compaction failed"
             return Recovery(False, f"it could not be made smaller: {why}")
-        context = await self._going_on(compacted=True)
+        context = await self._going_on(after, compacted=True)
         self._retried_at = context.version
         return Recovery(True, context=context)
 
@@ -213,18 +167,18 @@ class Keeper:
 
     async def make_room(self) -> tuple[Literal["go_on", "max_tokens"], str]:
         """After a reply that was cut off and is stored: compact, once, if the window is full; else it ends there."""
-        full = await self._utilization()
+        full = self.window.utilization(await self.context(), self.sessions.estimator)
         if full <= _FULL:
             return "max_tokens", f"the reply is too long, with {full:.0%} of the window in use"
         if not self.auto:
             return "max_tokens", OFF
         if self._went_on:
             return "max_tokens", "the reply was cut off again after a compaction"
-        result = await self._compact(_at_once, self.window.size)
+        result = await self._unasked(_at_once, self.window.size)
         if result is None or not result.tokens_saved:
             return "max_tokens", f"nothing could be compacted: {result.why if result else 'the compaction failed'}"
         self._went_on = True
-        await self._going_on(compacted=True)
+        await self._going_on(await self.context(), compacted=True)
         return "go_on", ""
 
     # -- for the above ---------------------------------------------------------------------------------
@@ -238,18 +192,9 @@ class Keeper:
             closing = Message("tool", tuple(interrupted(call) for call in calls))
             await self.sessions.append(self.session_id, closing)
 
-    async def _going_on(self, *, compacted: bool) -> Context:
-        """The context; a model that was in the middle of something is told to go on (P22).
-
-        So it is where the model itself spoke last: some take no conversation that ends so.
-        """
-        context = await self.context()
-        shown = [decode_one(message, context.format) for message in context.messages[-_FEW:]]
-        last = next((message for message in reversed(shown) if not is_framed(message)), None)
-        spoke = bool(shown) and shown[-1].role == "assistant" and not shown[-1].calls and self._followed is None
-        working = compacted and last is not None and last.role == "tool"
-        if spoke or working:
-            text = GO_ON if compacted else INTERRUPTED
+    async def _going_on(self, context: Context, *, compacted: bool) -> Context:
+        """What to send; a model that was in the middle of something is told to go on."""
+        if text := nudge(context, compacted=compacted, own=self._followed is None):
             await self.sessions.append(self.session_id, framed(text, aside=True), aside=True)
             if self.listen is not None and compacted:
                 told(self.listen, Continued(self.session_id, text))
@@ -261,40 +206,41 @@ class Keeper:
         given = given if isinstance(given, list | tuple) else [given]
         return decode_all([whole_characters(copy_json(message)) for message in given], self.format)
 
-    async def _compact(
+    async def _unasked(
         self, trigger: Callable[[Request], bool], budget: int, strategy: Any = None, *, urgent: bool = False
     ) -> CompactionResult | None:
         """A compaction that nobody asked for; None where it broke."""
         try:
-            return await self.sessions.compact(
-                self.session_id,
-                trigger,
-                strategy or self.preset.strategy,
-                "rebase",
-                budget=budget,
-                target=self.preset.target_in(budget),
-                summarizer=self.summarizer,
-                abort=self.abort,
-                listen=self.listen,
-                urgent=urgent,
-            )
+            return await self._compact(trigger, budget, strategy, urgent=urgent)
         except Exception:
             log.exception("a compaction of session %s broke: the conversation goes on without it", self.session_id)
             return None
 
-    async def _utilization(self) -> float:
-        context = await self.context()
-        fixed = sum(
-            tokens_in(self.sessions.estimator, text) for text in map(_text, (context.system, context.tools)) if text
+    async def _compact(
+        self,
+        trigger: Callable[[Request], bool],
+        budget: int,
+        strategy: Any = None,
+        *,
+        instructions: str | None = None,
+        abort: Abort | None = None,
+        urgent: bool = False,
+    ) -> CompactionResult:
+        return await self.sessions.compact(
+            self.session_id,
+            trigger,
+            strategy or self.preset.strategy,
+            "rebase",
+            budget=budget,
+            target=self.preset.target_in(budget),
+            instructions=instructions,
+            summarizer=self.summarizer,
+            abort=abort or self.abort,
+            listen=self.listen,
+            urgent=urgent,
         )
-        output = min(self.window.reply or _OUTPUT, self.window.size // 4)
-        return Utilization(fixed, max(0, context.tokens - fixed), self.window.size, output).value
 
 
 def _at_once(request: Request) -> bool:
     """Fires always, and yet nobody asked: the breaker is minded."""
     return True
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from ..budget import positive
+import msgspec
+
+from ..budget import Utilization, positive
 from ..catalog import CATALOG
+from ..service import Context
+from ..tokens import Estimator, tokens_in
 
 _OF_TOKENS = re.compile(r"token|context|prompt|too long|(?<!content.)length", re.IGNORECASE)
 """Words for too many tokens. A request of too many bytes is called too large, or nothing is said of it."""
+_OUTPUT = 16_384
+"""Tokens of a reply for which room is left, where the catalog does not know better."""
 
 
 class Window:
@@ -31,3 +38,13 @@ class Window:
             self.size = told
         elif 0 < sent < self.size and _OF_TOKENS.search(why):
             self.size = sent
+
+    def utilization(self, context: Context, estimator: Estimator) -> float:
+        """G1: how full it is with this, above 1 where no reply would fit."""
+        fixed = sum(tokens_in(estimator, text) for text in map(_text, (context.system, context.tools)) if text)
+        output = min(self.reply or _OUTPUT, self.size // 4)
+        return Utilization(fixed, max(0, context.tokens - fixed), self.size, output).value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else msgspec.json.encode(value).decode()

@@ -3,6 +3,8 @@
 from .chat import Chat
 from .compacted import Compacted
 from .opening import open_chat
+from .problems import problem_in
 from .state import State
+from .turns import Answered, Turns
 
-__all__ = ["Chat", "Compacted", "State", "open_chat"]
+__all__ = ["Answered", "Chat", "Compacted", "State", "Turns", "open_chat", "problem_in"]

@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 import anyio
 
 from ..agent import Agent
 from ..agent.events import AgentEvent, How, Problem, Queued, RunFinished, SessionChanged, Tell, Unsent, told
-from ..agent.tools import Approve
 from ..calls import Stepper
 from ..compaction import Abort, CompactionResult
 from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
 from ..presets import Preset
-from ..service import SessionService
-from ..settings import Settings
 from ..types import Outcome
 from .compacted import Compacted, Interruption, compacted
+from .intake import Intake
 from .setting import Setting
 from .state import Activity, State
-from .worklist import Promise, Worklist
+from .worklist import Worklist
 
 log = logging.getLogger("holdfast")
 
 
+@dataclass(eq=False, repr=False)
 class Chat(Setting):
     """One conversation at a time. Everything that happens is told to one listener, in order.
 
@@ -39,43 +36,17 @@ class Chat(Setting):
     under a running agent is refused until it is idle.
     """
 
-    def __init__(
-        self,
-        sessions: SessionService,
-        model: Stepper,
-        *,
-        folder: str | Path,
-        preset: Preset,
-        approve: Approve,
-        tell: Tell,
-        window: int | None = None,
-        summarizer: Any = None,
-        auto: bool = True,
-        system: str | None = None,
-        settings: Settings | None = None,
-    ) -> None:
-        super().__init__(
-            sessions,
-            model,
-            folder=folder,
-            preset=preset,
-            approve=approve,
-            window=window,
-            summarizer=summarizer,
-            auto=auto,
-            system=system,
-            settings=settings,
-        )
-        self.record: SessionRecord
-        self.agent: Agent
-        self._listener = tell
+    _: KW_ONLY
+    listener: Tell
+    record: SessionRecord = field(init=False)
+    agent: Agent = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self._list = Worklist()
         self._working = False
-        self._activity: Activity = "idle"
         self._aborts: set[Abort] = set()
-        self._taking = True
-        """False while a compaction runs: what is typed then waits (P14)."""
-        self._queued: deque[str] = deque()
+        self._intake = Intake()
         self._interruption: Interruption | None = None
 
     @asynccontextmanager
@@ -95,24 +66,23 @@ class Chat(Setting):
 
     def say(self, text: str) -> None:
         """Send a prompt: at once, to the agent that works (it hears it before its next step), or after a compaction."""
-        if not self._taking:
-            self._queued.append(text)
-            self.tell(Queued(self.record.id, text, len(self._queued)))
-        elif self._activity == "running":
+        if not self._intake.open:
+            self.tell(Queued(self.record.id, text, self._intake.hold(text)))
+        elif self.activity == "running":
             self.agent.steer(text)
         else:
-            self._list.add(partial(self._run, text))
+            self._prompt(text)
 
     def go_on(self) -> None:
         """Let the agent take up what is unfinished."""
         self.must_be_idle()
-        self._list.add(partial(self._run, None))
+        self._prompt(None)
 
     def abort(self) -> None:
         """Stop what is running: a compaction, the agent, or whatever else takes a model's time."""
         for abort in tuple(self._aborts):
             abort()
-        if self._activity == "running":
+        if self.activity == "running":
             self.agent.abort()
 
     @contextmanager
@@ -127,12 +97,12 @@ class Chat(Setting):
 
     def must_be_idle(self) -> None:
         """Refuse what would change the session under a running agent."""
-        if self._activity != "idle" or not self._list.idle:
+        if not self._list.idle:
             raise InvalidInput("The agent is working: wait until it is done, or stop it first.")
 
     @property
     def activity(self) -> Activity:
-        return self._activity
+        return self._list.activity
 
     async def wait_idle(self) -> None:
         """Until everything that was said is answered."""
@@ -140,15 +110,14 @@ class Chat(Setting):
 
     async def compact(self, instructions: str | None = None) -> Compacted:
         """Compact now. A running agent is stopped first, and goes on afterwards if it was not done (P1, P14)."""
-        if self._interruption is not None or self._activity == "compacting":
+        if self._interruption is not None or self.activity == "compacting":
             raise InvalidInput("A compaction is running already: wait until it is done, or stop it.")
-        self._taking, self._interruption = False, Interruption()
-        if self._activity == "running":
+        self._intake.open, self._interruption = False, Interruption()
+        if self.activity == "running":
             self.agent.abort()
         with self.stoppable() as abort:
-            promise = Promise(partial(self._compact, instructions, abort, self._interruption))
-            self._list.add(partial(self._busy, "compacting", promise), urgent=True)
-            return await promise.wait()
+            work = partial(self._compact, instructions, abort, self._interruption)
+            return await self._list.result_of(work, "compacting", urgent=True)
 
     # -- moving between sessions -----------------------------------------------------------------------
 
@@ -174,18 +143,12 @@ class Chat(Setting):
             self.tell(SessionChanged(record.id, how, record.parent))
             return record
 
-        if not self._working:
-            return await move()
-        promise = Promise(move)
-        self._list.add(promise)
-        return await promise.wait()
+        return await (self._list.result_of(move) if self._working else move())
 
     async def undo(self) -> str | None:
         """Step back over the last compaction."""
         self.must_be_idle()
-        promise = Promise(partial(self.sessions.undo, self.record.id))
-        self._list.add(promise)
-        return await promise.wait()
+        return await self._list.result_of(partial(self.sessions.undo, self.record.id))
 
     def use(self, *, model: Stepper | None = None, preset: Preset | None = None, auto: bool | None = None) -> None:
         """Change what the next step is done with."""
@@ -204,12 +167,12 @@ class Chat(Setting):
             parent=self.record.parent,
             model=self.model.name,
             preset=self.preset.name,
-            activity=self._activity,
+            activity=self.activity,
             auto=self.auto,
             tokens=context.tokens,
             window=self.agent.keeper.window.size,
             known=self.agent.size,
-            waiting=len(self._queued),
+            waiting=len(self._intake),
             round=await self.sessions.round(self.record.id),
             folder=str(self.folder.root),
         )
@@ -218,18 +181,18 @@ class Chat(Setting):
         """Pass an event on. Input is taken again before the person hears that a compaction is over (P14)."""
         interruption = self._interruption
         if isinstance(event, CompactionStarted):
-            self._taking = False
+            self._intake.open = False
         elif isinstance(event, CompactionCompleted | CompactionFailed | CompactionSkipped):
-            self._take_again(steer=self._activity == "running" or (interruption is not None and interruption.goes_on))
+            self._take_again(steer=self.activity == "running" or (interruption is not None and interruption.goes_on))
         elif isinstance(event, RunFinished) and interruption is not None:
             interruption.run = event
             return
-        told(self._listener, event)
+        told(self.listener, event)
 
     # -- for the above ---------------------------------------------------------------------------------
 
-    async def _run(self, prompt: str | None) -> None:
-        await self._busy("running", partial(self._answer, prompt))
+    def _prompt(self, text: str | None, *, urgent: bool = False) -> None:
+        self._list.add(partial(self._answer, text), "running", urgent=urgent)
 
     async def _answer(self, prompt: str | None) -> None:
         try:
@@ -249,7 +212,7 @@ class Chat(Setting):
             if finished.status == "aborted":
                 self.tell(Unsent(self.record.id, text))
             else:
-                self._list.add(partial(self._run, text))
+                self._prompt(text)
 
     async def _compact(self, instructions: str | None, abort: Abort, interruption: Interruption) -> Compacted:
         """In the order of P14; the agent has come to rest when this begins."""
@@ -262,25 +225,16 @@ class Chat(Setting):
             self._take_again(steer=goes_on)
             self._interruption = None
             if goes_on:
-                self._list.add(partial(self._run, None), urgent=True)
+                self._prompt(None, urgent=True)
             elif interruption.run is not None:
                 self.tell(interruption.run)
                 self._hand_out(interruption.run)
         return compacted(result, continued=goes_on)
 
-    async def _busy(self, activity: Activity, work: Callable[[], Any]) -> None:
-        before, self._activity = self._activity, activity
-        try:
-            await work()
-        finally:
-            self._activity = before
-
     def _take_again(self, *, steer: bool) -> None:
-        """Send on what was typed meanwhile, in its order: to the agent that goes on, or as prompts of their own."""
-        self._taking = True
-        waiting, self._queued = list(self._queued), deque()
-        for text in waiting:
+        """Send on what was typed meanwhile: to the agent that goes on, or as prompts of their own."""
+        for text in self._intake.reopen():
             if steer:
                 self.agent.steer(text)
             else:
-                self._list.add(partial(self._run, text))
+                self._prompt(text)

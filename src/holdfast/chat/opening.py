@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from ..agent.events import Tell
-from ..agent.tools import Approve
+from ..agent.tools import Approve, Folder
 from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import model_for, stepper_for
@@ -34,10 +34,10 @@ async def open_chat(
             chat = Chat(
                 sessions,
                 model,
-                folder=folder,
+                folder=Folder(folder),
                 preset=preset,
                 approve=approve,
-                tell=tell,
+                listener=tell,
                 window=settings.window,
                 summarizer=summarizer,
                 auto=settings.compaction.enabled,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from ..agent import SYSTEM, Agent, Keeper, Window
@@ -17,40 +17,31 @@ from ..service import SessionService
 from ..settings import Settings
 
 
+@dataclass(eq=False, repr=False)
 class Setting:
     """Begins sessions, and makes the agent for one."""
 
-    def __init__(
-        self,
-        sessions: SessionService,
-        model: Stepper,
-        *,
-        folder: str | Path,
-        preset: Preset,
-        approve: Approve,
-        window: int | None,
-        summarizer: Any,
-        auto: bool,
-        system: str | None,
-        settings: Settings | None,
-    ) -> None:
-        self.sessions = sessions
-        self.model = model
-        self.folder = Folder(folder)
-        self.preset = preset
-        self.window = window
-        self.summarizer = summarizer
-        self.auto = auto
-        self.settings = settings
-        """Where all this was settled, for who wants to know where a value came from."""
-        self._approve = approve
-        self._system = system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
-        self._windows: dict[str, Window] = {}
-        """By model: what its errors taught stays known in the next session."""
+    sessions: SessionService
+    model: Stepper
+    _: KW_ONLY
+    folder: Folder
+    preset: Preset
+    approve: Approve
+    window: int | None = None
+    summarizer: Any = None
+    auto: bool = True
+    system: str = ""
+    settings: Settings | None = None
+    """Where all this was settled, for who wants to know where a value came from."""
+    _windows: dict[str, Window] = field(default_factory=dict, init=False)
+    """By model: what its errors taught stays known in the next session."""
+
+    def __post_init__(self) -> None:
+        self.system = self.system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
 
     async def _begin(self) -> SessionRecord:
         tools = tools_in(self.model.format, self._toolbox("").told)
-        return await self.sessions.create(system=self._system, tools=tools, model=self.model.name)
+        return await self.sessions.create(system=self.system, tools=tools, model=self.model.name)
 
     def _agent(self, record: SessionRecord, tell: Tell) -> Agent:
         window = self._windows.setdefault(self.model.name, Window(self.window, self.model.name, self.preset.window))
@@ -62,8 +53,8 @@ class Setting:
             summarizer=self.summarizer or self.model,
             auto=self.auto,
         )
-        return Agent(keeper, self.model, self._toolbox(record.id), tell=tell, system=self._system)
+        return Agent(keeper, self.model, self._toolbox(record.id), tell=tell, system=self.system)
 
     def _toolbox(self, session_id: str) -> Toolbox:
         tools = [*file_tools(self.folder), command_tool(self.folder)]
-        return Toolbox(tools, self._approve, Recall(self.sessions, session_id))
+        return Toolbox(tools, self.approve, Recall(self.sessions, session_id))

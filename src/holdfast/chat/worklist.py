@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import anyio
 
 from ..errors import HoldfastError
+from .state import Activity
 
 log = logging.getLogger("holdfast")
 Job = Callable[[], Awaitable[None]]
@@ -46,7 +47,9 @@ class Worklist:
     """Work that a conversation does one at a time, in the order in which it was asked for unless it is urgent."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Job] = deque()
+        self.activity: Activity = "idle"
+        """What the job that is done now counts as; moves to another session are done in no time, and count as none."""
+        self._waiting: deque[tuple[Activity, Job]] = deque()
         self._wake = anyio.Event()
         self._idle = anyio.Event()
         self._idle.set()
@@ -55,10 +58,18 @@ class Worklist:
     def idle(self) -> bool:
         return self._idle.is_set()
 
-    def add(self, job: Job, *, urgent: bool = False) -> None:
-        (self._waiting.appendleft if urgent else self._waiting.append)(job)
+    def add(self, job: Job, activity: Activity = "idle", *, urgent: bool = False) -> None:
+        (self._waiting.appendleft if urgent else self._waiting.append)((activity, job))
         self._idle = anyio.Event() if self._idle.is_set() else self._idle
         self._wake.set()
+
+    async def result_of(
+        self, work: Callable[[], Awaitable[T]], activity: Activity = "idle", *, urgent: bool = False
+    ) -> T:
+        """Add a job, and wait for what it comes to."""
+        promise = Promise(work)
+        self.add(promise, activity, urgent=urgent)
+        return await promise.wait()
 
     async def wait_idle(self) -> None:
         await self._idle.wait()
@@ -67,7 +78,11 @@ class Worklist:
         """Do what comes, until cancelled."""
         while True:
             while self._waiting:
-                await self._waiting.popleft()()
+                self.activity, job = self._waiting.popleft()
+                try:
+                    await job()
+                finally:
+                    self.activity = "idle"
             self._idle.set()
             self._wake = anyio.Event()
             await self._wake.wait()

@@ -14,20 +14,10 @@ import click
 from ..agent.events import AgentEvent, Problem, Tell
 from ..agent.tools import Permission, Question, always_yes
 from ..anatomy import printable
-from ..chat import Chat, open_chat
+from ..chat import Answered, Chat, Turns, open_chat, problem_in
 from ..errors import InvalidInput
-from ..rpc import (
-    STANDARD_INPUT,
-    Incoming,
-    Outgoing,
-    TooLong,
-    Turns,
-    incoming_from,
-    lines_of,
-    problem_in,
-    stopped_by_signals,
-)
-from ..rpc.records import Answered
+from ..lines import STANDARD_INPUT, Incoming, Outgoing, TooLong, incoming_from, lines_of
+from ..signals import stopped_by_signals
 from .conversing import Opening
 from .narrating import narrate
 

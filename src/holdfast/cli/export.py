@@ -19,7 +19,6 @@ from ..transcripts.notes import Notes
 from . import store_option
 from .names import OneOf
 from .shape import must_be_writable, write
-from .stores import find_store
 from .terminal import working
 
 
@@ -45,10 +44,7 @@ def command(session: str | None, store: str | None, form: str, whole: bool, out:
     """
     if out not in (None, "-"):
         _must_be_free(out, force=force)
-    address = load_settings(flags={"store": store}).store
-    place = find_store(address)
-    if place is None:
-        raise InvalidInput(f"There is no store at {address}: import a session first, or name another with --store.")
+    place = store_option.existing(load_settings(flags={"store": store}).store)
     with place.open() as sessions, working("exporting"):
         chosen = session or place.only or _newest(sessions, place.path)
         exported = sessions.call(

@@ -6,8 +6,8 @@ import click
 
 from ..agent.events import AgentEvent, Problem, Retrying, SessionChanged, ToolFinished, ToolStarted
 from ..anatomy import first_line, printable
+from ..chat import problem_in
 from ..hooks import ACCURACY, CompactionCompleted, CompactionStarted
-from ..rpc import problem_in
 
 
 def narrate(event: AgentEvent) -> None:

@@ -22,7 +22,8 @@ def command(**given: Any) -> int:
     Requests come on standard input; responses and everything that happens go to standard output, and nothing else
     does. docs/rpc.md describes them. When the input ends, what is running is stopped and kept.
     """
-    from ..rpc import STANDARD_INPUT, serve
+    from ..lines import STANDARD_INPUT
+    from ..rpc import serve
 
     to_stderr = logging.StreamHandler(sys.stderr)
     to_stderr.setFormatter(logging.Formatter("holdfast: %(message)s"))

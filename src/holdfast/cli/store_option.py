@@ -6,11 +6,20 @@ import os
 
 import click
 
-from .stores import find_store
+from .stores import Place, find_store, no_store
 
+_OTHERWISE = "name another with --store"
 store = click.option(
     "--store", metavar="STORE", help="A database, or a folder of JSONL sessions; else the one of your settings."
 )
+
+
+def existing(address: str) -> Place:
+    """The store for a command that only looks into one."""
+    place = find_store(address, _OTHERWISE)
+    if place is None:
+        raise no_store(address, _OTHERWISE)
+    return place
 
 
 def must_not_be_a_strangers(address: str) -> None:

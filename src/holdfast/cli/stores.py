@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import InvalidInput, UnknownSession
 from ..events import SessionRecord
-from ..models import public_url
+from ..models import public_url, scrub
 from ..service import BlockingSessionService
 from ..stores import open_store
 
@@ -56,8 +56,13 @@ class Place(msgspec.Struct, frozen=True):
         return found[0]
 
 
-def find_store(name: str) -> Place | None:
-    """The store behind a name; None if it is some other file. A folder must be one."""
+def no_store(name: str, otherwise: str) -> InvalidInput:
+    """Looking into a store makes none: it is said what does, and how another is named."""
+    return InvalidInput(f"There is no store at {scrub(name)}: import a session or chat first, or {otherwise}.")
+
+
+def find_store(name: str, otherwise: str = "name another") -> Place | None:
+    """The store behind a name; None if it is some other file. A folder must be one, and so must an address."""
     if name.startswith(_SERVERS):
         return Place(name, public_url(name))
     path = next((name.removeprefix(scheme) for scheme in _SCHEMES if name.startswith(scheme)), name)
@@ -71,8 +76,10 @@ def find_store(name: str) -> Place | None:
         return Place(f"sqlite:///{os.path.abspath(path)}", path)
     if (session := _session_id(path)) is not None:
         return Place(f"jsonl:{os.path.dirname(os.path.abspath(path))}", path, session)
+    if path != name and os.path.exists(path):
+        raise InvalidInput(f"{path} is no Holdfast store: {otherwise}.")
     if path != name:
-        raise InvalidInput(f"There is no store at {name}: check the path.")
+        raise no_store(name, otherwise)
     return None
 
 

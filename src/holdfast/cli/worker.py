@@ -19,9 +19,9 @@ from ..jobs.connection import address_of
 from ..jobs.health import Health
 from ..jobs.health_places import HealthFile, HealthPort, health_place
 from ..models import scrub
-from ..rpc.signals import stopped_by_signals
 from ..service import SessionService
 from ..settings import Settings, load_settings, open_settled_store, preset_for
+from ..signals import stopped_by_signals
 from . import store_option
 from .limits import Count
 from .way import PRESET_NAME

@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from ..agent.events import Status
 from ..chat.state import Activity
 from ..messages import Json
 
@@ -54,17 +53,6 @@ class ApprovalRequest(msgspec.Struct, frozen=True, tag_field="type", tag="approv
 
 class Done(msgspec.Struct, frozen=True):
     """Nothing more to say."""
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """How a prompt was answered, once the agent is at rest."""
-
-    session: str
-    status: Status
-    why: str = ""
-    steps: int = 0
-    text: str = ""
-    """The last that the model said."""
 
 
 class Stopped(msgspec.Struct, frozen=True):

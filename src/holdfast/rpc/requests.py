@@ -7,9 +7,8 @@ from typing import ClassVar
 import msgspec
 
 from ..agent.tools import Permission
-from ..chat import Compacted, State
+from ..chat import Answered, Compacted, State
 from .records import (
-    Answered,
     AutoCompaction,
     Done,
     Entered,

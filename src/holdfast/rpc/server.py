@@ -9,12 +9,12 @@ from typing import BinaryIO
 from ..agent.events import AgentEvent
 from ..agent.tools import always_yes
 from ..chat import open_chat
+from ..lines import Outgoing, incoming_from
 from ..settings import Settings
+from ..signals import stopped_by_signals
 from .approvals import Approvals
-from .lines import Outgoing, incoming_from
 from .records import Hello
 from .serving import Serving
-from .signals import stopped_by_signals
 
 
 async def serve(

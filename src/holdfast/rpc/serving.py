@@ -9,20 +9,19 @@ import anyio
 import msgspec
 from anyio.abc import TaskGroup, TaskStatus
 
-from ..agent.events import AgentEvent, Problem
-from ..chat import Chat, Compacted
+from ..agent.events import AgentEvent
+from ..chat import Chat, Compacted, Turns, problem_in
+from ..chat.problems import failed
 from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
-from ..hooks import CompactionFailed
+from ..lines import LONGEST, TooLong, lines_of
 from ..models import scrub
 from ..types import Outcome
 from . import requests as ask
 from .approvals import Approvals
-from .lines import LONGEST, TooLong, lines_of
 from .looking import context_of, event_at, said_in, sessions_of
 from .reading import Unreadable, read_request
 from .records import AutoCompaction, Done, Entered, Refused, Response, Stopped, Undone
-from .turns import Turns
 
 log = logging.getLogger("holdfast")
 Send = Callable[[msgspec.Struct], object]
@@ -147,23 +146,11 @@ class Serving:
         finally:
             self._compacting = False
         if done.outcome in _FAILED and done.tokens_after >= done.tokens_before:
-            raise HoldfastError(_sentence(done.outcome, done.why))
+            raise HoldfastError(failed(done.outcome, done.why))
         return done
 
 
 _FAILED = (Outcome.SUMMARY_FAILED, Outcome.CANNOT_FIT)
-
-
-def problem_in(event: AgentEvent) -> Problem | None:
-    """A compaction that failed is reported, and whoever reads it decides (P9); one that was stopped did not fail."""
-    if not isinstance(event, CompactionFailed) or event.outcome == Outcome.ABORTED:
-        return None
-    return Problem(_sentence(event.outcome, event.why))
-
-
-def _sentence(outcome: str, why: str) -> str:
-    reason = f"{outcome}: {why}".strip().rstrip(".:")
-    return f"The compaction failed, and nothing was changed ({reason}): compact again, or start a new session."
 
 
 def _entered(record: SessionRecord) -> Entered:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import msgspec
 
+from .log import Where
 from .texts import fold
 
 WIDE = "\u0e00"
@@ -15,6 +16,17 @@ LONGEST_WORD = 40
 """Longer runs of characters are nothing that one would look for as a word."""
 EVEN = 2000
 """The length of a text at which its words count half."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A search as it was asked for."""
+
+    query: str
+    session_id: str | None
+    owner: str | None
+    where: Where
+    limit: int
+    offset: int
 
 
 class Match(msgspec.Struct, frozen=True):

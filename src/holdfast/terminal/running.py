@@ -19,6 +19,8 @@ from ..chat import open_chat
 from ..errors import InvalidInput
 from ..settings import Settings
 from .app import ChatTerminal
+from .conversation import Conversation
+from .entries import Note
 from .look import look_of
 
 HUNG_UP = 129
@@ -34,10 +36,13 @@ def run(settings: Settings, folder: str | Path, session: str | None, yes: bool, 
 
 
 async def _converse(settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None) -> int:
-    app = ChatTerminal(look_of(), settings.notes)
-    approve = always_yes if yes else app.approve
-    async with open_chat(settings, folder=folder, tell=app.tell, approve=approve, session=session) as chat:
-        app.chat = chat
+    conversation = Conversation()
+    app = ChatTerminal(conversation, look_of())
+    approve = always_yes if yes else conversation.questions.ask
+    async with open_chat(settings, folder=folder, tell=conversation.tell, approve=approve, session=session) as chat:
+        conversation.chat = chat
+        for note in settings.notes:
+            conversation.transcript.add(Note(note, "warning"))
         if prompt is not None:
             chat.say(prompt)
         with _hearing_signals(app):

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import anyio.to_thread
-import msgspec
 
 from ...errors import UnknownSession
 from ...events import Event, root_key
 from .. import sieve as sieves
-from ..log import Hit, Where
-from ..query import Query
+from ..log import Hit
+from ..query import Asked, Query
 from ..sieve import Catch, Sieve
 from .index import Sought, earlier, sought
 from .nul import given, kept
@@ -35,17 +34,6 @@ WINDOWS = (("b", BLOCK, 2), ("g", GROUP, 1), ("g", GROUP, 4))
 T = TypeVar("T")
 _SQL = blocks("search.sql")
 _ESCAPED = frozenset('"\\')
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """A search as it was asked for."""
-
-    query: str
-    session_id: str | None
-    owner: str | None
-    where: Where
-    limit: int
-    offset: int
 
 
 async def search(connection: Any, tenant: str, asked: Asked) -> tuple[list[Hit], bool]:

@@ -14,6 +14,7 @@ from ...errors import InvalidLimit, StoreClosed
 from ...events import Event, LaneTip, SessionRecord
 from ..admission import check_names, prepare, stored_text
 from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
+from ..query import Asked
 from . import lease, migrating, reads, search, writes
 from .address import Address
 from .connections import Connections, Work
@@ -159,7 +160,7 @@ class PostgresStore:
         limit: int = 20,
         offset: int = 0,
     ) -> list[Hit]:
-        asked = search.Asked(query, session_id, owner, where, limit, offset)
+        asked = Asked(query, session_id, owner, where, limit, offset)
         hits, behind = await self._run(lambda c, _: search.search(c, self._tenant, asked))
         if behind:
             self._station.filling.wake()

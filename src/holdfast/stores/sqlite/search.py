@@ -10,8 +10,8 @@ import msgspec
 
 from ...events import Event, LaneTip, root_key
 from ..admission import NO_TIP
-from ..log import Hit, Where
-from ..query import Query
+from ..log import Hit
+from ..query import Asked, Query
 from ..sieve import Catch, Sieve
 from . import index
 from .rows import COLUMNS, Row, chain_of, event_of, lanes_of
@@ -38,17 +38,6 @@ AND search MATCH ?1 AND search.rowid BETWEEN ?2 AND ?3 ORDER BY search.rowid DES
 _SCAN = f"{_FOUND} events AS e {_JOINED} AND ?1 IS NULL AND e.row BETWEEN ?2 AND ?3 ORDER BY e.row DESC"
 _OWNER = "SELECT owner FROM sessions WHERE id = ?"
 _LAST = 2**63 - 1
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """A search as it was asked for."""
-
-    query: str
-    session_id: str | None
-    owner: str | None
-    where: Where
-    limit: int
-    offset: int
 
 
 def search(connection: sqlite3.Connection, asked: Asked) -> tuple[list[Hit], int]:

@@ -15,6 +15,7 @@ from ...errors import InvalidInput, InvalidLimit, StoreClosed
 from ...events import Event, LaneTip, SessionRecord
 from ..admission import check_names, prepare, stored_text
 from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
+from ..query import Asked
 from ..waiting import A_MOMENT, Waiting
 from . import index, lease, reads, search, writes
 from .connection import open_reader, open_writer, translate
@@ -118,7 +119,7 @@ class SQLiteStore:
         limit: int = 20,
         offset: int = 0,
     ) -> list[Hit]:
-        asked = search.Asked(query, session_id, owner, where, limit, offset)
+        asked = Asked(query, session_id, owner, where, limit, offset)
         hits, behind = await self._read(lambda c: search.search(c, asked))
         if behind > FAR_BEHIND:
             self._writer.wake()

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import anyio
+import msgspec
 
-from ..agent.events import AgentEvent, Replied, RunFinished, RunStarted
-from ..chat import Chat
-from .records import Answered
+from ..agent.events import AgentEvent, Replied, RunFinished, RunStarted, Status
+from .chat import Chat
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """How a prompt was answered, once the agent is at rest."""
+
+    session: str
+    status: Status
+    why: str = ""
+    steps: int = 0
+    text: str = ""
+    """The last that the model said."""
 
 
 class Turns:

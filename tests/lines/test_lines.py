@@ -1,0 +1,68 @@
+"""Lines in and out: whole however they arrive, and one a record however slow the reader is."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.agent.events import Problem
+from holdfast.lines import Outgoing, TooLong, lines_of
+
+
+@given(data=st.data(), pieces=st.lists(st.binary(max_size=12), max_size=12), longest=st.integers(1, 12))
+def test_lines_are_the_same_however_they_arrive(data: st.DataObject, pieces: list[bytes], longest: int) -> None:
+    whole = b"\n".join(pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=5)))
+    chunks = [whole[start:end] for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+    *ended, rest = whole.split(b"\n")
+    wanted = [line if len(line) <= longest else None for line in [*ended, *([rest] if rest else [])]]
+    assert anyio.run(_lines, chunks, longest) == wanted
+
+
+async def _lines(chunks: Sequence[bytes], longest: int) -> list[bytes | None]:
+    async def arriving() -> AsyncIterator[bytes]:
+        for chunk in chunks:
+            yield chunk
+
+    return [None if isinstance(line, TooLong) else line async for line in lines_of(arriving(), longest)]
+
+
+@pytest.mark.anyio
+async def test_what_no_encoding_knows_is_still_one_line_of_json() -> None:
+    """Models and files hold halves of characters."""
+    stream = io.BytesIO()
+    out = Outgoing(stream)
+    async with out.writing():
+        out.send(Problem("half a \ud83d fish\nand a line"))
+        out.send(Problem("a whole 🐟"))
+    first, second = stream.getvalue().splitlines()
+    assert json.loads(first)["error"] == "half a \ud83d fish\nand a line"
+    assert json.loads(second) == {"type": "error", "error": "a whole 🐟"}
+
+
+@pytest.mark.anyio
+async def test_who_speaks_does_not_wait_for_a_slow_reader() -> None:
+    read, written = threading.Event(), list[bytes]()
+
+    class Slow(io.BytesIO):
+        def write(self, data: Any) -> int:
+            read.wait(10)
+            written.append(bytes(data))
+            return len(data)
+
+    out = Outgoing(Slow())
+    async with out.writing():
+        for number in range(3):
+            out.send(Problem(str(number)))
+            await anyio.sleep(0.01)
+        assert not written
+        read.set()
+    assert [json.loads(line)["error"] for line in b"".join(written).splitlines()] == ["0", "1", "2"]
