@@ -25,7 +25,7 @@ WRITERS = 50
 CONNECTIONS = 10
 APPENDS = 500
 """In one timing."""
-ROUNDS = 16
+ROUNDS = 24
 AIM = 0.6
 LENGTHS, QUICK_LENGTHS = (10, 10_000, 1_000_000), (10, 1_000, 20_000)
 GROWTH = 1.5
@@ -60,8 +60,8 @@ async def _compared(url: str, writers: int, aim: float | None) -> Ratio:
         await hands[0].execute("DROP TABLE IF EXISTS bare")
         await hands[0].execute(_BARE)
         for turn in range(ROUNDS):
-            ours = min(ours, await awaited(partial(_together, store, writers)))
-            await _settled(hands[0])
+            ours = min(ours, await awaited(partial(append_together, store, writers)))
+            await settled(hands[0])
             bare = min(bare, await awaited(partial(_by_hand, hands, turn)))
         for hand in hands:
             await hand.close()
@@ -75,13 +75,13 @@ async def _compared(url: str, writers: int, aim: float | None) -> Ratio:
     )
 
 
-async def _settled(hand: Any) -> None:
+async def settled(hand: Any) -> None:
     """The index is filled when it is quiet: not while something else is measured."""
     while await hand.fetchval("SELECT EXISTS (SELECT FROM holdfast.unindexed)"):
         await hand.execute("SELECT pg_sleep(0.05)")
 
 
-async def _together(store: PostgresStore, writers: int) -> None:
+async def append_together(store: PostgresStore, writers: int) -> None:
     async def write(number: int) -> None:
         for body in _BODIES[number::writers]:
             await store.append(str(number), [Event(new_id(), Kind.MESSAGE, now(), body)])

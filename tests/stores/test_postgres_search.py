@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,7 +163,7 @@ async def test_a_piece_may_end_in_the_middle_of_an_append(store: PostgresStore) 
     assert len(await found(store, "says", lane="sub")) == 3
 
 
-async def test_one_process_fills_it_at_a_time(store: PostgresStore) -> None:
+async def test_nobody_fills_it_while_somebody_must_be_alone(store: PostgresStore) -> None:
     await begin(store, "e1")
 
     async def second(connection: Any, _: bool) -> str:
@@ -172,6 +173,34 @@ async def test_one_process_fills_it_at_a_time(store: PostgresStore) -> None:
 
     assert await store._run(second) == "busy"
     assert await store._run(lambda c, _: index.fill(c, store._tenant)) == "more"
+
+
+async def test_several_processes_fill_it_each_with_other_sessions(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but the server limits how much can be indexed; no event is indexed twice or forgotten."""
+    monkeypatch.setattr(index, "SESSIONS", 1)
+    names = [f"s{number}" for number in range(4)]
+    for name in names:
+        await begin(store, *(f"{name}-{number}" for number in range(5)), session_id=name)
+    under_way, all_in = 0, anyio.Event()
+
+    async def put(connection: Any, tenant: str, rows: list[Any]) -> None:
+        nonlocal under_way
+        under_way += 1
+        if under_way == len(names):
+            all_in.set()
+        with anyio.fail_after(30):
+            await all_in.wait()
+        await putting(connection, tenant, rows)
+
+    putting = index.put
+    monkeypatch.setattr(index, "put", put)
+    async with anyio.create_task_group() as group:
+        for _ in names:
+            group.start_soon(store._run, lambda c, _: index.fill(c, store._tenant))
+    assert await store._run(lambda c, _: index.fill(c, store._tenant)) == "done"
+    assert len(await store.search("says", limit=100)) == 20
 
 
 async def test_a_body_that_was_damaged_stops_nobody_else(store: PostgresStore, postgres: str) -> None:

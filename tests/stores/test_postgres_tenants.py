@@ -120,7 +120,7 @@ def test_what_is_not_unicode_is_no_tenant() -> None:
         PostgresStore("postgresql:///agents", tenant="\ud800")
 
 
-ABOUT_ROWS_ALONE = {"alone", "plainly", "last_row", "add", "span", "blocks", "edge"}
+ABOUT_ROWS_ALONE = {"beside", "plainly", "rows", "last_row", "add", "span", "blocks", "edge"}
 """Statements that see numbers, words and times, and no session; what they point at is looked up with the tenant."""
 
 

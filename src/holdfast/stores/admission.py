@@ -48,9 +48,8 @@ def _encode(event: Event) -> Entry:
     if not event.id:
         raise InvalidInput("An event id must not be empty: leave it to new_id().")
     try:
-        for text in (event.id, event.kind, event.time, event.lane):
-            if text and b"\0" in text.encode():
-                raise ValueError("its envelope holds a NUL character")
+        if b"\0" in f"{event.id}{event.kind}{event.time}{event.lane or ''}".encode():
+            raise ValueError("its envelope holds a NUL character")
         if event.lane == "":
             event = msgspec.structs.replace(event, lane=None)
         return Entry(event, msgspec.json.encode(event.body), event.digest)

@@ -17,7 +17,7 @@ QUIET_SECONDS = 0.05
 MOST_BEHIND = 2_000
 """Appends after which it is filled even if it is never quiet."""
 BUSY_SECONDS = 0.2
-"""How long to leave it to another process that is filling it."""
+"""How long to wait for somebody who must be alone."""
 
 
 class Filling:

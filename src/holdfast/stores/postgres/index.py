@@ -6,9 +6,10 @@ its own place in the index.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, TypeVar
 
+import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
@@ -23,6 +24,12 @@ from .words import BLOCK, place_tags, tags_of, tokens_of
 
 PIECE = 300
 """Events indexed in one transaction."""
+SESSIONS = 20
+"""Of at most so many sessions, so that others can index others."""
+TURN, HUGE = 5_000, 100_000
+"""Characters after which others have their turn, and those of a text that takes too long for one turn."""
+T = TypeVar("T")
+Done = TypeVar("Done")
 
 _SQL = blocks("search.sql")
 
@@ -37,11 +44,11 @@ class Sought(msgspec.Struct, frozen=True):
 
 
 async def fill(connection: Any, tenant: str, piece: int = PIECE) -> Literal["more", "busy", "done"]:
-    """Index the next piece, unless somebody else is at it."""
+    """Index the next piece of what nobody else is indexing, unless somebody must be alone."""
     async with connection.transaction():
-        if not await connection.fetchval(_SQL["alone"]):
+        if not await connection.fetchval(_SQL["beside"]):
             return "busy"
-        rows = await connection.fetch(_SQL["next"], tenant, piece)
+        rows = await connection.fetch(_SQL["next"], tenant, piece, SESSIONS)
         if not rows:
             return "done"
         await put(connection, tenant, rows)
@@ -51,48 +58,57 @@ async def fill(connection: Any, tenant: str, piece: int = PIECE) -> Literal["mor
 
 
 async def put(connection: Any, tenant: str, rows: list[Any]) -> None:
-    """Add events to the index, which the caller has for itself; one that is there already stays."""
+    """Add events to the index, of sessions that the caller has for itself; one that is there already stays."""
     if not rows:
         return
-    said = await anyio.to_thread.run_sync(_say_all, rows)
+    said = await _gently(_say, rows, rows)
     asked = [_sought(row, call_id) for row, (_, what) in zip(rows, said, strict=True) for call_id in what.answers]
     calls = await earlier(connection, tenant, asked)
-    first = await connection.fetchval(_SQL["last_row"]) + 1
-    tokens = await anyio.to_thread.run_sync(_tokens, rows, said, calls, tenant, first)
-    numbers = range(first, first + len(rows))
-    keys, lanes, seqs = ([row[name] for row in rows] for name in ("session", "lane", "seq"))
-    await connection.execute(_SQL["add"], list(numbers), keys, lanes, seqs, tokens)
-    await connection.execute(_SQL["span"], [row // BLOCK for row in numbers], [row["time"] for row in rows])
+    numbers = [row[0] for row in await connection.fetch(_SQL["rows"], len(rows))]
 
-
-def _say_all(rows: list[Any]) -> list[tuple[Event | None, Said]]:
-    """What each event says; one that cannot be read has no words, and `verify` tells of it."""
-    said: list[tuple[Event | None, Said]] = []
-    for row in rows:
-        try:
-            event = event_of(row)
-            said.append((event, said_in(event)))
-        except CorruptLog:
-            said.append((None, Said()))
-    return said
-
-
-def _sought(row: Any, call_id: str) -> Sought:
-    return Sought(row["session"], row["lane"], row["seq"], call_id)
-
-
-def _tokens(
-    rows: list[Any], said: list[tuple[Event | None, Said]], calls: dict[Sought, list[Event]], tenant: str, first: int
-) -> list[str]:
-    found = []
-    for number, (row, (event, what)) in enumerate(zip(rows, said, strict=True), first):
-        tags = place_tags(number)
+    def words(place: int) -> str:
+        row, (event, what) = rows[place], said[place]
+        tags = place_tags(numbers[place])
         if event is not None:
             called = (tool_of(calls[_sought(row, call_id)], call_id) for call_id in what.answers)
             tools = {*what.tools, *filter(None, called)}
             tags += tags_of(event, what, tools, row["session"], given(row["owner"]), tenant)
-        found.append(tokens_of(what, tags))
-    return found
+        return tokens_of(what, tags)
+
+    tokens = await _gently(words, range(len(rows)), rows)
+    keys, lanes, seqs = ([row[name] for row in rows] for name in ("session", "lane", "seq"))
+    await connection.execute(_SQL["add"], numbers, keys, lanes, seqs, tokens)
+    await connection.execute(_SQL["span"], [row // BLOCK for row in numbers], [row["time"] for row in rows])
+
+
+async def _gently(work: Callable[[T], Done], given: Iterable[T], rows: list[Any]) -> list[Done]:
+    """Row by row, with a turn for everything else now and then.
+
+    A thread is for huge texts alone: it keeps the interpreter to itself for milliseconds at a time, and all that
+    goes on meanwhile waits for it again and again.
+    """
+    done, since = [], 0
+    for one, row in zip(given, rows, strict=True):
+        size = len(row["body"])
+        done.append(await anyio.to_thread.run_sync(work, one) if size > HUGE else work(one))
+        since += size
+        if since > TURN:
+            since = 0
+            await anyio.lowlevel.checkpoint()
+    return done
+
+
+def _say(row: Any) -> tuple[Event | None, Said]:
+    """What an event says; one that cannot be read has no words, and `verify` tells of it."""
+    try:
+        event = event_of(row)
+        return event, said_in(event)
+    except CorruptLog:
+        return None, Said()
+
+
+def _sought(row: Any, call_id: str) -> Sought:
+    return Sought(row["session"], row["lane"], row["seq"], call_id)
 
 
 async def earlier(connection: Any, tenant: str, sought: Iterable[Sought]) -> dict[Sought, list[Event]]:

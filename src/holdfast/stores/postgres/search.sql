@@ -1,14 +1,17 @@
 -- The search index: filling it, and looking into it. Every statement takes the tenant first.
 
--- name: alone
-SELECT holdfast.alone_if_free_1()
+-- name: beside
+SELECT holdfast.beside_1()
 
 -- name: behind
 SELECT EXISTS (SELECT FROM holdfast.unindexed AS u WHERE u.tenant = $1)
 
 -- name: next
+-- Sessions that nobody else is indexing just now: whoever comes next takes others.
 SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v, e.session, s.owner
-FROM (SELECT * FROM holdfast.unindexed AS u WHERE u.tenant = $1 ORDER BY u.place LIMIT $2) AS u
+FROM (
+    SELECT * FROM holdfast.unindexed AS u WHERE u.tenant = $1 ORDER BY u.place LIMIT $3 FOR UPDATE SKIP LOCKED
+) AS u
 JOIN holdfast.sessions AS s ON s.key = u.session AND s.tenant = $1
 CROSS JOIN LATERAL (
     SELECT x.* FROM holdfast.lanes_1(s.key) AS l
@@ -19,6 +22,9 @@ CROSS JOIN LATERAL (
     ORDER BY x.seq LIMIT $2
 ) AS e
 ORDER BY u.place, e.seq LIMIT $2
+
+-- name: rows
+SELECT holdfast.rows_1($1)
 
 -- name: last_row
 SELECT coalesce(max(x.row), 0) FROM holdfast.search AS x
@@ -36,7 +42,7 @@ ON CONFLICT (block) DO UPDATE SET first = least(s.first, excluded.first), last =
 
 -- name: done
 WITH moved AS (
-    UPDATE holdfast.sessions AS s SET unindexed = CASE WHEN s.version > d.seq THEN d.seq + 1 END
+    UPDATE holdfast.sessions AS s SET unindexed = CASE WHEN s.version > d.seq THEN greatest(s.unindexed, d.seq + 1) END
     FROM unnest($2::bigint[], $3::bigint[]) AS d (session, seq)
     WHERE s.tenant = $1 AND s.key = d.session
     RETURNING s.key, s.unindexed

@@ -11,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from itertools import chain, pairwise
 
 from ...events import Event, Kind
 from ..log import Where
@@ -24,12 +24,17 @@ BLOCK, GROUP = 4_096, 262_144
 """Rows of the index that have a tag in common, few and many: the newest are asked first, and mostly are enough."""
 MOST_BYTES = 800_000
 """Of the words of one event, as much as a tsvector takes. What says more is looked at in every search."""
+_EACH = 8
+"""Bytes that a tsvector takes for a token, beside its own."""
+_DEAREST = 2 * 4 + _EACH
+"""Bytes that a character can cost at most: it is a token with each of its neighbours."""
 SHORTEST_BEGINNING = 3
 """Too many words begin with fewer letters to be looked up."""
 
 _TAG = "\1"
 """No text has it: control characters are folded to blanks."""
 _ENDLESS = _TAG + "e"
+_ASCII = re.compile(r"[a-z0-9]+")
 
 
 @cache
@@ -40,35 +45,43 @@ def _pieces() -> re.Pattern[str]:
 
 def tokens_of(said: Said, tags: Iterable[str]) -> str:
     """All tokens of an event, parted by blanks."""
-    tokens = set(tags)
+    folded = fold(said.text)
+    tokens = dict.fromkeys(_tokens(folded))
+    if len(folded) * _DEAREST > MOST_BYTES:
+        tokens = dict.fromkeys(_within_bounds(tokens))
+    return " ".join({*tags, *tokens})
+
+
+def _tokens(folded: str) -> Iterable[str]:
+    if folded.isascii():
+        return [piece[:LONGEST_WORD] for piece in _ASCII.findall(folded)]
+    pieces = dict.fromkeys(_pieces().findall(folded))
+    return chain.from_iterable(
+        [piece[:LONGEST_WORD]] if piece < WIDE else [*_pairs(piece), piece[-1]] for piece in pieces
+    )
+
+
+def _within_bounds(tokens: Iterable[str]) -> Iterator[str]:
+    """As many as a tsvector takes; where there are more, the token that says so."""
     room = MOST_BYTES
-    for token in dict.fromkeys(_tokens(fold(said.text))):
-        room -= len(token.encode()) + 8
+    for token in tokens:
+        room -= len(token.encode()) + _EACH
         if room < 0:
-            tokens.add(_ENDLESS)
-            break
-        tokens.add(token)
-    return " ".join(tokens)
-
-
-def _tokens(folded: str) -> Iterator[str]:
-    for piece in dict.fromkeys(_pieces().findall(folded)):
-        if piece < WIDE:
-            yield piece[:LONGEST_WORD]
-        else:
-            yield from _pairs(piece)
-            yield piece[-1]
+            yield _ENDLESS
+            return
+        yield token
 
 
 def _pairs(piece: str) -> Iterator[str]:
     return map("".join, pairwise(piece))
 
 
-def tag(kind: str, value: object) -> str:
+@lru_cache(maxsize=10_000)
+def tag(kind: str, value: str | int) -> str:
     """A token for a condition; `kind` keeps a role apart from a tool of that name."""
     if isinstance(value, int):
         return f"{_TAG}{kind}{value}"
-    return _TAG + kind + hashlib.blake2b(str(value).encode(), digest_size=5).hexdigest()
+    return _TAG + kind + hashlib.blake2b(value.encode(), digest_size=5).hexdigest()
 
 
 def place_tags(row: int) -> list[str]:

@@ -69,52 +69,70 @@ async def create(connection: Any, tenant: str, record: SessionRecord, wide: str,
 
 
 async def append(connection: Any, tenant: str, asked: Append, unsure: bool) -> Appended:
-    done = await _at_once(connection, tenant, asked)
-    return done or await _closely(connection, tenant, asked, unsure)
+    return await _at_once(connection, tenant, asked) or await _closely(connection, tenant, asked, unsure)
 
 
 async def _at_once(connection: Any, tenant: str, asked: Append) -> Appended | None:
     """All of it in one statement; None if nothing was written, for whatever reason."""
-    entries, when, tip = asked.entries, asked.when or Unchanged(), asked.tip
+    when, entries = asked.when or Unchanged(), asked.entries
+    version = when.version if asked.after is None else asked.after
     lanes = {root_key(entry.event.lane) for entry in entries}
-    if len(lanes) != 1 or (when.mark is not None and root_key(when.lane) not in lanes):
+    if len(lanes) != 1 or not (when.version is None or when.version == version):
         return None
-    events = [entry.event for entry in entries]
-    one, last = len(events) == 1, events[-1]
+    if when.mark is not None and root_key(when.lane) not in lanes:
+        return None
+    usual = len(entries) == 1 and lanes == {""} and not asked.tip and not asked.media and when.mark is None
     try:
-        done: str | None = await connection.fetchval(
-            _SQL["append"],
-            tenant,
-            kept(asked.session_id),
-            kept(root_key(last.lane)),
-            _number(asked.after),
-            _number(when.version),
-            _number(when.mark),
-            kept(last.id),
-            kept(last.kind),
-            kept(last.time),
-            last.v,
-            entries[-1].digest,
-            entries[-1].body.decode(),
-            *((None,) * 6 if one else _arrays(entries)),
-            tip is not None,
-            kept(tip.epoch) if tip else None,
-            tip.start if tip else None,
-            *(_names_and_data(asked.media) if asked.media else (None, None)),
-        )
+        if usual:
+            done = await _one(connection, tenant, asked.session_id, entries[0], _number(version))
+            if done is not None:
+                return done
+        return await _several(connection, tenant, asked, _number(version), _number(when.mark))
     except Exception as error:
         if getattr(error, "sqlstate", None) in (_KNOWN, _STANDS_IN_THE_WAY):
             return None
         raise
+
+
+async def _one(connection: Any, tenant: str, session_id: str, entry: Entry, version: int | None) -> Appended | None:
+    event, body = entry.event, entry.body.decode()
+    id, kind, time = kept(event.id), kept(event.kind), kept(event.time)
+    row = await connection.fetchrow(
+        _SQL["append_one"], tenant, kept(session_id), version, id, kind, time, event.v, entry.digest, body
+    )
+    return _appended([event], row[0], row[1]) if row else None
+
+
+async def _several(
+    connection: Any, tenant: str, asked: Append, version: int | None, mark: int | None
+) -> Appended | None:
+    events, tip = [entry.event for entry in asked.entries], asked.tip
+    done: str | None = await connection.fetchval(
+        _SQL["append"],
+        tenant,
+        kept(asked.session_id),
+        kept(root_key(events[0].lane)),
+        version,
+        mark,
+        *_arrays(asked.entries),
+        tip is not None,
+        kept(tip.epoch) if tip else None,
+        tip.start if tip else None,
+        *(_names_and_data(asked.media) if asked.media else (None, None)),
+    )
     if done is None:
         return None
-    number, _, force = done.partition(" ")
-    version, epoch = int(number), given(force) or None
+    last, _, epoch = done.partition(" ")
+    return _appended(events, int(last), epoch or None)
+
+
+def _appended(events: Sequence[Event], last: int, epoch: str | None) -> Appended:
+    force = given(epoch)
     stored = (
-        Event(event.id, event.kind, event.time, event.body, event.lane, seq, epoch, event.v)
-        for seq, event in enumerate(events, version - len(events) + 1)
+        Event(event.id, event.kind, event.time, event.body, event.lane, seq, force, event.v)
+        for seq, event in enumerate(events, last - len(events) + 1)
     )
-    return Appended(tuple(stored), version)
+    return Appended(tuple(stored), last)
 
 
 async def _closely(connection: Any, tenant: str, asked: Append, unsure: bool) -> Appended:

@@ -1,9 +1,22 @@
 -- Everything that changes a log. Every statement takes the tenant first.
 
 -- name: append
-SELECT holdfast.append_1(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23
+SELECT holdfast.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+
+-- name: append_one
+-- One event in the root lane of a session without ancestors: all that must be known stands in the session's row. It is
+-- the compare-and-set and the lock at once; nothing is written where the session is another.
+WITH session AS (
+    UPDATE holdfast.sessions AS s
+    SET version = s.version + 1, newest = $6, unindexed = coalesce(s.unindexed, s.version + 1)
+    WHERE s.tenant = $1 AND s.id = $2 AND s.parent IS NULL AND ($3::bigint IS NULL OR s.version = $3)
+    RETURNING s.key, s.version, s.unindexed, s.epoch
+), behind AS (
+    INSERT INTO holdfast.unindexed (tenant, session) SELECT $1, s.key FROM session AS s WHERE s.unindexed = s.version
 )
+INSERT INTO holdfast.events (session, seq, v, id, lane, kind, time, epoch, digest, body)
+SELECT s.key, s.version, $7, $4, '', $5, $6, s.epoch, $8, $9 FROM session AS s
+RETURNING seq, epoch
 
 -- name: create
 WITH parent AS (

@@ -16,6 +16,7 @@ CREATE TABLE holdfast.sessions (
     owner      text COLLATE "C",
     created    text COLLATE "C" NOT NULL,
     newest     text COLLATE "C" NOT NULL, -- the time of the last event
+    epoch      text COLLATE "C", -- the checkpoint in force in the root lane, as its row in `lanes` has it
     UNIQUE (tenant, id)
 ) WITH (fillfactor = 60);
 CREATE INDEX sessions_by_created ON holdfast.sessions (tenant, created, id);
@@ -38,6 +39,16 @@ CREATE TABLE holdfast.lanes (
     base_epoch text COLLATE "C",
     PRIMARY KEY (session, lane)
 );
+
+-- The usual append looks at nothing but the session's row, which it locks: so the root's checkpoint stands there too.
+CREATE FUNCTION holdfast.in_force_1() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE holdfast.sessions AS s SET epoch = NEW.epoch WHERE s.key = NEW.session;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER in_force AFTER INSERT OR UPDATE ON holdfast.lanes
+FOR EACH ROW WHEN (NEW.lane = '') EXECUTE FUNCTION holdfast.in_force_1();
 
 -- Bodies are JSON in a text column: jsonb refuses \u0000 and loses the order of fields, and both types would be
 -- parsed again by the server for nothing. A body comes back byte for byte.
@@ -91,7 +102,9 @@ CREATE TABLE holdfast.unindexed (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 CREATE UNIQUE INDEX unindexed_by_session ON holdfast.unindexed (session);
 
--- The words of each event. Rows are numbered in the order in which they came, and a run of them is a block.
+-- The words of each event. Rows are numbered about in the order in which they came, those of a session just so; a run
+-- of them is a block.
+CREATE SEQUENCE holdfast.search_rows;
 CREATE TABLE holdfast.search (
     row     bigint PRIMARY KEY,
     session bigint NOT NULL,
@@ -134,21 +147,19 @@ RETURNS TABLE (lane text) LANGUAGE sql STABLE ROWS 2 AS $$
     SELECT used.lane FROM used WHERE used.lane IS NOT NULL
 $$;
 
--- Append events of one lane: one, or several in arrays. The session's row is moved first, which is both the
--- compare-and-set and the lock: whoever waits for it then sees everything that was written before.
+-- Append events of one lane. The session's row is moved first, which is both the compare-and-set and the lock: whoever
+-- waits for it then sees everything that was written before.
 -- Says the version and, after a blank, the checkpoint in force. Nothing where the session is not there or its version
 -- is not the one that was named. Anything else that stands in the way (an id that is known, a mark that moved) is an
 -- error, so that nothing of it happens.
 CREATE FUNCTION holdfast.append_1(
-    _tenant text, _session text, _lane text,
-    _after bigint, _version bigint, _mark bigint,
-    _id text, _kind text, _time text, _v bigint, _digest text, _body text,
+    _tenant text, _session text, _lane text, _version bigint, _mark bigint,
     _ids text[], _kinds text[], _times text[], _vs bigint[], _digests text[], _bodies text[],
     _tip boolean, _epoch text, _start bigint,
     _media text[], _data text[]
 ) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
-    _count     bigint := coalesce(cardinality(_ids), 1);
+    _count     bigint := cardinality(_ids);
     _key       bigint;
     _parent    bigint;
     _last      bigint;
@@ -157,9 +168,8 @@ DECLARE
     _force     text;
 BEGIN
     UPDATE holdfast.sessions AS s
-    SET version = s.version + _count, newest = _time, unindexed = coalesce(s.unindexed, s.version + 1)
-    WHERE s.tenant = _tenant AND s.id = _session
-      AND (_after IS NULL OR s.version = _after) AND (_version IS NULL OR s.version = _version)
+    SET version = s.version + _count, newest = _times[_count], unindexed = coalesce(s.unindexed, s.version + 1)
+    WHERE s.tenant = _tenant AND s.id = _session AND (_version IS NULL OR s.version = _version)
     RETURNING s.key, s.parent, s.version, s.unindexed INTO _key, _parent, _last, _unindexed;
     IF NOT FOUND THEN
         RETURN NULL;
@@ -177,21 +187,16 @@ BEGIN
         END IF;
         PERFORM FROM holdfast.chain_1(_tenant, _session) AS c
         JOIN holdfast.events AS e ON e.session = c.key AND e.seq <= c.until
-        WHERE c.depth > 0 AND e.id = ANY (coalesce(_ids, ARRAY[_id]));
+        WHERE c.depth > 0 AND e.id = ANY (_ids);
         IF FOUND THEN
             RAISE EXCEPTION 'An event of this id was inherited.' USING ERRCODE = 'HF001';
         END IF;
     END IF;
 
-    IF _ids IS NULL THEN
-        INSERT INTO holdfast.events (session, seq, v, id, lane, kind, time, epoch, digest, body)
-        VALUES (_key, _last, _v, _id, _lane, _kind, _time, _force, _digest, _body);
-    ELSE
-        INSERT INTO holdfast.events (session, seq, v, id, lane, kind, time, epoch, digest, body)
-        SELECT _key, _last - _count + e.place, e.v, e.id, _lane, e.kind, e.time, _force, e.digest, e.body
-        FROM unnest(_ids, _kinds, _times, _vs, _digests, _bodies)
-            WITH ORDINALITY AS e (id, kind, time, v, digest, body, place);
-    END IF;
+    INSERT INTO holdfast.events (session, seq, v, id, lane, kind, time, epoch, digest, body)
+    SELECT _key, _last - _count + e.place, e.v, e.id, _lane, e.kind, e.time, _force, e.digest, e.body
+    FROM unnest(_ids, _kinds, _times, _vs, _digests, _bodies)
+        WITH ORDINALITY AS e (id, kind, time, v, digest, body, place);
     IF _unindexed = _last - _count + 1 THEN
         INSERT INTO holdfast.unindexed (tenant, session) VALUES (_tenant, _key);
     END IF;
@@ -209,12 +214,19 @@ BEGIN
 END
 $$;
 
--- Whoever removes or rewrites what is there, or fills the search index, does so alone: taken before any row.
+-- The next rows of the search index. Applications have rights on tables, and need none on the sequence.
+CREATE FUNCTION holdfast.rows_1(_count integer) RETURNS SETOF bigint LANGUAGE sql VOLATILE
+SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT nextval('holdfast.search_rows') FROM generate_series(1, _count)
+$$;
+
+-- Whoever removes or rewrites what is there does so alone; those who fill the search index, only beside each other.
+-- Taken before any row.
 CREATE FUNCTION holdfast.alone_1() RETURNS void LANGUAGE sql VOLATILE AS $$
     SELECT pg_advisory_xact_lock(1752132964, 1)
 $$;
-CREATE FUNCTION holdfast.alone_if_free_1() RETURNS boolean LANGUAGE sql VOLATILE AS $$
-    SELECT pg_try_advisory_xact_lock(1752132964, 1)
+CREATE FUNCTION holdfast.beside_1() RETURNS boolean LANGUAGE sql VOLATILE AS $$
+    SELECT pg_try_advisory_xact_lock_shared(1752132964, 1)
 $$;
 
 -- Remove a session; its forks first get a copy of what they share, and its parent. With `_before`, only if nothing
