@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -19,7 +20,25 @@ from holdfast.jobs import BullMQQueue, BullMQWorker, Job, QueueSettings, Work
 pytest.importorskip("bullmq", reason="BullMQ is not installed: pip install 'holdfast[bullmq]'")
 pytestmark = pytest.mark.anyio
 HERE = Path(__file__).resolve().parent
-MODULES = Path(os.environ.get("HOLDFAST_NODE_MODULES", HERE.parents[1] / "node_modules"))
+PACKAGES = ("bullmq@6.7.0", "ioredis@6.0.0")
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Node's packages: those that HOLDFAST_NODE_MODULES names, else newly installed."""
+    if given := os.environ.get("HOLDFAST_NODE_MODULES"):
+        return Path(given)
+    if shutil.which("node") is None or (npm := shutil.which("npm")) is None:
+        pytest.skip("there is no Node with npm here")
+    folder = tmp_path_factory.mktemp("node")
+    quietly = ("--no-audit", "--no-fund", "--no-save", "--ignore-scripts")
+    try:
+        subprocess.run(
+            [npm, "install", *quietly, "--prefix", folder, *PACKAGES], check=True, capture_output=True, timeout=60
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        pytest.skip(f"npm could not install {' and '.join(PACKAGES)}: install them, and set HOLDFAST_NODE_MODULES")
+    return folder / "node_modules"
 
 
 @pytest.fixture
@@ -84,25 +103,23 @@ async def test_a_job_of_ours_looks_as_one_of_nodes(redis: Any, redis_url: str, s
     assert await redis.get(f"{key}:de:compact:session:s") == number
 
 
-async def test_node_sees_our_jobs_and_adds_its_own(redis_url: str, settings: QueueSettings) -> None:
-    if shutil.which("node") is None or not all((MODULES / name).is_dir() for name in ("bullmq", "ioredis")):
-        pytest.skip("no Node with bullmq and ioredis: npm install bullmq ioredis, or set HOLDFAST_NODE_MODULES")
+async def test_node_sees_our_jobs_and_adds_its_own(redis_url: str, settings: QueueSettings, modules: Path) -> None:
     async with BullMQQueue(redis_url, settings) as queue:
         await queue.enqueue(Job("session", "ours"))
-    seen = await _node(redis_url, settings, "theirs")
+    seen = await _node(modules, redis_url, settings, "theirs")
     assert seen["counts"]["waiting"] == 2
     assert sorted((job["data"]["entityId"], job["name"], job["attempts"]) for job in seen["jobs"]) == [
         ("ours", "compact", 2),
         ("theirs", "compact", 2),
     ]
     await compacts(redis_url, settings, "ours", "theirs")
-    seen = await _node(redis_url, settings, "later")
+    seen = await _node(modules, redis_url, settings, "later")
     assert seen["counts"]["completed"] == 2 and seen["counts"]["waiting"] == 1
     assert [job["returned"]["outcome"] for job in seen["jobs"] if job["returned"]] == ["compacted", "compacted"]
 
 
-async def _node(url: str, settings: QueueSettings, session: str) -> Any:
-    environ = {**os.environ, "NODE_PATH": str(MODULES)}
+async def _node(modules: Path, url: str, settings: QueueSettings, session: str) -> Any:
+    environ = {**os.environ, "NODE_PATH": str(modules)}
     command = ["node", str(HERE / "producer.js"), url, settings.name, session]
     done = await anyio.run_process(command, env=environ)
     return json.loads(done.stdout)
