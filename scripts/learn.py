@@ -9,7 +9,7 @@ reporting. Each cut weighs the same, however much was needed there: that is how 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -25,12 +25,15 @@ from holdfast.transcripts import read_transcript
 
 PLACES = tuple(sixteenth / 16 for sixteenth in range(2, 16))
 TARGET = Path(__file__).parents[1] / "src/holdfast/ledger/weights.toml"
-PENALTY = 2.0
+PENALTY, CURVE_PENALTY = 2.0, 5.0
 ROUNDS = 40
 Rows = list[tuple[list[list[float]], list[bool]]]
+Table = npt.NDArray[np.float64]
+Points = list[tuple[float, float]]
 HEADER = """\
-# What a name or a line is worth: weights of two logistic models, learned by scripts/learn.py from what came
-# back later in real sessions of a coding agent. A feature with a number is nearness: 1 / (1 + age / number).
+# What a name or a line is worth: two logistic models, learned by scripts/learn.py from what came back later in
+# real sessions of a coding agent. A feature adds its value times its weight, or what its curve says: straight
+# between the points (value, addition). One with a number is nearness: 1 / (1 + age / number).
 """
 
 
@@ -46,26 +49,58 @@ def read(file: Path) -> list[tuple[frozenset[str], frozenset[str], Notebook]]:
     return found
 
 
-def learn(rows: Rows) -> npt.NDArray[np.float64]:
-    """Logistic regression by Newton's method, every cut with the same weight."""
+def stacked(rows: Rows) -> tuple[Table, Table, Table]:
+    """Features, what was needed, and weights: every cut weighs the same."""
     rows = [(features, labels) for features, labels in rows if any(labels)]
     x = np.concatenate([np.array(features, float) for features, _ in rows])
     y = np.concatenate([np.array(labels, float) for _, labels in rows])
     weight = np.concatenate([np.full(len(labels), 1 / sum(labels)) for _, labels in rows])
-    weight /= weight.mean()
+    return x, y, weight / weight.mean()
+
+
+def learn(x: Table, y: Table, weight: Table, penalty: float) -> Table:
+    """Logistic regression by Newton's method."""
     learned = np.zeros(x.shape[1])
     for _ in range(ROUNDS):
         chance = 1 / (1 + np.exp(-np.clip(x @ learned, -50, 50)))
-        slope = x.T @ (weight * (y - chance)) - PENALTY * learned
-        bend = (x * (weight * chance * (1 - chance))[:, None]).T @ x + PENALTY * np.eye(x.shape[1])
+        slope = x.T @ (weight * (y - chance)) - penalty * learned
+        bend = (x * (weight * chance * (1 - chance))[:, None]).T @ x + penalty * np.eye(x.shape[1])
         learned += np.linalg.solve(bend, slope)
     return learned
 
 
-def table(model: str, features: Sequence[str], learned: npt.NDArray[np.float64]) -> Iterator[str]:
+def learn_curves(x: Table, y: Table, weight: Table) -> list[Points | float]:
+    """The same with a curve for each feature that has many values, bent where the needed ones part into fifths."""
+    bends = [_bends(column, column[y > 0]) for column in x.T]
+    bent = [np.maximum(0, x[:, place, None] - np.array(at)) for place, at in enumerate(bends)]
+    columns = np.concatenate([x, *bent], axis=1)
+    scale = columns.std(axis=0)
+    scale[0] = 1.0  # the bias
+    learned = learn(columns / scale, y, weight, CURVE_PENALTY) / scale
+    curves: list[Points | float] = []
+    used = x.shape[1]
+    for place, at in enumerate(bends):
+        turns, used = learned[used : used + len(at)], used + len(at)
+        ends = [0.0, *at, float(x[:, place].max())]
+        heights = [learned[place] * end + sum(np.maximum(0, end - np.array(at)) * turns) for end in ends]
+        curves.append(list(zip(ends, heights, strict=True)) if at else float(learned[place]))
+    return curves
+
+
+def _bends(values: Table, needed: Table) -> list[float]:
+    low, high = values.min(), values.max()
+    if len(np.unique(values)) <= 2:
+        return []
+    fifths = np.quantile(needed, (0.2, 0.4, 0.6, 0.8)).round(2)
+    return [float(at) for at in np.unique(fifths) if low < at < high]
+
+
+def table(model: str, features: Sequence[str], learned: Iterable[Points | float]) -> Iterator[str]:
     yield f"[{model}]"
-    for feature, weight in zip(features, learned, strict=True):
-        yield f'"{feature}" = {weight:.3f}' if " " in feature else f"{feature} = {weight:.3f}"
+    for feature, adds in zip(features, learned, strict=True):
+        name = f'"{feature}"' if " " in feature else feature
+        points = [f"[{x:.2f}, {y:.2f}]" for x, y in adds] if isinstance(adds, list) else []
+        yield f"{name} = [{', '.join(points)}]" if points else f"{name} = {adds:.3f}"
     yield ""
 
 
@@ -76,17 +111,16 @@ def main(folder: str) -> None:
     rows: Rows = []
     for needed, _, notebook in found:
         pairs = list(worth.name_features(notebook))
-        rows.append(([features for _, features in pairs], [name in needed for name, _ in pairs]))
-    names = learn(rows)
-    TARGET.write_text("\n".join((HEADER, *table("names", worth.NAME_FEATURES, names))), encoding="utf-8")
-    worth.weights.cache_clear()
+        features = [[*features, *worth.together(features)] for _, features in pairs]
+        rows.append((features, [name in needed for name, _ in pairs]))
+    names = learn(*stacked(rows), PENALTY)
     rows = []
     for _, needed, notebook in found:
         known = {name: worth.chance(tuple(names), features) for name, features in worth.name_features(notebook)}
         lines = list(worth.line_features(notebook, known))
         rows.append(([features for _, features in lines], [line.text.strip() in needed for line, _ in lines]))
-    lines_learned = learn(rows)
-    text = (HEADER, *table("names", worth.NAME_FEATURES, names), *table("lines", worth.LINE_FEATURES, lines_learned))
+    curves = learn_curves(*stacked(rows))
+    text = (HEADER, *table("names", worth.NAME_FEATURES, names), *table("lines", worth.LINE_FEATURES, curves))
     TARGET.write_text("\n".join(text), encoding="utf-8")
     print(TARGET.read_text(encoding="utf-8"))
 

@@ -15,7 +15,7 @@ import msgspec
 from .lines import Line
 from .names import Named
 
-EDITED = 0.07
+EDITED = 0.09
 """What a line that will be edited counts for, beside a name that will be needed."""
 SHORTEST = 10
 """Lines of fewer characters say too little to be shown."""

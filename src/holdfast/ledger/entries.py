@@ -19,6 +19,8 @@ class Sighting(msgspec.Struct, array_like=True, gc=False):
     said: int = -1
     user: int = -1
     wrote: int = -1
+    price: int = 0
+    """Characters of the shortest result that holds it: what it takes to find it again. 0 where none does."""
 
 
 class File(msgspec.Struct, array_like=True, gc=False):

@@ -26,6 +26,11 @@ def names_in(line: str) -> tuple[Name, ...]:
     return tuple(chain.from_iterable(map(_parts, _ATOM.findall(line))))
 
 
+def exact_names_in(line: str) -> tuple[Name, ...]:
+    """The same without plain words: in files and output they tell nothing, and are most of what there is."""
+    return tuple(chain.from_iterable(map(_exact, _ATOM.findall(line))))
+
+
 def words_in(text: str) -> frozenset[str]:
     """All names and words of a text, whatever their case."""
     return frozenset(name.lower() for line in text.splitlines() for name, _ in names_in(line))
@@ -55,6 +60,11 @@ def _parts(atom: str) -> tuple[Name, ...]:
         elif len(piece) >= _SHORTEST:
             found.append((piece, "code"))
     return tuple(found)
+
+
+@lru_cache(maxsize=200_000)
+def _exact(atom: str) -> tuple[Name, ...]:
+    return tuple(name for name in _parts(atom) if name[1] != "word")
 
 
 def _plain(word: str) -> tuple[Name, ...]:

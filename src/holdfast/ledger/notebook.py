@@ -12,7 +12,7 @@ from . import bounds
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
 from .lines import Line, Voice, lines_of
-from .names import Name, names_in
+from .names import Name, exact_names_in, names_in
 from .shortening import BRIEF, clipped
 
 _ALARMS = (
@@ -79,11 +79,11 @@ class Notebook:
         self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
         self._named.clear()
 
-    def named(self, line: str) -> tuple[Name, ...]:
+    def named(self, line: str, spoken: bool = True) -> tuple[Name, ...]:
         """The names in a line, looked for once: the same lines come again, and are weighed again."""
         found = self._named.get(line)
         if found is None:
-            found = self._named[line] = names_in(line)
+            found = self._named[line] = names_in(line) if spoken else exact_names_in(line)
         return found
 
     def ledger(self) -> Ledger:
@@ -197,17 +197,18 @@ class Notebook:
     def _take(self, text: str, voice: Voice, source: str, place: int) -> None:
         found = list(lines_of(text))
         lines, among, time = self.lines, len(found), self.time
+        spoken = voice in ("said", "user")
         names: list[Name] = []
         for number, line, whole in found:
             self.depth += len(line)
             lines.pop(line, None)
             lines[line] = Line(line, voice, source, place, number, time, self.depth, among, whole)
-            names += self.named(line)
-        self._sight(Counter(names), voice)
+            names += self.named(line, spoken)
+        self._sight(Counter(names), voice, len(text))
 
-    def _sight(self, met: Mapping[Name, int], voice: Voice) -> None:
+    def _sight(self, met: Mapping[Name, int], voice: Voice, length: int) -> None:
         names, time = self.names, self.time
-        spoken = voice in ("said", "user")
+        spoken, found = voice in ("said", "user"), voice in ("file", "output")
         for (name, kind), times in met.items():
             if kind == "word" and not spoken:
                 continue
@@ -222,6 +223,8 @@ class Notebook:
                 seen.user = time
             elif voice == "wrote":
                 seen.wrote = time
+            elif found and not 0 < seen.price < length:
+                seen.price = length
 
     def _use(self, text: str) -> None:
         """Names in what a call refers to: they had to be known."""

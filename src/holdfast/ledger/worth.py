@@ -1,7 +1,7 @@
 """What a name and a line are worth: the learned chance that a later step needs them.
 
-Two small logistic models, one for names and one for lines that will be edited. Their weights stand in
-`weights.toml`, learned from what real sessions needed later.
+Two small logistic models, one for names and one for lines that will be edited. What each feature adds stands in
+`weights.toml`, learned from what real sessions needed later: a weight, or a curve given by its points.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import groupby
 from math import exp, log1p
 from operator import mul
+from typing import Any
 
+from .curves import Curve, along
 from .deeds import FINISHED
 from .entries import File, Sighting
 from .lines import Line
@@ -24,6 +26,9 @@ from .notebook import Notebook
 
 FAR = 150_000
 """So many characters back, a line is hardly edited from memory any more."""
+_DEAR, _LARGE = 0.75, 20_000
+"""A name that stands only in large results, of so many characters or more, counts for three quarters more: to find it
+again, all of one must be read."""
 WORD = 2e-4
 """A plain word's worth: next to nothing beside a name, everything where there are no names."""
 _THEME = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}|[^\W\d_a-zA-Z]{2,}")
@@ -53,10 +58,20 @@ _PAIRS = tuple((_SINGLE.index(first), _SINGLE.index(second)) for first, second i
 
 
 @cache
-def weights(model: str) -> tuple[float, ...]:
-    """The learned weights for `names` or for `lines`, in the order of the features."""
-    table = tomllib.loads(files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))[model]
-    return tuple(table[feature] for feature in (NAME_FEATURES if model == "names" else LINE_FEATURES))
+def _learned() -> dict[str, dict[str, Any]]:
+    return tomllib.loads(files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def name_weights() -> tuple[float, ...]:
+    """In the order of the features."""
+    return tuple(_learned()["names"][feature] for feature in NAME_FEATURES)
+
+
+@cache
+def line_curves() -> tuple[Curve, ...]:
+    """In the order of the features."""
+    return tuple(Curve.of(_learned()["lines"][feature]) for feature in LINE_FEATURES)
 
 
 def near(age: float, scale: float) -> float:
@@ -64,7 +79,7 @@ def near(age: float, scale: float) -> float:
 
 
 def name_features(notebook: Notebook) -> Iterator[tuple[str, list[float]]]:
-    """Each name with its features; plain words have none."""
+    """Each name with its features, without their products; plain words have none."""
     touched = {path.rstrip("/").rpartition("/")[2]: note for path, note in notebook.files.items()}
     latest = _latest(notebook)
     asked = themes(notebook.users[-1].text) if notebook.users else frozenset()
@@ -77,6 +92,11 @@ def name_features(notebook: Notebook) -> Iterator[tuple[str, list[float]]]:
         plan = len(about & planned) / len(about) if about else 0.0
         note = touched.get(name)
         yield name, _name(name, notebook.names[name], notebook.time, note, name in latest, theme, plan)
+
+
+def together(features: Sequence[float]) -> list[float]:
+    """The products of features that say more together than each for itself."""
+    return [features[first] * features[second] for first, second in _PAIRS]
 
 
 @lru_cache(maxsize=200_000)
@@ -94,7 +114,7 @@ def _name(
     name: str, seen: Sighting, now: int, file: File | None, asked: bool, theme: float, planned: float
 ) -> list[float]:
     age = now - seen.last
-    features = [
+    return [
         1.0,
         seen.kind == "file",
         seen.kind == "code",
@@ -116,22 +136,32 @@ def _name(
         theme,
         planned,
     ]
-    return features + [features[first] * features[second] for first, second in _PAIRS]
 
 
 def name_worth(notebook: Notebook) -> dict[str, float]:
-    """The chance that each name is needed; for a plain word, a trifle that grows with its rarity."""
-    learned = weights("names")
-    worth = {name: chance(learned, features) for name, features in name_features(notebook)}
-    for name, seen in notebook.names.items():
+    """The chance that each name is needed, and its price; for a plain word, a trifle that grows with its rarity."""
+    learned, names = name_weights(), notebook.names
+    worth = {
+        name: chance(learned, features) * (1 + _DEAR * min(1.0, names[name].price / _LARGE))
+        for name, features in name_features(notebook)
+    }
+    for name, seen in names.items():
         if seen.kind in ("word", "proper", "wide"):
             weight = WORD * (4 if seen.kind == "proper" else 1) * (2 if seen.user >= 0 else 1)
             worth[name] = worth.get(name, 0.0) + weight * near(seen.mentions, 3)
     return worth
 
 
-def chance(learned: Sequence[float], features: Iterable[float]) -> float:
+def chance(learned: Sequence[float], features: Sequence[float]) -> float:
+    """Of a name; its weights are those of the features, then those of their products, most of which are nought."""
     total = sum(map(mul, learned, features))
+    for (first, second), weight in zip(_PAIRS, learned[len(features) :], strict=True):
+        if features[first]:
+            total += weight * features[first] * features[second]
+    return _odds(total)
+
+
+def _odds(total: float) -> float:
     return 1 / (1 + exp(-total)) if total > -60 else 0.0
 
 
@@ -188,6 +218,8 @@ def _line(line: Line, notebook: Notebook, names: list[float]) -> list[float]:
 
 
 def line_worth(notebook: Notebook, worth: dict[str, float]) -> dict[str, float]:
-    """The chance that each line is edited as it stands."""
-    learned = weights("lines")
-    return {line.text: chance(learned, features) for line, features in line_features(notebook, worth)}
+    """The chance that each line is edited as it stands; where no file was touched, there is nothing to edit."""
+    if not notebook.files:
+        return {}
+    curves = line_curves()
+    return {line.text: _odds(along(curves, features)) for line, features in line_features(notebook, worth)}
