@@ -22,10 +22,9 @@ from holdfast.tokens import estimator_for
 from judge import judge
 from presets.honest import limit_of, summarise
 from providers import ProviderServer
-from real_sessions import FILES, each_session, format_of, transcript
+from real_sessions import FILES, format_of, transcript
 
 Json = dict[str, Any]
-each_preset = pytest.mark.parametrize("name", PRESETS)
 NOTHING = {Outcome.NOTHING_TO_COMPACT, Outcome.NO_PROGRESS}
 ALLOWED = {"pi": 13_107, "layer": 1_000, "workstream": 16_384, "holdfast": 8_192, "amp": 8_192}
 """The longest reply that a preset allows; the others' is pi's."""
@@ -33,7 +32,13 @@ MOST_CALLS = 24
 LONG = 80
 """So many messages of a long session are enough for most."""
 WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
-"""All of every session, and both rounds: several minutes."""
+"""Every preset, all of every session, and both rounds: several minutes."""
+PAIRS = [
+    pytest.param(path, name, id=f"{path.name[:13]}-{name}")
+    for place, path in enumerate(FILES)
+    for turn, name in enumerate(PRESETS, place)
+    if WHOLE or turn % 2 == 0
+]
 
 
 class Told:
@@ -63,13 +68,12 @@ def texts(messages: list[Json], format: str) -> list[str]:
     return [m.text for m in decode_all(messages, format)[0]]
 
 
-@each_preset
-@each_session
+@pytest.mark.parametrize(("path", "name"), PAIRS)
 def test_a_preset_on_a_session(
     path: Path, name: str, server: ProviderServer, portal: BlockingPortal, models: Json
 ) -> None:
-    """All of them see every session, a long one only in part; each fourth goes on in a second round, each ninth to
-    its end. With HOLDFAST_WHOLE set, all of every session and both rounds."""
+    """Every session is seen by every second preset, in turns, a long one only in part; half of them go on in a second
+    round, each ninth to its end. With HOLDFAST_WHOLE set, every preset sees all of it."""
     format = format_of(path)
     model = models["anthropic" if format == "anthropic" else "openai"]
     server.script = summarise
