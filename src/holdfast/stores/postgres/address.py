@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import HoldfastError, InvalidInput, StoreError
 from ...models import scrub
@@ -15,7 +15,7 @@ CONNECT_SECONDS = 10.0
 
 
 class Address:
-    """The URL of a database, of which only the public part can be seen."""
+    """The URL of a database, of which only the public part can be seen; a tenant in it is for us, not the driver."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -28,7 +28,7 @@ class Address:
                 "A PostgreSQL store needs an address like postgresql://user:password@host:5432/database; "
                 "write the characters @ : / # ? of a password as %40 %3A %2F %23 %3F."
             )
-        self._url = url
+        self.tenant, self._url = _without_tenant(url, parts)
         self._secrets = _secrets_in(parts)
         self.public = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
@@ -68,6 +68,17 @@ class Address:
     def _scrubbed(self, error: BaseException) -> str:
         said = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         return scrub(said, self._secrets)
+
+
+def _without_tenant(url: str, parts: SplitResult) -> tuple[str, str]:
+    asked = parse_qsl(parts.query, keep_blank_values=True)
+    tenants = [value for name, value in asked if name == "tenant"]
+    if not tenants:
+        return "", url
+    if len(tenants) > 1:
+        raise InvalidInput("The address names several tenants: name one.")
+    rest = urlencode([(name, value) for name, value in asked if name != "tenant"])
+    return tenants[0], f"{url.partition('?')[0]}?{rest}".rstrip("?")
 
 
 def _secrets_in(parts: SplitResult) -> tuple[str, ...]:

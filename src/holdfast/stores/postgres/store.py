@@ -47,6 +47,7 @@ class _Station:
 class PostgresStore:
     """Sessions in a PostgreSQL database, of one tenant; any number of processes may use it at once.
 
+    Whose they are, `tenant` says, or `?tenant=NAME` in the address.
     The tables must be there: `holdfast migrate`, or `migrate=True`. `most` connections are opened, as they are
     needed, in each event loop. A statement may take `timeout` seconds; a server that is gone is tried again for
     `patience` seconds. Acknowledged means committed: how durable that is, the server's `synchronous_commit` says.
@@ -56,7 +57,7 @@ class PostgresStore:
         self,
         url: str,
         *,
-        tenant: str = "",
+        tenant: str | None = None,
         migrate: bool = False,
         most: int = 10,
         timeout: float = 60.0,
@@ -68,7 +69,8 @@ class PostgresStore:
             if not 0 < seconds < math.inf:
                 raise InvalidLimit(f"{name} must be a number of seconds above 0, not {seconds}.")
         self._address = Address(url)
-        self._tenant = kept(stored_text(tenant, tenant))
+        named = self._address.tenant if tenant is None else tenant
+        self._tenant = kept(stored_text(named, named))
         self._migrate = migrate
         self._most = most
         self._timeout = timeout
