@@ -13,7 +13,7 @@ import msgspec
 
 from .budget import not_negative, positive
 from .errors import InvalidLimit
-from .messages import Json, Media, ToolCall
+from .messages import Json, Media, Tool, ToolCall
 from .tokens import Usage
 
 Finish = Literal["stop", "length", "tool_call", "refused"]
@@ -82,15 +82,6 @@ class Model(Protocol):
         ...
 
     async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer: ...
-
-
-class Tool(msgspec.Struct, frozen=True):
-    """A tool as a model is told of it; each provider has its own way to write it down."""
-
-    name: str
-    about: str
-    parameters: Json
-    """A JSON schema of an object."""
 
 
 class StepCall(msgspec.Struct, frozen=True):

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.calls import Tool
 from holdfast.hooks.events import CompactionCompleted
-from holdfast.messages import tools_in
+from holdfast.messages import Tool, tools_in
 from providers import Answer, Call, ProviderServer, Request, Say
 
 pytestmark = pytest.mark.anyio

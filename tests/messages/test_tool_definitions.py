@@ -11,9 +11,8 @@ from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
-from holdfast.calls import Tool
 from holdfast.errors import UnknownFormat
-from holdfast.messages import FORMATS, tools_in
+from holdfast.messages import FORMATS, Tool, tools_in
 
 PLAIN = {
     "type": "object",

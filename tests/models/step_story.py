@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast import MemoryStore, SessionService
-from holdfast.calls import Delta, StepCall, StepReply, Tool
-from holdfast.messages import Json, Message, Text, ToolResult, decode_all, tools_in, user
+from holdfast.calls import Delta, StepCall, StepReply
+from holdfast.messages import Json, Message, Text, Tool, ToolResult, decode_all, tools_in, user
 from providers import Call, ProviderServer
 
 READ = Tool(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.calls import Failure, Finish, ModelCall, Reply, StepCall, StepReply, Tool
+from holdfast.calls import Failure, Finish, ModelCall, Reply, StepCall, StepReply
+from holdfast.messages import Tool
 from holdfast.models import classify, is_overflow, overflowed_silently
 from holdfast.models.overflow import is_doubtful
 from holdfast.tokens import Usage

@@ -25,7 +25,7 @@ from .payload import copy_json, whole_characters
 from .places import continues, follows_user, is_summary, item_id, needs_reasoning, opens
 from .profiles import PROFILES, Profile, presentable, profile_for, says_nothing
 from .standins import media_in_words
-from .tool_definitions import tools_in
+from .tool_definitions import Tool, tools_in
 
 __all__ = [
     "COMMON",
@@ -44,6 +44,7 @@ __all__ = [
     "Reasoning",
     "Role",
     "Text",
+    "Tool",
     "ToolCall",
     "ToolResult",
     "arrange",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from .formats import format_name
 from .parts import Json
 from .payload import copy_json
-
-if TYPE_CHECKING:
-    from ..calls import Tool
 
 _PLAIN = frozenset(
     (
@@ -20,6 +19,15 @@ _PLAIN = frozenset(
     )
 )  # fmt: skip
 """What Gemini's own schemas can say. All else has to go in a field that takes any JSON schema."""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool as a model is told of it; each provider has its own way to write it down."""
+
+    name: str
+    about: str
+    parameters: Json
+    """A JSON schema of an object."""
 
 
 def tools_in(format: str, tools: Sequence[Tool]) -> list[Json]:

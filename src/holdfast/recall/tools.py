@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ..calls import Tool
-from ..messages import Json, tools_in
+from ..messages import Json, Tool, tools_in
 
 SEARCH, READ = "recall_search", "recall_read"
 TOOL_NAMES = (SEARCH, READ)

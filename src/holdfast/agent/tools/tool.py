@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ...calls import Tool
-from ...messages import Json
+from ...messages import Json, Tool
 
 
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,9 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from ...calls import Tool
 from ...errors import HoldfastError, InvalidInput
-from ...messages import ToolCall, whole_characters
+from ...messages import Tool, ToolCall, whole_characters
 from ...recall import Recall
 from ...recall.calls import Answer, read_arguments
 from ...recall.tools import TOOL_NAMES, TOOLS

@@ -12,6 +12,7 @@ from ...events import Event, LaneTip, SessionRecord, root_key
 from ..admission import Entry, Write, admit, check_record, lanes_needed, rewrite_entry
 from ..log import Appended, Unchanged
 from . import index
+from .columns import event_columns, media_columns, tip_columns
 from .nul import given, kept
 from .reads import session
 from .rows import find, must_exist, tip_of, whole
@@ -55,7 +56,7 @@ async def create(connection: Any, tenant: str, record: SessionRecord, wide: str,
         kept(record.owner),
         kept(record.created),
         wide,
-        *_columns(record.lanes),
+        *tip_columns(record.lanes),
     )
     if done is not None:
         return
@@ -114,11 +115,11 @@ async def _several(
         kept(root_key(events[0].lane)),
         version,
         mark,
-        *_arrays(asked.entries),
+        *event_columns(asked.entries),
         tip is not None,
         kept(tip.epoch) if tip else None,
         tip.start if tip else None,
-        *(_names_and_data(asked.media) if asked.media else (None, None)),
+        *(media_columns(asked.media) if asked.media else (None, None)),
     )
     if done is None:
         return None
@@ -158,7 +159,7 @@ async def _closely(connection: Any, tenant: str, asked: Append, unsure: bool) ->
 
 async def _write(connection: Any, tenant: str, name: str, write: Write, media: Mapping[str, str]) -> None:
     events = [entry.event for entry in write.entries]
-    ids, kinds, times, versions, digests, bodies = _arrays(write.entries)
+    ids, kinds, times, versions, digests, bodies = event_columns(write.entries)
     await connection.execute(
         _SQL["add"],
         tenant,
@@ -176,9 +177,9 @@ async def _write(connection: Any, tenant: str, name: str, write: Write, media: M
         bodies,
     )
     if write.tips:
-        await connection.execute(_SQL["set_tips"], tenant, name, *_columns(write.tips))
+        await connection.execute(_SQL["set_tips"], tenant, name, *tip_columns(write.tips))
     if media:
-        await connection.execute(_SQL["add_media"], tenant, name, write.answer.version, *_names_and_data(media))
+        await connection.execute(_SQL["add_media"], tenant, name, write.answer.version, *media_columns(media))
 
 
 async def rewrite(
@@ -224,31 +225,3 @@ async def delete_expired(connection: Any, tenant: str, session_id: str, before: 
 
 def _number(value: int | None) -> int | None:
     return None if value is None else whole(value)
-
-
-def _arrays(entries: Sequence[Entry]) -> tuple[list[Any], ...]:
-    events = [entry.event for entry in entries]
-    return (
-        [kept(event.id) for event in events],
-        [kept(event.kind) for event in events],
-        [kept(event.time) for event in events],
-        [event.v for event in events],
-        [entry.digest for entry in entries],
-        [entry.body.decode() for entry in entries],
-    )
-
-
-def _columns(tips: Mapping[str, LaneTip]) -> tuple[list[Any], ...]:
-    values = tips.values()
-    return (
-        [kept(lane) for lane in tips],
-        [tip.mark for tip in values],
-        [kept(tip.epoch) for tip in values],
-        [tip.start for tip in values],
-        [tip.base for tip in values],
-        [kept(tip.base_epoch) for tip in values],
-    )
-
-
-def _names_and_data(media: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    return [kept(digest) for digest in media], [kept(data) for data in media.values()]
