@@ -34,7 +34,10 @@ SHORTEST_BEGINNING = 3
 _TAG = "\1"
 """No text has it: control characters are folded to blanks."""
 _ENDLESS = _TAG + "e"
-_ASCII = re.compile(r"[a-z0-9]+")
+_PLAIN = bytes(ord(chr(code).lower()) if chr(code).isalnum() and code < 128 else ord(" ") for code in range(256))
+"""How every byte of plain text stands in its words, or between them."""
+_FEW = 100
+"""Words of which the server drops the repeated ones as fast."""
 
 
 @cache
@@ -45,20 +48,25 @@ def _pieces() -> re.Pattern[str]:
 
 def tokens_of(said: Said, tags: Iterable[str]) -> str:
     """All tokens of an event, parted by blanks."""
-    folded = fold(said.text)
-    tokens = dict.fromkeys(_tokens(folded))
-    if len(folded) * _DEAREST > MOST_BYTES:
-        tokens = dict.fromkeys(_within_bounds(tokens))
-    return " ".join({*tags, *tokens})
+    text = said.text if said.text.isascii() else fold(said.text)
+    tokens = _plain(text) if text.isascii() else _of_any_script(text)
+    if len(tokens) > _FEW:
+        tokens = list(dict.fromkeys(tokens))
+    if len(text) * _DEAREST > MOST_BYTES:
+        tokens = list(_within_bounds(tokens))
+    return " ".join((*tags, *tokens))
 
 
-def _tokens(folded: str) -> Iterable[str]:
-    if folded.isascii():
-        return [piece[:LONGEST_WORD] for piece in _ASCII.findall(folded)]
+def _plain(text: str) -> list[str]:
+    """Plain text needs no folding beside its letters' case, and most text is plain."""
+    words = text.encode().translate(_PLAIN).decode().split()
+    return [word[:LONGEST_WORD] for word in words] if max(map(len, words), default=0) > LONGEST_WORD else words
+
+
+def _of_any_script(folded: str) -> list[str]:
     pieces = dict.fromkeys(_pieces().findall(folded))
-    return chain.from_iterable(
-        [piece[:LONGEST_WORD]] if piece < WIDE else [*_pairs(piece), piece[-1]] for piece in pieces
-    )
+    tokens = ([piece[:LONGEST_WORD]] if piece < WIDE else [*_pairs(piece), piece[-1]] for piece in pieces)
+    return list(chain.from_iterable(tokens))
 
 
 def _within_bounds(tokens: Iterable[str]) -> Iterator[str]:
