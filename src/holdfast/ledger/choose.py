@@ -15,11 +15,11 @@ import msgspec
 from .lines import Line
 from .names import Named
 
-EDITED = 0.09
-"""What a line that will be edited counts for, beside a name that will be needed."""
+EDITED = 0.35
+"""What all the lines that will be edited count for, beside all the names that will be needed."""
 SHORTEST = 10
 """Lines of fewer characters say too little to be shown."""
-_EACH = 16
+_EACH = 8
 """Characters that one more line costs a reader, beside its own."""
 _PART = 0.5
 """A part of an over-long line gives its names with half of what they stood in."""
@@ -41,14 +41,15 @@ class Candidate(msgspec.Struct, gc=False):
 def candidates(
     lines: Iterable[Line], named: Named, worth: dict[str, float], edited: dict[str, float]
 ) -> list[Candidate]:
-    """The lines that are worth most for their length."""
+    """The lines that are worth most for their length: where many may be edited, each of them counts for less."""
     found = []
+    an_edit = EDITED * sum(worth.values()) / max(1.0, sum(edited.values()))
     for line in lines:
         text = line.text
         if len(text) < SHORTEST:
             continue
         names = tuple(dict.fromkeys([name for name, _ in named(text) if name in worth]))
-        own = EDITED * edited.get(text, 0.0)
+        own = an_edit * edited.get(text, 0.0)
         share = 1.0 if line.whole else _PART
         gain = own + share * sum([worth[name] for name in names])
         if gain > 0:

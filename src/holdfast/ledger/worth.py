@@ -26,8 +26,8 @@ from .notebook import Notebook
 
 FAR = 150_000
 """So many characters back, a line is hardly edited from memory any more."""
-_DEAR, _LARGE = 0.75, 20_000
-"""A name that stands only in large results, of so many characters or more, counts for three quarters more: to find it
+_DEAR, _LARGE = 0.4, 20_000
+"""A name that stands only in large results, of so many characters or more, counts for two fifths more: to find it
 again, all of one must be read."""
 WORD = 2e-4
 """A plain word's worth: next to nothing beside a name, everything where there are no names."""
