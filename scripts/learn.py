@@ -19,7 +19,8 @@ import numpy.typing as npt
 from holdfast.lab.corpus import is_for_learning, session_files
 from holdfast.lab.cuts import cuts
 from holdfast.lab.needs import needs
-from holdfast.ledger import worth
+from holdfast.ledger.line_worth import LINE_FEATURES, line_features
+from holdfast.ledger.name_worth import NAME_FEATURES, chance, name_features, together
 from holdfast.ledger.notebook import Notebook
 from holdfast.transcripts import read_transcript
 
@@ -110,17 +111,17 @@ def main(folder: str) -> None:
     print(f"{len(found)} cuts")
     rows: Rows = []
     for needed, _, notebook in found:
-        pairs = list(worth.name_features(notebook))
-        features = [[*features, *worth.together(features)] for _, features in pairs]
+        pairs = list(name_features(notebook))
+        features = [[*features, *together(features)] for _, features in pairs]
         rows.append((features, [name in needed for name, _ in pairs]))
     names = learn(*stacked(rows), PENALTY)
     rows = []
     for _, needed, notebook in found:
-        known = {name: worth.chance(tuple(names), features) for name, features in worth.name_features(notebook)}
-        lines = list(worth.line_features(notebook, known))
+        known = {name: chance(tuple(names), features) for name, features in name_features(notebook)}
+        lines = list(line_features(notebook, known))
         rows.append(([features for _, features in lines], [line.text.strip() in needed for line, _ in lines]))
     curves = learn_curves(*stacked(rows))
-    text = (HEADER, *table("names", worth.NAME_FEATURES, names), *table("lines", worth.LINE_FEATURES, curves))
+    text = (HEADER, *table("names", NAME_FEATURES, names), *table("lines", LINE_FEATURES, curves))
     TARGET.write_text("\n".join(text), encoding="utf-8")
     print(TARGET.read_text(encoding="utf-8"))
 

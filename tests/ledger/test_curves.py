@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.ledger.curves import Curve, along
-from holdfast.ledger.worth import LINE_FEATURES, NAME_FEATURES, line_curves, name_weights
+from holdfast.ledger.line_worth import LINE_FEATURES, line_curves
+from holdfast.ledger.name_worth import NAME_FEATURES, name_weights
 
 POINTS = [(1.0, 0.0), (2.0, 4.0), (4.0, -2.0)]
 

@@ -7,8 +7,9 @@ from .folders import by_folder
 from .headings import OPENING
 from .names import names_in, words_in
 from .notebook import Notebook
-from .page import Page, Writer
+from .page import Writer
 from .reread import reread
+from .sheet import Page, Sheet
 from .shortening import READABLE, clipped, fitting
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Ledger",
     "Notebook",
     "Page",
+    "Sheet",
     "Writer",
     "by_folder",
     "carried",

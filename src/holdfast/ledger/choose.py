@@ -7,7 +7,7 @@ only shrink as lines are chosen, so most of them need never be worked out again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush, nlargest
 
 import msgspec
@@ -24,6 +24,8 @@ _EACH = 8
 _PART = 0.5
 """A part of an over-long line gives its names with half of what they stood in."""
 _CANDIDATES = 6_000
+_REFUSED = 20
+"""Lines that may be too long for the rest of the room before no more are tried."""
 
 
 class Candidate(msgspec.Struct, gc=False):
@@ -57,51 +59,78 @@ def candidates(
     return nlargest(_CANDIDATES, found, key=lambda candidate: candidate.density)
 
 
-def choose(
-    among: Iterable[Candidate],
-    worth: dict[str, float],
-    *,
-    room: int,
-    covered: Collection[str],
-    heading: Callable[[Line], tuple[str, int]],
-) -> list[Line]:
-    """As much worth as fits into so many characters; a line pays for the heading it is first to need."""
-    seen, opened = set(covered), set[str]()
-    pool = list(among)
-    by_heading: dict[str, list[int]] = {}
-    keys: list[tuple[str, int]] = []
-    for index, candidate in enumerate(pool):
-        keys.append(heading(candidate.line))
-        by_heading.setdefault(keys[index][0], []).append(index)
+class Choice:
+    """Lines in the order in which they are worth their room, worked out as far as somebody has room.
 
-    def density(index: int) -> float:
-        candidate, (key, price) = pool[index], keys[index]
+    With less room, fewer of the same lines are chosen: whoever guessed the room wrongly need not begin again.
+    """
+
+    def __init__(
+        self,
+        among: Iterable[Candidate],
+        worth: dict[str, float],
+        *,
+        covered: Collection[str],
+        heading: Callable[[Line], tuple[str, int]],
+    ) -> None:
+        self._pool = list(among)
+        self._worth = worth
+        self._seen, self._opened = set(covered), set[str]()
+        self._headings = [heading(candidate.line) for candidate in self._pool]
+        self._under: dict[str, list[int]] = {}
+        for index, (key, _) in enumerate(self._headings):
+            self._under.setdefault(key, []).append(index)
+        self._heap = [(-self._density(index), index) for index in range(len(self._pool))]
+        heapify(self._heap)
+        self._order: dict[int, int] = {}
+        """The chosen, and what each costs with the heading it is first to need."""
+
+    def within(self, room: int) -> list[Line]:
+        """As much worth as fits into so many characters."""
+        taken, left, refused = [], room, 0
+        for index, cost in self._all():
+            if cost > left:
+                refused += 1
+            else:
+                taken.append(index)
+                left -= cost
+            if left <= SHORTEST or refused > _REFUSED:
+                break
+        return [self._pool[index].line for index in sorted(taken)]
+
+    def _all(self) -> Iterator[tuple[int, int]]:
+        yield from tuple(self._order.items())
+        while (index := self._next()) is not None:
+            yield index, self._order[index]
+
+    def _next(self) -> int | None:
+        heap, taken = self._heap, self._order
+        while heap:
+            _, index = heappop(heap)
+            if index in taken:
+                continue
+            now = self._density(index)
+            if heap and now < -heap[0][0] - 1e-12:
+                heappush(heap, (-now, index))
+            elif now <= 0:
+                break
+            else:
+                self._take(index)
+                return index
+        return None
+
+    def _take(self, index: int) -> None:
+        candidate, (key, price) = self._pool[index], self._headings[index]
+        self._order[index] = len(candidate.line.text) + 1 + (0 if key in self._opened else price)
+        self._seen.update(candidate.names)
+        if key not in self._opened:
+            self._opened.add(key)
+            for other in self._under[key]:
+                if other not in self._order:
+                    heappush(self._heap, (-self._density(other), other))
+
+    def _density(self, index: int) -> float:
+        candidate, (key, price) = self._pool[index], self._headings[index]
+        worth, seen = self._worth, self._seen
         gain = candidate.own + candidate.share * sum([worth[name] for name in candidate.names if name not in seen])
-        return gain / (len(candidate.line.text) + _EACH + (0 if key in opened else price))
-
-    heap = [(-density(index), index) for index in range(len(pool))]
-    heapify(heap)
-    taken: set[int] = set()
-    while heap and room > SHORTEST:
-        _, index = heappop(heap)
-        if index in taken:
-            continue
-        now = density(index)
-        if heap and now < -heap[0][0] - 1e-12:
-            heappush(heap, (-now, index))
-            continue
-        key, price = keys[index]
-        cost = len(pool[index].line.text) + 1 + (0 if key in opened else price)
-        if now <= 0:
-            break
-        if cost > room:
-            continue
-        room -= cost
-        taken.add(index)
-        seen.update(pool[index].names)
-        if key not in opened:
-            opened.add(key)
-            for other in by_heading[key]:
-                if other not in taken:
-                    heappush(heap, (-density(other), other))
-    return [pool[index].line for index in sorted(taken)]
+        return gain / (len(candidate.line.text) + _EACH + (0 if key in self._opened else price))

@@ -27,9 +27,10 @@ class Curve(NamedTuple):
 
 
 def along(curves: Sequence[Curve], features: Iterable[float]) -> float:
-    """All that the features of one thing add together."""
+    """All that the features of one thing add together; nought adds nothing, and most are nought."""
     total = 0.0
     for (ends, starts, slopes), value in zip(curves, features, strict=True):
-        stretch = bisect(ends, value) if ends else 0
-        total += starts[stretch] + slopes[stretch] * value
+        if value:
+            stretch = bisect(ends, value) if ends else 0
+            total += starts[stretch] + slopes[stretch] * value
     return total

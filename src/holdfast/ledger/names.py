@@ -64,6 +64,8 @@ def _parts(atom: str) -> tuple[Name, ...]:
 
 @lru_cache(maxsize=200_000)
 def _exact(atom: str) -> tuple[Name, ...]:
+    if atom.islower() and atom.isascii() and atom.isalpha():
+        return ()
     return tuple(name for name in _parts(atom) if name[1] != "word")
 
 

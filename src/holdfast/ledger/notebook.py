@@ -9,25 +9,19 @@ from copy import copy
 
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
+from .alarms import errors_in
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
 from .lines import Line, Voice, lines_of
 from .names import Name, exact_names_in, names_in
 from .shortening import BRIEF, clipped
 
-_ALARMS = (
-    *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
-    *("refused", "not found", "no such", "timed out", "fehler", "erreur", "échec", "ошибка"),
-)
-_ALARMS_WITHOUT_SPACES = ("错误", "失败", "エラー", "오류")
-_ERROR = re.compile(
-    rf"(?i:\b(?:{'|'.join(_ALARMS)})(?:s|ed|ked|ing|ures?)?\b)"
-    rf"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|{'|'.join(_ALARMS_WITHOUT_SPACES)}"
-)
-_ERRORS, _LONGEST_ERROR, _ERRORS_IN = 40, 400, 40_000
+_ERRORS = 40
 _MACHINE = re.compile(r"\s*(?:<[\w-]+>|\[[^\]\n]{1,120}\]\s*$)")
 """Text in the user's name that no user typed: tools put theirs in tags, or in brackets."""
 _USER_KEPT = 4_000
+Answer = tuple[ToolResult, str, int, int]
+"""A result, what it is of, its place and its time."""
 
 
 class Notebook:
@@ -46,6 +40,7 @@ class Notebook:
         self.errors = {line.text: line for line in known.errors}
         self.attached = list(known.attached)
         self.plan = list(known.plan)
+        self._answers: list[Answer] = []
         self._deeds: dict[str, Deed] = {}
         self._named: dict[str, tuple[Name, ...]] = {}
         self._last_said: Line | None = None
@@ -68,6 +63,7 @@ class Notebook:
                 self.time += 1
             if bounds.is_over(self.lines, bounds.LINES) or bounds.is_over(self.users, bounds.SAID):
                 self._forget()
+        self._note_errors()
 
     def _forget(self) -> None:
         """Let go of what was met longest ago."""
@@ -166,7 +162,7 @@ class Notebook:
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
         self._take(text, "file" if of_file else "output", source or deed.tool, place)
-        self._note_errors(text, source, place)
+        self._answers.append((result, source, place, self.time))
         for item in result.content:
             if isinstance(item, Media) and not of_file:
                 self._attach(item, place)
@@ -178,21 +174,18 @@ class Notebook:
         text = " ".join(media_in_words(media).split())[:BRIEF]
         self.attached = [*self.attached[1 - bounds.ATTACHED :], Line(text, "user", "", place, 0, self.time)]
 
-    def _note_errors(self, text: str, source: str, place: int) -> None:
-        end = text[-_ERRORS_IN:]
-        lowered = end.lower()
-        alarms = [
-            alarm for alarm in (*_ALARMS, *_ALARMS_WITHOUT_SPACES) if alarm in lowered
-        ]  # quicker than the pattern
-        lines, alike = (end.split("\n"), lowered.split("\n")) if alarms else ([], [])
-        alarming = {at for alarm in alarms for at, line in enumerate(alike) if alarm in line}
-        for line in map(lines.__getitem__, sorted(alarming)):
-            if len(line) <= _LONGEST_ERROR and _ERROR.search(line):
-                said = next((shown for _, shown, _ in lines_of(line) if _ERROR.search(shown)), line).strip()
-                self.errors.pop(said, None)
-                self.errors[said] = Line(said, "output", source, place, 0, self.time)
-        while len(self.errors) > _ERRORS:
-            del self.errors[next(iter(self.errors))]
+    def _note_errors(self) -> None:
+        """From the newest results back, until there are enough; what comes again counts where it came last."""
+        found: dict[str, Line] = {}
+        for result, source, place, time in reversed(self._answers):
+            for said in errors_in(result.text):
+                found.setdefault(said, Line(said, "output", source, place, 0, time))
+            if len(found) >= _ERRORS:
+                break
+        self._answers.clear()
+        earlier = {said: line for said, line in self.errors.items() if said not in found}
+        noted = [*earlier.items(), *reversed(found.items())]
+        self.errors = dict(noted[-_ERRORS:])
 
     def _take(self, text: str, voice: Voice, source: str, place: int) -> None:
         found = list(lines_of(text))

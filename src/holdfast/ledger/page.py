@@ -5,39 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby, islice
 
-import msgspec
-
-from .choose import Candidate, candidates, choose
+from .choose import Candidate, Choice, candidates
 from .deeds import FINISHED
 from .entries import Command
 from .folders import by_folder
-from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, SAID, TASK, USER
+from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK
+from .learned import near
+from .line_worth import line_worth
 from .lines import Line
+from .name_worth import name_worth
 from .names import names_in
 from .notebook import Notebook
-from .shortening import BRIEF, CITED, READABLE, abridged, fitting, quoted, shortened
-from .worth import line_worth, name_worth, near
+from .shortening import BRIEF, CITED, READABLE, abridged, fitting
 
-_TASK, _USERS, _PLAN, _CLOSINGS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.20, 0.05, 0.05, 0.16, 0.04, 0.12
+_TASK, _PLAN, _ERRORS, _COMMANDS, _FILES = 0.10, 0.05, 0.16, 0.04, 0.12
 """What part of the room each section may take; what one leaves, the lines have."""
 _LAST_ERRORS = 13
 _HEADING = 100
 _CROWDED = 50
 """A line of more words than this tells nobody what a name in it is for."""
-_TITLES = 120
+TITLES = 120
 """Room for the titles of the last two sections."""
 _SAMPLED = 200
 _LEAST_POOL = 800
 """Lines to choose among, however short the room; of the many more that there are, few would ever be chosen."""
 Said = tuple[int, str]
 """A message's number, and words from it."""
-
-
-class Page(msgspec.Struct, frozen=True):
-    """The written ledger, and lines that go into messages which stay, by those messages' numbers."""
-
-    text: str
-    beside: dict[int, list[Line]]
 
 
 class Writer:
@@ -55,43 +48,17 @@ class Writer:
         """Some of the lines that a page may hold, to be measured."""
         return "\n".join(one.line.text for one in self._candidates[:_SAMPLED])
 
-    def write(self, room: int, visible: str, staying: Collection[int], cut_short: Collection[int], intro: str) -> Page:
-        """At most about so many characters, with nothing in them that is visible anyway.
-
-        `visible` is the text that stays beside the page, `staying` the numbers of the messages it stands in,
-        `cut_short` those of them of whose results only chosen lines are shown.
-        """
-        users = shortened(self._archived(self.notebook.users[1:], staying), int(room * _USERS), READABLE)
-        concluded = shortened(self._archived(self.notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
-        fixed = [intro, *self._task(room, staying), *self._plan(room), *self._errors(room, visible)]
-        fixed += self._files(room, staying)
-        again = self._run_again(room, visible)
-        known = "\n".join([visible, *fixed, *again, *(text for _, text in users + concluded)])
-        left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - _TITLES
-        left -= sum(len(text) + CITED for _, text in users + concluded)
-        chosen = self._choose(left, known, staying, cut_short)
-        apart = [line for line in chosen if line.place not in cut_short]
-        users += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "user"]
-        concluded += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "said"]
-        again += [line.text for line in apart if line.source == COMMANDS]
-        fixed[2:2] = self._told(USER, users)
-        fixed += [*self._commands(again), *self._told(SAID, concluded)]
-        fixed += self._at_hand(
-            [line for line in apart if line.voice not in ("user", "said") and line.source != COMMANDS]
-        )
-        return Page("\n\n".join(fixed), _by_place(line for line in chosen if line.place in cut_short))
-
     def rest(self, room: int, known: str, staying: Collection[int]) -> str:
         """What a summary in other words leaves out: errors, files, commands and lines, within so many characters."""
-        fixed = [*self._errors(room, known), *self._files(room, staying)]
-        again = self._run_again(room, known)
-        left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - _TITLES
-        chosen = self._choose(left, "\n".join([known, *fixed, *again]), staying, ())
+        fixed = [*self.errors(room, known), *self.files(room, staying)]
+        again = self.run_again(room, known)
+        left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - TITLES
+        chosen = self.choice(left, "\n".join([known, *fixed, *again]), staying, ()).within(left)
         again += [line.text for line in chosen if line.source == COMMANDS]
-        fixed += [*self._commands(again), *self._at_hand([line for line in chosen if line.source != COMMANDS])]
+        fixed += [*self.commands(again), *self.at_hand([line for line in chosen if line.source != COMMANDS])]
         return "\n\n".join(fixed)
 
-    def _choose(self, room: int, known: str, staying: Collection[int], cut_short: Collection[int]) -> list[Line]:
+    def choice(self, room: int, known: str, staying: Collection[int], cut_short: Collection[int]) -> Choice:
         here = set(map(str.strip, known.splitlines()))
         covered = {name for line in here if line.count(" ") < _CROWDED for name, _ in names_in(line)}
 
@@ -108,20 +75,20 @@ class Writer:
                 return f"{line.voice} {line.place}", CITED
             return (title := self._title(line)), len(title) + len(GROUP) + CITED
 
-        pool = islice(filter(is_open, self._candidates), _LEAST_POOL + max(0, room) // 8)
-        return choose(pool, self.worth, room=room, covered=covered, heading=heading)
+        pool = islice(filter(is_open, self._candidates), _LEAST_POOL + max(0, room) // 16)
+        return Choice(pool, self.worth, covered=covered, heading=heading)
 
     # -- sections -----------------------------------------------------------------------------------
 
-    def _archived(self, lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
+    def archived(self, lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
         return [line for line in lines if line.place not in staying]
 
-    def _task(self, room: int, staying: Collection[int]) -> list[str]:
-        first = self._archived(self.notebook.users[:1], staying)
+    def task(self, room: int, staying: Collection[int]) -> list[str]:
+        first = self.archived(self.notebook.users[:1], staying)
         cut = max(READABLE, int(room * _TASK))
         return [f"{TASK} {self._cite(line.place)}\n{abridged(line.text, cut)}" for line in first]
 
-    def _plan(self, room: int) -> list[str]:
+    def plan(self, room: int) -> list[str]:
         steps = self.notebook.plan
         if not steps:
             return []
@@ -131,35 +98,35 @@ class Writer:
             lines.append(f"Done: {'; '.join(done)}")
         return ["\n".join([PLAN, *fitting(lines, int(room * _PLAN))])]
 
-    def _errors(self, room: int, visible: str) -> list[str]:
+    def errors(self, room: int, visible: str) -> list[str]:
         last = [text for text in list(self.notebook.errors)[-_LAST_ERRORS:] if text not in visible]
         kept = fitting(reversed(last), int(room * _ERRORS))
         return ["\n".join([ERRORS, *reversed(kept)])] if kept else []
 
-    def _files(self, room: int, staying: Collection[int]) -> list[str]:
+    def files(self, room: int, staying: Collection[int]) -> list[str]:
         """Every file, and what was attached (P12)."""
         lines = by_folder(self.notebook.files.values())
-        attached = self._archived(self.notebook.attached, staying)
+        attached = self.archived(self.notebook.attached, staying)
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
         return ["\n".join([FILES, *fitting(lines, int(room * _FILES))])] if lines else []
 
-    def _run_again(self, room: int, visible: str) -> list[str]:
+    def run_again(self, room: int, visible: str) -> list[str]:
         """The commands that are most likely to be run again."""
         ranked = sorted(self.notebook.commands.values(), key=lambda command: -_rerun(command, self.notebook.time))
         hidden = (command.text for command in ranked if command.text not in visible)
         return fitting((text for text in hidden if len(text) <= 2 * BRIEF), int(room * _COMMANDS))
 
-    def _commands(self, texts: Iterable[str]) -> list[str]:
+    def commands(self, texts: Iterable[str]) -> list[str]:
         ran = sorted((self.notebook.commands[text] for text in texts), key=lambda command: command.time)
         return ["\n".join([COMMANDS, *(f"{command.text}{_runs(command)}" for command in ran)])] if ran else []
 
-    def _told(self, title: str, said: Iterable[Said]) -> list[str]:
+    def told(self, title: str, said: Iterable[Said]) -> list[str]:
         """What was said, in its order, each message under its number."""
         messages = groupby(sorted(said, key=lambda one: one[0]), key=lambda one: one[0])
         lines = [f"{self._cite(place)} " + "\n".join(text for _, text in told) for place, told in messages]
         return ["\n".join([title, *lines])] if lines else []
 
-    def _at_hand(self, chosen: Sequence[Line]) -> list[str]:
+    def at_hand(self, chosen: Sequence[Line]) -> list[str]:
         """Lines under the file or the command they came from, the newest last."""
         groups: dict[str, list[Line]] = {}
         for line in sorted(chosen, key=lambda line: (line.place, line.number)):
@@ -176,13 +143,6 @@ class Writer:
             return line.source.rstrip("/").rpartition("/")[2]
         title = " ".join(line.source.split()) or "tool output"
         return title if len(title) <= _HEADING else title[:_HEADING].rpartition(" ")[0] + " …"
-
-
-def _by_place(lines: Iterable[Line]) -> dict[int, list[Line]]:
-    found: dict[int, list[Line]] = {}
-    for line in sorted(lines, key=lambda line: (line.place, line.number)):
-        found.setdefault(line.place, []).append(line)
-    return found
 
 
 def _rerun(command: Command, now: int) -> float:

@@ -12,7 +12,7 @@ import msgspec
 from ..calls import Failure, Steps
 from ..compaction import Asking
 from ..errors import InvalidInput, InvalidLimit
-from ..ledger import File, clipped
+from ..ledger import File, Sheet, clipped
 from ..ledger.lines import Line
 from ..models import reads
 from ..strategies.blend_memory import keeping_memory
@@ -110,7 +110,7 @@ def _from_ledger(known: Known, goal: str, source: str, room: int, failure: Failu
         closest = "\n".join([_ABOUT, *lines]) if lines else ""
         first = _joined(clipped(known.memory, int(characters * _ABOUT_PART)), closest, _listed(files))
         left = characters - len(first)
-        return _joined(first, known.pages.write(left, first, (), (), "").text.strip() if left > _LEAST_PAGE else "")
+        return _joined(first, Sheet(known.pages, first).write(left).text.strip() if left > _LEAST_PAGE else "")
 
     why = f"no draft by a model ({failure.kind}{f': {failure.why}' if failure.why else ''}): the ledger instead"
     message = _joined(goal, source, readable(sized(page, 4 * max(0, room), room, known.tokens)))

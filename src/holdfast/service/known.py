@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from ..events import Kind
-from ..ledger import Ledger, Notebook, Writer, clipped
+from ..ledger import Ledger, Notebook, Sheet, Writer, clipped
 from ..ledger.lines import Line
 from ..messages import Message, decode_one, is_framed
 from ..references import citation
@@ -63,13 +63,17 @@ class Known:
     def pages(self) -> Writer:
         return Writer(self.notebook, citation)
 
+    @cached_property
+    def _sheet(self) -> Sheet:
+        return Sheet(self.pages)
+
     def conversation(self, style: Style) -> Transcript:
         """What the context shows, without notes of ours: those are told apart."""
         return transcript_of(*_apart(self._shown), style)
 
     def notes(self, characters: int) -> str:
         """So many characters of notes on all of it."""
-        return readable(self.pages.write(characters, "", (), (), "").text.strip())
+        return readable(self._sheet.write(characters).text.strip())
 
     def history(self) -> str:
         """All that anybody ever said, as far as it is known here."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from ..ledger import Notebook, by_folder, carried, fitting
+from ..ledger import Notebook, Sheet, by_folder, carried, fitting
 from ..ledger import Writer as PageWriter
 from ..messages import Json
 from ..references import citation
@@ -99,8 +99,12 @@ class Drafting:
     def _pages(self) -> PageWriter:
         return PageWriter(self.notebook, citation)
 
+    @cached_property
+    def _notes(self) -> Sheet:
+        return Sheet(self._pages)
+
     def _notes_on(self, characters: int) -> str:
-        return readable(self._pages.write(characters, "", (), (), "").text)
+        return readable(self._notes.write(characters).text)
 
     def plan(self, draft: Draft) -> Plan:
         held = checked(draft.text, self._history)

@@ -14,7 +14,7 @@ from typing import cast
 import msgspec
 
 from ..budget import positive
-from ..ledger import OPENING, Notebook, Page, Writer, carried, is_page
+from ..ledger import OPENING, Notebook, Page, Sheet, Writer, carried, is_page
 from ..messages import Json, Message, ToolResult, framed
 from ..references import citation
 from ..tokens import tokens_in
@@ -120,9 +120,9 @@ class _Draft:
         room = min(PAGE_TOKENS, max(0, self.limit - bare))
         if not room:
             return without_notes
-        characters, best = int(room * self._characters_in_token()), None
+        characters, best, sheet = int(room * self._characters_in_token()), None, self._sheet()
         for _ in range(_TRIES):
-            page = self._page(characters)
+            page = sheet.write(characters)
             notes = (*self.other_notes, framed(page.text))
             size = self._size(page, notes)
             used = max(1, size - bare)
@@ -147,10 +147,10 @@ class _Draft:
         estimator, sample = self.request.view.gauge.estimator, self.writer.sample()
         return _CLOSE * max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
 
-    def _page(self, characters: int) -> Page:
+    def _sheet(self) -> Sheet:
         intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.]"
         shortened = {self.places[index] for index in self.shortened}
-        return self.writer.write(characters, self.visible, self.staying, shortened, intro)
+        return Sheet(self.writer, self.visible, self.staying, shortened, intro)
 
     def _edits(self, page: Page) -> dict[int, tuple[Edit, ...]]:
         """The lines of a page that belong to kept results, put in their place."""
