@@ -97,6 +97,25 @@ def test_what_a_call_does_is_told_by_its_arguments_not_by_its_name() -> None:
     assert deed("x") == ("other", "")
 
 
+def test_a_command_that_prints_one_file_reads_it() -> None:
+    for command in (
+        "cat src/a.py",
+        "nl -ba src/a.py | sed -n '1,40p'",
+        "git show origin/main:src/a.py | head -50",
+        'grep -n -A 30 "class A" src/a.py',
+        "rg -C3 'def go' src/a.py",
+    ):
+        assert deed("x", command=command) == ("read", "src/a.py")
+    for command in (
+        "grep -n go src/a.py",
+        "git show HEAD",
+        "git log -- src/a.py",
+        "cat src/a.py src/b.py",
+        "python a.py",
+    ):
+        assert deed("x", command=command) == ("run", command)
+
+
 def test_the_data_of_a_picture_never_get_into_the_notes() -> None:
     unreadable = {"type": "image_url", "image_url": {"url": "data:;base64" + "x" * 400}}
     shown = {"role": "user", "content": [{"type": "text", "text": "Look at this chart."}, unreadable]}

@@ -27,8 +27,12 @@ _STEP = ("content", "step", "title", "subject", "task", "text")
 _STEP_ID = ("taskId", "task_id", "todo_id", "step_id")
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
 _PRINTS = re.compile(
-    r"\s*(?:sed -n|cat|head|tail|nl)\b(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
+    r"\s*(?:cd\s+([^\s'\"]+)\s*&&\s*)?"
+    r"(?:(?:sed -n|cat|head|tail|nl|(?:grep|rg)(?=.*\s-[ABC]\s?\d))\b"
+    r"(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+|git show [^\s:]+:)"
+    r"([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
 )
+"""Commands that print one file, or a part of it: a search with its surroundings is one."""
 _BRIEF = 200
 FINISHED = ("completed", "done", "deleted", "cancelled")
 """States of a step that nobody has to do any more."""
@@ -68,7 +72,9 @@ def deed_of(call: ToolCall) -> Deed:
     if command:
         shown = _PRINTS.match(command)
         brief = command if _is_line(command.strip(), _LONGEST_COMMAND) else ""
-        return Deed("read" if shown else "run", call.name, shown[1] if shown else command, command=brief)
+        return Deed(
+            "read" if shown else "run", call.name, _printed(*shown.groups()) if shown else command, command=brief
+        )
     if path and (content := _first(given, _CONTENT)):
         return Deed("write", call.name, path, (path,), new=content)
     if search := _first(given, _SEARCHES):
@@ -76,6 +82,11 @@ def deed_of(call: ToolCall) -> Deed:
     if path:
         return Deed("read", call.name, path)
     return Deed("other", call.name, _brief(given))
+
+
+def _printed(folder: str | None, path: str) -> str:
+    """The file that a command prints, from the folder it goes to first."""
+    return path if folder is None or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
 
 
 def _is_line(text: str, longest: int) -> bool:

@@ -1,0 +1,68 @@
+"""Choosing lines within a budget (H3)."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.ledger.choose import SHORTEST, Candidate, Choice, candidates
+from holdfast.ledger.lines import Line
+
+NAMES = [f"name_{number}" for number in range(12)]
+TEXTS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(" and ".join)
+LINES = st.lists(st.tuples(TEXTS, st.sampled_from("ab")), min_size=1, max_size=30, unique_by=lambda one: one[0])
+WORTH = st.fixed_dictionaries({name: st.floats(0.001, 1.0) for name in NAMES})
+EDITED = st.dictionaries(TEXTS, st.floats(0.0, 1.0), max_size=10)
+ROOMS = st.integers(0, 600)
+TITLE = 9
+
+
+def named(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple((word, "code") for word in text.split(" and "))
+
+
+def pool(lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float]) -> list[Candidate]:
+    return candidates([Line(text, "file", source, 1, 1, 1) for text, source in lines], named, worth, edited)  # type: ignore[arg-type]
+
+
+def choice(among: list[Candidate], worth: dict[str, float]) -> Choice:
+    return Choice(among, worth, covered=(), heading=lambda line: (line.source, TITLE))
+
+
+@given(LINES, WORTH, EDITED, ROOMS, ROOMS)
+def test_whoever_asks_again_with_another_room_gets_what_that_room_alone_would_give(
+    lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float], first: int, second: int
+) -> None:
+    among = pool(lines, worth, edited)
+    again = choice(among, worth)
+    again.within(first)
+    assert again.within(second) == choice(among, worth).within(second)
+
+
+@given(LINES, WORTH, EDITED, ROOMS)
+def test_no_line_is_chosen_twice_and_none_without_room(
+    lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float], room: int
+) -> None:
+    chosen = choice(pool(lines, worth, edited), worth).within(room)
+    assert len({line.text for line in chosen}) == len(chosen)
+    assert sum(len(line.text) + 1 for line in chosen) <= room
+
+
+@given(LINES, WORTH)
+def test_with_room_for_all_every_name_is_there_and_none_is_there_twice_for_nothing(
+    lines: list[tuple[str, str]], worth: dict[str, float]
+) -> None:
+    chosen = choice(pool(lines, worth, {}), worth).within(100_000)
+    shown = {text for text, _ in lines if len(text) >= SHORTEST}
+    assert {name for line in chosen for name in line.text.split(" and ")} == {
+        name for text in shown for name in text.split(" and ")
+    }
+
+
+def test_where_many_lines_may_be_edited_each_counts_for_less() -> None:
+    worth = {"name_1": 0.5}
+    lines = [(f"name_1 and a{number}", "a") for number in range(10)]
+    few = pool(lines, worth, {lines[0][0]: 1.0})
+    many = pool(lines, worth, {text: 1.0 for text, _ in lines})
+    own = {one.line.text: one.own for one in few}
+    assert own[lines[0][0]] > max(one.own for one in many) > 0
