@@ -106,7 +106,7 @@ def _remembering(about: dict[str, Any]) -> list[Finding]:
         said = f"the queue's server may forget jobs (maxmemory-policy is {policy})"
         found.append(Finding("queue memory", "problem", said, "Set maxmemory-policy noeviction."))
     if not about.get("aof_enabled"):
-        said = "a restart of the queue's server may lose jobs; a sweep finds what is left to do"
+        said = "a restart of the queue's server may lose jobs, until the end of each session's next turn"
         found.append(Finding("queue file", "warning", said, "Set appendonly yes."))
     return found
 

@@ -59,6 +59,7 @@ class Writer:
         return "\n\n".join(fixed)
 
     def choice(self, room: int, known: str, staying: Collection[int], cut_short: Collection[int]) -> Choice:
+        """The lines for so much room, by what they add to what is known anyway."""
         here = set(map(str.strip, known.splitlines()))
         covered = {name for line in here if line.count(" ") < _CROWDED for name, _ in names_in(line)}
 
