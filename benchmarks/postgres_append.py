@@ -38,7 +38,7 @@ _INSERT = """
 INSERT INTO bare (session, seq, v, id, lane, kind, time, epoch, digest, body)
 VALUES ($1, $2, 1, $3, '', $4, $5, NULL, '0123456789abcdef0123456789abcdef', $6)
 """
-_BODIES = [{"message": message} for message in chat(APPENDS)]
+BODIES = [{"message": message} for message in chat(APPENDS)]
 
 
 def run(options: Options) -> Iterator[Ratio]:
@@ -83,7 +83,7 @@ async def settled(hand: Any) -> None:
 
 async def append_together(store: PostgresStore, writers: int) -> None:
     async def write(number: int) -> None:
-        for body in _BODIES[number::writers]:
+        for body in BODIES[number::writers]:
             await store.append(str(number), [Event(new_id(), Kind.MESSAGE, now(), body)])
 
     await asyncio.gather(*map(write, range(writers)))
@@ -93,7 +93,7 @@ async def _by_hand(hands: list[Any], turn: int) -> None:
     """As many at once as there are connections: more would only wait."""
 
     async def write(number: int, hand: Any) -> None:
-        for place, body in enumerate(_BODIES[number :: len(hands)], turn * APPENDS):
+        for place, body in enumerate(BODIES[number :: len(hands)], turn * APPENDS):
             text = msgspec.json.encode(body).decode()
             await hand.execute(_INSERT, number, place + 1, new_id(), Kind.MESSAGE, now(), text)
 
@@ -126,7 +126,7 @@ def _nothing() -> None:
 
 def _appends(store: PostgresStore, length: int) -> Callable[[], Awaitable[None]]:
     async def write() -> None:
-        for body in _BODIES:
+        for body in BODIES:
             await store.append(f"of {length}", [Event(new_id(), Kind.MESSAGE, now(), body)])
 
     return write
@@ -135,5 +135,5 @@ def _appends(store: PostgresStore, length: int) -> Callable[[], Awaitable[None]]
 async def _build(store: PostgresStore, length: int) -> None:
     await store.create(SessionRecord(f"of {length}", now()))
     for first in range(0, length, BATCH):
-        bodies = (_BODIES[place % APPENDS] for place in range(first, min(first + BATCH, length)))
+        bodies = (BODIES[place % APPENDS] for place in range(first, min(first + BATCH, length)))
         await store.append(f"of {length}", [Event(new_id(), Kind.MESSAGE, now(), body) for body in bodies])

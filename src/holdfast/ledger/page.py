@@ -81,11 +81,8 @@ class Writer:
 
     # -- sections -----------------------------------------------------------------------------------
 
-    def archived(self, lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
-        return [line for line in lines if line.place not in staying]
-
     def task(self, room: int, staying: Collection[int]) -> list[str]:
-        first = self.archived(self.notebook.users[:1], staying)
+        first = archived(self.notebook.users[:1], staying)
         cut = max(READABLE, int(room * _TASK))
         return [f"{TASK} {self._cite(line.place)}\n{abridged(line.text, cut)}" for line in first]
 
@@ -107,7 +104,7 @@ class Writer:
     def files(self, room: int, staying: Collection[int]) -> list[str]:
         """Every file, and what was attached (P12)."""
         lines = by_folder(self.notebook.files.values())
-        attached = self.archived(self.notebook.attached, staying)
+        attached = archived(self.notebook.attached, staying)
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
         return ["\n".join([FILES, *fitting(lines, int(room * _FILES))])] if lines else []
 
@@ -144,6 +141,10 @@ class Writer:
             return line.source.rstrip("/").rpartition("/")[2]
         title = " ".join(line.source.split()) or "tool output"
         return title if len(title) <= _HEADING else title[:_HEADING].rpartition(" ")[0] + " …"
+
+
+def archived(lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
+    return [line for line in lines if line.place not in staying]
 
 
 def _rerun(command: Command, now: int) -> float:

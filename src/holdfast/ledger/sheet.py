@@ -9,7 +9,7 @@ import msgspec
 from .choose import Choice
 from .headings import COMMANDS, SAID, USER
 from .lines import Line
-from .page import TITLES, Writer
+from .page import TITLES, Writer, archived
 from .shortening import BRIEF, CITED, READABLE, quoted, shortened
 
 _USERS, _CLOSINGS = 0.20, 0.05
@@ -48,8 +48,8 @@ class Sheet:
     def write(self, room: int) -> Page:
         """At most about so many characters. With a little less room than before, fewer of the same lines."""
         writer, notebook, visible, staying = self._writer, self._writer.notebook, self._visible, self._staying
-        users = shortened(writer.archived(notebook.users[1:], staying), int(room * _USERS), READABLE)
-        concluded = shortened(writer.archived(notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
+        users = shortened(archived(notebook.users[1:], staying), int(room * _USERS), READABLE)
+        concluded = shortened(archived(notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
         fixed = [self._intro, *writer.task(room, staying), *writer.plan(room), *writer.errors(room, visible)]
         fixed += writer.files(room, staying)
         again = writer.run_again(room, visible)
