@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from string import ascii_letters, digits
 
 from .lines import Line
 
@@ -15,6 +16,8 @@ CITED = 8
 _GAP = " […]"
 _BLANK = re.compile(r"\s")
 _LONGEST_WORD = 60
+_IN_NAMES = ascii_letters + digits + "_.-/@#"
+"""Where no blank is near, no name is cut in two either: half of one would be another."""
 _HEADED = re.compile(r"^(#+ )", re.MULTILINE)
 
 
@@ -36,13 +39,13 @@ def abridged(text: str, room: int) -> str:
 def _to_a_word(text: str) -> str:
     """Without the word that was cut at its end; in scripts without blanks, as it is."""
     blank = max(text.rfind(" ", -_LONGEST_WORD), text.rfind("\n", -_LONGEST_WORD))
-    return (text[:blank] if blank > 0 else text).rstrip()
+    return (text[:blank] if blank > 0 else text.rstrip(_IN_NAMES)).rstrip()
 
 
 def _from_a_word(text: str) -> str:
     """Without the word that was cut at its beginning."""
     found = _BLANK.search(text, 0, _LONGEST_WORD)
-    return text[found.end() :] if found else text
+    return text[found.end() :] if found else text.lstrip(_IN_NAMES)
 
 
 def quoted(text: str) -> str:
