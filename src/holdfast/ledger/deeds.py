@@ -6,13 +6,14 @@ edit everywhere.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from ..messages import ToolCall
+from .changes import Change, changes_in
+from .shell import printed_file, written
 
 DeedKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "other"]
 
@@ -25,14 +26,6 @@ _CONTENT = ("content", "contents", "file_text", "text", "new_source")
 _PLANS = ("todos", "plan", "tasks", "items", "steps")
 _STEP = ("content", "step", "title", "subject", "task", "text")
 _STEP_ID = ("taskId", "task_id", "todo_id", "step_id")
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)
-_PRINTS = re.compile(
-    r"\s*(?:cd\s+([^\s'\"]+)\s*&&\s*)?"
-    r"(?:(?:sed -n|cat|head|tail|nl|(?:grep|rg)(?=.*\s-[ABC]\s?\d))\b"
-    r"(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+|git show [^\s:]+:)"
-    r"([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
-)
-"""Commands that print one file, or a part of it: a search with its surroundings is one."""
 _BRIEF = 200
 FINISHED = ("completed", "done", "deleted", "cancelled")
 """States of a step that nobody has to do any more."""
@@ -46,11 +39,7 @@ class Deed(msgspec.Struct, frozen=True):
     tool: str
     subject: str = ""
     """The path, the command, the pattern, the step."""
-    changed: tuple[str, ...] = ()
-    """Files that it changes."""
-    old: str = ""
-    new: str = ""
-    """Text that it takes out and puts in."""
+    changes: tuple[Change, ...] = ()
     command: str = ""
     """The command, where it is one short line."""
     plan: tuple[tuple[str, str], ...] = ()
@@ -65,18 +54,15 @@ def deed_of(call: ToolCall) -> Deed:
     if not path and not command and (planned := _planned(call.name, given)):
         return planned
     if path and (pairs := list(_replacements(given))):
-        return Deed("edit", call.name, path, (path,), "\n".join(a for a, _ in pairs), "\n".join(b for _, b in pairs))
+        change = Change(path, "\n".join(old for old, _ in pairs), "\n".join(new for _, new in pairs))
+        return Deed("edit", call.name, path, (change,))
     patch = next((value for value in given.values() if isinstance(value, str) and "*** Begin Patch" in value), None)
     if patch is not None:
         return _patched(call.name, patch[:_LONGEST_PATCH])
     if command:
-        shown = _PRINTS.match(command)
-        brief = command if _is_line(command.strip(), _LONGEST_COMMAND) else ""
-        return Deed(
-            "read" if shown else "run", call.name, _printed(*shown.groups()) if shown else command, command=brief
-        )
+        return _ran(call.name, command)
     if path and (content := _first(given, _CONTENT)):
-        return Deed("write", call.name, path, (path,), new=content)
+        return Deed("write", call.name, path, (Change(path, new=content, whole=True),))
     if search := _first(given, _SEARCHES):
         return Deed("search", call.name, f"{search} in {path}" if path else search)
     if path:
@@ -84,9 +70,12 @@ def deed_of(call: ToolCall) -> Deed:
     return Deed("other", call.name, _brief(given))
 
 
-def _printed(folder: str | None, path: str) -> str:
-    """The file that a command prints, from the folder it goes to first."""
-    return path if folder is None or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
+def _ran(tool: str, command: str) -> Deed:
+    brief = command if _is_line(command.strip(), _LONGEST_COMMAND) else ""
+    if shown := printed_file(command):
+        return Deed("read", tool, shown, command=brief)
+    said, changes = written(command[:_LONGEST_PATCH])
+    return Deed("run", tool, said, changes, command=brief)
 
 
 def _is_line(text: str, longest: int) -> bool:
@@ -136,11 +125,8 @@ def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _patched(tool: str, patch: str) -> Deed:
-    paths = tuple(path.strip() for path in _PATCHED.findall(patch) if _is_line(path.strip(), _LONGEST_PATH))
-    lines = patch.splitlines()
-    old = "\n".join(line[1:] for line in lines if line[:1] in ("-", " "))
-    new = "\n".join(line[1:] for line in lines if line[:1] in ("+", " "))
-    return Deed("edit", tool, paths[0] if paths else "", paths, old, new)
+    changes = tuple(change for change in changes_in(patch) if _is_line(change.path, _LONGEST_PATH))
+    return Deed("edit", tool, changes[0].path if changes else "", changes)
 
 
 def _brief(given: Mapping[str, Any]) -> str:

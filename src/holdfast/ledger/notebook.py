@@ -10,6 +10,7 @@ from copy import copy
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
 from .alarms import errors_in
+from .changes import Change
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
 from .lines import Line, Voice, lines_of
@@ -120,10 +121,11 @@ class Notebook:
             self.plan = list(deed.plan)
         elif deed.kind == "step":
             self._step(deed)
-        elif deed.changed:
-            self._change(deed, place)
+        elif deed.kind in ("edit", "write"):
+            self._change(deed.changes, place)
         else:
             self._use(deed.subject)
+            self._change(deed.changes, place)
             if deed.kind == "read":
                 self._file(deed.subject, place).reads += 1
             if command := deed.command.strip():
@@ -140,16 +142,16 @@ class Notebook:
         elif what.isdecimal() and 0 < int(what) <= len(self.plan):
             self.plan[int(what) - 1] = (self.plan[int(what) - 1][0], status)
 
-    def _change(self, deed: Deed, place: int) -> None:
-        for path in deed.changed:
-            note = self._file(path, place)
+    def _change(self, changes: Iterable[Change], place: int) -> None:
+        for change in changes:
+            note = self._file(change.path, place)
             note.edits += 1
-            note.written = note.written or deed.kind == "write"
-            self._use(path)
-        for _, line, _ in lines_of(deed.old):
-            self._use(line)
-            self.lines.pop(line, None)
-        self._take(deed.new, "wrote", deed.subject, place)
+            note.written = note.written or change.whole
+            self._use(change.path)
+            for _, line, _ in lines_of(change.old):
+                self._use(line)
+                self.lines.pop(line, None)
+            self._take(change.new, "wrote", change.path, place)
 
     def _file(self, path: str, place: int) -> File:
         note = self.files.setdefault(path, File(path))
