@@ -82,14 +82,14 @@ def learn_curves(x: Table, y: Table, weight: Table) -> list[Points | float]:
     used = x.shape[1]
     for place, at in enumerate(bends):
         turns, used = learned[used : used + len(at)], used + len(at)
-        ends = [0.0, *at, float(x[:, place].max())]
+        ends = [0.0, *at, float(np.max(x[:, place]))]
         heights = [learned[place] * end + sum(np.maximum(0, end - np.array(at)) * turns) for end in ends]
         curves.append(list(zip(ends, heights, strict=True)) if at else float(learned[place]))
     return curves
 
 
 def _bends(values: Table, needed: Table) -> list[float]:
-    low, high = values.min(), values.max()
+    low, high = np.min(values), np.max(values)
     if len(np.unique(values)) <= 2:
         return []
     fifths = np.quantile(needed, (0.2, 0.4, 0.6, 0.8)).round(2)

@@ -9,7 +9,17 @@ from codec_facts import Wire, bare, read
 from codec_kinds import ASK, LINK, PNG
 from codec_kinds_blocks import CALL, GO, content
 
-from holdfast.messages import Media, Message, Part, Text, ToolCall, ToolResult, decode_all, encode_all
+from holdfast.messages import (
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    encode_all,
+    length_compacted,
+)
 from judge import judge
 
 PICTURE = Media("image", "image/png", PNG)
@@ -207,8 +217,18 @@ def test_results_do_not_join_across_a_message_that_shows_nothing() -> None:
     assert len(encode_all([results[0], *silent, results[1]], "gemini")) == 2
 
 
-def test_arguments_that_are_nested_too_deeply_are_text() -> None:
-    deep = '{"a":' * 5_000 + "1" + "}" * 5_000
+@pytest.mark.parametrize("inside", ["1", '"\\ud83d"', '"\ud83d"'])
+@pytest.mark.parametrize("depth", [201, 900, 5_000, 100_000])
+def test_arguments_that_are_nested_too_deeply_are_text(depth: int, inside: str) -> None:
+    """On every version of Python, though not every one can read as deep."""
+    deep = '{"a": ' * depth + inside + "}" * depth
     call = ToolCall("c1", "read", deep)
     assert call.json == deep
     assert call.object == {"__arguments__": deep}
+    assert length_compacted(deep) == len(deep)
+
+
+def test_wide_arguments_are_not_deep() -> None:
+    wide = ToolCall("c1", "read", '{"a": [' + ", ".join(["{}"] * 1_000) + "]}")
+    assert wide.object == {"a": [{}] * 1_000}
+    assert length_compacted(wide.written) == len(wide.json)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_DEEPEST = 200
+"""How deep JSON may be nested. What Python itself can take depends on its version, and on who calls."""
 
 
 def to_json(value: Any) -> str:
@@ -22,6 +25,16 @@ def to_json(value: Any) -> str:
 def from_json(text: str) -> Any:
     """The value of a JSON text; ValueError where it is none."""
     try:
+        value = _decoded(text)
+    except RecursionError as problem:
+        raise ValueError("the JSON is nested too deeply") from problem
+    if _may_be_deep(text) and _is_deep(value):
+        raise ValueError("the JSON is nested too deeply")
+    return value
+
+
+def _decoded(text: str) -> Any:
+    try:
         return _decode(text)
     except UnicodeEncodeError:
         return json.loads(text)
@@ -29,8 +42,23 @@ def from_json(text: str) -> Any:
         if r"\ud" in text.lower():
             return json.loads(text)
         raise ValueError(str(problem)) from problem
-    except RecursionError as problem:
-        raise ValueError("the JSON is nested too deeply") from problem
+
+
+def _may_be_deep(text: str) -> bool:
+    return text.count("{") + text.count("[") > _DEEPEST
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST + 1):
+        level = [inside for item in level for inside in _inside(item)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def compacted(text: str) -> str:
@@ -43,8 +71,10 @@ def compacted(text: str) -> str:
 
 def length_compacted(text: str) -> int:
     """How many characters `compacted` gives; the text itself is seldom needed for that."""
+    if _may_be_deep(text):
+        return len(compacted(text))
     try:
         written = _encode(_decode(text))
-    except (UnicodeEncodeError, RecursionError, msgspec.DecodeError):
+    except (UnicodeEncodeError, msgspec.DecodeError):
         return len(compacted(text))
     return len(written) if written.isascii() else len(written.decode())
