@@ -109,6 +109,16 @@ async def test_every_preset_can_be_used(talk: Talk, name: str) -> None:
     assert name in await talk.says("/context")
 
 
+@pytest.mark.parametrize("name", PRESETS)
+async def test_a_preset_counts_as_its_system_counts(talk: Talk, name: str) -> None:
+    await talk.asks("u1")
+    sessions, session_id = talk.chat.sessions, talk.chat.record.id
+    await talk.says(f"/preset {name}")
+    opened_with_it = SessionService(sessions.store, preset=name)
+    assert sessions.estimator.name == opened_with_it.estimator.name
+    assert (await sessions.context(session_id)).tokens == (await opened_with_it.context(session_id)).tokens
+
+
 async def test_p2_a_preset_takes_the_numbers_of_the_settings(tmp_path: Path) -> None:
     settings = load_settings(tmp_path, {"compaction.reserve_tokens": 3_000, "window": 50_000})
     async with Talk(tmp_path, settings=settings, window=50_000).open() as talk:

@@ -10,6 +10,7 @@ import pytest
 from holdfast import (
     BlockingSessionService,
     InvalidInput,
+    MemoryStore,
     Outcome,
     PruneToolResults,
     SessionService,
@@ -225,3 +226,23 @@ def test_the_blocking_facade_has_the_same_names(store: Log) -> None:
         assert len(sessions.context(session.id)) == 2
         assert sessions.compact(session.id, always, SlidingWindow(1)).removed == 1
         assert sessions.verify(session.id) == []
+
+
+async def test_a_service_that_follows_another_preset_counts_and_compacts_by_it(store: Log) -> None:
+    async with SessionService(store, preset="holdfast") as service:
+        await service.create(id="s")
+        await tell(service, "u1", "a1", "u2", "a2")
+        await service.context("s")
+        service.follow("claude_code")
+        opened_with_it = SessionService(store, preset="claude_code")
+        assert (await service.context("s")).tokens == (await opened_with_it.context("s")).tokens
+        with pytest.raises(InvalidInput, match="did you mean"):
+            service.follow("claude_cod")
+        assert service.preset is not None and service.preset.name == "claude_code"
+
+
+def test_what_was_given_stays_whatever_the_preset_says() -> None:
+    given = CharsPerPiece()
+    with BlockingSessionService(MemoryStore(), estimator=given, preset="holdfast") as service:
+        service.follow("claude_code")
+        assert service.estimator is given

@@ -156,6 +156,8 @@ class Chat(Setting):
             self.must_be_idle()
         self.model, self.preset = model or self.model, preset or self.preset
         self.auto = self.auto if auto is None else auto
+        if preset is not None:
+            self.sessions.follow(preset)
         if model is not None or preset is not None:
             self.agent = self._agent(self.record, self.tell)
         self.agent.keeper.auto = self.auto

@@ -9,6 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from ..presets import Preset
 from ..stores import Log
 from ..tokens import Estimator
 from .sessions import SessionService
@@ -57,6 +58,10 @@ class BlockingSessionService:
             self._closed = True
             self._portal.call(self._service.close)
             self._running.__exit__(None, None, None)
+
+    def follow(self, preset: str | Preset) -> None:
+        """Compact by another preset from now on, and count as it counts."""
+        self._portal.call(self._service.follow, preset)
 
     def compacting(self, session_id: str, lane: str | None = None) -> bool:
         """Is a compaction of it running in this service, right now (W13)?"""

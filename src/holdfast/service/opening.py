@@ -54,28 +54,38 @@ class OpenSessions:
         if hooks is not None and not isinstance(hooks, Hooks):
             raise InvalidInput(f"hooks= takes Hooks(before=…, after=…, …), not {type(hooks).__name__}.")
         self.store = store
-        self.preset = None if preset is None else preset_named(preset)
         self.model = model_for(summarizer)
         """Who writes summaries, where a call does not say otherwise."""
         if window is not None:
             positive("window", window)
         self.window = window
         """How many tokens fit, where the catalog does not know the models that are used."""
-        self.limits = limits or (self.preset.limits if self.preset else None)
         self.clock = clock
         self.hooks = hooks or Hooks()
         """What is asked and told around every compaction."""
-        self._calibrated = estimator is None
-        if estimator is None and self.preset is not None:
-            estimator, self._calibrated = self.preset.estimator, self.preset.calibrated
-        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
+        self._given_estimator, self._given_limits = estimator, limits
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
+        self._settle(None if preset is None else preset_named(preset))
         must_be_seconds(lease, "lease")
         self._underway = Underway()
         self._flags = Flags(store, lease)
         """Of sessions that anybody compacts, here or in another process."""
         self._restarting = Restarting()
         self._closed = False
+
+    def _settle(self, preset: Preset | None) -> None:
+        """Use what was given, else what the preset says."""
+        self.preset = preset
+        self.limits = self._given_limits or (preset.limits if preset else None)
+        estimator, self._calibrated = self._given_estimator, self._given_estimator is None
+        if estimator is None and preset is not None:
+            estimator, self._calibrated = preset.estimator, preset.calibrated
+        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
+
+    def follow(self, preset: str | Preset) -> None:
+        """Compact by another preset from now on, and count as it counts: sessions are measured anew when next used."""
+        self._settle(preset_named(preset))
+        self._open.clear()
 
     @property
     def estimator(self) -> Estimator:
