@@ -63,6 +63,7 @@ def test_a_compaction_can_be_stopped_and_can_fail_and_nothing_changes(
     assert not any(event.kind == "compaction" for event in chat.events())
     model.summary = SUMMARY
     chat.says("/compact").sees("── compacted")
+    chat.rests()
     assert gauge(chat) == "unknown"
     chat.says("Go on.").sees("Aye: Go on.")
     chat.rests()
