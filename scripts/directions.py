@@ -12,7 +12,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "holdfast"
 PARTS = [
     "errors",
-    "types",
+    "outcome",
     "files",
     "messages",
     "tokens",
@@ -25,6 +25,7 @@ PARTS = [
     "triggers",
     "ledger",
     "calls",
+    "types",
     "summaries",
     "strategies",
     "models",

@@ -8,6 +8,7 @@ from .errors import Aborted, HoldfastError, InvalidInput
 from .hooks import Hooks, Instructions, Veto
 from .messages import Message
 from .models import Anthropic, Gemini, OpenAIChat, OpenAIResponses, ScriptedModel
+from .outcome import Outcome
 from .presets import Preset, preset_named
 from .recall import BlockingRecall, Found, Passage, Recall, Referenced, recall_messages
 from .references import reference
@@ -47,7 +48,6 @@ from .triggers import (
     never,
     not_,
 )
-from .types import Outcome
 
 __all__ = [
     "Abort",

@@ -13,10 +13,10 @@ from holdfast import MemoryStore, SessionService
 from holdfast.catalog.prices import Prices, Ratios
 from holdfast.errors import InvalidInput, InvalidLimit
 from holdfast.messages import Message, Text
+from holdfast.outcome import Outcome
 from holdfast.tokens import Usage
 from holdfast.triggers import CostTrigger
 from holdfast.triggers.cost import KEPT, SUMMARY_TOKENS, cheapest_size, growth
-from holdfast.types import Outcome
 from holdfast.view import Checkpoint, Request, Shown
 from sized import Messages, letters, request_for, round_of, said, user
 

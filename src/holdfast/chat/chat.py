@@ -17,8 +17,8 @@ from ..compaction import Abort, CompactionResult
 from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
+from ..outcome import Outcome
 from ..presets import Preset
-from ..types import Outcome
 from .compacted import Compacted, Interruption, compacted
 from .intake import Intake
 from .setting import Setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..agent.events import AgentEvent, Problem
 from ..hooks.events import CompactionFailed
-from ..types import Outcome
+from ..outcome import Outcome
 
 
 def problem_in(event: AgentEvent) -> Problem | None:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ..anatomy import STYLES, Anatomy, anatomy, bar, glimpse, printable, side_by_side, single, stacked
 from ..messages import Message, decode_all, is_framed, profile_for
-from ..types import Outcome
+from ..outcome import Outcome
 from .blocks import ascii_only, grid, show, whole_line
 from .run import Run
 from .told import told

@@ -2,48 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import click
 import msgspec
 
-from ..anatomy import Anatomy, anatomy
-from ..boundaries import Problem, find_problems
+from ..anatomy import anatomy
+from ..boundaries import find_problems
 from ..messages import COMMON, decode_all, profile_for
 from ..tokens import tokens_in
 from . import options
 from .limits import Count
+from .portrait import Portrait
 from .sources import Source, about, open_source
 from .stores import Place, find_store
 from .terminal import console, working
-from .window import Window, estimator_of, window_of
+from .window import estimator_of, window_of
 
 SHOWN = 40
 """Sessions of a store that a person is shown: each has to be opened to be counted."""
-
-
-class Portrait(msgspec.Struct, frozen=True):
-    """All that is known of one context."""
-
-    source: Source
-    window: Window
-    estimator: str
-    format: str
-    anatomy: Anatomy
-    covered: int | None
-    """The estimate of what the provider's count covers."""
-    summaries: tuple[int, ...]
-    """The sizes of past summaries."""
-    problems: Sequence[Problem]
-
-    @property
-    def tokens(self) -> int:
-        """What the provider counted, and an estimate of what came after; else an estimate of all."""
-        reported = self.source.reported
-        if reported is None or self.covered is None:
-            return self.anatomy.tokens
-        return reported.tokens + self.anatomy.tokens - self.covered
 
 
 @click.command("inspect")
@@ -75,7 +52,7 @@ def command(
         if as_json:
             click.echo(msgspec.json.encode({"store": place.path, "sessions": rows}))
         else:
-            from .portrait import list_sessions
+            from .portrait_drawn import list_sessions
 
             list_sessions(console(), place.path, rows, count)
         return
@@ -85,7 +62,7 @@ def command(
     if as_json:
         click.echo(msgspec.json.encode(_facts(portrait, largest)))
     else:
-        from .portrait import draw
+        from .portrait_drawn import draw
 
         draw(console(), portrait, largest)
 

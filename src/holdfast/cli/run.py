@@ -8,8 +8,8 @@ import msgspec
 
 from ..anatomy import printable
 from ..compaction import CompactionResult, Cost
+from ..outcome import Outcome
 from ..tokens import Estimator
-from ..types import Outcome
 from .sources import Source
 from .way import Way
 from .window import Window

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ..calls import Limits, Model
 from ..catalog.prices import Prices, prices_of
+from ..outcome import Outcome
 from ..strategies import steps
-from ..types import Outcome
 from ..view import Request
 from .abort import Abort
 from .cost import Cost, cost_of

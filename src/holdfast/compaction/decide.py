@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..boundaries import find_problems
+from ..outcome import Outcome
 from ..strategies import TokenWindow, steps
 from ..triggers import OverBudget
-from ..types import Outcome
 from ..view import Composition, Plan, Request, Skip, compose, follow, merge
 from .replay import without_model
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import Checkpoint
 from .cost import Cost
 

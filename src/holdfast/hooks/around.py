@@ -13,8 +13,8 @@ import msgspec
 
 from ..compaction import Asking, CompactionResult, Decision, Notify, decide_asking
 from ..models import scrub
+from ..outcome import Outcome
 from ..triggers import OverBudget, always
-from ..types import Outcome
 from ..view import Plan, Request
 from . import speaking
 from .calling import call

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..calls import Notice
 from ..compaction import Asking, CompactionResult, Notify
 from ..events import new_id
-from ..types import Outcome
+from ..outcome import Outcome
 from .events import (
     CompactionBoundary,
     CompactionCompleted,

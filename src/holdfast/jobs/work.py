@@ -13,8 +13,8 @@ import msgspec
 
 from ..errors import InvalidInput, UnknownSession
 from ..models import scrub
+from ..outcome import Outcome
 from ..service import SessionService
-from ..types import Outcome
 from .job import Job, JobFailed
 from .settings import QueueSettings
 from .tally import Tally

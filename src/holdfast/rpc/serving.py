@@ -16,7 +16,7 @@ from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
 from ..lines import LONGEST, TooLong, lines_of
 from ..models import scrub
-from ..types import Outcome
+from ..outcome import Outcome
 from . import requests as ask
 from .approvals import Approvals
 from .looking import context_of, event_at, said_in, sessions_of

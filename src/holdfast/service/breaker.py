@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from ..compaction import Decision, Meter
 from ..events import Event, Kind, new_id, now
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import View
 from .live import LiveSession
 

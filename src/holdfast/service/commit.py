@@ -23,9 +23,9 @@ from ..events import Event, Kind, LaneTip, new_id, now
 from ..hooks import Around
 from ..messages import COMMON, Json, decode_one, encode_all, lift_media
 from ..models import reads
+from ..outcome import Outcome
 from ..stores import Unchanged
 from ..strategies.blend_memory import keeping_memory
-from ..types import Outcome
 from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, combined, runs_of
 from . import breaker
 from .flags import Flag

@@ -14,12 +14,12 @@ import msgspec
 from ..calls import Failure, ModelCall, Reply, Steps
 from ..events import Event
 from ..messages import Message, framed, is_framed, unframed
+from ..outcome import Outcome
 from ..summaries import Material, Transcript, readable
 from ..summaries.asking import ask
 from ..summaries.memory import Entry, MemoryBlock, blend_prompt, blended, due, oldest, render
 from ..summaries.verdict import text_of
 from ..tokens import tokens_in
-from ..types import Outcome
 from ..view import Edit, Plan, Request, Shown, Skip, View
 
 _ENTRY = "[Remembered: a note, not a request]\n"

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 import msgspec
 
 from ..calls import Steps
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import Plan, Request, Skip, follow
 from .keep_ledger import KeepLedger
 from .truncation import Truncate

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..calls import Steps
 from ..errors import InvalidInput
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import Plan, Request, Skip, follow, merge
 from .steps import steps
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ..boundaries import unfinished
 from ..budget import not_negative
 from ..messages import Message, Text, ToolResult
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import Edit, Gauge, Plan, Request, Skip
 
 CLEARED = "[Old tool result cleared.]"

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from ..boundaries import cut_at_or_after, cut_at_or_before, legal, unfinished
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import Plan, Request, Skip
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 from ..budget import not_negative, positive
 from ..calls import Failure, Steps
 from ..errors import InvalidInput
+from ..outcome import Outcome
 from ..summaries import Draft, Material, Rendering, Style
-from ..types import Outcome
 from ..view import Plan, Request, Skip
 from .drafting import Drafting
 from .ladder import LAST_RESORTS, LastResort, or_else

@@ -10,7 +10,7 @@ import msgspec
 from ..boundaries import cut_at_or_before, unfinished
 from ..budget import positive
 from ..errors import InvalidLimit
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import Plan, Request, Skip
 from .settle import archive_before, settle
 

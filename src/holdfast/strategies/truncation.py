@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..budget import positive
 from ..messages import Message, framed, is_framed
-from ..types import Outcome
+from ..outcome import Outcome
 from ..view import Plan, Request, Skip
 from .settle import archive_before, settle
 

@@ -6,8 +6,8 @@ from bisect import bisect_left
 from collections.abc import Callable
 
 from ..budget import positive
+from ..outcome import Outcome
 from ..tokens import Estimator, estimator_for
-from ..types import Outcome
 from ..view import Plan, Request, Skip
 from .settle import archive_before, settle
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..messages import Json, Message, Profile, profile_for
-from ..types import Outcome
+from ..outcome import Outcome
 from .edits import Edit
 from .fold import Shown, View
 from .gauge import Gauge
