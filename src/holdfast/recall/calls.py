@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -11,11 +11,9 @@ from ..errors import HoldfastError, InvalidInput
 from ..messages import Json, Message, Text, ToolResult, decode_one, encode_all
 from ..messages.sdk import dump
 from ..tokens import tokens_in
+from .finding import Finder, Found
 from .rendering import hit_line, short_heading
 from .tools import READ, SEARCH, TOOL_NAMES
-
-if TYPE_CHECKING:
-    from .recall import Found, Recall
 
 MOST_LISTED = 50
 _NOTICE = 60
@@ -48,7 +46,7 @@ class ReadArguments(msgspec.Struct, forbid_unknown_fields=True):
     ref: str | int
 
 
-async def run(recall: Recall, name: str, arguments: Json | str | None, max_tokens: int) -> Answer:
+async def run(recall: Finder, name: str, arguments: Json | str | None, max_tokens: int) -> Answer:
     """Run a tool by name. What Holdfast refuses is an answer too: the model can do something about it."""
     try:
         if name == SEARCH:
@@ -69,7 +67,7 @@ def read_arguments(given: Json | str | None, kind: type[T]) -> T:
         raise InvalidInput(f"The arguments cannot be used ({problem}): see the tool's parameters.") from problem
 
 
-async def search(recall: Recall, asked: SearchArguments, max_tokens: int, session_id: str | None = None) -> str:
+async def search(recall: Finder, asked: SearchArguments, max_tokens: int, session_id: str | None = None) -> str:
     limit = min(max(asked.limit or 10, 1), MOST_LISTED)
     found = await recall.search(
         asked.query,
@@ -89,7 +87,7 @@ async def search(recall: Recall, asked: SearchArguments, max_tokens: int, sessio
     return _listed(recall, found, asked, max_tokens - _NOTICE, named)
 
 
-def _listed(recall: Recall, found: Found, asked: SearchArguments, room: int, named: bool) -> str:
+def _listed(recall: Finder, found: Found, asked: SearchArguments, room: int, named: bool) -> str:
     if not found.hits:
         return (
             f"Nothing holds all of {asked.query!r}. Try fewer words, or parts of words: every one of them must occur."
@@ -108,12 +106,12 @@ def _listed(recall: Recall, found: Found, asked: SearchArguments, room: int, nam
     return "\n".join(lines)
 
 
-async def read(recall: Recall, asked: ReadArguments, max_tokens: int, session_id: str | None = None) -> str:
+async def read(recall: Finder, asked: ReadArguments, max_tokens: int, session_id: str | None = None) -> str:
     passage = await recall.read(str(asked.ref), session_id=session_id, max_tokens=max_tokens - _NOTICE)
     return passage.text + (f"\n\nThere is more: read {passage.next}" if passage.next else "")
 
 
-async def answer(recall: Recall, call: Any, max_tokens: int) -> Json:
+async def answer(recall: Finder, call: Any, max_tokens: int) -> Json:
     """The message that answers a provider's tool call, in the provider's own format."""
     said, format = _said(call)
     asked = said.calls[0]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,12 +23,10 @@ from ..summaries.asking import ask
 from ..summaries.fences import fenced
 from ..summaries.verdict import text_of
 from ..tokens import tokens_in
+from .finding import Finder
 from .passage import SMALLEST, Count, Passage, fitting
 from .rendering import content
 from .tools import TOOL_NAMES
-
-if TYPE_CHECKING:
-    from .recall import Recall
 
 MOST_WORDS = 12
 MOST_PASSAGES = 12
@@ -72,7 +69,7 @@ class Referenced(msgspec.Struct, frozen=True):
     """`passages` where no model answered and these are what was found; else empty."""
 
 
-async def reference(recall: Recall, question: str, session_id: str, asking: Asking, max_tokens: int) -> Referenced:
+async def reference(recall: Finder, question: str, session_id: str, asking: Asking, max_tokens: int) -> Referenced:
     if not isinstance(question, str) or not question.strip():
         raise InvalidInput("There is no question: say what you want to know from that session.")
     if max_tokens < SMALLEST:
@@ -87,7 +84,7 @@ async def reference(recall: Recall, question: str, session_id: str, asking: Aski
     return await asked(answer(question, passages, reads(asking.model), count, max_tokens), asking)
 
 
-async def find(recall: Recall, question: str, session_id: str) -> tuple[Hit, ...]:
+async def find(recall: Finder, question: str, session_id: str) -> tuple[Hit, ...]:
     """Events that hold the words of a question: all of them, else as many as there are, the rarest first."""
     wanted = words_of(question)
 
@@ -128,7 +125,7 @@ def _is_name(word: str) -> bool:
     return len(word) > 1 and (not word.isalpha() or word.isupper())
 
 
-async def read(recall: Recall, hits: Sequence[Hit], words: Sequence[str], room: int, each: int) -> list[Passage]:
+async def read(recall: Finder, hits: Sequence[Hit], words: Sequence[str], room: int, each: int) -> list[Passage]:
     """Passages of these events, the best first, each from about where the words stand."""
     passages: list[Passage] = []
     for hit in hits:

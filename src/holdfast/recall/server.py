@@ -14,7 +14,8 @@ from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
 from ..messages import Json
 from .calls import Answer, ReadArguments, SearchArguments, read, read_arguments, search
-from .recall import READ_TOKENS, Recall
+from .finding import READ_TOKENS
+from .recall import Recall
 from .tools import READ_PARAMETERS, SEARCH_PARAMETERS
 
 if TYPE_CHECKING:
