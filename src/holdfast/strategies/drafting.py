@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property, partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -11,11 +11,14 @@ from ..ledger import Notebook, Sheet, by_folder, carried, fitting
 from ..ledger import Writer as PageWriter
 from ..messages import Json
 from ..references import citation
-from ..summaries import Draft, Material, Rendering, Style, Transcript, checked, readable, sized, transcript_of, verified
+from ..summaries import Draft, Material, Transcript, checked, readable, sized, transcript_of, verified
 from ..tokens import tokens_in
 from ..view import Plan, Request
 from .earlier_summary import earlier_summary
 from .reading import earlier_ledger, everything_said, places, text_of
+
+if TYPE_CHECKING:
+    from .summary import Summary
 
 ROOM = 16_000
 """Tokens that a summary and what is put back may take where no target says it."""
@@ -32,24 +35,11 @@ _FILES = 4_000
 """Characters of files that a model is told by name."""
 
 
-class Manner(msgspec.Struct, frozen=True):
-    """How the history is told to a model, and how its answer is shown."""
-
-    style: Style
-    shown_as: Rendering
-    by: str
-    overlap: int
-    """How many of the messages that stay are told beside what goes."""
-    verify: bool
-    at_hand: int
-    """Tokens of what a later step would have to look up, behind the summary."""
-
-
 class Drafting:
     """One summary in the making: what it is made of, and what is made of the answer."""
 
-    def __init__(self, manner: Manner, request: Request, chosen: Plan) -> None:
-        self.manner, self.request, self.chosen = manner, request, chosen
+    def __init__(self, summary: Summary, request: Request, chosen: Plan) -> None:
+        self.summary, self.request, self.chosen = summary, request, chosen
         view, cut = request.view, chosen.cut
         self.notes = request.notes
         earlier = earlier_ledger(request, self.notes)
@@ -61,7 +51,7 @@ class Drafting:
         self.room = self._room()
         self.material = Material(
             conversation=self._told(range(view.leading, cut)),
-            upcoming=self._told(range(cut, min(len(view.messages), cut + manner.overlap))),
+            upcoming=self._told(range(cut, min(len(view.messages), cut + summary.overlap))),
             previous=self.previous,
             state=view.checkpoint.carry.state,
             task=readable(self.ledger.users[0].text) if self.ledger.users else "",
@@ -81,7 +71,7 @@ class Drafting:
         notes = {index for index in view.synthetic if "source" not in self._body(index)}
         told = [index for index in indexes if index not in notes and index not in view.fillers]
         return transcript_of(
-            [view.messages[index] for index in told], [self.numbers[index] for index in told], self.manner.style
+            [view.messages[index] for index in told], [self.numbers[index] for index in told], self.summary.writer.style
         )
 
     def _body(self, index: int) -> Json:
@@ -94,7 +84,7 @@ class Drafting:
         if limit is None:
             return ROOM
         view, gauge = request.view, request.view.gauge
-        frame = self.manner.shown_as("")
+        frame = self.summary.shown_as("")
         units = sum(map(gauge.estimator.measure, frame)) - sum(map(gauge.estimator.measure, self.notes))
         for index in {*chosen.preamble}.difference(request.staying(chosen.cut)):
             units += gauge.sums[index + 1] - gauge.sums[index]
@@ -120,7 +110,7 @@ class Drafting:
         held = checked(draft.text, self._history)
         remarks = (*draft.remarks, *held.remarks)
         shown = draft.shown.replace(draft.text, held.text, 1) or held.text
-        if self.manner.verify:
+        if self.summary.verify:
             left = self.room - self._tokens(shown)
             found = verified(shown, self._visible(), self.ledger, left, self._tokens)
             shown = f"{shown}\n\n{found.section}" if found.section else shown
@@ -128,9 +118,9 @@ class Drafting:
         shown = self._with_lines(shown)
         return msgspec.structs.replace(
             self.chosen,
-            notes=self.manner.shown_as(shown),
+            notes=self.summary.shown_as(shown),
             summary=held.text,
-            by=self.manner.by,
+            by=self.summary.by,
             remarks=remarks,
             ledger=partial(self._carried, _CARRIED),
             state=draft.state,
@@ -140,7 +130,7 @@ class Drafting:
         """What is told, and in the room that is left what a later step would have to look up."""
         gauge = self.request.view.gauge
         archived = gauge.estimator.tokens(gauge.sums[self.chosen.cut])
-        left = min(self.manner.at_hand, self.room - self._tokens(shown), int(archived * _LINES))
+        left = min(self.summary.at_hand, self.room - self._tokens(shown), int(archived * _LINES))
         if left < _WORTH_IT:
             return shown
         kept = range(self.chosen.cut, len(self.request.messages))

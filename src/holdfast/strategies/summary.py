@@ -15,7 +15,7 @@ from ..errors import InvalidInput
 from ..outcome import Outcome
 from ..summaries import Draft, Material, Rendering, Style
 from ..view import Plan, Request, Skip
-from .drafting import Drafting, Manner
+from .drafting import Drafting
 from .ladder import LAST_RESORTS, LastResort, or_else
 from .steps import steps
 
@@ -63,8 +63,12 @@ class Summary:
             raise InvalidInput(f"last_resort is one of {', '.join(LAST_RESORTS)}, not {last_resort!r}.")
         self.keep = keep
         self.writer = writer
-        self.manner = Manner(writer.style, shown_as, by, overlap, verify, at_hand)
+        self.shown_as = shown_as
+        self.by = by
         self.max_tokens = max_tokens
+        self.overlap = overlap
+        self.verify = verify
+        self.at_hand = at_hand
         self.last_resort = last_resort
         self.on_failure = on_failure
 
@@ -83,7 +87,7 @@ class Summary:
         chosen = yield from steps(self.keep, request)
         if isinstance(chosen, Skip):
             return chosen
-        work = Drafting(self.manner, request, chosen)
+        work = Drafting(self, request, chosen)
         if not work.material.conversation.entries:
             return Skip(Outcome.NOTHING_TO_COMPACT, "nothing that would be archived says anything")
         draft = yield from self.writer.write(work.material)
