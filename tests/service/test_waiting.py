@@ -266,6 +266,28 @@ async def test_the_flag_is_renewed_as_long_as_the_work_goes_on() -> None:
     assert await store.held("s") is None
 
 
+async def test_a_flag_that_is_just_being_renewed_comes_down_all_the_same() -> None:
+    class Renewed(MemoryStore):
+        taken = 0
+        renewing = anyio.Event()
+
+        async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+            self.taken += 1
+            if self.taken > 1:
+                self.renewing.set()
+                with anyio.CancelScope(shield=True):
+                    await anyio.sleep(SHORT)
+            return await super().take(session_id, owner, seconds)
+
+    store = Renewed()
+    service, model = await talk(store=store, lease=2.0), Slow()
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model))
+        await store.renewing.wait()
+        model.goes_on.set()
+    assert await store.held("s") is None
+
+
 async def test_one_that_lost_its_flag_while_it_stood_still_lowers_nobody_elses() -> None:
     """As after a pause of the process that is longer than its lease: then compare-and-set decides."""
     store = MemoryStore()

@@ -90,15 +90,19 @@ class Flags:
     async def flag(self, session_id: str, *, insists: bool, wanted: bool = True) -> AsyncIterator[Flag]:
         """One for a compaction; lowered when the block ends, however it does."""
         failure: Exception | None = None
-        async with anyio.create_task_group() as group:
-            flag = Flag(self._lease if wanted else None, session_id, self._seconds, group, insists=insists)
-            try:
-                yield flag
-            except Exception as problem:
-                failure = problem  # raised again as itself: a group of tasks would wrap it
-            finally:
-                group.cancel_scope.cancel()
-                await flag.lower()
+        flag: Flag | None = None
+        try:
+            async with anyio.create_task_group() as group:
+                flag = Flag(self._lease if wanted else None, session_id, self._seconds, group, insists=insists)
+                try:
+                    yield flag
+                except Exception as problem:
+                    failure = problem  # raised again as itself: a group of tasks would wrap it
+                finally:
+                    group.cancel_scope.cancel()
+        finally:
+            if flag is not None:
+                await flag.lower()  # when nobody is about to renew it any more
         if failure is not None:
             raise failure
 
