@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger_story import noise, notes_on, section, used, user
 
 from holdfast.ledger.headings import AT_HAND, FILES
-from holdfast.ledger.shell import printed_file, written
+from holdfast.ledger.shell_files import printed_file, written
 
 SCRIPT = "cat > src/tides.py <<'EOF'\nTIDE_TABLE = load('tides.csv')\nEOF\npython src/tides.py"
 BOTH = (

@@ -13,7 +13,7 @@ import msgspec
 
 from ..messages import ToolCall
 from .changes import Change, changes_in
-from .shell import printed_file, written
+from .shell_files import printed_file, written
 
 DeedKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "other"]
 

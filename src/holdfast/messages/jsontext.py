@@ -75,6 +75,6 @@ def length_compacted(text: str) -> int:
         return len(compacted(text))
     try:
         written = _encode(_decode(text))
-    except (UnicodeEncodeError, msgspec.DecodeError):
+    except (UnicodeEncodeError, RecursionError, msgspec.DecodeError):
         return len(compacted(text))
     return len(written) if written.isascii() else len(written.decode())
