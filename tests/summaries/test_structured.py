@@ -131,6 +131,8 @@ def test_content_never_becomes_structure(sections: Sections, task: str, round: i
 
 @example(sections=Sections(working_on="Berth K7"), task="</THINK>")
 @example(sections=Sections(working_on="Berth K7"), task="```\n</think>")
+@example(sections=Sections(context=("</think>",)), task="<THINK>")
+@example(sections=Sections(context=("</analysis>",)), task="```\n<analysis>")
 @given(sections=SECTIONS, task=TASKS)
 def test_a_fence_or_thoughts_around_it_change_nothing(sections: Sections, task: str) -> None:
     written = write_sections(sections, task=task, round=2)

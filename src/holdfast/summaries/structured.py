@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from .thoughts import OPENING
+
 TITLE = "Session Summary"
 TASK = "Original Task"
 COMPLETED = "Completed Work"
@@ -163,8 +165,8 @@ def _counted(number: int, what: str) -> str:
 
 
 def _apart(task: str) -> str:
-    """A task that holds headings or fences stands in a fence of its own, so that they are not taken for ours."""
-    if not any(heading_of(line) or FENCE.match(line) for line in task.splitlines()):
+    """A task with headings, fences or thoughts stands in a fence of its own, so that they are not taken for ours."""
+    if not any(heading_of(line) or FENCE.match(line) or OPENING.match(line) for line in task.splitlines()):
         return task
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", task) or [""]))
     return f"{fence}\n{task}\n{fence}"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-_TAG = r"<(think|thinking|analysis|reasoning|scratchpad)>.*?"
-_FIRST = re.compile(rf"(?is)\A\s*{_TAG}(?:</\1>|\Z)")
-_APART = re.compile(rf"(?ims)^[ \t]*{_TAG}</\1>[ \t]*$")
+_TAG = r"<(think|thinking|analysis|reasoning|scratchpad)>"
+OPENING = re.compile(rf"(?im)^[ \t]*{_TAG}")
+_FIRST = re.compile(rf"(?is)\A\s*{_TAG}.*?(?:</\1>|\Z)")
+_APART = re.compile(rf"{OPENING.pattern}(?s:.*?)</\1>[ \t]*$")
 _ENDED = re.compile(r"(?im)^[ \t]*</think(?:ing)?>[ \t]*$")
 _FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*$")
 
@@ -15,7 +16,12 @@ def without_thoughts(text: str) -> str:
     """The answer alone; a tag inside a line or a fence is something that it quotes."""
     while found := _FIRST.match(text):
         text = text[found.end() :]
-    text = _APART.sub("", text)
+    start = 0
+    while found := _APART.search(text, start):
+        if _in_fence(text[: found.start()]):
+            start = found.end(1)
+        else:
+            text, start = text[: found.start()] + text[found.end() :], found.start()
     ended = _ENDED.search(text)
     if not ended or "<think" in text[: ended.start()].casefold() or _in_fence(text[: ended.start()]):
         return text
