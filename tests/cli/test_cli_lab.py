@@ -29,14 +29,14 @@ def test_the_example_that_ships_with_it(run: Run) -> None:
         "lab", "example", "--half", "all", "--budget", "4k", "--only", "ledger", "--page", "none", "--rounds", "1"
     )
     assert done.exit_code == 0
-    assert "plain: 1 session, 3 cuts" in done.stdout and "Holdfast ledger" in done.stdout
+    assert "plain: 1 session, 7 cuts" in done.stdout and "Holdfast ledger" in done.stdout
 
 
 def test_a_table_a_page_and_json(run: Run, session: Path, tmp_path: Path) -> None:
     page, data = tmp_path / "lab.html", tmp_path / "data"
     done = run("lab", session, *QUICK, "--page", page, "--json", data)
     assert done.exit_code == 0
-    for said in ("plain: 1 session, 2 cuts", "2,000 tokens", "4,000 tokens", "in a row", "Holdfast ledger"):
+    for said in ("plain: 1 session, 5 cuts", "2,000 tokens", "4,000 tokens", "in a row", "Holdfast ledger"):
         assert said in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert page.read_text().startswith("<!doctype html>")

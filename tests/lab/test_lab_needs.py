@@ -27,6 +27,18 @@ def test_what_is_newly_written_is_not_needed() -> None:
     assert needs(BEFORE, after).names == frozenset()
 
 
+def test_what_is_written_anew_inside_a_plan_is_not_needed() -> None:
+    before = [*BEFORE, *used("TodoWrite", "ok", todos=[{"content": "chart", "status": "in_progress"}])]
+    todos = used("TodoWrite", "ok", todos=[{"step": "mend parse_table", "status": "in_progress"}])
+    assert needs(before, todos).names == frozenset()
+
+
+def test_what_an_agent_decides_at_each_call_is_not_needed() -> None:
+    before = [user("Berth 30412 in 60000 ms"), *used("TaskUpdate", "ok", taskId="3", status="in_progress")]
+    after = [*used("TaskUpdate", "ok", taskId="30412", status="in_progress"), *used("TaskOutput", "ok", timeout=60_000)]
+    assert needs(before, after).names == {"30412"}
+
+
 def test_what_a_later_result_gives_anew_is_not_needed() -> None:
     look = used("Grep", "tides.py: parse_table(path)", pattern="high")
     assert needs(BEFORE, [*look, *AFTER]).names == frozenset()

@@ -14,7 +14,7 @@ from .reading import texts
 LEAST_TOKENS = 15_000
 """A shorter history says little about compaction."""
 LEAST_CALLS = 10
-PLACES = (0.25, 0.5, 0.75)
+PLACES = tuple(eighth / 8 for eighth in range(1, 8))
 
 
 class Cut(msgspec.Struct, frozen=True):

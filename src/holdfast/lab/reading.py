@@ -4,7 +4,7 @@ neither is tuned to the other's patterns."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -63,12 +63,12 @@ def values(call: ToolCall) -> Iterator[str]:
         yield value
 
 
-def arguments(call: ToolCall) -> Iterator[tuple[str, str]]:
-    """The text in a call's arguments, each with the key it stands under."""
+def arguments(call: ToolCall, closed: Container[str] = ()) -> Iterator[tuple[str, str]]:
+    """The text in a call's arguments, each with the key it stands under; objects under closed keys stay closed."""
     stack: list[tuple[str, object]] = [("", call.object)]
     while stack:
         key, value = stack.pop()
-        if isinstance(value, dict):
+        if isinstance(value, dict) and key not in closed:
             stack.extend((str(name), inner) for name, inner in value.items())
         elif isinstance(value, list):
             stack.extend((key, inner) for inner in value)

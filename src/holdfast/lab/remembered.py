@@ -16,6 +16,8 @@ _NEW = frozenset(
     "new_string new_str newText new_text content contents text body prompt description title subject message plan"
     " todos activeForm thought explanation chars input insert_text file_text code".split()
 )
+_CHOSEN = frozenset("status timeout yield_time_ms max_output_tokens".split())
+"""What an agent decides at each call: nobody has to remember it."""
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1\b", re.DOTALL)
 _PATCH = re.compile(r"\*\*\* Begin Patch\n(.*?)\*\*\* End Patch", re.DOTALL)
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Delete|Add) File: (.+)$", re.MULTILINE)
@@ -23,7 +25,7 @@ _PATCHED = re.compile(r"^\*\*\* (?:Update|Delete|Add) File: (.+)$", re.MULTILINE
 
 def remembered(call: ToolCall) -> Iterator[str]:
     """The texts of a call's arguments that refer to what was there before."""
-    found = list(arguments(call))
+    found = [(key, value) for key, value in arguments(call, closed=_NEW) if key not in _CHOSEN]
     coding = any(key in _OLD or key in _COMMAND or key in _PATH or key in _SEARCH for key, _ in found)
     for key, value in found:
         if key in _NEW or not value:
