@@ -53,10 +53,19 @@ def test_with_room_for_all_every_name_is_there_and_none_is_there_twice_for_nothi
     lines: list[tuple[str, str]], worth: dict[str, float]
 ) -> None:
     chosen = choice(pool(lines, worth, {}), worth).within(100_000)
+    alone = [line.text for line in chosen if line.voice == "name"]
+    on_lines = {name for line in chosen if line.voice != "name" for name in line.text.split(" and ")}
+    assert on_lines.isdisjoint(alone)
     shown = {text for text, _ in lines if len(text) >= SHORTEST}
-    assert {name for line in chosen for name in line.text.split(" and ")} == {
-        name for text in shown for name in text.split(" and ")
-    }
+    assert on_lines.union(alone) == {name for text in shown for name in text.split(" and ")}
+
+
+def test_a_name_is_told_alone_where_its_line_is_too_long_for_the_room() -> None:
+    """H3: what can be looked for is better than nothing; with more room its line takes its place."""
+    lines = [("name_1 and " + " and ".join(f"a{number}" for number in range(40)), "a")]
+    among = pool(lines, {"name_1": 0.5}, {})
+    assert [line.text for line in choice(among, {"name_1": 0.5}).within(60)] == ["name_1"]
+    assert [line.text for line in choice(among, {"name_1": 0.5}).within(600)] == [lines[0][0]]
 
 
 def test_where_many_lines_may_be_edited_each_counts_for_less() -> None:

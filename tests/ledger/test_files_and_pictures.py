@@ -107,13 +107,13 @@ def test_a_command_that_prints_one_file_reads_it() -> None:
     ):
         assert deed("x", command=command) == ("read", "src/a.py")
     for command in (
-        "grep -n go src/a.py",
         "git show HEAD",
         "git log -- src/a.py",
         "cat src/a.py src/b.py",
         "python a.py",
     ):
         assert deed("x", command=command) == ("run", command)
+    assert deed("x", command="grep -n go src/a.py") == ("search", "grep -n go src/a.py")
 
 
 def test_the_data_of_a_picture_never_get_into_the_notes() -> None:

@@ -15,7 +15,7 @@ from holdfast import always, compact
 from holdfast.boundaries import repair
 from holdfast.ledger import OPENING
 from holdfast.ledger.deeds import deed_of
-from holdfast.ledger.headings import AT_HAND, ERRORS, GROUP
+from holdfast.ledger.headings import ALSO, AT_HAND, ERRORS, GROUP
 from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, profile_for
 from real_sessions import each_session, history
 
@@ -24,7 +24,7 @@ _OURS = frozenset(
     "notes earlier conversation messages archived under numbers given here task what user said since open work last "
     "errors tool output exactly files only read unless says more commands decisions findings lines have hand single "
     "their order whole texts edited written failed nothing every step plan done pending attached image audio video "
-    "file full that went not".split()
+    "file full that went not also names from there".split()
 )
 """Words of titles and of what the notes say of themselves."""
 
@@ -55,7 +55,8 @@ def _strings(value: Any) -> list[str]:
 def check_page(page: str, told: list[str]) -> None:
     whole = "\n".join(told)
     for line in section(page, AT_HAND) + section(page, ERRORS):
-        assert line.startswith(GROUP) or line.strip() in whole, line
+        names = line.removeprefix(ALSO).split(", ") if line.startswith(ALSO) else [line.strip()]
+        assert line.startswith(GROUP) or all(name in whole for name in names), line
     known = set(_WORD.findall(whole))
     invented = {word for word in _WORD.findall(page) if word not in known and word.lower() not in _OURS}
     assert not {word for word in invented if word not in whole}, invented

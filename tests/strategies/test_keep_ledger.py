@@ -94,6 +94,13 @@ def test_notes_leave_no_room_unused_where_there_is_more_to_tell() -> None:
     assert 1_900 <= result.tokens_after <= 2_000
 
 
+def test_what_is_more_than_notes_can_use_goes_to_the_newest_messages() -> None:
+    """P12: beyond the longest page that anybody reads, more stays as it was said."""
+    talk = [{"role": role, "content": f"{role} {at} " * 60} for at in range(400) for role in ("user", "assistant")]
+    kept = {target: len(compact(talk, budget=100_000, target=target).messages) for target in (10_000, 30_000)}
+    assert kept[30_000] > 5 * kept[10_000]
+
+
 def test_where_not_even_the_newest_message_fits_it_is_said() -> None:
     messages = [*working()[:12], {"role": "user", "content": "word " * 20_000}]
     result = compact(messages, budget=4_000)

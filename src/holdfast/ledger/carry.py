@@ -23,7 +23,7 @@ Subject = TypeVar("Subject", File, Command)
 
 def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) -> Ledger:
     """The ledger with the lines that are worth most, at most so many characters of them, and their names."""
-    showable = (line for line in ledger.lines if len(line.text) >= SHORTEST)
+    showable = (line for line in ledger.lines if len(line.text) >= SHORTEST or line.voice == "name")
     ranked = nlargest(1 + room // SHORTEST, showable, key=lambda line: _density(line, named, worth))
     kept = within(((line.text + line.source[SOURCE:], line) for line in ranked), room)
     kept.sort(key=lambda line: line.depth)

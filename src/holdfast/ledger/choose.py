@@ -1,6 +1,7 @@
 """Choosing lines within a budget: the greatest worth for the room there is.
 
 A line is worth the names it adds to what is already there, and the chance that it is edited as it stands.
+A name whose lines are too long can be told alone, for a part of its worth: it can at least be looked for.
 The greedy choice by worth per character is the usual near-optimal answer to such covering problems; gains
 only shrink as lines are chosen, so most of them need never be worked out again.
 """
@@ -13,9 +14,9 @@ from heapq import heapify, heappop, heappush, nlargest
 import msgspec
 
 from .lines import Line
-from .names import Named
+from .names import Named, stands_alone
 
-EDITED = 0.35
+EDITED = 0.4
 """What all the lines that will be edited count for, beside all the names that will be needed."""
 SHORTEST = 10
 """Lines of fewer characters say too little to be shown."""
@@ -23,13 +24,17 @@ _EACH = 8
 """Characters that one more line costs a reader, beside its own."""
 _PART = 0.5
 """A part of an over-long line gives its names with half of what they stood in."""
-_CANDIDATES = 6_000
+ALONE = 0.5
+"""What a name gives without its line."""
+SEPARATED = 2
+"""Characters between two names."""
+_CANDIDATES, _NAMES = 6_000, 1_000
 _REFUSED = 20
 """Lines that may be too long for the rest of the room before no more are tried."""
 
 
 class Candidate(msgspec.Struct, gc=False):
-    """A line that may be chosen, with its worth while nothing is."""
+    """A line or a single name that may be chosen, with its worth while nothing is."""
 
     line: Line
     names: tuple[str, ...]
@@ -44,19 +49,33 @@ def candidates(
     lines: Iterable[Line], named: Named, worth: dict[str, float], edited: dict[str, float]
 ) -> list[Candidate]:
     """The lines that are worth most for their length: where many may be edited, each of them counts for less."""
-    found = []
+    found, newest = [], dict[str, Line]()
     an_edit = EDITED * sum(worth.values()) / max(1.0, sum(edited.values()))
     for line in lines:
         text = line.text
-        if len(text) < SHORTEST:
+        if len(text) < SHORTEST and line.voice != "name":
             continue
         names = tuple(dict.fromkeys([name for name, _ in named(text) if name in worth]))
+        if line.voice not in ("said", "user", "asked"):
+            newest.update(dict.fromkeys(names, line))
+        if line.voice == "name":
+            continue
         own = an_edit * edited.get(text, 0.0)
         share = 1.0 if line.whole else _PART
         gain = own + share * sum([worth[name] for name in names])
         if gain > 0:
             found.append(Candidate(line, names, own, share, gain / (len(text) + _EACH)))
+    found += _alone(newest, worth)
     return nlargest(_CANDIDATES, found, key=lambda candidate: candidate.density)
+
+
+def _alone(newest: dict[str, Line], worth: dict[str, float]) -> Iterator[Candidate]:
+    """Names that say something by themselves, each under what it was last met in."""
+    for name in nlargest(_NAMES, newest, key=worth.__getitem__):
+        line = newest[name]
+        if stands_alone(name, line.text):
+            alone = Line(name, "name", line.source, line.place, line.number, line.time)
+            yield Candidate(alone, (name,), 0.0, ALONE, ALONE * worth[name] / (len(name) + SEPARATED))
 
 
 class Choice:
@@ -76,6 +95,9 @@ class Choice:
         self._pool = list(among)
         self._worth = worth
         self._seen, self._opened = set(covered), set[str]()
+        self._is_alone = [candidate.line.voice == "name" for candidate in self._pool]
+        self._alone: dict[str, int] = {}
+        """Names that were chosen without a line."""
         self._headings = [heading(candidate.line) for candidate in self._pool]
         self._under: dict[str, list[int]] = {}
         for index, (key, _) in enumerate(self._headings):
@@ -86,14 +108,18 @@ class Choice:
         """The chosen, and what each costs with the heading it is first to need."""
 
     def within(self, room: int) -> list[Line]:
-        """As much worth as fits into so many characters."""
-        taken, left, refused = [], room, 0
+        """As much worth as fits into so many characters; no name alone that stands on a line after all."""
+        taken, left, refused = set[int](), room, 0
         for index, cost in self._all():
             if cost > left:
                 refused += 1
             else:
-                taken.append(index)
+                taken.add(index)
                 left -= cost
+                if not self._is_alone[index]:
+                    told = {self._alone[name] for name in self._pool[index].names if name in self._alone} & taken
+                    left += sum(len(self._pool[other].line.text) + SEPARATED for other in told)
+                    taken -= told
             if left <= SHORTEST or refused > _REFUSED:
                 break
         return [self._pool[index].line for index in sorted(taken)]
@@ -121,8 +147,14 @@ class Choice:
 
     def _take(self, index: int) -> None:
         candidate, (key, price) = self._pool[index], self._headings[index]
-        self._order[index] = len(candidate.line.text) + 1 + (0 if key in self._opened else price)
-        self._seen.update(candidate.names)
+        alone = self._is_alone[index]
+        self._order[index] = (
+            len(candidate.line.text) + (SEPARATED if alone else 1) + (0 if key in self._opened else price)
+        )
+        if alone:
+            self._alone[candidate.line.text] = index
+        else:
+            self._seen.update(candidate.names)
         if key not in self._opened:
             self._opened.add(key)
             for other in self._under[key]:
@@ -131,6 +163,12 @@ class Choice:
 
     def _density(self, index: int) -> float:
         candidate, (key, price) = self._pool[index], self._headings[index]
-        worth, seen = self._worth, self._seen
-        gain = candidate.own + candidate.share * sum([worth[name] for name in candidate.names if name not in seen])
-        return gain / (len(candidate.line.text) + _EACH + (0 if key in self._opened else price))
+        worth, seen, alone = self._worth, self._seen, self._alone
+        opening = 0 if key in self._opened else price
+        if self._is_alone[index]:
+            (name,) = candidate.names
+            gain = 0.0 if name in seen or name in alone else ALONE * worth[name]
+            return gain / (len(name) + SEPARATED + opening)
+        new = [name for name in candidate.names if name not in seen]
+        gain = sum([worth[name] * (1 - ALONE if name in alone else 1) for name in new]) if new else 0.0
+        return (candidate.own + candidate.share * gain) / (len(candidate.line.text) + _EACH + opening)

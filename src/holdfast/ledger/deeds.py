@@ -13,7 +13,7 @@ import msgspec
 
 from ..messages import ToolCall
 from .changes import Change, changes_in
-from .shell_files import printed_file, written
+from .shell_files import is_search, printed_file, written
 
 DeedKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "other"]
 
@@ -75,7 +75,7 @@ def _ran(tool: str, command: str) -> Deed:
     if shown := printed_file(command):
         return Deed("read", tool, shown, command=brief)
     said, changes = written(command[:_LONGEST_PATCH])
-    return Deed("run", tool, said, changes, command=brief)
+    return Deed("search" if is_search(command) else "run", tool, said, changes, command=brief)
 
 
 def _is_line(text: str, longest: int) -> bool:

@@ -8,8 +8,10 @@ from typing import Literal
 
 import msgspec
 
-Voice = Literal["user", "said", "asked", "wrote", "file", "output"]
-"""Whose line it is: the user's, the assistant's, part of a call, new text for a file, a file's, a tool's output."""
+Voice = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
+"""Whose line it is: the user's, the assistant's, part of a call, new text for a file, a file's, a tool's output.
+
+Or it is no line, but a name from one."""
 
 _NUMBERED = re.compile(r"\s*(\d{1,6})(?:→|\t|:(?=\s))(.*)")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")

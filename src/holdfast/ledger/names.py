@@ -9,11 +9,13 @@ from itertools import chain
 from typing import Literal
 
 NameKind = Literal["file", "code", "number", "proper", "wide", "word"]
+"""Proper are words with a capital or all capitals, and short figures: they say something, but could be guessed."""
 
 _ATOM = re.compile(r"#?\w+(?:[.\-]\w+)*")
 _FILE_ENDING = re.compile(r"[a-z][a-z0-9]{0,5}$")
 _PIECE = re.compile(r"\w+")
-_SHORTEST = 3
+_TELLING = re.compile(r"(?=\w*(?:[^\W\d_]_|[a-z][A-Z]|[^\W\d_]\d))[^\W\d]\w{3,}|\d{4,}|(?=\w*\d)[0-9a-f]{7,40}")
+_SHORTEST, _LONG_NUMBER = 3, 4
 
 
 Name = tuple[str, NameKind]
@@ -29,6 +31,17 @@ def names_in(line: str) -> tuple[Name, ...]:
 def exact_names_in(line: str) -> tuple[Name, ...]:
     """The same without plain words: in files and output they tell nothing, and are most of what there is."""
     return tuple(chain.from_iterable(map(_exact, _ATOM.findall(line))))
+
+
+def stands_alone(name: str, line: str) -> bool:
+    """Does a name say something without its line, and is it no part of a longer one there? A file needs its path."""
+    if "." in name:
+        return f"/{name}" in line or name == line
+    if not _TELLING.fullmatch(name):
+        return False
+    before, _, behind = f" {line}  ".partition(name)
+    part = before[-1].isalnum() or before[-1] in "_-" or behind[0].isalnum() or behind[0] in "_-"
+    return not part and not (behind[0] == "." and behind[1].islower())
 
 
 def words_in(text: str) -> frozenset[str]:
@@ -56,9 +69,9 @@ def _parts(atom: str) -> tuple[Name, ...]:
             found += _plain(piece)
         elif piece.isdigit():
             if len(piece) >= 2:
-                found.append((piece, "number"))
+                found.append((piece, "number" if len(piece) >= _LONG_NUMBER else "proper"))
         elif len(piece) >= _SHORTEST:
-            found.append((piece, "code"))
+            found.append((piece, "proper" if piece.isupper() and piece.isalpha() else "code"))
     return tuple(found)
 
 

@@ -14,6 +14,7 @@ from .changes import Change
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
 from .lines import Line, Voice, lines_of
+from .matches import match_in, same_file
 from .names import Name, exact_names_in, names_in
 from .shortening import BRIEF, clipped
 
@@ -44,6 +45,7 @@ class Notebook:
         self._answers: list[Answer] = []
         self._deeds: dict[str, Deed] = {}
         self._named: dict[str, tuple[Name, ...]] = {}
+        self._paths: dict[str, str] = {}
         self._last_said: Line | None = None
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
@@ -75,6 +77,7 @@ class Notebook:
         self.files = bounds.newest(self.files, bounds.SUBJECTS)
         self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
         self._named.clear()
+        self._paths.clear()
 
     def named(self, line: str, spoken: bool = True) -> tuple[Name, ...]:
         """The names in a line, looked for once: the same lines come again, and are weighed again."""
@@ -154,6 +157,8 @@ class Notebook:
             self._take(change.new, "wrote", change.path, place)
 
     def _file(self, path: str, place: int) -> File:
+        if path not in self.files:
+            self._paths.clear()
         note = self.files.setdefault(path, File(path))
         note.place, note.time = place, self.time
         return note
@@ -163,7 +168,7 @@ class Notebook:
         text = result.text
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
-        self._take(text, "file" if of_file else "output", source or deed.tool, place)
+        self._take(text, "file" if of_file else "output", source or deed.tool, place, found=deed.kind == "search")
         self._answers.append((result, source, place, self.time))
         for item in result.content:
             if isinstance(item, Media) and not of_file:
@@ -189,17 +194,30 @@ class Notebook:
         noted = [*earlier.items(), *reversed(found.items())]
         self.errors = dict(noted[-_ERRORS:])
 
-    def _take(self, text: str, voice: Voice, source: str, place: int) -> None:
-        found = list(lines_of(text))
-        lines, among, time = self.lines, len(found), self.time
+    def _take(self, text: str, voice: Voice, source: str, place: int, found: bool = False) -> None:
+        """Note the lines of a text. In one that was found, each stands in a file of its own."""
+        split = list(lines_of(text))
+        lines, among, time = self.lines, len(split), self.time
         spoken = voice in ("said", "user")
         names: list[Name] = []
-        for number, line, whole in found:
+        for number, line, whole in split:
             self.depth += len(line)
+            if found and (match := match_in(line)):
+                path, number, line = match
+                names += self.named(path, spoken)
+                noted = Line(line, "file", self._path(path), place, number, time, self.depth, among, whole)
+            else:
+                noted = Line(line, voice, source, place, number, time, self.depth, among, whole)
             lines.pop(line, None)
-            lines[line] = Line(line, voice, source, place, number, time, self.depth, among, whole)
+            lines[line] = noted
             names += self.named(line, spoken)
         self._sight(Counter(names), voice, len(text))
+
+    def _path(self, path: str) -> str:
+        """The same file has one path, wherever a search was run."""
+        if (known := self._paths.get(path)) is None:
+            known = self._paths[path] = same_file(path, reversed(self.files))
+        return known
 
     def _sight(self, met: Mapping[Name, int], voice: Voice, length: int) -> None:
         names, time = self.names, self.time

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
 from .choose import Candidate, Choice, candidates
 from .deeds import FINISHED
 from .entries import Command
 from .folders import by_folder
-from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK
+from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK
 from .learned import near
 from .line_worth import line_worth
 from .lines import Line
@@ -65,6 +65,8 @@ class Writer:
 
         def is_open(one: Candidate) -> bool:
             place = one.line.place
+            if one.line.voice == "name":
+                return place not in staying
             return (place not in staying or place in cut_short) and one.line.text.strip() not in here
 
         def heading(line: Line) -> tuple[str, int]:
@@ -130,7 +132,7 @@ class Writer:
         for line in sorted(chosen, key=lambda line: (line.place, line.number)):
             groups.setdefault(self._title(line), []).append(line)
         told = [
-            "\n".join([f"{GROUP}{title} {self._cite(lines[-1].place)}", *(line.text for line in lines)])
+            "\n".join([f"{GROUP}{title} {self._cite(lines[-1].place)}", *_listed(lines)])
             for title, lines in sorted(groups.items(), key=lambda group: group[1][-1].place)
         ]
         return [AT_HAND, *told] if told else []
@@ -145,6 +147,14 @@ class Writer:
 
 def archived(lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
     return [line for line in lines if line.place not in staying]
+
+
+def _listed(lines: Sequence[Line]) -> Iterator[str]:
+    """Lines as they stand, then the names that are told without one."""
+    names = [line.text for line in lines if line.voice == "name"]
+    yield from (line.text for line in lines if line.voice != "name")
+    if names:
+        yield ALSO + ", ".join(names)
 
 
 def _rerun(command: Command, now: int) -> float:

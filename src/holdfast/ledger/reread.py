@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from .entries import Command, File, Ledger
-from .headings import AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, OPENING, PLAN, SAID, TASK, USER
+from .entries import Command, File, Ledger, Sighting
+from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, OPENING, PLAN, SAID, TASK, USER
 from .lines import Line
+from .names import exact_names_in
 
 _COUNT = re.compile(re.escape(OPENING) + r"([\d,]+)")
 _CITED = re.compile(r"\[(\d[\d,]*)\] ?(.*)")
@@ -41,6 +42,8 @@ def reread(text: str) -> Ledger:
             ledger.closings = [Line(said, "said", "", place, 0, 0) for place, said in _cited(body)]
         elif title == AT_HAND:
             ledger.lines = list(_lines(body, ledger.files))
+            names = dict(name for line in ledger.lines for name in exact_names_in(line.text))
+            ledger.names = {name: Sighting(kind, 0, mentions=1) for name, kind in names.items()}
     return ledger
 
 
@@ -97,6 +100,8 @@ def _lines(body: list[str], files: list[File]) -> Iterator[Line]:
     for number, line in enumerate(body):
         if group := _GROUP.match(line):
             source, place = paths.get(group[1], group[1]), _place(group[2])
+        elif line.startswith(ALSO):
+            yield from (Line(name, "name", source, place, number, 0) for name in line.removeprefix(ALSO).split(", "))
         else:
             yield Line(line, "file" if source in paths.values() else "output", source, place, number, 0, 0)
 

@@ -16,6 +16,8 @@ _PRINTS = re.compile(
     r"([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
 )
 """Commands that print one file, or a part of it: a search with its surroundings is one."""
+_SEARCHES = re.compile(r"\s*(?:cd\s+[^\s'\"]+\s*&&\s*)?(?:(?:git\s+)?grep|rg|ag|ack)\s")
+"""A search behind a pipe goes through output, not through files."""
 _LOGS = (".log", ".out")
 _WRITES = re.compile(r"\bcat\b.*>|\btee\s|\b(?:echo|printf)\s.*>|\bsed\s.*-i|\bcd\s")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
@@ -30,6 +32,11 @@ def printed_file(command: str) -> str | None:
     if shown is None or shown[2].endswith(_LOGS):
         return None
     return _from(shown[1] or "", shown[2])
+
+
+def is_search(command: str) -> bool:
+    """Does a command look for something in files?"""
+    return _SEARCHES.match(command) is not None
 
 
 def written(command: str) -> tuple[str, tuple[Change, ...]]:

@@ -26,15 +26,16 @@ from .settle import archive_before, settle
 KEEP_TOKENS = 20_000
 PAGE_TOKENS = 16_000
 """Longer notes hold hardly more of what is needed, and nobody reads them."""
-_TAIL = 0.2
-"""What part of the room the newest messages may take, verbatim."""
+_TAIL, _LONG_TAIL, _SHORT = 0.1, 0.2, 500
+"""What part of the room the newest messages may take, verbatim; the longer one up to so many tokens, and where there
+is more room than notes can use."""
 _CROWDED = 0.4
 """More than this part of the room is not for answered calls to take."""
 _LARGE = 600
 _CUT_SHORT = "[Cut to the lines that matter most; all of it is {}.]"
 _CARRIED = 8
 """Characters of lines that go along to the next round, for each token of the page."""
-_TRIES, _FULL, _CLOSE = 8, 0.98, 0.993
+_TRIES, _FULL, _CLOSE, _AMPLE = 8, 0.99, 0.997, 1.08
 
 
 class KeepLedger:
@@ -62,13 +63,18 @@ class KeepLedger:
         view, gauge = request.view, request.view.gauge
         end = len(view.messages)
         room = max(0, limit - request.cost(end))
-        share = min(self.keep_tokens, int(room * _TAIL))
+        share = min(self.keep_tokens, _tail(room))
 
         def fits(cut: int) -> bool:
             return gauge.estimator.tokens(gauge.sums[-1] - gauge.sums[cut]) <= share
 
         cut = settle(request, bisect_left(range(end + 1), True, key=fits), fits)
         return end if _crowds(request, cut, room) else cut
+
+
+def _tail(room: int) -> int:
+    """How many tokens the newest messages may take."""
+    return max(int(room * _TAIL), min(int(room * _LONG_TAIL), max(_SHORT, room - PAGE_TOKENS)))
 
 
 def _crowds(request: Request, cut: int, room: int) -> bool:
@@ -111,7 +117,7 @@ class _Draft:
         """Kept messages of whose results only some lines stay, since the kept part is more than its share."""
         request, end = self.request, len(self.request.messages)
         kept = request.cost(self.cut) - request.cost(end)
-        if kept <= _TAIL * (self.limit - request.cost(end)):
+        if kept <= _tail(self.limit - request.cost(end)):
             return []
         return [index for index in range(self.cut, end) if _is_large(request.messages[index])]
 
@@ -143,9 +149,9 @@ class _Draft:
         return cast(Json, msgspec.to_builtins(ledger))
 
     def _characters_in_token(self) -> float:
-        """About how many, by the lines that the page will be made of."""
+        """Rather too many, by the lines that the page will be made of: for less room, what was chosen still serves."""
         estimator, sample = self.request.view.gauge.estimator, self.writer.sample()
-        return _CLOSE * max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
+        return _AMPLE * max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
 
     def _sheet(self) -> Sheet:
         intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.]"

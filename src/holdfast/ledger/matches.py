@@ -1,0 +1,20 @@
+"""What a search found: `path:12:text` and, around it, `path-13-text` are lines of that file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_MATCH = re.compile(r"([\w./@+-]*[\w-]\.\w{1,6})([:-])(\d{1,6})\2(.*)")
+
+
+def match_in(line: str) -> tuple[str, int, str] | None:
+    """The file, the line's number and the line itself, where a search wrote all three."""
+    found = _MATCH.match(line)
+    return (found[1], int(found[3]), found[4]) if found and found[4].strip() else None
+
+
+def same_file(path: str, known: Iterable[str]) -> str:
+    """The known path of a file that a search names from where it was run."""
+    ending = "/" + path.removeprefix("./")
+    return next((whole for whole in known if whole == path or whole.endswith(ending)), path)
