@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 _MATCH = re.compile(r"([\w./@+-]*[\w-]\.\w{1,6})([:-])(\d{1,6})\2(.*)")
+
+_LOOKED_AT = 50
 
 
 def match_in(line: str) -> tuple[str, int, str] | None:
@@ -14,7 +16,12 @@ def match_in(line: str) -> tuple[str, int, str] | None:
     return (found[1], int(found[3]), found[4]) if found and found[4].strip() else None
 
 
-def same_file(path: str, known: Iterable[str]) -> str:
-    """The known path of a file that a search names from where it was run."""
+def base_name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def same_file(path: str, alike: Sequence[str]) -> str:
+    """The known path of a file that a search names from where it was run, among the newest that are called the same."""
     ending = "/" + path.removeprefix("./")
-    return next((whole for whole in known if whole == path or whole.endswith(ending)), path)
+    newest = reversed(alike[-_LOOKED_AT:])
+    return next((known for known in newest if known == path or known.endswith(ending)), path)

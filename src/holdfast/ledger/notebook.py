@@ -14,7 +14,7 @@ from .changes import Change
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
 from .lines import Line, Voice, lines_of
-from .matches import match_in, same_file
+from .matches import base_name, match_in, same_file
 from .names import Name, exact_names_in, names_in
 from .shortening import BRIEF, clipped
 
@@ -45,7 +45,7 @@ class Notebook:
         self._answers: list[Answer] = []
         self._deeds: dict[str, Deed] = {}
         self._named: dict[str, tuple[Name, ...]] = {}
-        self._paths: dict[str, str] = {}
+        self._alike = _by_name(self.files)
         self._last_said: Line | None = None
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
@@ -77,7 +77,7 @@ class Notebook:
         self.files = bounds.newest(self.files, bounds.SUBJECTS)
         self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
         self._named.clear()
-        self._paths.clear()
+        self._alike = _by_name(self.files)
 
     def named(self, line: str, spoken: bool = True) -> tuple[Name, ...]:
         """The names in a line, looked for once: the same lines come again, and are weighed again."""
@@ -158,8 +158,9 @@ class Notebook:
 
     def _file(self, path: str, place: int) -> File:
         if path not in self.files:
-            self._paths.clear()
-        note = self.files.setdefault(path, File(path))
+            self.files[path] = File(path)
+            self._alike.setdefault(base_name(path), []).append(path)
+        note = self.files[path]
         note.place, note.time = place, self.time
         return note
 
@@ -205,19 +206,14 @@ class Notebook:
             if found and (match := match_in(line)):
                 path, number, line = match
                 names += self.named(path, spoken)
-                noted = Line(line, "file", self._path(path), place, number, time, self.depth, among, whole)
+                path = same_file(path, self._alike.get(base_name(path), ()))
+                noted = Line(line, "file", path, place, number, time, self.depth, among, whole)
             else:
                 noted = Line(line, voice, source, place, number, time, self.depth, among, whole)
             lines.pop(line, None)
             lines[line] = noted
             names += self.named(line, spoken)
         self._sight(Counter(names), voice, len(text))
-
-    def _path(self, path: str) -> str:
-        """The same file has one path, wherever a search was run."""
-        if (known := self._paths.get(path)) is None:
-            known = self._paths[path] = same_file(path, reversed(self.files))
-        return known
 
     def _sight(self, met: Mapping[Name, int], voice: Voice, length: int) -> None:
         names, time = self.names, self.time
@@ -251,3 +247,11 @@ class Notebook:
             if seen.last_use != time:
                 seen.uses += 1
             seen.last_use = seen.last = time
+
+
+def _by_name(files: Iterable[str]) -> dict[str, list[str]]:
+    """Paths whose files are called the same."""
+    found: dict[str, list[str]] = {}
+    for path in files:
+        found.setdefault(base_name(path), []).append(path)
+    return found
