@@ -3,7 +3,7 @@
 from .carry import carried, is_page
 from .entries import File, Ledger
 from .facts import Fact, missing, must_keep
-from .folders import by_folder
+from .folders import base_name, by_folder
 from .headings import OPENING
 from .names import names_in, words_in
 from .notebook import Notebook
@@ -22,6 +22,7 @@ __all__ = [
     "Page",
     "Sheet",
     "Writer",
+    "base_name",
     "by_folder",
     "carried",
     "clipped",

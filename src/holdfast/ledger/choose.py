@@ -24,9 +24,9 @@ _EACH = 8
 """Characters that one more line costs a reader, beside its own."""
 _PART = 0.5
 """A part of an over-long line gives its names with half of what they stood in."""
-ALONE = 0.5
+_ALONE = 0.5
 """What a name gives without its line."""
-SEPARATED = 2
+_SEPARATED = 2
 """Characters between two names."""
 _CANDIDATES, _NAMES = 6_000, 1_000
 _REFUSED = 20
@@ -75,7 +75,7 @@ def _alone(newest: dict[str, Line], worth: dict[str, float]) -> Iterator[Candida
         line = newest[name]
         if stands_alone(name, line.text):
             alone = Line(name, "name", line.source, line.place, line.number, line.time)
-            yield Candidate(alone, (name,), 0.0, ALONE, ALONE * worth[name] / (len(name) + SEPARATED))
+            yield Candidate(alone, (name,), 0.0, _ALONE, _ALONE * worth[name] / (len(name) + _SEPARATED))
 
 
 class Choice:
@@ -118,7 +118,7 @@ class Choice:
                 left -= cost
                 if not self._is_alone[index]:
                     told = {self._alone[name] for name in self._pool[index].names if name in self._alone} & taken
-                    left += sum(len(self._pool[other].line.text) + SEPARATED for other in told)
+                    left += sum(len(self._pool[other].line.text) + _SEPARATED for other in told)
                     taken -= told
             if left <= SHORTEST or refused > _REFUSED:
                 break
@@ -149,7 +149,7 @@ class Choice:
         candidate, (key, price) = self._pool[index], self._headings[index]
         alone = self._is_alone[index]
         self._order[index] = (
-            len(candidate.line.text) + (SEPARATED if alone else 1) + (0 if key in self._opened else price)
+            len(candidate.line.text) + (_SEPARATED if alone else 1) + (0 if key in self._opened else price)
         )
         if alone:
             self._alone[candidate.line.text] = index
@@ -167,8 +167,8 @@ class Choice:
         opening = 0 if key in self._opened else price
         if self._is_alone[index]:
             (name,) = candidate.names
-            gain = 0.0 if name in seen or name in alone else ALONE * worth[name]
-            return gain / (len(name) + SEPARATED + opening)
+            gain = 0.0 if name in seen or name in alone else _ALONE * worth[name]
+            return gain / (len(name) + _SEPARATED + opening)
         new = [name for name in candidate.names if name not in seen]
-        gain = sum([worth[name] * (1 - ALONE if name in alone else 1) for name in new]) if new else 0.0
+        gain = sum([worth[name] * (1 - _ALONE if name in alone else 1) for name in new]) if new else 0.0
         return (candidate.own + candidate.share * gain) / (len(candidate.line.text) + _EACH + opening)

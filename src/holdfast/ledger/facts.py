@@ -23,7 +23,7 @@ _STANDING = re.compile(
 )
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+(?:[.!?](?!\s|$)[^.!?。！？؟\n]*)*[.!?。！？؟]*")
 _ERRORS = 3
-_EXACT = ("number", "code", "file")
+_EXACT = ("number", "figure", "code", "file")
 _ENOUGH = 0.6
 """A fact is there if this part of its words is, in one line."""
 _SAYS_SOMETHING = 3
@@ -90,11 +90,6 @@ class _Told:
         return _STANDING.search(self.line) is not None
 
 
-def _is_figure(name: str) -> bool:
-    """Digits or capitals alone: in a rule, even a short one is not said in other words."""
-    return name.isdecimal() or (name.isalpha() and name.isupper())
-
-
 def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary: str) -> bool:
     if fact.kind == "file":
         return PurePosixPath(fact.text).name in summary
@@ -107,7 +102,7 @@ def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary:
         return False
     if fact.kind == "task":
         return True
-    exact = {name.lower() for name, kind in names_in(fact.text) if kind in _EXACT or _is_figure(name)}
+    exact = {name.lower() for name, kind in names_in(fact.text) if kind in _EXACT}
     return any(
         exact <= line.words
         and len(words & line.words) >= _ENOUGH * len(words)

@@ -9,6 +9,11 @@ from .entries import File
 _IN_LINE = 10
 
 
+def base_name(path: str) -> str:
+    """What a file or a folder is called, wherever it lies."""
+    return path.rstrip("/").rpartition("/")[2]
+
+
 def by_folder(files: Iterable[File]) -> list[str]:
     """Every file under its folder's absolute path, the newest first, with what was done to it."""
     folders: dict[str, list[str]] = {}

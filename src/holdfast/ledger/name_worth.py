@@ -10,6 +10,7 @@ from math import log1p
 from operator import mul
 
 from .deeds import FINISHED
+from .folders import base_name
 from .learned import learned, named_last, near, odds
 from .notebook import Notebook
 
@@ -55,7 +56,7 @@ def name_features(notebook: Notebook) -> Iterator[tuple[str, list[float]]]:
 
 def _known(notebook: Notebook) -> Iterator[tuple[str, Known]]:
     """All that is known of each name but its letters: of many, the same."""
-    touched = {path.rstrip("/").rpartition("/")[2]: note for path, note in notebook.files.items()}
+    touched = {base_name(path): note for path, note in notebook.files.items()}
     latest, now = named_last(notebook), notebook.time
     asked = themes(notebook.users[-1].text) if notebook.users else frozenset()
     planned = frozenset().union(*(themes(step) for step, status in notebook.plan if status not in FINISHED))
@@ -142,8 +143,8 @@ def name_worth(notebook: Notebook) -> dict[str, float]:
             needed = chances[known] = chance(weights, _name(*known))
         worth[name] = needed * (1 + _DEAR * min(1.0, names[name].price / _LARGE))
     for name, seen in names.items():
-        if seen.kind in ("word", "proper", "wide"):
-            weight = WORD * (4 if seen.kind == "proper" else 1) * (2 if seen.user >= 0 else 1)
+        if seen.kind in ("word", "proper", "figure", "wide"):
+            weight = WORD * (4 if seen.kind in ("proper", "figure") else 1) * (2 if seen.user >= 0 else 1)
             worth[name] = worth.get(name, 0.0) + weight * near(seen.mentions, 3)
     return worth
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
-NameKind = Literal["file", "code", "number", "proper", "wide", "word"]
-"""Proper are words with a capital or all capitals, and short figures: they say something, but could be guessed."""
+NameKind = Literal["file", "code", "number", "figure", "proper", "wide", "word"]
+"""A proper word begins with a capital; a figure is a short number, or all capitals. Both could be guessed."""
 
 _ATOM = re.compile(r"#?\w+(?:[.\-]\w+)*")
 _FILE_ENDING = re.compile(r"[a-z][a-z0-9]{0,5}$")
@@ -69,9 +69,9 @@ def _parts(atom: str) -> tuple[Name, ...]:
             found += _plain(piece)
         elif piece.isdigit():
             if len(piece) >= 2:
-                found.append((piece, "number" if len(piece) >= _LONG_NUMBER else "proper"))
+                found.append((piece, "number" if len(piece) >= _LONG_NUMBER else "figure"))
         elif len(piece) >= _SHORTEST:
-            found.append((piece, "proper" if piece.isupper() and piece.isalpha() else "code"))
+            found.append((piece, "figure" if piece.isupper() and piece.isalpha() else "code"))
     return tuple(found)
 
 

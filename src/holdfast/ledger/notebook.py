@@ -13,8 +13,9 @@ from .alarms import errors_in
 from .changes import Change
 from .deeds import Deed, deed_of
 from .entries import Command, File, Ledger, Sighting
+from .folders import base_name
 from .lines import Line, Voice, lines_of
-from .matches import base_name, match_in, same_file
+from .matches import match_in, same_file
 from .names import Name, exact_names_in, names_in
 from .shortening import BRIEF, clipped
 

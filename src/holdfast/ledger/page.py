@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from .choose import Candidate, Choice, candidates
 from .deeds import FINISHED
 from .entries import Command
-from .folders import by_folder
+from .folders import base_name, by_folder
 from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK
 from .learned import near
 from .line_worth import line_worth
@@ -140,7 +140,7 @@ class Writer:
     def _title(self, line: Line) -> str:
         """What a group of lines is headed: a file's name, a command, a search."""
         if line.source in self.notebook.files:
-            return line.source.rstrip("/").rpartition("/")[2]
+            return base_name(line.source)
         title = " ".join(line.source.split()) or "tool output"
         return title if len(title) <= _HEADING else title[:_HEADING].rpartition(" ")[0] + " …"
 

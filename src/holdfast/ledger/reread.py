@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from .entries import Command, File, Ledger, Sighting
+from .folders import base_name
 from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, OPENING, PLAN, SAID, TASK, USER
 from .lines import Line
 from .names import exact_names_in
@@ -95,7 +96,7 @@ def _command(line: str) -> Command:
 
 
 def _lines(body: list[str], files: list[File]) -> Iterator[Line]:
-    paths = {file.path.rpartition("/")[2]: file.path for file in files}
+    paths = {base_name(file.path): file.path for file in files}
     source, place = "", 0
     for number, line in enumerate(body):
         if group := _GROUP.match(line):

@@ -36,6 +36,7 @@ _CUT_SHORT = "[Cut to the lines that matter most; all of it is {}.]"
 _CARRIED = 8
 """Characters of lines that go along to the next round, for each token of the page."""
 _TRIES, _FULL, _CLOSE, _AMPLE = 8, 0.99, 0.997, 1.08
+"""The first try has rather too much room: for less, what was chosen still serves."""
 
 
 class KeepLedger:
@@ -126,7 +127,7 @@ class _Draft:
         room = min(PAGE_TOKENS, max(0, self.limit - bare))
         if not room:
             return without_notes
-        characters, best, sheet = int(room * self._characters_in_token()), None, self._sheet()
+        characters, best, sheet = int(room * _AMPLE * self._characters_in_token()), None, self._sheet()
         for _ in range(_TRIES):
             page = sheet.write(characters)
             notes = (*self.other_notes, framed(page.text))
@@ -149,9 +150,9 @@ class _Draft:
         return cast(Json, msgspec.to_builtins(ledger))
 
     def _characters_in_token(self) -> float:
-        """Rather too many, by the lines that the page will be made of: for less room, what was chosen still serves."""
+        """About how many, by the lines that the page will be made of."""
         estimator, sample = self.request.view.gauge.estimator, self.writer.sample()
-        return _AMPLE * max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
+        return max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
 
     def _sheet(self) -> Sheet:
         intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.]"

@@ -10,7 +10,7 @@ from itertools import islice
 import msgspec
 
 from ..calls import Failure, ModelCall, Reply, Steps
-from ..ledger import Fact, File, Ledger, fitting, must_keep, words_in
+from ..ledger import Fact, File, Ledger, base_name, fitting, must_keep, words_in
 from ..ledger.lines import Line
 from ..references import citation
 from .asking import ask
@@ -96,7 +96,7 @@ def relevant(files: Iterable[File], goal: str, draft: str) -> list[File]:
     changed = [file for file in files if file.edits]
     wanted, said = words_in(goal), words_in(draft)
     named = [file for file in files if file.path in draft or _name(file) in said or _name(file) in wanted]
-    shared = [file for file in files if words_in(_PARTED.sub(" ", file.path.rpartition("/")[2])) & wanted]
+    shared = [file for file in files if words_in(_PARTED.sub(" ", base_name(file.path))) & wanted]
     ranked = [*named, *shared, *(changed if len(changed) <= _FEW else ())]
     return list(islice({file.path: file for file in ranked}.values(), _MOST_FILES))
 
@@ -117,7 +117,7 @@ def about(goal: str, lines: Iterable[Line], room: int) -> list[str]:
 
 
 def _name(file: File) -> str:
-    return file.path.rpartition("/")[2].lower()
+    return base_name(file.path).lower()
 
 
 def _line(fact: Fact) -> Line:

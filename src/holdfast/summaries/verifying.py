@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from ..ledger import Fact, File, Ledger, by_folder, clipped, fitting, missing, must_keep
+from ..ledger import Fact, File, Ledger, base_name, by_folder, clipped, fitting, missing, must_keep
 from ..references import citation
 
 HEADING = "## From the log, word for word"
@@ -53,7 +53,7 @@ def verified(summary: str, visible: str, ledger: Ledger, room: int, measure: Cal
     """What must be kept and is told neither by the summary nor by what stays visible, in at most so many tokens."""
     known = f"{summary}\n{visible}"
     lost = _each_once(missing(must_keep(ledger), known))
-    read = [file for file in ledger.files if not file.edits and _name(file.path) not in known]
+    read = [file for file in ledger.files if not file.edits and base_name(file.path) not in known]
     texts = [*(fact.text for fact in lost), *(file.path for file in read)]
     characters = int(room * _characters_in_token(texts, measure))
     for _ in range(_TRIES):
@@ -119,11 +119,7 @@ def _told(lines: Sequence[str], facts: Sequence[Fact], kind: str) -> int:
     if kind != "file":
         return len(lines)
     text = "\n".join(lines)
-    return sum(_name(fact.text) in text for fact in facts)
-
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+    return sum(base_name(fact.text) in text for fact in facts)
 
 
 def _newest(facts: Sequence[Fact], room: int) -> list[Fact]:
