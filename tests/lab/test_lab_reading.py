@@ -19,6 +19,7 @@ from lab_story import call
         ("step2 of berth9", {"step2", "berth9"}),
         ("plain words, Sentence case, e.g. this one. And 12 of 99", set()),
         ("notes of ours point at [12] and [1,204]", set()),
+        (r'print("\nlowWater\n\thigh_water") # lib\new_tide.py', {"lowWater", "high_water", "new_tide.py"}),
     ],
 )
 def test_names(text: str, names: set[str]) -> None:

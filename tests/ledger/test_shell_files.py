@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ledger_story import noise, notes_on, section, used, user
 
 from holdfast.ledger.headings import AT_HAND, FILES
@@ -59,6 +60,26 @@ def test_a_text_that_never_ends_is_the_rest() -> None:
 def test_a_log_that_is_printed_is_output_and_a_file_that_is_there_is_read() -> None:
     assert printed_file("tail -100 build/ci.log") is None
     assert printed_file("test -f README.md && sed -n '1,220p' README.md || true") == "README.md"
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("sed -n '1,120p' .git/hooks/pre-push", ".git/hooks/pre-push"),
+        ("cat Makefile", "Makefile"),
+        ("cat .gitignore", ".gitignore"),
+        (r"sed -n '1,9p' routes/\$berth.tsx && git status", "routes/$berth.tsx"),
+        ("cd /srv && nl -ba bin/tides | head -40", "/srv/bin/tides"),
+        ("cat /dev/null", None),
+        ("cat /proc/meminfo", None),
+        ("ls | tail -20", None),
+        ("tail -20", None),
+        ("cat berths/", None),
+        ("grep -n -A3 'low' src", None),
+    ],
+)
+def test_a_file_needs_no_ending_to_be_one(command: str, file: str | None) -> None:
+    assert printed_file(command) == file
 
 
 def test_the_page_tells_them_with_the_other_files() -> None:

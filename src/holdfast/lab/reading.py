@@ -22,6 +22,8 @@ _NAME = re.compile(
     r"|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b"
     r"|\b\d{4,}\b"
 )
+_ESCAPED = re.compile(r"(?:(?<=[^\w:\\])|^)(?:\\+[nrt])+|(?:\\+[nrt])(?:\\+[nrt])+|\\+[nrt](?=[A-Z])", re.MULTILINE)
+"""A line end or a tab as it is written in quoted text: its letter is no part of the name behind it."""
 _ENDINGS = frozenset(
     "c cc cfg conf cpp cs css csv env go gz h hpp html ini java js json jsonl jsx kt lock log lua md mjs mod mts php"
     " png proto py rb rs rst scss sh sql sum svg swift tmpl toml ts tsx txt vue xml yaml yml zig".split()
@@ -97,6 +99,8 @@ def names_on(line: str) -> frozenset[str]:
 
 def names_in(text: str) -> set[str]:
     """File names, identifiers with an inner capital, underscore or digit, ids, issue numbers, versions."""
+    if "\\" in text:
+        text = _ESCAPED.sub(" ", text)
     return {name for found in _NAME.finditer(text) if _is_name(name := found[0])}
 
 

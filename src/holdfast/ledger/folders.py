@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .entries import File
+from .headings import IS, ROOT
 
 _IN_LINE = 10
 
@@ -25,6 +26,21 @@ def by_folder(files: Iterable[File]) -> list[str]:
         for folder, names in folders.items()
         for at in range(0, len(names), _IN_LINE)
     ]
+
+
+def from_root(lines: list[str], longest: int) -> list[str]:
+    """The same with the folder that most of them begin with told once, where that is shorter."""
+    folders = [line.rpartition(": ")[0] for line in lines]
+    below: dict[str, int] = {}
+    for folder in folders:
+        for end in range(1, len(folder) + 1):
+            if folder[end - 1] == "/":
+                below[folder[:end]] = below.get(folder[:end], 0) + 1
+    saved = {root: (len(root) - len(ROOT)) * times - len(IS) - len(root) for root, times in below.items()}
+    root = max(saved, key=saved.__getitem__, default="")
+    if not root or saved[root] <= 0 or len(root) > longest or any(folder.startswith(ROOT) for folder in folders):
+        return lines
+    return [IS + root, *(ROOT + line.removeprefix(root) if line.startswith(root) else line for line in lines)]
 
 
 def _done(file: File) -> str:

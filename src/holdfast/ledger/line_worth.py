@@ -15,9 +15,11 @@ from .notebook import Notebook
 
 FAR = 150_000
 """So many characters back, a line is hardly edited from memory any more."""
+_INNER, _OUTER = " \t)]}", 8
+"""How a line begins that stands inside or ends a block; how long one is at least that opens one."""
 LINE_FEATURES = (
     *("bias", "wrote", "file", "said", "time30", "depth", "edits", "unedited", "touched10", "among", "length"),
-    *("names", "best", "indent", "stale", "newest", "near_said", "near_user", "count"),
+    *("names", "best", "indent", "stale", "times", "newest", "near_said", "near_user", "count", "below_said"),
 )
 
 
@@ -36,18 +38,29 @@ def line_features(notebook: Notebook, worth: dict[str, float]) -> Iterator[tuple
         held = [
             [name for name, kind in notebook.named(line.text) if kind != "word" and name in names] for line in together
         ]
-        said = _spread([max([_spoken(names[name], now) for name in here], default=0.0) for here in held])
+        spoken = [max([_spoken(names[name], now) for name in here], default=0.0) for here in held]
+        below = list(_below(together, spoken))
+        said = _spread(spoken)
         user = _spread(
             [max([near(names[name].mentions, 10) for name in here if name in latest], default=0.0) for here in held]
         )
-        for line, here, near_said, near_user in zip(together, held, said, user, strict=True):
+        for line, here, near_said, near_user, below_said in zip(together, held, said, user, below, strict=True):
             features = _line(line, notebook, [worth.get(name, 0.0) for name in here])
-            yield line, [*features, near(rank, 1), near_said, near_user, min(5, len(here))]
+            yield line, [*features, near(rank, 1), near_said, near_user, min(5, len(here)), below_said]
 
 
 def _spoken(seen: Sighting, now: int) -> float:
     """How lately the assistant spoke of a rare name."""
     return near(now - seen.said, 3) * near(seen.mentions, 10) if seen.said >= 0 else 0.0
+
+
+def _below(lines: list[Line], values: list[float]) -> Iterator[float]:
+    """For each line, what the last one has that is not indented: a function's name is in its first line."""
+    last = 0.0
+    for line, value in zip(lines, values, strict=True):
+        if line.text[0] not in _INNER and len(line.text) > _OUTER:
+            last = value
+        yield last
 
 
 def _spread(values: list[float]) -> list[float]:
@@ -76,6 +89,7 @@ def _line(line: Line, notebook: Notebook, names: list[float]) -> list[float]:
         max(names, default=0.0),
         line.text[:1] in " \t",
         note is not None and note.time - line.time > 10,
+        log1p(line.times),
     ]
 
 

@@ -40,6 +40,8 @@ class Line(msgspec.Struct, array_like=True, gc=False):
     """How many lines came together with it."""
     whole: bool = True
     """Not a part of an over-long line."""
+    times: int = 1
+    """How often it was met since it was last changed."""
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str, bool]]:

@@ -12,6 +12,8 @@ NameKind = Literal["file", "code", "number", "figure", "proper", "wide", "word"]
 """A proper word begins with a capital; a figure is a short number, or all capitals. Both could be guessed."""
 
 _ATOM = re.compile(r"#?\w+(?:[.\-]\w+)*")
+_ESCAPES = re.compile(r"(?<![\w:\\])(?:\\+[nrt])+|(?:\\+[nrt]){2,}|\\+[nrt](?=[A-Z])")
+"""Line ends and tabs in quoted text: their letters belong to no name. In a path of Windows they do."""
 _FILE_ENDING = re.compile(r"[a-z][a-z0-9]{0,5}$")
 _PIECE = re.compile(r"\w+")
 _TELLING = re.compile(r"(?=\w*(?:[^\W\d_]_|[a-z][A-Z]|[^\W\d_]\d))[^\W\d]\w{3,}|\d{4,}|(?=\w*\d)[0-9a-f]{7,40}")
@@ -25,12 +27,12 @@ Named = Callable[[str], tuple[Name, ...]]
 
 def names_in(line: str) -> tuple[Name, ...]:
     """Every name in a line with its kind, and the plain words: in a conversation they are all there is."""
-    return tuple(chain.from_iterable(map(_parts, _ATOM.findall(line))))
+    return tuple(chain.from_iterable(map(_parts, _ATOM.findall(_unescaped(line)))))
 
 
 def exact_names_in(line: str) -> tuple[Name, ...]:
     """The same without plain words: in files and output they tell nothing, and are most of what there is."""
-    return tuple(chain.from_iterable(map(_exact, _ATOM.findall(line))))
+    return tuple(chain.from_iterable(map(_exact, _ATOM.findall(_unescaped(line)))))
 
 
 def stands_alone(name: str, line: str) -> bool:
@@ -39,9 +41,13 @@ def stands_alone(name: str, line: str) -> bool:
         return f"/{name}" in line or name == line
     if not _TELLING.fullmatch(name):
         return False
-    before, _, behind = f" {line}  ".partition(name)
+    before, _, behind = f" {_unescaped(line)}  ".partition(name)
     part = before[-1].isalnum() or before[-1] in "_-" or behind[0].isalnum() or behind[0] in "_-"
     return not part and not (behind[0] == "." and behind[1].islower())
+
+
+def _unescaped(line: str) -> str:
+    return _ESCAPES.sub(" ", line) if "\\" in line else line
 
 
 def words_in(text: str) -> frozenset[str]:

@@ -170,7 +170,8 @@ class Notebook:
         text = result.text
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
-        self._take(text, "file" if of_file else "output", source or deed.tool, place, found=deed.kind == "search")
+        if deed.kind not in ("plan", "step"):  # the plan itself is noted
+            self._take(text, "file" if of_file else "output", source or deed.tool, place, found=deed.kind == "search")
         self._answers.append((result, source, place, self.time))
         for item in result.content:
             if isinstance(item, Media) and not of_file:
@@ -211,7 +212,8 @@ class Notebook:
                 noted = Line(line, "file", path, place, number, time, self.depth, among, whole)
             else:
                 noted = Line(line, voice, source, place, number, time, self.depth, among, whole)
-            lines.pop(line, None)
+            if before := lines.pop(line, None):
+                noted.times = before.times + 1
             lines[line] = noted
             names += self.named(line, spoken)
         self._sight(Counter(names), voice, len(text))

@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from .choose import Candidate, Choice, candidates
 from .deeds import FINISHED
 from .entries import Command
-from .folders import base_name, by_folder
+from .folders import base_name, by_folder, from_root
 from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK
 from .learned import near
 from .line_worth import line_worth
@@ -105,10 +105,13 @@ class Writer:
 
     def files(self, room: int, staying: Collection[int]) -> list[str]:
         """Every file, and what was attached (P12)."""
+        room = int(room * _FILES)
         lines = by_folder(self.notebook.files.values())
+        if sum(map(len, lines)) + len(lines) > room:
+            lines = from_root(lines, room // 3)
         attached = archived(self.notebook.attached, staying)
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
-        return ["\n".join([FILES, *fitting(lines, int(room * _FILES))])] if lines else []
+        return ["\n".join([FILES, *fitting(lines, room)])] if lines else []
 
     def run_again(self, room: int, visible: str) -> list[str]:
         """The commands that are most likely to be run again."""
@@ -142,7 +145,7 @@ class Writer:
         if line.source in self.notebook.files:
             return base_name(line.source)
         title = " ".join(line.source.split()) or "tool output"
-        return title if len(title) <= _HEADING else title[:_HEADING].rpartition(" ")[0] + " …"
+        return title if len(title) <= _HEADING else (title[:_HEADING].rpartition(" ")[0] or "tool output") + " …"
 
 
 def archived(lines: Iterable[Line], staying: Collection[int]) -> list[Line]:

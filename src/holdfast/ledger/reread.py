@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from .entries import Command, File, Ledger, Sighting
 from .folders import base_name
-from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, OPENING, PLAN, SAID, TASK, USER
+from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, IS, OPENING, PLAN, ROOT, SAID, TASK, USER
 from .lines import Line
 from .names import exact_names_in
 
@@ -81,7 +81,13 @@ def _attached(body: list[str]) -> Iterator[Line]:
 
 
 def _files(body: Iterable[str]) -> Iterator[File]:
+    root = ROOT
     for line in body:
+        if line.startswith(IS):
+            root = line.removeprefix(IS)
+            continue
+        if line.startswith(ROOT):
+            line = root + line.removeprefix(ROOT)
         folder, slash, names = line.rpartition("/: ")
         for name in names.split(", "):
             if found := _FILE.match(name):

@@ -11,11 +11,13 @@ from .changes import Change
 
 _PRINTS = re.compile(
     r"\s*(?:(?:test|\[) -[ef] \S+(?: \])?\s*&&\s*)?(?:cd\s+([^\s'\"]+)\s*&&\s*)?"
-    r"(?:(?:sed -n|cat|head|tail|nl|(?:grep|rg)(?=.*\s-[ABC]\s?\d))\b"
+    r"(?:(?:sed -n|cat|head|tail|nl|(?:grep|rg)(?=.*\s-[ABC]\s?\d.*\.\w+\s*(?:[|;&]|$)))\b"
     r"(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+|git show [^\s:]+:)"
-    r"([\w./@~-]+\.\w+)\s*(?:[|;&]|$)"
+    r"((?:[\w./@~+-]|\\\$)+)\s*(?:[|;&]|$)"
 )
 """Commands that print one file, or a part of it: a search with its surroundings is one."""
+_FILE = re.compile(r"(?!/dev/|/proc/).*(?:\.\w+|/[\w.-]*[\w-])$|[A-Z][\w-]+$")
+"""A path, or a name like Makefile: not the end of an option."""
 _SEARCHES = re.compile(r"\s*(?:cd\s+[^\s'\"]+\s*&&\s*)?(?:(?:git\s+)?grep|rg|ag|ack)\s")
 """A search behind a pipe goes through output, not through files."""
 _LOGS = (".log", ".out")
@@ -29,9 +31,9 @@ _LONGEST, _MOST = 4_000, 200
 def printed_file(command: str) -> str | None:
     """The file that a command prints. A log is output, wherever it lies."""
     shown = _PRINTS.match(command)
-    if shown is None or shown[2].endswith(_LOGS):
+    if shown is None or shown[2].endswith(_LOGS) or not _FILE.match(shown[2]):
         return None
-    return _from(shown[1] or "", shown[2])
+    return _from(shown[1] or "", shown[2].replace("\\$", "$"))
 
 
 def is_search(command: str) -> bool:
