@@ -26,7 +26,7 @@ def test_a_folder_that_saves_nothing_or_is_too_long_is_not_told_apart() -> None:
     for lines, longest in (
         ([f"{DEEP}/api/: routes.py"], 200),
         (["/a/b/: x.py", "/a/c/: y.py"], 200),
-        ([f"{DEEP}/api/: a.py", f"{DEEP}/store/: b.py"], 20),
+        ([f"{DEEP}/api/: a.py", f"{DEEP}/store/: b.py"], 8),
         (["x.py, y.py"], 200),
         ([], 200),
     ):

@@ -33,12 +33,12 @@ def from_root(lines: list[str], longest: int) -> list[str]:
     folders = [line.rpartition(": ")[0] for line in lines]
     below: dict[str, int] = {}
     for folder in folders:
-        for end in range(1, len(folder) + 1):
+        for end in range(1, min(longest, len(folder)) + 1):
             if folder[end - 1] == "/":
                 below[folder[:end]] = below.get(folder[:end], 0) + 1
     saved = {root: (len(root) - len(ROOT)) * times - len(IS) - len(root) for root, times in below.items()}
     root = max(saved, key=saved.__getitem__, default="")
-    if not root or saved[root] <= 0 or len(root) > longest or any(folder.startswith(ROOT) for folder in folders):
+    if not root or saved[root] <= 0 or any(folder.startswith(ROOT) for folder in folders):
         return lines
     return [IS + root, *(ROOT + line.removeprefix(root) if line.startswith(root) else line for line in lines)]
 

@@ -58,7 +58,7 @@ def _below(lines: list[Line], values: list[float]) -> Iterator[float]:
     """For each line, what the last one has that is not indented: a function's name is in its first line."""
     last = 0.0
     for line, value in zip(lines, values, strict=True):
-        if line.text[0] not in _INNER and len(line.text) > _OUTER:
+        if line.text[:1] not in _INNER and len(line.text) > _OUTER:
             last = value
         yield last
 
