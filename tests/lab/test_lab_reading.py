@@ -33,6 +33,10 @@ def test_a_text_holds_the_names_and_words_of_its_lines(lines: list[str]) -> None
     assert content_words(text) == set().union(*map(said_on, lines))
 
 
+def test_a_heap_of_backslashes_takes_no_longer_than_other_text() -> None:
+    assert names_in("\\" * 1_000_000) == set()
+
+
 def test_lines_lose_the_numbers_of_a_file_viewer() -> None:
     assert list(lines_of("  12→def a():\n  13→\n14\treturn 1\nplain")) == ["def a():", "return 1", "plain"]
 

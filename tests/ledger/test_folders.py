@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from holdfast.ledger import Notebook, Writer, reread
 from holdfast.ledger.entries import File
 from holdfast.ledger.folders import by_folder, from_root
-from holdfast.ledger.headings import FILES, IS, OPENING, ROOT
+from holdfast.ledger.headings import FILES, OPENING, ROOT, ROOT_IS
 from holdfast.references import citation
 
 DEEP = "/home/mira/worktrees/tidebook-berths-and-boats/services/tidebook"
@@ -44,7 +44,7 @@ def listed(room: int) -> tuple[set[str], list[str]]:
 
 def test_where_room_is_short_every_file_is_still_there_and_read_back_in_full() -> None:
     paths, lines = listed(4_000)
-    assert lines[1] == f"{IS}{DEEP}/"
+    assert lines[1] == f"{ROOT_IS}{DEEP}/"
     assert {file.path for file in reread("\n".join(lines)).files} == paths
 
 
@@ -57,7 +57,7 @@ def test_where_there_is_room_each_folder_stands_in_full() -> None:
 @given(st.lists(PATHS, min_size=1, max_size=12, unique=True))
 def test_whatever_the_folders_every_path_comes_back(paths: list[str]) -> None:
     lines = from_root(by_folder([File(path, reads=1) for path in paths]), 200)
-    assert len({line for line in lines if line.startswith(IS)}) <= 1
-    assert not any(line.startswith(ROOT) for line in lines) or lines[0].startswith(IS)
+    assert len({line for line in lines if line.startswith(ROOT_IS)}) <= 1
+    assert not any(line.startswith(ROOT) for line in lines) or lines[0].startswith(ROOT_IS)
     page = "\n".join([f"{OPENING}1 messages are archived.]", FILES, *lines])
     assert sorted(file.path for file in reread(page).files) == sorted(paths)

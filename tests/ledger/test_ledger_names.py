@@ -29,3 +29,7 @@ def test_in_a_path_of_windows_it_does() -> None:
 def test_a_name_behind_a_tab_in_quoted_text_says_something_alone() -> None:
     assert stands_alone("oldBerth", r'"+\toldBerth := 1"')
     assert not stands_alone("oldBerth", "veryoldBerth := 1")
+
+
+def test_a_heap_of_backslashes_takes_no_longer_than_other_text() -> None:
+    assert names_in("\\" * 1_000_000) == ()

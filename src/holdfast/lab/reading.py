@@ -22,7 +22,7 @@ _NAME = re.compile(
     r"|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b"
     r"|\b\d{4,}\b"
 )
-_ESCAPED = re.compile(r"(?:(?<=[^\w:\\])|^)(?:\\+[nrt])+|(?:\\+[nrt])(?:\\+[nrt])+|\\+[nrt](?=[A-Z])", re.MULTILINE)
+_ESCAPED = re.compile(r"(?<![\w:\\])(?:\\+[nrt])+|(?<!\\)(?:\\+[nrt](?:\\+[nrt])+|\\+[nrt](?=[A-Z]))")
 """A line end or a tab as it is written in quoted text: its letter is no part of the name behind it."""
 _ENDINGS = frozenset(
     "c cc cfg conf cpp cs css csv env go gz h hpp html ini java js json jsonl jsx kt lock log lua md mjs mod mts php"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .entries import File
-from .headings import IS, ROOT
+from .headings import ROOT, ROOT_IS
 
 _IN_LINE = 10
 
@@ -36,11 +36,11 @@ def from_root(lines: list[str], longest: int) -> list[str]:
         for end in range(1, min(longest, len(folder)) + 1):
             if folder[end - 1] == "/":
                 below[folder[:end]] = below.get(folder[:end], 0) + 1
-    saved = {root: (len(root) - len(ROOT)) * times - len(IS) - len(root) for root, times in below.items()}
+    saved = {root: (len(root) - len(ROOT)) * times - len(ROOT_IS) - len(root) for root, times in below.items()}
     root = max(saved, key=saved.__getitem__, default="")
     if not root or saved[root] <= 0 or any(folder.startswith(ROOT) for folder in folders):
         return lines
-    return [IS + root, *(ROOT + line.removeprefix(root) if line.startswith(root) else line for line in lines)]
+    return [ROOT_IS + root, *(ROOT + line.removeprefix(root) if line.startswith(root) else line for line in lines)]
 
 
 def _done(file: File) -> str:

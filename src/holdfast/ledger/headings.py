@@ -12,5 +12,5 @@ AT_HAND = '## Lines to have at hand (single lines in their order, not whole text
 ATTACHED = "Attached: "
 GROUP = "### "
 ALSO = "also: "
-ROOT, IS = "…/", "…/ is "
+ROOT, ROOT_IS = "…/", "…/ is "
 """Stands for the folder that most files lie below."""

@@ -7,7 +7,22 @@ from collections.abc import Iterable, Iterator
 
 from .entries import Command, File, Ledger, Sighting
 from .folders import base_name
-from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, IS, OPENING, PLAN, ROOT, SAID, TASK, USER
+from .headings import (
+    ALSO,
+    AT_HAND,
+    ATTACHED,
+    COMMANDS,
+    ERRORS,
+    FILES,
+    GROUP,
+    OPENING,
+    PLAN,
+    ROOT,
+    ROOT_IS,
+    SAID,
+    TASK,
+    USER,
+)
 from .lines import Line
 from .names import exact_names_in
 
@@ -83,8 +98,8 @@ def _attached(body: list[str]) -> Iterator[Line]:
 def _files(body: Iterable[str]) -> Iterator[File]:
     root = ROOT
     for line in body:
-        if line.startswith(IS):
-            root = line.removeprefix(IS)
+        if line.startswith(ROOT_IS):
+            root = line.removeprefix(ROOT_IS)
             continue
         if line.startswith(ROOT):
             line = root + line.removeprefix(ROOT)

@@ -11,7 +11,7 @@ from .changes import Change
 
 _PRINTS = re.compile(
     r"\s*(?:(?:test|\[) -[ef] \S+(?: \])?\s*&&\s*)?(?:cd\s+([^\s'\"]+)\s*&&\s*)?"
-    r"(?:(?:sed -n|cat|head|tail|nl|(?:grep|rg)(?=.*\s-[ABC]\s?\d.*\.\w+\s*(?:[|;&]|$)))\b"
+    r"(?:(?:sed -n|cat|head|tail|nl|(?:grep|rg)(?=.*\s-[ABC]\s?\d))\b"
     r"(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+|git show [^\s:]+:)"
     r"((?:[\w./@~+-]|\\\$)+)\s*(?:[|;&]|$)"
 )
@@ -32,6 +32,8 @@ def printed_file(command: str) -> str | None:
     """The file that a command prints. A log is output, wherever it lies."""
     shown = _PRINTS.match(command)
     if shown is None or shown[2].endswith(_LOGS) or not _FILE.match(shown[2]):
+        return None
+    if is_search(command) and "." not in shown[2]:  # a folder
         return None
     return _from(shown[1] or "", shown[2].replace("\\$", "$"))
 
