@@ -19,7 +19,7 @@ import numpy.typing as npt
 from holdfast.lab.corpus import is_for_learning, session_files
 from holdfast.lab.cuts import cuts
 from holdfast.lab.needs import needs
-from holdfast.ledger.line_worth import LINE_FEATURES, line_features
+from holdfast.ledger.line_worth import OWN, SHARED, line_features
 from holdfast.ledger.name_worth import NAME_FEATURES, chance, name_features, together
 from holdfast.ledger.notebook import Notebook
 from holdfast.transcripts import read_transcript
@@ -119,9 +119,9 @@ def main(folder: str) -> None:
     for _, needed, notebook in found:
         known = {name: chance(tuple(names), features) for name, features in name_features(notebook)}
         lines = list(line_features(notebook, known))
-        rows.append(([features for _, features in lines], [line.text.strip() in needed for line, _ in lines]))
+        rows.append(([shared + own for _, shared, own in lines], [line.text.strip() in needed for line, *_ in lines]))
     curves = learn_curves(*stacked(rows))
-    text = (HEADER, *table("names", NAME_FEATURES, names), *table("lines", LINE_FEATURES, curves))
+    text = (HEADER, *table("names", NAME_FEATURES, names), *table("lines", (*SHARED, *OWN), curves))
     TARGET.write_text("\n".join(text), encoding="utf-8")
     print(TARGET.read_text(encoding="utf-8"))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.ledger.curves import Curve, along
-from holdfast.ledger.line_worth import LINE_FEATURES, line_curves
+from holdfast.ledger.learned import learned
+from holdfast.ledger.line_worth import OWN, SHARED, line_curves
 from holdfast.ledger.name_worth import NAME_FEATURES, name_weights
 
 POINTS = [(1.0, 0.0), (2.0, 4.0), (4.0, -2.0)]
@@ -23,5 +24,7 @@ def test_a_weight_is_a_curve_without_bends() -> None:
 
 
 def test_every_feature_has_been_learned() -> None:
-    assert len(name_weights()) == len(NAME_FEATURES) and len(line_curves()) == len(LINE_FEATURES)
-    assert all(list(curve.ends) == sorted(set(curve.ends)) for curve in line_curves())
+    curves = line_curves((*SHARED, *OWN))
+    assert len(name_weights()) == len(NAME_FEATURES)
+    assert all(list(curve.ends) == sorted(set(curve.ends)) for curve in curves)
+    assert set(learned()["lines"]) == {*SHARED, *OWN}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledger_story import Messages, said, used, user
 
 from holdfast.ledger import Notebook
-from holdfast.ledger.line_worth import LINE_FEATURES, line_features, line_worth
+from holdfast.ledger.line_worth import OWN, SHARED, line_features, line_worth
 from holdfast.ledger.name_worth import name_worth
 from holdfast.messages import decode_all
 
@@ -29,7 +29,7 @@ def noted(*messages: Messages) -> Notebook:
 
 def features(notebook: Notebook) -> dict[str, dict[str, float]]:
     found = line_features(notebook, name_worth(notebook))
-    return {line.text: dict(zip(LINE_FEATURES, values, strict=True)) for line, values in found}
+    return {line.text: dict(zip((*SHARED, *OWN), shared + own, strict=True)) for line, shared, own in found}
 
 
 READ = used("1", "Read", FILE, file_path="/srv/harbour.go")

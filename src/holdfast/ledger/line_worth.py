@@ -17,41 +17,46 @@ FAR = 150_000
 """So many characters back, a line is hardly edited from memory any more."""
 _INNER, _OUTER = " \t)]}", 8
 """How a line begins that stands inside or ends a block; how long one is at least that opens one."""
-LINE_FEATURES = (
-    *("bias", "wrote", "file", "said", "time30", "depth", "edits", "unedited", "touched10", "among", "length"),
-    *("names", "best", "indent", "stale", "times", "newest", "near_said", "near_user", "count", "below_said"),
-)
+SHARED = ("bias", "wrote", "file", "said", "time30", "edits", "unedited", "touched10", "among", "stale", "newest")
+"""What a line has in common with those that came with it."""
+OWN = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")
+Features = list[float]
 
 
 @cache
-def line_curves() -> tuple[Curve, ...]:
+def line_curves(features: tuple[str, ...]) -> tuple[Curve, ...]:
     """In the order of the features."""
-    return tuple(Curve.of(learned()["lines"][feature]) for feature in LINE_FEATURES)
+    return tuple(Curve.of(learned()["lines"][feature]) for feature in features)
 
 
-def line_features(notebook: Notebook, worth: dict[str, float]) -> Iterator[tuple[Line, list[float]]]:
-    """Features of the lines that are near enough to be edited, newest text first."""
-    names, now, latest = notebook.names, notebook.time, named_last(notebook)
+def line_features(notebook: Notebook, worth: dict[str, float]) -> Iterator[tuple[Line, Features, Features]]:
+    """The lines that are near enough to be edited, newest text first: what they share, and what is their own."""
+    names, now = notebook.names, notebook.time
+    spoken = {name: _spoken(seen, now) for name, seen in names.items() if seen.said >= 0}
+    asked = {name: near(names[name].mentions, 10) for name in named_last(notebook) if name in names}
     recent = [line for line in reversed(notebook.lines.values()) if notebook.depth - line.depth < FAR]
     for rank, (_, group) in enumerate(groupby(recent, key=lambda line: (line.place, line.source))):
         together = sorted(group, key=lambda line: line.number)
         held = [
             [name for name, kind in notebook.named(line.text) if kind != "word" and name in names] for line in together
         ]
-        spoken = [max([_spoken(names[name], now) for name in here], default=0.0) for here in held]
-        below = list(_below(together, spoken))
-        said = _spread(spoken)
-        user = _spread(
-            [max([near(names[name].mentions, 10) for name in here if name in latest], default=0.0) for here in held]
-        )
-        for line, here, near_said, near_user, below_said in zip(together, held, said, user, below, strict=True):
-            features = _line(line, notebook, [worth.get(name, 0.0) for name in here])
-            yield line, [*features, near(rank, 1), near_said, near_user, min(5, len(here)), below_said]
+        said = [_most(spoken, here) for here in held]
+        below = list(_below(together, said))
+        around = zip(_spread(said), _spread([_most(asked, here) for here in held]), below, strict=True)
+        common: dict[tuple[str, int, int], Features] = {}
+        for line, here, near_by in zip(together, held, around, strict=True):
+            came = line.voice, line.time, line.among
+            shared = common.get(came) or common.setdefault(came, _shared(line, rank, notebook))
+            yield line, shared, [*_own(line, notebook.depth, [worth.get(name, 0.0) for name in here]), *near_by]
+
+
+def _most(values: dict[str, float], names: list[str]) -> float:
+    return max([values[name] for name in names if name in values], default=0.0)
 
 
 def _spoken(seen: Sighting, now: int) -> float:
     """How lately the assistant spoke of a rare name."""
-    return near(now - seen.said, 3) * near(seen.mentions, 10) if seen.said >= 0 else 0.0
+    return near(now - seen.said, 3) * near(seen.mentions, 10)
 
 
 def _below(lines: list[Line], values: list[float]) -> Iterator[float]:
@@ -71,7 +76,7 @@ def _spread(values: list[float]) -> list[float]:
     return values
 
 
-def _line(line: Line, notebook: Notebook, names: list[float]) -> list[float]:
+def _shared(line: Line, rank: int, notebook: Notebook) -> Features:
     note = notebook.files.get(line.source)
     return [
         1.0,
@@ -79,16 +84,23 @@ def _line(line: Line, notebook: Notebook, names: list[float]) -> list[float]:
         line.voice == "file",
         line.voice == "said",
         near(notebook.time - line.time, 30),
-        log1p((notebook.depth - line.depth) / 1000),
         log1p(note.edits) if note else 0.0,
         note is not None and note.reads > 0 and not note.edits,
         near(notebook.time - note.time, 10) if note else 0.0,
         log1p(line.among),
+        note is not None and note.time - line.time > 10,
+        near(rank, 1),
+    ]
+
+
+def _own(line: Line, depth: int, names: list[float]) -> Features:
+    return [
+        log1p((depth - line.depth) / 1000),
         log1p(len(line.text.strip())),
         min(1.0, sum(names)),
         max(names, default=0.0),
+        min(5, len(names)),
         line.text[:1] in " \t",
-        note is not None and note.time - line.time > 10,
         log1p(line.times),
     ]
 
@@ -97,5 +109,11 @@ def line_worth(notebook: Notebook, worth: dict[str, float]) -> dict[str, float]:
     """The chance that each line is edited as it stands; where no file was touched, there is nothing to edit."""
     if not notebook.files:
         return {}
-    curves = line_curves()
-    return {line.text: odds(along(curves, features)) for line, features in line_features(notebook, worth)}
+    chances: dict[str, float] = {}
+    own_curves, shared_curves = line_curves(OWN), line_curves(SHARED)
+    last, common = None, 0.0
+    for line, shared, own in line_features(notebook, worth):
+        if shared is not last:
+            last, common = shared, along(shared_curves, shared)
+        chances[line.text] = odds(common + along(own_curves, own))
+    return chances

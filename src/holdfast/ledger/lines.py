@@ -49,13 +49,14 @@ def lines_of(text: str) -> Iterator[tuple[int, str, bool]]:
     number = 0
     for line in _split(text):
         number += 1
-        if not line or line.isspace():
-            continue
-        shown = _NUMBERED.match(line)
-        at, line = (int(shown[1]), shown[2]) if shown else (number, line)
         line = line.rstrip()
         if not line:
             continue
+        at = number
+        if shown := _NUMBERED.match(line):
+            at, line = int(shown[1]), shown[2]
+            if not line:
+                continue
         if len(line) <= _LONG:
             yield at, line, True
         else:

@@ -128,7 +128,7 @@ class Notebook:
         elif deed.kind in ("edit", "write"):
             self._change(deed.changes, place)
         else:
-            self._use(deed.subject)
+            self._used(exact_names_in(deed.subject))
             self._change(deed.changes, place)
             if deed.kind == "read":
                 self._file(deed.subject, place).reads += 1
@@ -151,9 +151,9 @@ class Notebook:
             note = self._file(change.path, place)
             note.edits += 1
             note.written = note.written or change.whole
-            self._use(change.path)
+            self._used(exact_names_in(change.path))
             for _, line, _ in lines_of(change.old):
-                self._use(line)
+                self._used(self.named(line, spoken=False))
                 self.lines.pop(line, None)
             self._take(change.new, "wrote", change.path, place)
 
@@ -200,22 +200,23 @@ class Notebook:
     def _take(self, text: str, voice: Voice, source: str, place: int, found: bool = False) -> None:
         """Note the lines of a text. In one that was found, each stands in a file of its own."""
         split = list(lines_of(text))
-        lines, among, time = self.lines, len(split), self.time
+        lines, depth, time, among = self.lines, self.depth, self.time, len(split)
         spoken = voice in ("said", "user")
         names: list[Name] = []
         for number, line, whole in split:
-            self.depth += len(line)
+            depth += len(line)
             if found and (match := match_in(line)):
                 path, number, line = match
                 names += self.named(path, spoken)
                 path = same_file(path, self._alike.get(base_name(path), ()))
-                noted = Line(line, "file", path, place, number, time, self.depth, among, whole)
+                noted = Line(line, "file", path, place, number, time, depth, among, whole)
             else:
-                noted = Line(line, voice, source, place, number, time, self.depth, among, whole)
+                noted = Line(line, voice, source, place, number, time, depth, among, whole)
             if before := lines.pop(line, None):
                 noted.times = before.times + 1
             lines[line] = noted
             names += self.named(line, spoken)
+        self.depth = depth
         self._sight(Counter(names), voice, len(text))
 
     def _sight(self, met: Mapping[Name, int], voice: Voice, length: int) -> None:
@@ -238,10 +239,10 @@ class Notebook:
             elif found and not 0 < seen.price < length:
                 seen.price = length
 
-    def _use(self, text: str) -> None:
+    def _used(self, referred: Iterable[Name]) -> None:
         """Names in what a call refers to: they had to be known."""
         names, time = self.names, self.time
-        for name, kind in names_in(text):
+        for name, kind in referred:
             if kind == "word":
                 continue
             seen = names.get(name)
