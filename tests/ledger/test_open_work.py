@@ -49,7 +49,7 @@ def test_the_newest_list_counts() -> None:
 
 
 def test_tasks_that_are_made_and_changed_one_by_one() -> None:
-    made = [("TaskCreate", {"subject": todo["content"], "description": "…"}) for todo in TODOS]
+    made = [("TaskCreate", {"subject": todo["content"], "description": "…", "activeForm": "…"}) for todo in TODOS]
     changed = [
         ("TaskUpdate", {"taskId": "1", "status": "completed"}),
         ("TaskUpdate", {"taskId": "2", "status": "in_progress"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from .lines import lines_of
+from .lines import whole_lines
 
 _ALARMS = (
     *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
@@ -21,13 +21,11 @@ _LONGEST, _LOOKED_AT = 400, 40_000
 
 def errors_in(text: str) -> Iterator[str]:
     """The last first."""
-    end = text[-_LOOKED_AT:]
+    end = text if len(text) <= _LOOKED_AT else text[-_LOOKED_AT:].partition("\n")[2]
     lowered = end.lower()
     alarms = [alarm for alarm in (*_ALARMS, *_ALARMS_WITHOUT_SPACES) if alarm in lowered]  # quicker than the pattern
     if not alarms:
         return
-    lines, alike = end.split("\n"), lowered.split("\n")
-    alarming = {at for alarm in alarms for at, line in enumerate(alike) if alarm in line}
-    for line in map(lines.__getitem__, sorted(alarming, reverse=True)):
-        if len(line) <= _LONGEST and _ERROR.search(line):
-            yield next((shown for _, shown, _ in lines_of(line) if _ERROR.search(shown)), line).strip()
+    for _, line in reversed(list(whole_lines(end))):
+        if len(line) <= _LONGEST and any(alarm in line.lower() for alarm in alarms) and _ERROR.search(line):
+            yield line.strip()

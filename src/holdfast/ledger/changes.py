@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+_SEARCHED = re.compile(r"[<-]{7} SEARCH|(=======)|[>+]{7} REPLACE")
 _PATCHED = re.compile(r"\*\*\* (Update|Add|Delete) File: (.+)")
 
 
@@ -38,3 +39,19 @@ def _change(path: str, whole: bool, lines: list[str]) -> Change:
     old = "\n".join(line[1:] for line in lines if line[:1] in ("-", " "))
     new = "\n".join(line[1:] for line in lines if line[:1] in ("+", " "))
     return Change(path, old, new, whole)
+
+
+def replaced(path: str, diff: str) -> Change:
+    """What a diff of one file takes out and puts in: marked pieces to search and replace, or lines with signs."""
+    lines = diff.splitlines()
+    marks = [_SEARCHED.match(line) for line in lines]
+    if not any(marks):
+        return _change(path, False, [line for line in lines if line[:3] not in ("---", "+++")])
+    sides: dict[bool, list[str]] = {False: [], True: []}
+    behind = False
+    for line, mark in zip(lines, marks, strict=True):
+        if mark:
+            behind = mark[1] is not None
+        else:
+            sides[behind].append(line)
+    return Change(path, "\n".join(sides[False]), "\n".join(sides[True]))

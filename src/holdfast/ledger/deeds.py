@@ -12,23 +12,31 @@ from typing import Any, Literal
 import msgspec
 
 from ..messages import ToolCall
-from .changes import Change, changes_in
+from .changes import Change, changes_in, replaced
+from .folders import base_name
 from .shell_files import is_search, printed_file, written
 
-DeedKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "other"]
+DeedKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "progress", "other"]
 
 _PATHS = ("file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
 _COMMANDS = ("command", "cmd", "script", "shell_command")
 _SEARCHES = ("pattern", "query", "regex", "q", "search_query", "queries")
-_OLD = ("old_string", "old_str", "oldText", "old_text", "oldString")
-_NEW = ("new_string", "new_str", "newText", "new_text", "newString")
-_CONTENT = ("content", "contents", "file_text", "text", "new_source")
-_PLANS = ("todos", "plan", "tasks", "items", "steps")
+_OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "old")
+_NEW = ("new_string", "new_str", "newText", "new_text", "newString", "new", "insert_text")
+_CONTENT = ("content", "contents", "file_text", "new_source")
+_EDITOR = ("view", "create", "insert", "str_replace")
+_KEEPER = ("delete", "rename", "undo_edit")
+"""What the commands of an editor are called, which is one tool with a path: they are not run in a shell."""
+_SHELLS = ("bash", "sh", "zsh", "dash")
+_PLANS = ("todos", "plan")
+_LISTS = ("tasks", "items", "steps")
+"""A plan only if each entry has the state of a step: an order has items, too."""
 _STEP = ("content", "step", "title", "subject", "task", "text")
 _STEP_ID = ("taskId", "task_id", "todo_id", "step_id")
 _BRIEF = 200
 FINISHED = ("completed", "done", "deleted", "cancelled")
 """States of a step that nobody has to do any more."""
+_OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _LONGEST_PATH, _LONGEST_COMMAND, _LONGEST_PATCH = 1_000, 320, 400_000
 
 
@@ -38,12 +46,12 @@ class Deed(msgspec.Struct, frozen=True):
     kind: DeedKind
     tool: str
     subject: str = ""
-    """The path, the command, the pattern, the step."""
+    """The path, the command, the pattern, or short arguments."""
     changes: tuple[Change, ...] = ()
     command: str = ""
     """The command, where it is one short line."""
     plan: tuple[tuple[str, str], ...] = ()
-    """Steps of a plan, each with its state."""
+    """Steps of a plan, each with its state; where one moved on, its number."""
 
 
 def deed_of(call: ToolCall) -> Deed:
@@ -53,9 +61,15 @@ def deed_of(call: ToolCall) -> Deed:
         path = ""
     if not path and not command and (planned := _planned(call.name, given)):
         return planned
+    if path and command in _KEEPER:
+        return Deed("other", call.name, _brief(given))
+    if path and command in _EDITOR:
+        command = ""
     if path and (pairs := list(_replacements(given))):
         change = Change(path, "\n".join(old for old, _ in pairs), "\n".join(new for _, new in pairs))
         return Deed("edit", call.name, path, (change,))
+    if path and (diff := _first(given, ("diff",))):
+        return Deed("edit", call.name, path, (replaced(path, diff[:_LONGEST_PATCH]),))
     patch = next((value for value in given.values() if isinstance(value, str) and "*** Begin Patch" in value), None)
     if patch is not None:
         return _patched(call.name, patch[:_LONGEST_PATCH])
@@ -65,6 +79,8 @@ def deed_of(call: ToolCall) -> Deed:
         return Deed("write", call.name, path, (Change(path, new=content, whole=True),))
     if search := _first(given, _SEARCHES):
         return Deed("search", call.name, f"{search} in {path}" if path else search)
+    if path and (text := _first(given, ("text",))):
+        return _with_text(call.name, path, text)
     if path:
         return Deed("read", call.name, path)
     return Deed("other", call.name, _brief(given))
@@ -76,6 +92,13 @@ def _ran(tool: str, command: str) -> Deed:
         return Deed("read", tool, shown, command=brief)
     said, changes = written(command[:_LONGEST_PATCH])
     return Deed("search" if is_search(command) else "run", tool, said, changes, command=brief)
+
+
+def _with_text(tool: str, path: str, text: str) -> Deed:
+    """One line is looked for; several are put into the file."""
+    if _is_line(text, _LONGEST_COMMAND):
+        return Deed("search", tool, f"{text} in {path}")
+    return Deed("write", tool, path, (Change(path, new=text, whole=True),))
 
 
 def _is_line(text: str, longest: int) -> bool:
@@ -92,7 +115,7 @@ def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
         if isinstance(value, str) and value:
             return value
         if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-            return str(value[-1]) if value[0] in ("bash", "sh", "zsh") else " ".join(value)
+            return str(value[-1]) if base_name(value[0]) in _SHELLS else " ".join(value)
     return ""
 
 
@@ -102,19 +125,21 @@ def _planned(tool: str, given: Mapping[str, Any]) -> Deed | None:
         return Deed("plan", tool, plan=steps)
     status, step = given.get("status"), _first(given, _STEP_ID)
     if isinstance(status, str) and step:
-        return Deed("step", tool, step, plan=((step, status),))
+        return Deed("progress", tool, _brief(given), plan=((step, status),))
     subject = given.get("subject")
-    if isinstance(subject, str) and isinstance(given.get("description"), str) and len(given) <= 4:
+    if isinstance(subject, str) and "activeForm" in given:
         return Deed("step", tool, plan=((_one_line(subject), "pending"),))
     return None
 
 
 def _steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for key in _PLANS:
+    for key in (*_PLANS, *_LISTS):
         steps = given.get(key)
-        for step in steps if isinstance(steps, list) else ():
-            if isinstance(step, dict) and (said := _first(step, _STEP)):
-                yield _one_line(said), _one_line(str(step.get("status") or "pending"))
+        entries = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+        if key in _PLANS or all(step.get("status") in (*_OPEN, *FINISHED) for step in entries):
+            for step in entries:
+                if said := _first(step, _STEP):
+                    yield _one_line(said), _one_line(str(step.get("status") or "pending"))
 
 
 def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

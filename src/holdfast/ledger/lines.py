@@ -13,7 +13,8 @@ Voice = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
 
 Or it is no line, but a name from one."""
 
-_NUMBERED = re.compile(r"\s*(\d{1,6})(?:→|\t|:(?=\s))(.*)")
+_NUMBERED = re.compile(r"\s*(\d{1,6})(→|\t|:(?=\t|\s\s))(.*)")
+_BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _LONG, _PIECE = 320, 160
 _BLOCK = 65_536
@@ -45,23 +46,35 @@ class Line(msgspec.Struct, array_like=True, gc=False):
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Lines with their numbers: those a file viewer gave, else counted. Over-long ones come in parts, not whole."""
-    number = 0
-    for line in _split(text):
-        number += 1
-        line = line.rstrip()
-        if not line:
-            continue
-        at = number
-        if shown := _NUMBERED.match(line):
-            at, line = int(shown[1]), shown[2]
-            if not line:
-                continue
+    """Lines with their numbers. Over-long ones come in parts, not whole."""
+    for number, line in whole_lines(text):
         if len(line) <= _LONG:
-            yield at, line, True
+            yield number, line, True
         else:
             for piece in _pieces(line):
-                yield at, piece, False
+                yield number, piece, False
+
+
+def whole_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, with their numbers: those a file viewer gave, else counted."""
+    split = list(_split(text))
+    shown = _shown_numbers(split)
+    for at, line in enumerate(split):
+        number, line = shown.get(at) or (at + 1, line)
+        if line := line.rstrip():
+            yield number, line
+
+
+def _shown_numbers(lines: list[str]) -> dict[int, tuple[int, str]]:
+    """Lines that a viewer or a search numbered, without their numbers. Before a tab, they must go up by one: those
+    in the first column of a table seldom do."""
+    found = {at: match for at, line in enumerate(lines) if (match := _NUMBERED.match(line))}
+    numbers = {at: int(match[1]) for at, match in found.items()}
+    return {
+        at: (number, found[at][3])
+        for at, number in numbers.items()
+        if found[at][2] != "\t" or numbers.get(at - 1) == number - 1 or numbers.get(at + 1) == number + 1
+    }
 
 
 def _pieces(line: str) -> Iterator[str]:
@@ -81,13 +94,32 @@ def _pieces(line: str) -> Iterator[str]:
 def _split(text: str) -> Iterator[str]:
     """Lines, block by block: splitting a huge text at once would hold up everything else in the process."""
     if len(text) > _SCANNED:
-        yield from _split(text[: _SCANNED // 2])
-        text = text[-_SCANNED // 2 :]
+        half = _SCANNED // 2
+        yield from _split(text[: _last_break(text, 0, half)])
+        text = text[_next_break(text, len(text) - half) :]
     start = 0
     while start < len(text):
-        end = start + _BLOCK
-        if end < len(text):
-            newline = text.rfind("\n", start, end)
-            end = newline + 1 if newline >= start else end
+        end = _end_of_block(text, start)
         yield from text[start:end].splitlines()
         start = end
+
+
+def _end_of_block(text: str, start: int) -> int:
+    """Behind a line where there is one, else behind a word, however long: half of a name would be another."""
+    end = start + _BLOCK
+    if end >= len(text):
+        return len(text)
+    newline = text.rfind("\n", start, end)
+    if newline >= start:
+        return newline + 1
+    last = _last_break(text, start, end)
+    return last if last > start else _next_break(text, end)
+
+
+def _last_break(text: str, start: int, end: int) -> int:
+    return next((at for at in range(end, start, -1) if _BREAKS.match(text, at - 1)), start)
+
+
+def _next_break(text: str, start: int) -> int:
+    found = _BREAKS.search(text, start)
+    return found.start() if found else len(text)

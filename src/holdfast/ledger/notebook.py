@@ -20,6 +20,7 @@ from .names import Name, exact_names_in, names_in
 from .shortening import BRIEF, clipped
 
 _ERRORS = 40
+_STEP_NUMBER = re.compile(r"[0-9]{1,6}")
 _MACHINE = re.compile(r"\s*(?:<[\w-]+>|\[[^\]\n]{1,120}\]\s*$)")
 """Text in the user's name that no user typed: tools put theirs in tags, or in brackets."""
 _USER_KEPT = 4_000
@@ -120,14 +121,17 @@ class Notebook:
     def _do(self, call: ToolCall, place: int) -> None:
         self.time += 1
         self._last_said = None
-        deed = self._deeds[call.id] = deed_of(call)
+        deed = deed_of(call)
+        if deed.kind == "progress" and not self._moved_on(*deed.plan[0]):
+            deed = Deed("other", deed.tool, deed.subject)
+        self._deeds[call.id] = deed
         if deed.kind == "plan":
             self.plan = list(deed.plan)
         elif deed.kind == "step":
-            self._step(deed)
+            self.plan += deed.plan
         elif deed.kind in ("edit", "write"):
             self._change(deed.changes, place)
-        else:
+        elif deed.kind != "progress":
             self._used(exact_names_in(deed.subject))
             self._change(deed.changes, place)
             if deed.kind == "read":
@@ -139,12 +143,12 @@ class Notebook:
                 for number, line, _ in lines_of(deed.subject):
                     self.lines[line] = Line(line, "asked", deed.tool, place, number, self.time, self.depth)
 
-    def _step(self, deed: Deed) -> None:
-        (what, status), *_ = deed.plan
-        if not deed.subject:
-            self.plan.append((what, status))
-        elif what.isdecimal() and 0 < int(what) <= len(self.plan):
-            self.plan[int(what) - 1] = (self.plan[int(what) - 1][0], status)
+    def _moved_on(self, step: str, status: str) -> bool:
+        """Give a step of the plan its new state; what is not in the plan is somebody else's list."""
+        if not _STEP_NUMBER.fullmatch(step) or not 0 < int(step) <= len(self.plan):
+            return False
+        self.plan[int(step) - 1] = (self.plan[int(step) - 1][0], status)
+        return True
 
     def _change(self, changes: Iterable[Change], place: int) -> None:
         for change in changes:
@@ -170,7 +174,7 @@ class Notebook:
         text = result.text
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
-        if deed.kind not in ("plan", "step"):  # the plan itself is noted
+        if deed.kind not in ("plan", "step", "progress"):  # the plan itself is noted
             self._take(text, "file" if of_file else "output", source or deed.tool, place, found=deed.kind == "search")
         self._answers.append((result, source, place, self.time))
         for item in result.content:
