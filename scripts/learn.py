@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.lab.corpus import is_for_learning, session_files
+from holdfast.lab.corpus import in_half, session_files, session_name
 from holdfast.lab.cuts import cuts
 from holdfast.lab.needs import needs
 from holdfast.ledger.line_worth import OWN, SHARED, line_features
@@ -42,7 +42,7 @@ def read(file: Path) -> list[tuple[frozenset[str], frozenset[str], Notebook]]:
     """Every cut of a session: the names and lines that were needed, and what a notebook holds there."""
     transcript = read_transcript(file)
     found = []
-    for cut in cuts(transcript, PLACES) if is_for_learning(transcript.id or file.name) else ():
+    for cut in cuts(transcript, PLACES) if in_half(session_name(transcript, file), "learn") else ():
         needed = needs(cut.before, cut.after)
         notebook = Notebook()
         notebook.read(cut.before, range(1, len(cut.before) + 1))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.lab.corpus import drawn, is_for_learning, session_files
+from holdfast.lab.corpus import drawn, in_half, is_for_learning, session_files, session_name
 from holdfast.lab.cuts import cuts
 from holdfast.lab.rolling import chunks, places_to_ask
-from holdfast.lab.trial import in_half
 from holdfast.messages import Message, Text, ToolCall, assistant, user
 from holdfast.transcripts import PastCompaction
 from lab_story import long_history, transcript, used
@@ -35,11 +35,11 @@ def test_only_what_was_visible_before_the_first_compaction_is_cut() -> None:
     place = next(n for n in range(600, len(history)) if history[n].role == "user")
     history.insert(place, user("This session is being continued: summary_of_all"))
     done = transcript(history, (PastCompaction(place, summary="the summary"),))
-    assert all(len(cut.before) <= place for cut in cuts(done))
+    found = list(cuts(done))
+    assert found and all(len(cut.before) <= place and cut.summary is None for cut in found)
     (last,) = cuts(done, (1.0,))
     assert (len(last.before), last.summary) == (place, "the summary")
     assert "summary_of_all" not in "".join(message.text for message in last.after)
-    assert all(cut.summary is None for cut in cuts(done))
 
 
 def test_system_messages_stand_beside_what_is_compacted() -> None:
@@ -82,6 +82,18 @@ def test_each_session_belongs_to_one_half_by_its_id() -> None:
     assert is_for_learning("harbor.json") and not is_for_learning("review.json"), "never another half"
 
 
+def test_a_session_is_called_by_its_id_wherever_its_file_lies() -> None:
+    assert session_name(transcript(long_history(1)), Path("here/messages.json")) == "a-session"
+
+
+def test_plain_files_of_one_name_are_told_apart_wherever_their_folder_lies() -> None:
+    one, other = (msgspec.structs.replace(transcript(long_history(rounds)), id=None) for rounds in (1, 2))
+    called = session_name(one, Path("one/messages.json"))
+    assert called.startswith("messages.json")
+    assert called == session_name(one, Path("moved/one/messages.json"))
+    assert called != session_name(other, Path("other/messages.json"))
+
+
 def test_sessions_are_found_in_folders_and_by_name(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     for name in ("b.jsonl", "deep/a.json.gz", "notes.txt"):
@@ -101,3 +113,10 @@ def test_a_part_of_many_sessions_is_drawn_the_same_each_time() -> None:
     assert drawn(list(reversed(files)), 10) == list(reversed(some))
     assert drawn(files, 50) == files == drawn(files, 99)
     assert set(some) <= set(drawn(files, 20))
+
+
+def test_of_files_with_one_name_not_only_the_first_are_drawn() -> None:
+    files = [Path(f"{n:02}/messages.json") for n in range(50)]
+    some = drawn(files, 10)
+    assert some != files[:10]
+    assert drawn(list(reversed(files)), 10) == list(reversed(some))

@@ -72,7 +72,10 @@ def test_fetching_again_costs_the_results_that_hold_what_is_missing(needed: Need
 
 def test_names_that_occur_nowhere_are_invented(needed: Needs) -> None:
     assert score("parse_tables in tides.py, see [12] and [1,204]", needed).invented == 1
-    assert measure(used("Read", "x", file_path="tides.py"), needed).invented == 0, "ids of calls and keys are no names"
+    made = used("Read", "x", file_path="tides.py")
+    quoted = user(f"what {made[0].calls[0].id} gave")
+    assert measure([*made, quoted], needed).invented == 0, "ids of calls and keys are no names"
+    assert measure([quoted], needed).invented == 1
 
 
 def test_where_nothing_was_needed_there_is_no_share() -> None:

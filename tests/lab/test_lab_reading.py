@@ -19,6 +19,7 @@ from lab_story import call
         ("step2 of berth9", {"step2", "berth9"}),
         ("plain words, Sentence case, e.g. this one. And 12 of 99", set()),
         ("notes of ours point at [12] and [1,204]", set()),
+        ("9load_tides of icon@2x.png, 12-tide.table.js", {"load_tides", "icon@2x.png", "12-tide.table.js"}),
         (r'print("\nlowWater\n\thigh_water") # lib\new_tide.py', {"lowWater", "high_water", "new_tide.py"}),
     ],
 )
@@ -33,8 +34,14 @@ def test_a_text_holds_the_names_and_words_of_its_lines(lines: list[str]) -> None
     assert content_words(text) == set().union(*map(said_on, lines))
 
 
-def test_a_heap_of_backslashes_takes_no_longer_than_other_text() -> None:
-    assert names_in("\\" * 1_000_000) == set()
+@pytest.mark.parametrize("piece", ["\\", "A", "deadbeef", "1", "_", "-", "a-", "A.", "a.B-", "a@", "1_", "-1."])
+def test_a_heap_of_anything_takes_no_longer_than_other_text(piece: str) -> None:
+    assert names_in(piece * (1_000_000 // len(piece))) == set()
+
+
+def test_a_word_longer_than_any_name_is_data() -> None:
+    longest = "load_" + "x" * 295
+    assert names_in(f"{longest} {longest}x tides.py") == {longest, "tides.py"}
 
 
 def test_lines_lose_the_numbers_of_a_file_viewer() -> None:

@@ -74,3 +74,10 @@ def test_sessions_that_never_grow_need_no_advice() -> None:
     found = advice([Simulated("s", None, 200_000, 1_000, runs)])
     assert found.best is None and "nothing to tune" in found.sentence
     assert found.lines[0].cost is None
+
+
+def test_sessions_that_were_compacted_but_needed_nothing_say_so() -> None:
+    runs = tuple(Run(policy, 5, 2, 100, 50, ()) for policy in POLICIES)
+    found = advice([Simulated("s", None, 8_000, 100_000, runs)])
+    assert (found.best, found.compacted) == (None, 1)
+    assert "needs an earlier name" in found.sentence and "grows over half" not in found.sentence

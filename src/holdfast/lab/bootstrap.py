@@ -47,16 +47,12 @@ def interval(sessions: Sequence[Values]) -> Mean | None:
     return Mean(value, _at(drawn, (1 - LEVEL) / 2), _at(drawn, (1 + LEVEL) / 2))
 
 
-def difference(ones: Sequence[Values], others: Sequence[Values]) -> Mean | None:
-    """How much better one is than the other on the same cuts: pairs, so that hard sessions weigh on both."""
-    pairs = zip(ones, others, strict=True)
-    return interval(
-        [
-            [a - b for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-            for one, other in pairs
-            if len(one) == len(other)
-        ]
-    )
+def differences(ones: Sequence[Values], others: Sequence[Values]) -> list[Values]:
+    """One less the other, cut by cut: both must be of the same cuts, so that hard sessions weigh on both."""
+    return [
+        [a - b for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+        for one, other in zip(ones, others, strict=True)
+    ]
 
 
 @lru_cache(16)

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ..errors import InvalidInput
+from ..events import digest_of
+from ..transcripts import Transcript
 
 _ENDINGS = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
 
@@ -27,11 +29,24 @@ def session_files(*folders: str | Path) -> list[Path]:
 
 def drawn(files: list[Path], most: int) -> list[Path]:
     """So many of them, as if by chance, but the same each time; in their own order."""
-    chosen = sorted(files, key=lambda file: hashlib.sha256(file.name.encode()).digest())[:most]
+    chosen = sorted(files, key=lambda file: (_digest(file.name), _digest(str(file))))[:most]
     among = set(chosen)
     return [file for file in files if file in among]
 
 
+def session_name(transcript: Transcript, file: Path) -> str:
+    """Its own id; a plain file has none, so its name and what is said in it: the same wherever its folder lies."""
+    return transcript.id or f"{file.name}-{digest_of(transcript.messages)[:12]}"
+
+
+def in_half(session: str, half: str) -> bool:
+    return half == "all" or is_for_learning(session) == (half == "learn")
+
+
 def is_for_learning(session: str) -> bool:
     """By the hash of its id: whatever is learned is learned on these sessions alone."""
-    return hashlib.sha256(session.encode()).digest()[0] & 1 == 0
+    return _digest(session)[0] & 1 == 0
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

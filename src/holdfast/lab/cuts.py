@@ -20,8 +20,6 @@ PLACES = tuple(eighth / 8 for eighth in range(1, 8))
 class Cut(msgspec.Struct, frozen=True):
     """A session parted in two: what is compacted, and what says what was needed."""
 
-    session: str
-    kind: str
     format: str
     before: list[Message]
     """Without system messages: they stand beside the history, whoever compacts it."""
@@ -45,7 +43,7 @@ def cuts(transcript: Transcript, places: tuple[float, ...] = PLACES) -> Iterator
             continue
         done.add(at)
         real = compactions[0].summary if compactions and at == visible else None
-        yield Cut(transcript.id or "", transcript.kind, format, before, _horizon(rest), real)
+        yield Cut(format, before, _horizon(rest), real)
 
 
 def _at_reply(messages: list[Message], place: int, visible: int) -> int:

@@ -1,5 +1,5 @@
-"""What the lab sees in text: lines, words, names, error lines. Written apart from the ledger, on purpose:
-neither is tuned to the other's patterns."""
+"""What the lab sees in text: lines, words, names, error lines. It shares no pattern with the ledger, on purpose; but
+the ledger's weights are learned from what the lab says was needed, on the learning half of the sessions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from ..messages import Message, Text, ToolCall, ToolResult
 _NUMBERED = re.compile(r"^\s*\d+(?:→|\t|: ?\t)")
 _WORD = re.compile(r"\w+")
 _NAME = re.compile(
-    r"[\w@-]+(?:\.[\w-]+)*\.(?:[a-z][a-z0-9]{0,4})(?![\w(])"  # a file: base name and ending
-    r"|#\d+"
-    r"|\bv?\d+\.\d+\.\d+(?:[.-]\w+)*"
-    r"|[^\W\d_][^\W_]*(?:_\w+)+|\b_+\w+"  # with an underscore
-    r"|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Z]{2,}[a-z]\w*"  # with an inner capital
-    r"|\b[^\W\d_]+\d\w*"  # with a digit
+    r"(?<![\w@.#-])[\w@.#-]{301,}+"  # longer than any name: data
+    r"|("
+    r"[\w@-]++(?:\.[\w-]++)*\.[a-z][a-z0-9]{0,4}(?![\w(])"  # a file: base name and ending
+    r"|#\d++"
+    r"|\bv?\d++\.\d++\.\d++(?:[.-]\w++)*+"
+    r"|[^\W\d_][^\W_]*+_\w++|\b_\w++"  # with an underscore
+    r"|\b[a-z]++[A-Z]\w*+|\b[A-Z][a-z0-9]++[A-Z]\w*+|\b[A-Z]{2,}+[a-z]\w*+"  # with an inner capital
+    r"|\b[^\W\d_]++\d\w*+"  # with a digit
     r"|\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b"
-    r"|\b\d{4,}\b"
+    r"|\b\d{4,}+\b"
+    r")|[^\W\d_]\w*+|[\d_]++|[@-]++"  # no name begins further inside these
 )
 _ESCAPED = re.compile(r"(?<![\w:\\])(?:\\+[nrt])+|(?<!\\)(?:\\+[nrt](?:\\+[nrt])+|\\+[nrt](?=[A-Z]))")
 """A line end or a tab as it is written in quoted text: its letter is no part of the name behind it."""
@@ -101,7 +104,7 @@ def names_in(text: str) -> set[str]:
     """File names, identifiers with an inner capital, underscore or digit, ids, issue numbers, versions."""
     if "\\" in text:
         text = _ESCAPED.sub(" ", text)
-    return {name for found in _NAME.finditer(text) if _is_name(name := found[0])}
+    return set(filter(_is_name, _NAME.findall(text)))
 
 
 def _is_name(found: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from ..messages import ToolCall
@@ -18,8 +19,8 @@ _NEW = frozenset(
 )
 _CHOSEN = frozenset("status timeout yield_time_ms max_output_tokens".split())
 """What an agent decides at each call: nobody has to remember it."""
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1\b", re.DOTALL)
-_PATCH = re.compile(r"\*\*\* Begin Patch\n(.*?)\*\*\* End Patch", re.DOTALL)
+_OPENED = re.compile(r"<<-?\s*+['\"]?(\w++)")
+_FIRST_WORD = re.compile(r"^[^\S\n]*+(\w++)", re.MULTILINE)
 _PATCHED = re.compile(r"^\*\*\* (?:Update|Delete|Add) File: (.+)$", re.MULTILINE)
 
 
@@ -29,22 +30,48 @@ def remembered(call: ToolCall) -> Iterator[str]:
     coding = any(key in _OLD or key in _COMMAND or key in _PATH or key in _SEARCH for key, _ in found)
     for key, value in found:
         if key in _NEW or not value:
-            if patch := _PATCH.search(value):
-                yield "\n".join(_old_side(patch[1]))
+            if (patch := _patch(value)) is not None:
+                yield "\n".join(_old_side(patch))
         elif key in _COMMAND:
             yield _without_new_text(value)
         elif key in _OLD or key in _PATH or key in _SEARCH or not coding:
-            if patch := _PATCH.search(value):
-                yield "\n".join(_old_side(patch[1]))
+            if (patch := _patch(value)) is not None:
+                yield "\n".join(_old_side(patch))
             elif len(value) <= 400 or key in _OLD:
                 yield value
 
 
 def _without_new_text(command: str) -> str:
     """A command without what it writes into files and messages; of a patch, the side that was there."""
-    if patch := _PATCH.search(command):
-        return "\n".join(_old_side(patch[1]))
-    return _HEREDOC.sub("", command)
+    if (patch := _patch(command)) is not None:
+        return "\n".join(_old_side(patch))
+    return "".join(_outside_heredocs(command))
+
+
+def _outside_heredocs(command: str) -> Iterator[str]:
+    """A document goes on to the next line that begins with its word; one that never ends is none."""
+    lines: dict[str, list[tuple[int, ...]]] = {}
+    for found in _FIRST_WORD.finditer(command):
+        lines.setdefault(found[1], []).append(found.span())
+    said = line_end = 0
+    for opened in _OPENED.finditer(command):
+        if line_end < opened.end():
+            line_end = command.find("\n", opened.end())
+        if line_end < 0:
+            break
+        ends = lines.get(opened[1], [])
+        place = bisect_left(ends, (line_end + 2,))
+        if opened.start() >= said and place < len(ends):
+            yield command[said : opened.start()]
+            said = ends[place][1]
+    yield command[said:]
+
+
+def _patch(text: str) -> str | None:
+    """What stands between the marks of a patch."""
+    _, _, begun = text.partition("*** Begin Patch\n")
+    patch, ended, _ = begun.partition("*** End Patch")
+    return patch if ended else None
 
 
 def _old_side(patch: str) -> Iterator[str]:
@@ -60,8 +87,8 @@ def edited_lines(call: ToolCall) -> Iterator[str]:
     for key, value in arguments(call):
         if key in _OLD:
             yield from _telling(value)
-        elif patch := _PATCH.search(value):
-            yield from _telling("\n".join(line[1:] for line in patch[1].splitlines() if line[:1] in ("-", " ")))
+        elif (patch := _patch(value)) is not None:
+            yield from _telling("\n".join(line[1:] for line in patch.splitlines() if line[:1] in ("-", " ")))
 
 
 def _telling(text: str) -> Iterator[str]:
@@ -74,8 +101,8 @@ def modified_files(call: ToolCall) -> Iterator[str]:
     if _OLD & found.keys() or call.name.lower() in ("write", "create", "write_file", "edit", "multiedit"):
         yield from (found[key] for key in ("file_path", "path", "notebook_path", "filePath") if key in found)
     for value in found.values():
-        if patch := _PATCH.search(value):
-            yield from _PATCHED.findall(patch[1])
+        if (patch := _patch(value)) is not None:
+            yield from _PATCHED.findall(patch)
 
 
 def read_files(call: ToolCall) -> Iterator[str]:

@@ -7,7 +7,7 @@ from statistics import median
 
 import msgspec
 
-from .bootstrap import Mean, Values, difference, interval, mean
+from .bootstrap import Mean, Values, differences, interval, mean
 from .contestants import LEDGER, REAL, Contestant, Field
 from .quantities import QUANTITIES, value_of
 from .results import Names, Row
@@ -36,12 +36,13 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class Lead(msgspec.Struct, frozen=True):
-    """The ledger beside the best of all others, on the same cuts."""
+    """The ledger beside the best of all others, on the cuts where neither failed."""
 
     budget: int
     quantity: str
     best: str
     ledger: float
+    """On those cuts."""
     ahead: Mean
 
 
@@ -111,7 +112,7 @@ def _kind(kind: str, results: Results, contestants: Sequence[Contestant]) -> Kin
     names = [one.name for one in contestants]
     return Kind(
         kind=kind,
-        sessions=len(found),
+        sessions=len({session.session for session in found}),
         cuts=len({(row.session, row.cut) for row in table.rows}),
         cells=[cell for b in settings.budgets for name in names if (cell := table.cell(name, budget=b))],
         in_a_row=[
@@ -174,29 +175,36 @@ def by_session(rows: Iterable[Row], key: str) -> list[Values]:
 
 def _fall(cell: Cell, once: Table, rolled: Table) -> dict[str, float]:
     """Beside one compaction at the same cuts."""
-    cuts = {(row.session, row.cut) for row in rolled.of(cell.contestant, cell.budget, cell.rounds)}
-    rows = [row for row in once.of(cell.contestant, cell.budget) if (row.session, row.cut) in cuts]
+    pair = same_cuts(once.of(cell.contestant, cell.budget), rolled.of(cell.contestant, cell.budget, cell.rounds))
     found = {}
     for key in ("names", "in_context"):
-        before, after = mean(by_session(rows, key)), cell.values[key]
+        before, after = (mean(by_session(rows, key)) for rows in pair)
         if before and after is not None:
             found[key] = 1 - after / before
     return found
 
 
+def same_cuts(ones: Iterable[Row], others: Iterable[Row]) -> tuple[list[Row], list[Row]]:
+    """The rows of cuts that both have, in the same order: who fails at a cut has no row there."""
+    mine, theirs = ({(row.session, row.cut): row for row in rows} for rows in (ones, others))
+    both = sorted(mine.keys() & theirs.keys())
+    return [mine[cut] for cut in both], [theirs[cut] for cut in both]
+
+
 def _leads(table: Table, budget: int) -> list[Lead]:
     """Who comes nearest to the ledger, and how far ahead it is, for each main quantity."""
-    ledger = table.cell(LEDGER, budget)
-    others = {row.contestant for row in table.rows} - {LEDGER}
-    cells = [cell for name in sorted(others) if (cell := table.cell(name, budget)) and not cell.over]
+    others = sorted({row.contestant for row in table.rows} - {LEDGER})
+    fair = [name for name in others if (cell := table.cell(name, budget)) and not cell.over]
     found = []
     for quantity in QUANTITIES:
-        here = [(value, cell) for cell in cells if (value := cell.values[quantity.key]) is not None]
-        if not quantity.main or ledger is None or not here or (own := ledger.values[quantity.key]) is None:
-            continue
-        best = (max if quantity.more_is_better else min)(here, key=lambda pair: pair[0])[1].contestant
-        mine = by_session(table.of(LEDGER, budget), quantity.key)
-        theirs = by_session(table.of(best, budget), quantity.key)
-        if len(mine) == len(theirs) and (ahead := difference(mine, theirs)):
-            found.append(Lead(budget, quantity.key, best, own, ahead))
+        leads = [lead for name in fair if quantity.main and (lead := _lead(table, budget, quantity.key, name))]
+        if leads:
+            found.append((min if quantity.more_is_better else max)(leads, key=lambda lead: lead.ahead.value))
     return found
+
+
+def _lead(table: Table, budget: int, key: str, other: str) -> Lead | None:
+    rows, others = same_cuts(table.of(LEDGER, budget), table.of(other, budget))
+    mine, theirs = by_session(rows, key), by_session(others, key)
+    own, ahead = mean(mine), interval(differences(mine, theirs))
+    return Lead(budget, key, other, own, ahead) if own is not None and ahead else None

@@ -24,10 +24,6 @@ class Row(msgspec.Struct, frozen=True):
     """Of each compaction, on average."""
     problems: int | None = None
 
-    @property
-    def over(self) -> bool:
-        return self.tokens > self.budget
-
 
 class Names(msgspec.Struct, frozen=True):
     """One cut for a person to look at: what was needed, and what became of it."""

@@ -11,7 +11,7 @@ from ..messages import Message, user
 from ..tokens import Estimator, estimator_for
 from ..transcripts import Transcript, read_transcript
 from .contestants import REAL, Compacted, Contestant, Field, Job, field, tokens_of
-from .corpus import is_for_learning
+from .corpus import in_half, session_name
 from .cuts import Cut, cuts
 from .measures import kept_names, measure
 from .needs import Needs, needs
@@ -21,15 +21,6 @@ from .settings import Settings
 
 PLAIN = "plain"
 OTHER_HALF = "of the other half"
-
-
-def session_name(transcript: Transcript, file: Path) -> str:
-    """Its own id, by which it belongs to one half; a plain file has none but its name."""
-    return transcript.id or file.name
-
-
-def in_half(session: str, half: str) -> bool:
-    return half == "all" or is_for_learning(session) == (half == "learn")
 
 
 def try_session(file: Path, settings: Settings) -> Outcome:

@@ -13,11 +13,11 @@ from ..catalog.prices import READ_RATIO
 from ..errors import HoldfastError, InvalidInput
 from ..tokens import estimator_for
 from ..transcripts import read_transcript
+from .corpus import in_half, session_name
 from .policies import POLICIES, Policy
 from .run import spread
 from .settings import Settings
 from .simulation import Run, Simulation
-from .trial import in_half, session_name
 
 SLACK = 0.02
 """Policies that keep as much as the best, but for this, are as good: the cheapest of them is best."""
@@ -52,7 +52,7 @@ class Advice(msgspec.Struct, frozen=True):
 
     sessions: int
     compacted: int
-    """Sessions that ever grow over the lowest threshold."""
+    """Sessions that any policy compacted."""
     calls: int
     lines: list[Line]
     best: Line | None
@@ -100,7 +100,7 @@ def advice(sessions: Sequence[Simulated]) -> Advice:
     good = [line for line in lines if most is not None and line.kept is not None and line.kept >= most - SLACK]
     best = min(good, key=lambda line: line.units if line.cost is None else line.cost, default=None)
     calls = sum(one.runs[0].calls for one in sessions)
-    return Advice(len(sessions), compacted, calls, lines, best, _sentence(best, lines))
+    return Advice(len(sessions), compacted, calls, lines, best, _sentence(best, lines, compacted))
 
 
 def _line(place: int, policy: Policy, sessions: Sequence[Simulated]) -> Line:
@@ -128,9 +128,11 @@ def _cost(model: str | None, run: Run) -> float | None:
     return (run.uncached * written + run.cached * read) / 1_000_000
 
 
-def _sentence(best: Line | None, lines: Sequence[Line]) -> str:
+def _sentence(best: Line | None, lines: Sequence[Line], compacted: int) -> str:
+    if not compacted:
+        return "None of these sessions grows over half of its window and can be compacted: there is nothing to tune."
     if best is None or best.kept is None:
-        return "None of these sessions grows over half of its window: there is nothing to tune."
+        return "No call after a compaction needs an earlier name: these sessions cannot say which policy is best."
     price = "" if best.cost is None else f", for ${best.cost:,.2f} of input"
     others = [line for line in lines if line.kept is not None and line.policy.strategy != best.policy.strategy]
     said = f"Best for these sessions: {best.policy.words} of the window: {best.kept:.0%} of the names needed later"
