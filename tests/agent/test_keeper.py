@@ -51,6 +51,13 @@ async def test_g2_a_full_window_is_compacted_before_the_model_is_asked() -> None
     assert await compactions(keeper) == 1
 
 
+async def test_without_a_summarizer_the_ledger_is_nothing_to_complain_about(caplog: pytest.LogCaptureFixture) -> None:
+    keeper = await keeper_of([asks(), *worked(20)])
+    await keeper.prepare_step()
+    assert await compactions(keeper) == 1
+    assert caplog.text == ""
+
+
 async def test_the_next_step_does_not_compact_again() -> None:
     """(behaviour 21)"""
     keeper = await keeper_of([asks(), *worked(20)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from histories import PROFILES, wire
 from holdfast.anatomy import Anatomy, anatomy, side_by_side
 from holdfast.cli.options import ESTIMATORS
-from holdfast.compaction.stateless import beside
+from holdfast.compaction import beside
 from holdfast.messages import decode_all, framed
 from holdfast.tokens import estimator_for
 

@@ -71,6 +71,24 @@ def test_what_cannot_be_measured_is_said(refused: Callable[..., str], tmp_path: 
     assert "did you mean 'report'" in refused("lab", tmp_path, "--half", "reprot")
     assert "No contestant is called" in refused("lab", tmp_path, "--only", "nobody", "--page", "none")
     assert "--budget takes a whole number" in refused("lab", tmp_path, "--budget", "2k,many")
+    assert "--budget takes a whole number" in refused("lab", tmp_path, "--budget", "")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--page", "/nowhere/at/all/lab.html"), "There is no folder /nowhere/at/all"),
+        (("--json", "/nowhere/at/all/lab.json", "--page", "none"), "There is no folder /nowhere/at/all"),
+        (("--tune", "--page", "t.html"), "--tune draws no page"),
+        (("--tune", "--model", "nosuch"), "The model 'nosuch' is not in the catalog"),
+        (("--model", "gpt-4o"), "--model is for --tune"),
+    ],
+)
+def test_what_would_come_to_nothing_is_said_before_anything_is_measured(
+    options: tuple[str, ...], words: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.lab.corpus.session_files", lambda *places: pytest.fail("it was begun"))
+    assert words in refused("lab", "example", *options)
 
 
 def test_tuning_says_one_sentence(run: Run, tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_nothing_found_is_exit_code_1(run: Run, make_store: Store) -> None:
         (claude_code(), "looking", "#4", False),
         (codex(), "two berths", "#4", False),
         (pi(), "first answer", "#2", True),
-        (pi(), "second answer", "#6", False),
+        (pi(), "second answer", "#7", False),
     ],
 )
 def test_sessions_of_other_tools(
@@ -114,6 +114,10 @@ def test_what_a_terminal_might_obey_is_not_printed(run: Run, tmp_path: Path) -> 
     [
         (["search", "", "example"], "There is nothing to look for"),
         (["search", "x", "example", "--since", "soon"], "since takes a date like 2026-03-01"),
+        (
+            ["search", "x", "example", "--since", "2026-03-02", "--until", "2026-03-01"],
+            "--since 2026-03-02 is later than --until 2026-03-01",
+        ),
         (["search", "x", "example", "--kind", "mesage"], "did you mean 'message'?"),
         (["search", "x", "example", "--role", "wizard"], "Use one of system, user, assistant, tool"),
         (["search", "x", "example", "--limit", "0"], "--limit takes a whole number of at least 1"),

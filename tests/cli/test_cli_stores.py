@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 from cli_files import Run, conversation, loaded
 
-from holdfast import check
+from holdfast import BlockingSessionService, check
+from holdfast.stores import open_store
 
 Store = Callable[..., Path]
+Refused = Callable[..., str]
 KINDS = ("agent.db", "agent.sqlite3", "logs")
 
 
@@ -34,6 +36,34 @@ def test_the_only_session_of_a_store_is_meant(name: str, run: Run, make_store: S
     assert (facts["outcome"], facts["model"], facts["valid"]) == ("compacted", "gpt-4o", True)
     assert facts["messages"][-1] == {"role": "user", "content": "And then?"}
     assert events(store) == before
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Path:
+    """A store with ids as Holdfast gives them: long, and alike at first."""
+    path = tmp_path / "agent.db"
+    with BlockingSessionService(open_store(path)) as sessions:
+        for end in ("ab12", "ab34", "cd56"):
+            sessions.create(id=f"0198f2{'0' * 20}{end}", owner="somebody with a rather long name")
+            sessions.append(f"0198f2{'0' * 20}{end}", {"role": "user", "content": f"Hello from {end}."})
+    return path
+
+
+def test_the_beginning_of_an_id_will_do_where_no_other_shares_it(run: Run, refused: Refused, named: Path) -> None:
+    start = f"0198f2{'0' * 20}"
+    for command in (("inspect",), ("compact",), ("search", "Hello"), ("read", "#1"), ("verify",)):
+        done = run(*command, named, "--session", f"{start}cd", "--json")
+        assert done.exit_code == 0 and "ab12" not in done.stdout, command
+    assert "cd56" in run("export", f"{start}c", "--store", named).stdout
+    said = refused("read", "#1", named, "--session", f"{start}ab")
+    assert f"several sessions, {start}ab34, {start}ab12: write more of it" in said
+    said = refused("inspect", named, "--session", "nope")
+    assert "There is no session 'nope'" in said and "create" not in said
+
+
+def test_ids_are_listed_in_full_however_narrow_the_terminal(run: Run, named: Path) -> None:
+    listed = run("inspect", named, COLUMNS="60").stdout
+    assert all(f"0198f2{'0' * 20}{end}" in listed for end in ("ab12", "ab34", "cd56"))
 
 
 @pytest.mark.parametrize("name", KINDS)

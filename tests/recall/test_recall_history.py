@@ -40,11 +40,20 @@ async def test_what_compact_archived_is_named_by_the_same_digests() -> None:
             assert (await recall.read(id)).text
 
 
-async def test_a_broken_history_is_mended_as_compact_does() -> None:
+async def test_in_a_broken_history_the_messages_that_are_there_are_counted() -> None:
     broken = [*STORY[:2], *STORY[3:]]
     recall = await recall_messages(broken)
-    assert (await recall.search("quarkling")).hits
-    assert "interrupted" in (await recall.read("#3")).text
+    assert [hit.reference for hit in (await recall.search("quarkling")).hits] == ["#3"]
+    result = compact(broken, budget=200)
+    assert result.archived and result.checkpoint is not None
+    ids = [id for run in result.checkpoint.archived for id in (run.first, run.last)]
+    assert all([(await recall.read(id)).text for id in ids]), "its ids are those that compact gives"
+
+
+async def test_half_characters_do_not_keep_a_history_from_being_read() -> None:
+    recall = await recall_messages([{"role": "user", "content": "half \ud800 a tide"}])
+    assert [hit.reference for hit in (await recall.search("tide")).hits] == ["#1"]
+    assert (await recall.read("#1")).text == "#1, user\nhalf ? a tide"
 
 
 async def test_messages_of_no_format() -> None:

@@ -56,6 +56,15 @@ async def test_h1_a_client_finds_and_reads_what_was_compacted_away(path: str) ->
         assert "There is more: read #3@" in long
 
 
+async def test_a_long_list_of_sessions_says_how_to_go_on(path: str) -> None:
+    async with connected(path) as client:
+        first, more = (await told(client, "sessions", limit=1)).splitlines()
+        assert more == "There are 1 more: list them with offset 1."
+        [second] = (await told(client, "sessions", limit=1, offset=1)).splitlines()
+        assert sorted(line.partition(":")[0] for line in (first, second)) == ["other", "s"]
+        assert await told(client, "sessions", offset=9) == "There are 2 sessions in all."
+
+
 async def test_a_server_for_one_session(path: str) -> None:
     async with connected(path, "--session", "s") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
@@ -63,6 +72,14 @@ async def test_a_server_for_one_session(path: str) -> None:
         assert "session" not in tools["read"].input_schema["properties"]
         assert (await told(client, "search", query="quarkling", role="assistant")).startswith("#4 assistant")
         assert (await told(client, "read", ref="#4")).endswith("so the quarkling check fails.")
+        assert (await told(client, "read", ref="[4]", session="s")).endswith("so the quarkling check fails.")
+
+
+async def test_a_server_for_one_session_shows_no_other(path: str) -> None:
+    async with connected(path, "--session", "s") as client:
+        for name, arguments in (("search", {"query": "quarkling"}), ("read", {"ref": "#4"})):
+            answer = await told(client, name, session="other", **arguments)
+            assert answer == "Error: This server is about session 's' alone: leave out `session`."
 
 
 async def test_errors_are_results_that_can_be_read(path: str) -> None:
@@ -70,8 +87,12 @@ async def test_errors_are_results_that_can_be_read(path: str) -> None:
         for name, arguments, words in (
             ("search", {"query": ""}, "nothing to look for"),
             ("search", {}, "missing required field `query`"),
+            ("search", {"query": "x", "offset": 10**20}, "offset must be between 0 and"),
+            ("search", {"query": "x", "max_tokens": -1}, "max_tokens must be at least"),
+            ("read", {"ref": "#3@" + "9" * 5_000, "session": "s"}, "is no reference"),
+            ("read", {"ref": "#3", "session": "x" * 100_000}, "check the id, or create it first."),
             ("search", {"query": "x", "session": "nowhere"}, "no session 'nowhere'"),
-            ("read", {"ref": "#4"}, "Name the session"),
+            ("read", {"ref": "#4"}, "Name the session that the reference is about as `session`"),
             ("read", {"ref": "#99", "session": "s"}, "it has #1 to #15"),
             ("write", {}, "no tool 'write' here: use one of search, read, sessions"),
         ):

@@ -11,7 +11,7 @@ from recall_story import LOG
 
 from holdfast import MemoryStore, Recall, SessionService
 from holdfast.errors import InvalidLimit
-from holdfast.recall.passage import SMALLEST, fitting
+from holdfast.recall.passage import SMALLEST, fitting, shortened
 from holdfast.tokens import Tokenizer
 
 pytestmark = pytest.mark.anyio
@@ -93,6 +93,13 @@ def test_a_cut_text_fits_and_goes_on(text: str, limit: int) -> None:
     assert text.startswith(part)
     assert count(part) <= limit or len(part) <= 1
     assert part or not text
+
+
+@given(st.text(max_size=2_000), st.integers(10, 80))
+def test_a_shortened_text_fits_and_keeps_both_ends(text: str, limit: int) -> None:
+    short = shortened(text, limit, count)
+    assert count(short) <= limit
+    assert short == text or (short[0], short[-1]) == (text[0], text[-1])
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=400), min_size=1, max_size=8))

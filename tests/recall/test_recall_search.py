@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_story import ARCHIVED, STORY, tell
 
-from holdfast import InvalidInput, MemoryStore, Recall, SessionService, SlidingWindow, always
+from holdfast import InvalidInput, MemoryStore, Recall, SessionService, SlidingWindow, always, reference
 from holdfast.errors import InvalidLimit, UnknownSession
-from holdfast.events import Event
 
 pytestmark = pytest.mark.anyio
 
@@ -121,11 +120,12 @@ async def test_what_a_checkpoint_shows_first_is_not_archived(recall: Recall, ser
 
 
 async def test_archived_agrees_with_the_list_of_events(recall: Recall, service: SessionService) -> None:
+    everything = await refs(recall, "e", kind="message", limit=100)
     for archived, count in ((True, ARCHIVED), (False, len(STORY) - ARCHIVED)):
-        listed: list[Event] = await service.events("s", archived=archived)
-        found = await recall.search("e", archived=archived, limit=100)
-        assert len(listed) == count
-        assert {hit.event.id for hit in found.hits} <= {event.id for event in listed}
+        listed = await service.events("s", archived=archived)
+        expected = [name for name in everything if name in map(reference, listed)]
+        assert len(listed) == count and expected
+        assert await refs(recall, "e", archived=archived, limit=100) == expected
 
 
 async def test_redacted_words_are_found_no_more(recall: Recall, service: SessionService) -> None:
@@ -145,17 +145,32 @@ async def test_a_query_without_words_is_one_clear_error(recall: Recall, query: A
     [
         ({"limit": 0}, "limit must be between 1 and 1,000"),
         ({"limit": 1_001}, "use offset for more"),
-        ({"offset": -1}, "offset must not be below 0"),
+        ({"limit": 10**5_000}, "use offset for more"),
+        ({"offset": -1}, "offset must be between 0 and 1,000,000,000"),
+        ({"offset": 2**63 - 5}, "look for rarer words"),
+        ({"offset": 10**5_000}, "look for rarer words"),
         ({"role": "wizard"}, "'wizard' is not a role: use one of system"),
         ({"since": "tomorrow"}, "since takes a date like"),
         ({"until": "2026-13-01"}, "until takes a date like"),
         ({"since": "99999999d"}, "since takes a date like"),
+        ({"since": "0001-01-01T00:00:00+05:00"}, "since takes a date like"),
+        ({"until": "9999-12-31T23:00:00-05:00"}, "until takes a date like"),
     ],
 )
 async def test_bad_conditions_are_one_clear_error(recall: Recall, sought: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
         await recall.search("table", **sought)
     assert isinstance(caught.value, InvalidLimit) == ("limit" in sought or "offset" in sought)
+
+
+async def test_a_query_of_very_many_words_says_so(recall: Recall) -> None:
+    with pytest.raises(InvalidInput, match="20,000 words, more than 200: give a few that are rare"):
+        await recall.search(" ".join(map(str, range(20_000))))
+
+
+@pytest.mark.parametrize("sought", [{"tool": "\ud800"}, {"kind": "x\ud800"}, {"lane": "\ud800"}], ids=repr)
+async def test_half_characters_in_a_condition_are_in_no_event(recall: Recall, sought: dict[str, Any]) -> None:
+    assert await refs(recall, "table", **sought) == []
 
 
 async def test_a_store_that_cannot_be_searched_says_so() -> None:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from anthropic.types import ToolParam, ToolUseBlock
 from google.genai import types as gemini
+from hypothesis import given
+from hypothesis import strategies as st
 from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.chat.chat_completion_message_function_tool_call import ChatCompletionMessageFunctionToolCall
 from openai.types.responses import FunctionToolParam, ResponseFunctionToolCall
 from pydantic import TypeAdapter
 from recall_story import STORY, call
 
-from holdfast import InvalidInput, Recall, SessionService, check
+from holdfast import InvalidInput, Recall, SessionService, check, recall_messages
 from holdfast.errors import UnknownFormat
 from holdfast.recall import tool_definitions
+from holdfast.recall.calls import LEAST
 from holdfast.tokens import Tokenizer
 
 pytestmark = pytest.mark.anyio
@@ -74,10 +78,20 @@ async def test_arguments_as_models_write_them(recall: Recall) -> None:
         ("recall_search", {"query": " "}, "nothing to look for"),
         ("recall_search", {"query": "x", "queries": 2}, "unknown field `queries`"),
         ("recall_search", {"query": "x", "since": "then"}, "since takes a date"),
+        ("recall_search", {"query": "x", "since": "0001-01-01T00:00:00+05:00"}, "since takes a date"),
+        ("recall_search", {"query": "x", "offset": 10**20}, "offset must be between 0 and 1,000,000,000"),
+        ("recall_search", {"query": "x", "limit": float("nan")}, "Expected `int | null`"),
+        ("recall_search", {"query": ["x"]}, "Expected `str`"),
+        ("recall_search", {"query": "x", "a\nb\0c": 1}, "unknown field `a b c`"),
         ("recall_search", "not json", "cannot be used"),
         ("recall_search", "[1]", "cannot be used"),
         ("recall_read", {"ref": "#99"}, "it has #1 to #15"),
         ("recall_read", {"ref": "#a b"}, "is no reference"),
+        ("recall_read", {"ref": "#3@" + "9" * 5_000}, "is no reference"),
+        ("recall_read", {"ref": 10**5_000}, "cannot be used"),
+        ("recall_read", {"ref": -4}, "cannot be used"),
+        ("recall_read", {"ref": "\ud800"}, "no id begins so"),
+        ("recall_read", "[" * 100_000, "cannot be used"),
         ("recall_read", None, "missing required field `ref`"),
         ("recall_write", {"ref": "#1"}, "no tool 'recall_write' here: use recall_search or recall_read"),
     ],
@@ -88,20 +102,68 @@ async def test_errors_are_answers_that_can_be_read(recall: Recall, name: str, ar
     assert answer.text.startswith("Error: ") and words in answer.text and "\n" not in answer.text
 
 
+WORDS = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | st.builds(lambda: 10**5_000)
+)
+ARGUMENTS = st.dictionaries(
+    st.sampled_from(["ref", "query", "role", "tool", "since", "until", "archived", "limit", "offset", "kind", "lane"]),
+    WORDS | st.lists(WORDS, max_size=2) | st.sampled_from(["table", "#4", "[1,204]", "3d", "user", "9" * 5_000]),
+)
+
+
+@given(st.sampled_from(["recall_search", "recall_read"]), ARGUMENTS | WORDS)
+async def test_whatever_is_asked_is_answered(name: str, arguments: Any) -> None:
+    recall = await recall_messages(STORY)
+    answer = await recall.run(name, arguments)
+    assert answer.text and count(answer.text) <= 2_000
+    assert not answer.is_error or "\n" not in answer.text
+    answer.text.encode()
+
+
 async def test_nothing_found_is_no_error(recall: Recall) -> None:
     answer = await recall.run("recall_search", {"query": "unheard-of"})
     assert not answer.is_error and "Try fewer words" in answer.text
+    answer = await recall.run("recall_search", {"query": "table", "offset": 100})
+    assert not answer.is_error
+    assert answer.text == "Nothing more holds all of 'table': search again with an offset below 100."
 
 
-@pytest.mark.parametrize("limit", [150, 400, 2_000])
-async def test_answers_are_bounded(recall: Recall, limit: int) -> None:
+@pytest.mark.parametrize("limit", [LEAST, 150, 400, 2_000])
+async def test_answers_are_bounded(recall: Recall, service: SessionService, limit: int) -> None:
+    await service.append("s", {"role": "user", "content": "zebra " + "𝕴🦓" * 300})
     for name, arguments in (
         ("recall_search", {"query": "e", "limit": 50}),
+        ("recall_search", {"query": "zebra"}),
         ("recall_read", {"ref": "#3"}),
         ("recall_read", {"ref": "#1-#15"}),
     ):
         answer = await recall.run(name, arguments, max_tokens=limit)
-        assert count(answer.text) <= limit
+        assert not answer.is_error and count(answer.text) <= limit
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 100_000, "z " * 50_000, "片" * 100_000, "🦓'\\" * 30_000, "\0" + "\n" * 9_000 + "x"]
+)
+async def test_what_is_repeated_is_bounded_and_what_to_do_is_said(recall: Recall, text: str) -> None:
+    for name, arguments, words in (
+        ("recall_search", {"query": text}, "Try fewer words"),
+        ("recall_search", {"query": "e", "role": text}, "use one of system, user, assistant, tool."),
+        ("recall_search", {"query": "e", "since": text}, "since takes a date like"),
+        ("recall_search", {"query": "e", text: 1}, "see the tool's parameters."),
+        ("recall_read", {"ref": text}, "a number as in #1|to go on from a character of it"),
+        (text, {}, "use recall_search or recall_read."),
+    ):
+        answer = await recall.run(name, arguments, max_tokens=LEAST)
+        assert count(answer.text) <= LEAST and re.search(words, answer.text), answer.text
+
+
+async def test_too_small_a_bound_is_refused_as_it_was_given(recall: Recall) -> None:
+    for name, arguments in (("recall_search", {"query": "e"}), ("recall_read", {"ref": "#1"})):
+        answer = await recall.run(name, arguments, max_tokens=LEAST - 1)
+        assert answer.is_error and f"max_tokens must be at least {LEAST}" in answer.text
+
+
+async def test_how_to_go_on_is_said_in_what_is_cut(recall: Recall) -> None:
     cut = await recall.run("recall_read", {"ref": "#3"}, max_tokens=150)
     assert "There is more: read #3@" in cut.text
 
@@ -149,8 +211,8 @@ async def test_a_call_is_answered_in_its_own_format(recall: Recall, format: str)
         "anthropic": {"role": "assistant", "content": [plain]},
         "gemini": {"role": "model", "parts": [plain]},
     }[format]
-    for given in CALLS[format]:
-        answer = await recall.answer(given)
+    for asked in CALLS[format]:
+        answer = await recall.answer(asked)
         assert "quarkling" in str(answer)
         assert check([user, said, answer], format, ready=True) == []
 

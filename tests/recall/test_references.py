@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast import InvalidInput, Recall, SessionService, reference
 from holdfast.errors import AmbiguousReference, UnknownEvent
 from holdfast.events import Event
-from holdfast.references import Span, citation, seq_of, span_of
+from holdfast.references import Span, citation, seq_of, seqs_in, span_of
 
 pytestmark = pytest.mark.anyio
 
@@ -29,6 +29,15 @@ pytestmark = pytest.mark.anyio
         ("#12@400-#20", Span("12", "20", 400)),
         ("[12]", Span("12")),
         ("[1,204]", Span("1204")),
+        ("#1,204", Span("1204")),
+        ("1,204", Span("1204")),
+        ("[#12]", Span("12")),
+        ("[12]-[14]", Span("12", "14")),
+        ("[12–14]", Span("12", "14")),
+        ("[12 - 14]", Span("12", "14")),
+        ("[1,204] – [1,310]", Span("1204", "1310")),
+        ("#1,204..#1,310", Span("1204", "1310")),
+        ("[12]@4,000-[14]", Span("12", "14", 4000)),
         ("#3fa9c1d2", Span("3fa9c1d2")),
         ("3fa9c1d2", Span("3fa9c1d2")),
         ("#3fa9c1d2@10-#77aa", Span("3fa9c1d2", "77aa", 10)),
@@ -38,9 +47,11 @@ def test_references_as_people_write_them(text: str, span: Span) -> None:
     assert span_of(text) == span
 
 
-@pytest.mark.parametrize("text", ["", "#", "  ", "two words", "#1 #2", "#1@", None, 12], ids=repr)
+@pytest.mark.parametrize(
+    "text", ["", "#", "  ", "two words", "#1 #2", "12, 13", "#1@", "#1@-5", "#1@" + "9" * 5_000, None, 12], ids=repr
+)
 def test_what_is_no_reference_says_how_to_write_one(text: Any) -> None:
-    with pytest.raises(InvalidInput, match="write #123 for an event"):
+    with pytest.raises(InvalidInput, match=r"write #123 or \[123\] for an event"):
         span_of(text)
 
 
@@ -53,6 +64,13 @@ def test_an_events_reference_is_read_back(seq: int) -> None:
 @given(st.integers(1, 10**12))
 def test_a_citation_in_notes_is_read_back(seq: int) -> None:
     assert seq_of(span_of(citation(seq)).first) == seq
+
+
+@given(st.lists(st.integers(1, 10**12), min_size=2, max_size=2), st.sampled_from(["-", "–", " – ", ".."]))
+def test_a_span_of_citations_is_read_back(seqs: list[int], between: str) -> None:
+    span = span_of(between.join(map(citation, seqs)))
+    assert [seq_of(span.first), seq_of(span.last or "")] == seqs
+    assert list(seqs_in(between.join(map(citation, seqs)))) == seqs
 
 
 @pytest.fixture
@@ -84,6 +102,11 @@ async def named(service: SessionService) -> Recall:
 async def test_an_event_by_number_by_id_or_by_the_beginning_of_its_id(named: Recall, written: str, said: str) -> None:
     passage = await named.read(written)
     assert passage.text.endswith(f"this is {said}") and passage.next is None
+
+
+@pytest.mark.parametrize("written", ["#1-#3", "[1]-[3]", "[1–3]", "[1] – [3]", "1..3"])
+async def test_a_span_as_notes_cite_it(named: Recall, written: str) -> None:
+    assert [event.seq for event in (await named.read(written)).events] == [1, 2, 3]
 
 
 async def test_an_ambiguous_or_unknown_reference_says_so(named: Recall) -> None:

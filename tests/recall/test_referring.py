@@ -127,6 +127,8 @@ TOLD = "#3, user\nissue #77 is open\n\n#12, tool\nok"
         ("see #3-#13", "see (#3)"),
         ("it closes issue #77 (#3)", "it closes issue #77 (#3)"),
         ("a # of things", "a # of things"),
+        ("so it is #1,204.", "so it is."),
+        ("so it is (#3, #1,204).", "so it is (#3)."),
     ],
 )
 def test_references_that_were_not_among_the_passages_go(text: str, left: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import MemoryStore, SessionService, check
 from holdfast.events import Kind
-from holdfast.transcripts import Transcript, import_transcript, in_view, read_transcript
+from holdfast.transcripts import Transcript, import_transcript, in_view, numbers_of, read_transcript
 from holdfast.view import INTERRUPTED
 from real_sessions import FILES
 
@@ -47,6 +47,20 @@ def everything(transcript: Transcript) -> list[dict[str, Any]]:
     claude = transcript.kind == "claude-code"
     summaries = {past.after for past in transcript.compactions if claude and past.summary is not None}
     return [message for place, message in enumerate(transcript.messages) if place not in summaries]
+
+
+async def test_each_message_has_the_number_of_its_event(path: Path) -> None:
+    transcript = read_transcript(path)
+    async with SessionService(MemoryStore()) as service:
+        record = await import_transcript(service, transcript)
+        events = {event.seq: event for event in await service.events(record.id)}
+        marks = {seq for seq, event in events.items() if event.kind == Kind.COMPACTION}
+        view = in_view(transcript)
+        for messages, numbers in ((transcript.messages, numbers_of(transcript)), (view.messages, view.numbers)):
+            for message, number in zip(messages, numbers, strict=True):
+                told = number in marks or events[number].body["message"] == message
+                assert told or "cleared" in str(message)
+        assert set((await service.context(record.id)).numbers) <= set(events)
 
 
 async def test_it_is_what_the_tool_would_send_and_can_be_undone(path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..compaction.stateless import beside
+from ..compaction import beside
 from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_framed
 from ..tokens import Estimator
 from .glimpse import first_line

@@ -77,6 +77,7 @@ def command(
             tools=source.tools,
             estimator=ruler,
             format=format or source.format,
+            numbers=source.numbers,
         )
         problems = check(result.messages, profile_for(result.format or "common").name)
     run = Run(

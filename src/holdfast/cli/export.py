@@ -46,7 +46,8 @@ def command(session: str | None, store: str | None, form: str, whole: bool, out:
         _must_be_free(out, force=force)
     place = store_option.existing(load_settings(flags={"store": store}).store)
     with place.open() as sessions, working("exporting"):
-        chosen = session or place.only or _newest(sessions, place.path)
+        named = session or place.only
+        chosen = place.choose(sessions, session).id if named else _newest(sessions, place.path)
         exported = sessions.call(
             lambda service: export_session(service, chosen, cast("ExportFormat", form), whole=whole)
         )

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from ..errors import InvalidInput
 from .limits import Count, whole_number
 from .names import OneOf
 from .options import ESTIMATORS
+from .shape import must_be_writable
 from .terminal import WIDEST, console
+from .window import window_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +39,8 @@ class Counts(click.ParamType):  # type: ignore[type-arg] # generic since click 8
         if isinstance(value, tuple):
             return value
         name = param.opts[-1] if param else "a limit"
-        return tuple(sorted({whole_number(piece, name) for piece in str(value).split(",") if piece.strip()}))
+        pieces = [piece for piece in str(value).split(",") if piece.strip()] or [value]
+        return tuple(sorted({whole_number(piece, name) for piece in pieces}))
 
 
 @click.command("lab")
@@ -97,6 +101,10 @@ def command(
     from ..lab.corpus import drawn, session_files
     from ..lab.settings import Settings
 
+    _must_make_sense(tune=tune, model=model)
+    for out in (data, NO_PAGE if tune else page):
+        if out not in (None, "-", NO_PAGE):
+            must_be_writable(out, None, force=False)
     there = session_files(*map(_place, folders))
     files = drawn(there, sessions)
     if len(files) < len(there):
@@ -110,6 +118,17 @@ def command(
         _tune(files, settings, model, processes, data)
     else:
         _measure(files, settings, processes, data, page)
+
+
+def _must_make_sense(*, tune: bool, model: str | None) -> None:
+    """Said before hours of work, not after them: what an option would come to nothing with."""
+    chosen = click.get_current_context().get_parameter_source("page") is ParameterSource.COMMANDLINE
+    if tune and chosen:
+        raise InvalidInput("--tune draws no page: leave out --page, or write its figures with --json.")
+    if model is not None and not tune:
+        raise InvalidInput("--model is for --tune, which counts its window and prices: add --tune, or leave it out.")
+    if model is not None and not window_of(model).known:
+        raise InvalidInput(f"The model {model!r} is not in the catalog: name one whose window and prices are known.")
 
 
 def _place(name: str) -> str | Path:

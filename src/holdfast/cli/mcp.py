@@ -38,10 +38,11 @@ async def _serve(file: str, session: str | None) -> None:
     if place is None:
         source = open_source(file, session=session, whole=True)
         async with SessionService(MemoryStore()) as sessions:
-            await serve(Recall(sessions, await remember_source(sessions.store, source)))
+            await serve(Recall(sessions, await remember_source(sessions, source)))
         return
+    chosen = session or place.only
+    if chosen is not None:
+        with place.open() as looked_into:
+            chosen = place.choose(looked_into, session).id
     async with SessionService(open_store(place.url)) as sessions:
-        chosen = session or place.only
-        if chosen is not None:
-            await sessions.get(chosen)
         await serve(Recall(sessions, chosen))

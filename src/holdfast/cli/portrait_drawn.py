@@ -16,6 +16,8 @@ from .window import SHARE
 
 ROWS = 14
 PROBLEMS = 10
+OWNER = 16
+"""Columns for the name of an owner."""
 
 
 def draw(console: Console, portrait: Portrait, largest: int) -> None:
@@ -136,6 +138,9 @@ def _problems(portrait: Portrait) -> Text:
 def list_sessions(console: Console, path: str, rows: list[dict[str, Any]], total: int) -> None:
     """The sessions of a store, the newest first."""
     table = grid("left", "left", "right", "right", "left")
+    table.columns[0].overflow = "ignore"  # to be copied: whatever else is cut off, an id is not
+    table.columns[0].min_width = max((len(printable(row["id"])) for row in rows), default=None)
+    table.columns[1].max_width = OWNER
     table.add_row(*(Text(name, "bright_black") for name in ("session", "owner", "events", "tokens", "last activity")))
     for row in rows:
         table.add_row(

@@ -10,9 +10,10 @@ import msgspec
 
 from ..messages import decode_all
 from ..recall import BlockingRecall, remember
-from ..service import BlockingSessionService
-from ..stores import Log, MemoryStore
-from .sources import Source, about, first_shown, open_source
+from ..service import BlockingSessionService, SessionService
+from ..stores import MemoryStore
+from ..transcripts import import_transcript
+from .sources import Source, about, open_source
 from .stores import Place, find_store
 
 
@@ -43,7 +44,7 @@ def open_recall(name: str, session: str | None, *, one: bool = False) -> Iterato
         return
     source = open_source(name, session=session, whole=True)
     with BlockingSessionService(MemoryStore()) as sessions:
-        id = sessions.call(lambda service: remember_source(service.store, source))
+        id = sessions.call(lambda service: remember_source(service, source))
         yield Opened(BlockingRecall(sessions, id), source.name, id, False)
 
 
@@ -51,18 +52,12 @@ def store_named(name: str) -> Place | None:
     return None if name == "-" or name.partition(":")[0] == "example" else find_store(name)
 
 
-async def remember_source(store: Log, source: Source) -> str:
-    """Another tool's session as one of ours, for as long as the command runs; returns its id."""
-    read = source.read
+async def remember_source(service: SessionService, source: Source) -> str:
+    """What is in no store as a session of ours, for as long as the command runs; returns its id."""
+    read, id = source.read, source.id or source.name
     assert read is not None
     with about(source):
+        if read.kind != "messages":
+            return (await import_transcript(service, read, id)).id
         messages, format = decode_all(read.messages, read.format)
-    return await remember(
-        store,
-        messages,
-        format,
-        session_id=source.id or source.name,
-        ids=[entry.id for entry in read.entries],
-        times=[entry.time for entry in read.entries],
-        archived=first_shown(read),
-    )
+    return await remember(service.store, messages, format, session_id=id)

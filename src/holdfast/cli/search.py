@@ -7,7 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from ..recall import Found
+from ..errors import InvalidInput
+from ..recall import Found, moment
 from ..stores import Hit
 from . import options
 from .limits import Count
@@ -41,6 +42,9 @@ def command(query: str, file: str, session: str | None, limit: int, as_json: boo
     stand in any order and inside longer ones; nothing in QUERY is syntax. The exit code is 1 if nothing was found.
     """
     sought["archived"] = sought["archived"] or None
+    since, until = sought["since"], sought["until"]
+    if since and until and str(moment(since)) > str(moment(until, "until", end=True)):
+        raise InvalidInput(f"--since {since} is later than --until {until}: nothing lies between them.")
     with open_recall(file, session) as opened:
         with working("searching"):
             found = opened.recall.search(query, limit=limit, **sought)

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
+from ..compaction import numbers_in, read_back
 from ..errors import InvalidInput, InvalidLimit
 from ..messages import COMMON, Json, decode_one, encode_all
 from ..service import BlockingSessionService
-from ..transcripts import Transcript, in_view, read_transcript
+from ..transcripts import Transcript, in_view, numbers_of, read_transcript
 from .names import not_one_of
 from .shape import Shape, request_shape, shape_of
 from .stores import Place, find_store
@@ -73,6 +74,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     logged: int = 0
     """How many messages the whole log has, where earlier ones are no longer in the context."""
+    numbers: Sequence[int] | None = None
+    """The numbers by which `holdfast read` knows the messages, where it does not just count them."""
     read: Transcript | None = None
     """The whole file, where it is one of messages or of another tool."""
 
@@ -134,8 +137,13 @@ def _from_stream(data: bytes, name: str, whole: bool) -> Source:
 
 def _from_file(path: str, name: str, whole: bool) -> Source:
     read = read_transcript(path)
-    messages, reported = _context(read, whole)
     plain = read.kind == "messages"
+    if whole:
+        messages, numbers = read.messages, numbers_of(read)
+        reported = None if read.compactions else _reported(read, 0, 0)
+    else:
+        view = in_view(read)
+        messages, numbers, reported = view.messages, view.numbers, _reported(read, view.first, len(view.head))
     return Source(
         name=name,
         kind=read.kind,
@@ -154,16 +162,9 @@ def _from_file(path: str, name: str, whole: bool) -> Source:
         ),
         notes=read.notes,
         logged=len(read.entries),
+        numbers=None if plain else numbers,
         read=read,
     )
-
-
-def _context(read: Transcript, whole: bool) -> tuple[list[Json], Reported | None]:
-    """What the tool would send next, or all that was ever said; and what the provider counted of it."""
-    if whole:
-        return read.messages, None if read.compactions else _reported(read, 0, 0)
-    view = in_view(read)
-    return view.messages, _reported(read, view.first, len(view.head))
 
 
 def _reported(read: Transcript, first: int, before: int) -> Reported | None:
@@ -173,11 +174,6 @@ def _reported(read: Transcript, first: int, before: int) -> Reported | None:
     usage = read.entries[counted[-1]].usage
     assert usage is not None
     return Reported(usage.total, before + counted[-1] + 1 - first)
-
-
-def first_shown(read: Transcript) -> int:
-    """The place of the first entry that the tool still shows."""
-    return in_view(read).first
 
 
 def _since(read: Transcript) -> int:
@@ -196,10 +192,11 @@ def from_session(sessions: BlockingSessionService, place: Place, wanted: str | N
     record = place.choose(sessions, wanted)
     context = sessions.context(record.id)
     said = sessions.events(record.id, kind="message", lane="")
-    messages = context.messages
+    messages, numbers = context.messages, context.numbers
     if whole:
         decoded = [decode_one(event.body["message"], event.body.get("format")) for event in said]
-        messages = encode_all(decoded, context.format or COMMON)
+        messages = encode_all(decoded, name := context.format or COMMON)
+        numbers = numbers_in(read_back(messages, name), decoded, [event.seq for event in said])
     if not messages:
         raise InvalidInput(f"The session {record.id!r} of {place.path} holds no messages yet: append some first.")
     compactions = [(event.time, event.body) for event in sessions.events(record.id, kind="compaction", lane="")]
@@ -220,4 +217,5 @@ def from_session(sessions: BlockingSessionService, place: Place, wanted: str | N
             for time, body in compactions
         ),
         logged=len(said),
+        numbers=numbers,
     )

@@ -20,6 +20,8 @@ _SQLITE = b"SQLite format 3\0"
 _TABLES = {"sessions", "events", "lanes"}
 _SCHEMES = ("sqlite:///", "jsonl:")
 _SERVERS = ("postgresql://", "postgres://")
+MOST_NAMED = 3
+"""Sessions that an error names as what could have been meant."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -37,7 +39,7 @@ class Place(msgspec.Struct, frozen=True):
     def choose(self, sessions: BlockingSessionService, wanted: str | None) -> SessionRecord:
         """The session asked for, or the only one there is."""
         if wanted is not None:
-            return sessions.get(wanted)
+            return self._named(sessions, wanted)
         if self.only is not None:
             try:
                 return sessions.get(self.only)
@@ -54,6 +56,21 @@ class Place(msgspec.Struct, frozen=True):
                 f"(`holdfast inspect {self.path}` lists them)."
             )
         return found[0]
+
+    def _named(self, sessions: BlockingSessionService, wanted: str) -> SessionRecord:
+        """The session of this id, or the only one whose id begins so."""
+        try:
+            return sessions.get(wanted)
+        except UnknownSession:
+            found = [record for record in sessions.list() if wanted and record.id.startswith(wanted)]
+        if len(found) == 1:
+            return found[0]
+        listed = f"`holdfast inspect {self.path}` lists them"
+        if not found:
+            raise InvalidInput(f"There is no session {wanted!r} in {self.path}, and none that begins so: {listed}.")
+        some = ", ".join(record.id for record in found[:MOST_NAMED])
+        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        raise InvalidInput(f"{wanted!r} begins the ids of several sessions, {some}{more}: write more of it ({listed}).")
 
 
 def no_store(name: str, otherwise: str) -> InvalidInput:

@@ -6,10 +6,12 @@ from .carry import next_carry, standing_summary
 from .cost import Cost
 from .decide import Decision, decide, idle
 from .driver import Meter, Notify, drive
+from .mending import numbers_in, read_back
 from .prefix import PrefixCheckpoint
 from .replay import replay, without_model
 from .result import CompactionResult, Sides
-from .stateless import acompact, beside, compact, default_strategy, least_saving
+from .stateless import acompact, compact, default_strategy, least_saving
+from .work import beside
 
 __all__ = [
     "Abort",
@@ -31,6 +33,8 @@ __all__ = [
     "idle",
     "least_saving",
     "next_carry",
+    "numbers_in",
+    "read_back",
     "replay",
     "standing_summary",
     "without_model",

@@ -13,16 +13,17 @@ def next_carry(request: Request, decision: Decision) -> Carry:
     view, plan, composed = request.view, decision.plan, decision.composed
     assert plan is not None and composed is not None
     before = view.checkpoint.carry
-    gone = [view.messages[place] for place in composed.archived]
+    gone, numbers = [view.messages[place] for place in composed.archived], view.numbers
+    count = len({numbers[place] for place in composed.archived} if numbers else gone)
     return Carry(
         round=before.round + (plan.cut > 0),
-        archived=before.archived + len(composed.archived) + len(composed.dropped),
+        archived=before.archived + count + len(composed.dropped),
         format=None if view.format == COMMON else view.format,
         counter=view.gauge.estimator.name,
         calibration=view.calibration.forget_size(),
         pins=tuple(sorted(view.pins)),
         topics=tuple(topics(gone, before.topics)),
-        passed=before.passed + plan.cut,
+        passed=max([before.passed, *view.named[: plan.cut]]) if view.named else before.passed + plan.cut,
         settled=_settled(request, plan) if plan.cut else before.settled,
         ledger=before.ledger if plan.ledger is None else plan.ledger(),
         state=before.state if plan.state is None else plan.state,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..boundaries import find_problems
+from ..ledger import is_page
 from ..outcome import Outcome
-from ..strategies import TokenWindow, steps
+from ..strategies import KeepLedger, TokenWindow, steps
 from ..triggers import OverBudget
 from ..view import Composition, Plan, Request, Skip, compose, follow, merge
 from .replay import without_model
@@ -52,19 +53,19 @@ def weigh(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_savi
     """Accept only a plan whose context is valid and smaller (H2)."""
     before = request.tokens
     limit = request.budget if request.budget is not None else getattr(strategy, "target", None)
-    aim = min((n for n in (limit, getattr(strategy, "target", None)) if n is not None), default=None)
+    fits = limit is None or before <= limit
     if isinstance(answer, Skip):
-        fits = limit is None or before <= limit
         if fits or answer.outcome is not Outcome.NOTHING_TO_COMPACT:
             stuck = answer.outcome is Outcome.NO_PROGRESS and not fits
             outcome = Outcome.CANNOT_FIT if stuck else answer.outcome
             return Decision(outcome, before, before, answer.why, remarks=answer.remarks)
-        plan, why = None, answer.why
+        plan, why = _shorter_notes(request), answer.why
     else:
         plan, why = answer, ""
+    target = plan.aim if plan is not None and plan.aim else getattr(strategy, "target", None)
+    aim = min((n for n in (limit, target) if n is not None), default=None)
     plan, composed, after = _fitted(request, plan, aim, limit)
     if plan is None or composed is None:
-        fits = limit is None or before <= limit
         outcome = Outcome.NOTHING_TO_COMPACT if fits else Outcome.CANNOT_FIT
         return Decision(outcome, before, before, why or "nothing that may go is left")
     if problems := find_problems(composed.shown, request.profile):
@@ -78,6 +79,12 @@ def weigh(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_savi
     outcome = Outcome.COMPACTED if fits else Outcome.CANNOT_FIT
     why = "" if fits else f"the smallest valid context has {after} tokens, over the limit of {limit}"
     return Decision(outcome, before, after, why, plan, composed, plan.remarks)
+
+
+def _shorter_notes(request: Request) -> Plan | None:
+    """Where only notes could go: ours, written anew for less room."""
+    answer = KeepLedger()(request) if any(map(is_page, request.notes)) else None
+    return answer if isinstance(answer, Plan) else None
 
 
 def _fitted(

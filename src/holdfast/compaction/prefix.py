@@ -83,7 +83,9 @@ class PrefixCheckpoint(Checkpoint, frozen=True, omit_defaults=True):
     shown: int = 0
     shown_digest: str = ""
     kept: tuple[str, ...] = ()
-    """The ids of the kept messages, as they are in the whole history."""
+    """The ids of the kept messages, as they are in the whole history …"""
+    numbers: tuple[int, ...] = ()
+    """… and their numbers, where those do not just go on from what was passed."""
 
 
 def as_checkpoint(previous: Any) -> PrefixCheckpoint:
@@ -117,3 +119,11 @@ def locate(messages: Sequence[Message], previous: PrefixCheckpoint) -> tuple[int
         "previous= belongs to other messages: hand in the whole history, or the last result's messages "
         "and what came after, or leave previous= out."
     )
+
+
+def counted_on(previous: PrefixCheckpoint, count: int) -> list[int]:
+    """Numbers for so many messages: what the last call returned, the first of it uncounted, and all that came after."""
+    passed = previous.carry.passed
+    known = [0] * previous.lead + list(previous.numbers or range(passed + 1, passed + 1 + len(previous.kept)))
+    last = max([passed, *known])
+    return [*known, *range(last + 1, last + 1 + count - len(known))][:count]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection
 
-import msgspec
-
-from ..messages import Message, Part, encode_all
+from ..messages import Message, encode_all
 from ..view import View
 from .decide import Decision
+from .mending import key_of
 from .result import Sides
 
 
@@ -40,16 +39,12 @@ def _traced(
     spots: dict[bytes, deque[int]] = {}
     for place, message in enumerate(history):
         for part in message.parts:
-            spots.setdefault(_key(part), deque()).append(place - start)
+            spots.setdefault(key_of(part), deque()).append(place - start)
     kept, archived = [], []
     for message in given:
-        found = [spots[key].popleft() for key in map(_key, message.parts) if spots.get(key)]
+        found = [spots[key].popleft() for key in map(key_of, message.parts) if spots.get(key)]
         if any(place >= 0 and place not in gone for place in found):
             kept.append(message)
         elif any(place in gone for place in found) or not (found or start):
             archived.append(message)
     return kept, archived
-
-
-def _key(part: Part) -> bytes:
-    return msgspec.json.encode(part, order="sorted")

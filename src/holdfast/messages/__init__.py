@@ -2,7 +2,7 @@
 
 from .arrange import arrange
 from .detection import COMMON, FORMATS, detect
-from .formats import decode_all, decode_one, encode_all, format_name, join_results
+from .formats import decode_all, decode_one, encode_all, format_name, join_results, must_be_messages
 from .frame import CONTINUE, OPENING, frame, framed, is_aside, is_filler, is_framed, unframed
 from .jsontext import from_json, length_compacted, to_json
 from .media import lift_media, lower_media
@@ -70,6 +70,7 @@ __all__ = [
     "lift_media",
     "lower_media",
     "media_in_words",
+    "must_be_messages",
     "needs_reasoning",
     "opens",
     "presentable",

@@ -67,8 +67,7 @@ def decode_all(
     Neutral messages pass through. `common` is the format of plain text that says no more. Whoever lets
     go of them before its caller goes on may `borrow` payloads that are simple enough instead.
     """
-    if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):
-        raise InvalidInput(f"Messages must be a list of messages, not {type(messages).__name__}.")
+    must_be_messages(messages)
     decoded: list[Message | None] = []
     add = decoded.append
     rest: list[tuple[int, Json]] = []
@@ -105,6 +104,12 @@ def decode_all(
         raise InvalidInput("These messages have `content`; Gemini's have `parts`: name their real format.")
     _decode(rest, decoded, name, neutral)
     return cast("list[Message]", decoded), name
+
+
+def must_be_messages(given: Any) -> None:
+    """One message, a text or nothing at all is not a list of messages."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidInput(f"Messages must be a list of messages, not {type(given).__name__}.")
 
 
 def _agreed(possible: frozenset[str], format: str, index: int) -> frozenset[str]:

@@ -1,4 +1,7 @@
-"""JSON as text. What a model wrote may hold lone surrogates, which UTF-8 cannot: they are kept."""
+"""JSON as text. What a model wrote may hold lone surrogates, which UTF-8 cannot: they are kept.
+
+It may hold whole numbers of more digits than Python writes, too: those become hexadecimal text.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ import msgspec
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_LONGEST = 2_000
+"""Bits of a number that Python writes in any case: it may be told to write no more than 640 digits."""
 _DEEPEST = 200
 """How deep JSON may be nested. What Python itself can take depends on its version, and on who calls."""
 
@@ -18,8 +23,19 @@ def to_json(value: Any) -> str:
     """Compact JSON, non-ASCII characters as they are."""
     try:
         return _encode(value).decode()
-    except UnicodeEncodeError:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_writable(value), ensure_ascii=False, separators=(",", ":"))
+
+
+def _writable(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _writable(inside) for key, inside in value.items()}
+        case list() | tuple():
+            return [_writable(inside) for inside in value]
+        case int() if value.bit_length() > _LONGEST:
+            return hex(value)
+    return value
 
 
 def from_json(text: str) -> Any:

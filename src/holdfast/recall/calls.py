@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ..errors import HoldfastError, InvalidInput
+from ..errors import HoldfastError, InvalidInput, InvalidLimit
 from ..messages import Json, Message, Text, ToolResult, decode_one, encode_all
 from ..messages.sdk import dump
 from ..tokens import tokens_in
 from .finding import Finder, Found
+from .passage import SMALLEST, Count, fitting, shortened
 from .rendering import hit_line, short_heading
 from .tools import READ, SEARCH, TOOL_NAMES
 
 MOST_LISTED = 50
 _NOTICE = 60
 """Tokens left for the line that says how to go on."""
+LEAST = SMALLEST + _NOTICE
+"""Tokens that an answer may have, at least."""
+_SENTENCE, _ECHO = 100, 30
+"""Tokens of a refusal, and of what is repeated from a query."""
 
 T = TypeVar("T")
 
@@ -43,7 +49,7 @@ class SearchArguments(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReadArguments(msgspec.Struct, forbid_unknown_fields=True):
-    ref: str | int
+    ref: str | Annotated[int, msgspec.Meta(ge=0, lt=2**62)]
 
 
 async def run(recall: Finder, name: str, arguments: Json | str | None, max_tokens: int) -> Answer:
@@ -55,7 +61,27 @@ async def run(recall: Finder, name: str, arguments: Json | str | None, max_token
             return Answer(await read(recall, read_arguments(arguments, ReadArguments), max_tokens))
         raise InvalidInput(f"There is no tool {name!r} here: use {' or '.join(TOOL_NAMES)}.")
     except HoldfastError as problem:
-        return Answer(f"Error: {problem}", is_error=True)
+        return refusal(recall, problem)
+
+
+def refusal(recall: Finder, problem: HoldfastError) -> Answer:
+    """One sentence, however long what it repeats was."""
+    return Answer(shortened(f"Error: {_one_line(str(problem))}", _SENTENCE, _count(recall)), is_error=True)
+
+
+def _one_line(text: str) -> str:
+    """Without line ends and control characters, and without half characters, which no answer can carry."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+
+
+def _count(recall: Finder) -> Count:
+    return partial(tokens_in, recall.estimator)
+
+
+def _room(max_tokens: int) -> int:
+    if max_tokens < LEAST:
+        raise InvalidLimit(f"max_tokens must be at least {LEAST}: give more, or leave it out.")
+    return max_tokens - _NOTICE
 
 
 def read_arguments(given: Json | str | None, kind: type[T]) -> T:
@@ -68,7 +94,7 @@ def read_arguments(given: Json | str | None, kind: type[T]) -> T:
 
 
 async def search(recall: Finder, asked: SearchArguments, max_tokens: int, session_id: str | None = None) -> str:
-    limit = min(max(asked.limit or 10, 1), MOST_LISTED)
+    room = _room(max_tokens)
     found = await recall.search(
         asked.query,
         session_id=session_id,
@@ -80,24 +106,26 @@ async def search(recall: Finder, asked: SearchArguments, max_tokens: int, sessio
         since=asked.since,
         until=asked.until,
         archived=asked.archived,
-        limit=limit,
+        limit=min(max(asked.limit or 10, 1), MOST_LISTED),
         offset=max(0, asked.offset or 0),
     )
     named = session_id is None and recall.session_id is None
-    return _listed(recall, found, asked, max_tokens - _NOTICE, named)
+    return _listed(found, asked, room, named, _count(recall))
 
 
-def _listed(recall: Finder, found: Found, asked: SearchArguments, room: int, named: bool) -> str:
-    if not found.hits:
-        return (
-            f"Nothing holds all of {asked.query!r}. Try fewer words, or parts of words: every one of them must occur."
-        )
+def _listed(found: Found, asked: SearchArguments, room: int, named: bool, count: Count) -> str:
     offset = max(0, asked.offset or 0)
+    if not found.hits:
+        sought = repr(shortened(_one_line(asked.query), _ECHO, count))
+        if offset:
+            return f"Nothing more holds all of {sought}: search again with an offset below {offset}."
+        return f"Nothing holds all of {sought}. Try fewer words, or parts of words: every one of them must occur."
     lines: list[str] = []
     for hit in found.hits:
         head = short_heading(hit.event, hit.role, hit.tools, archived=hit.archived)
         line = hit_line(head, hit.snippet, session_id=hit.session_id if named else None)
-        room -= tokens_in(recall.estimator, line + "\n")
+        line = line if lines else fitting(line, room, count)
+        room -= count(line + "\n")
         if room < 0 and lines:
             break
         lines.append(line)
@@ -107,7 +135,7 @@ def _listed(recall: Finder, found: Found, asked: SearchArguments, room: int, nam
 
 
 async def read(recall: Finder, asked: ReadArguments, max_tokens: int, session_id: str | None = None) -> str:
-    passage = await recall.read(str(asked.ref), session_id=session_id, max_tokens=max_tokens - _NOTICE)
+    passage = await recall.read(str(asked.ref), session_id=session_id, max_tokens=_room(max_tokens))
     return passage.text + (f"\n\nThere is more: read {passage.next}" if passage.next else "")
 
 

@@ -12,6 +12,7 @@ from ..events import Event
 from ..service import SessionService
 from ..stores import Hit, Search, Where
 from ..stores.query import Query
+from ..summaries import readable
 from ..tokens import Estimator, estimator_for
 from .moments import moment
 from .passage import Passage, Reader
@@ -19,7 +20,10 @@ from .resolve import resolve
 
 ROLES = ("system", "user", "assistant", "tool")
 MOST_HITS = 1_000
-READ_TOKENS = 2_000
+MOST_SKIPPED = 1_000_000_000
+MOST_WORDS = 200
+"""A query of more words takes long to look for, and nothing but the text it was copied from would hold them all."""
+ANSWER_TOKENS = 2_000
 """What a passage or a tool's answer may have, unless said otherwise."""
 
 Names = str | Sequence[str] | None
@@ -76,20 +80,20 @@ class Finder:
         """
         _check_query(query)
         if not 1 <= limit <= MOST_HITS:
-            raise InvalidLimit(f"limit must be between 1 and {MOST_HITS:,}, not {limit}: use offset for more.")
-        if offset < 0:
-            raise InvalidLimit(f"offset must not be below 0, not {offset}.")
+            raise InvalidLimit(f"limit must be between 1 and {MOST_HITS:,}: use offset for more.")
+        if not 0 <= offset <= MOST_SKIPPED:
+            raise InvalidLimit(f"offset must be between 0 and {MOST_SKIPPED:,}: look for rarer words instead.")
         roles = _names(role)
         for name in roles:
             if name not in ROLES:
-                raise InvalidInput(f"{name!r} is not a role: use one of {', '.join(ROLES)}.")
+                raise InvalidInput(f"{name!r:.80} is not a role: use one of {', '.join(ROLES)}.")
         within = session_id or self.session_id
         where = Where(
             kinds=_names(kind),
             roles=roles,
             tools=_names(tool),
             but_tools=_names(but_tool),
-            lane=lane,
+            lane=lane and readable(lane),
             since=moment(since),
             until=moment(until, "until", end=True),
             archived=archived,
@@ -100,11 +104,11 @@ class Finder:
         )
         return Found(tuple(hits[:limit]), offset + limit if len(hits) > limit else None)
 
-    async def read(self, reference: str, *, session_id: str | None = None, max_tokens: int = READ_TOKENS) -> Passage:
+    async def read(self, reference: str, *, session_id: str | None = None, max_tokens: int = ANSWER_TOKENS) -> Passage:
         """What the events behind a reference say, in at most so many tokens, and where to go on.
 
-        A reference is `#123`, `#123-#130`, `#123@4000` (from that character on), `[123]` as notes cite it,
-        an event's id, or the beginning of one.
+        A reference is `#123`, `#123-#130`, `#123@4000` (from that character on), `[1,204]` or `[12]-[14]` as
+        notes cite them, an event's id, or the beginning of one.
         """
         record = await self.sessions.get(self._session(session_id))
         place = await resolve(self.sessions.store, record, reference)
@@ -138,12 +142,16 @@ class Finder:
 
 
 def _names(given: Names) -> tuple[str, ...]:
-    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+    names = () if given is None else (given,) if isinstance(given, str) else given
+    return tuple(map(readable, names))
 
 
 def _check_query(query: str) -> None:
-    if not isinstance(query, str) or not Query(query).words:
+    words = len(Query(query).words) if isinstance(query, str) else 0
+    if not words:
         raise InvalidInput("There is nothing to look for: give one or more words that must occur.")
+    if words > MOST_WORDS:
+        raise InvalidInput(f"The query has {words:,} words, more than {MOST_WORDS}: give a few that are rare.")
     try:
         query.encode()
     except UnicodeError as problem:

@@ -17,25 +17,29 @@ def moment(
     """The same as events have it. A day begins at its first moment, or with `end` ends at its last; times are UTC."""
     if given is None:
         return None
-    at = _read(given, now or datetime.now(UTC), end) if isinstance(given, str) else _start(given, end)
+    at = _read(given, now or datetime.now(UTC), end)
     if at is None:
         raise InvalidInput(
             f"{name} takes a date like 2026-03-01, a time like 2026-03-01T12:30 or an age like 90m, 12h, 3d or 2w, "
-            f"not {given!r}."
+            f"not {given!r:.80}."
         )
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _read(text: str, now: datetime, end: bool) -> datetime | None:
+def _read(given: str | date, now: datetime, end: bool) -> datetime | None:
     try:
-        if found := _AGE.fullmatch(text.strip().lower()):
-            return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
-        if len(text.strip()) <= len("2026-03-01"):
-            return _start(date.fromisoformat(text.strip()), end)
-        return datetime.fromisoformat(text.strip())
-    except (ValueError, OverflowError):
+        at = _written(given.strip(), now, end) if isinstance(given, str) else _start(given, end)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):  # no such day, or none that the calendar has
         return None
+
+
+def _written(text: str, now: datetime, end: bool) -> datetime:
+    if found := _AGE.fullmatch(text.lower()):
+        return now - timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if len(text) <= len("2026-03-01"):
+        return _start(date.fromisoformat(text), end)
+    return datetime.fromisoformat(text)
 
 
 def _start(day: date, end: bool) -> datetime:

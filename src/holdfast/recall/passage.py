@@ -117,3 +117,17 @@ def fitting(text: str, limit: int, count: Count) -> str:
         if nice and low < len(text):
             return text[:nice]
     return text[:low]
+
+
+def shortened(text: str, most: int, count: Count) -> str:
+    """A text with at most so many tokens: its middle is left out."""
+    if count(text) <= most:
+        return text
+    size = len(fitting(text, most // 2, count))
+    while size > 1 and count(_ends(text, size)) > most:
+        size = 3 * size // 4
+    return _ends(text, size)
+
+
+def _ends(text: str, size: int) -> str:
+    return f"{text[:size]}…{text[-size:]}"

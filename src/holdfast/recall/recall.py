@@ -8,7 +8,7 @@ from ..compaction import Abort, Asking, Notify
 from ..messages import Json
 from ..models import model_for
 from . import calls, referring
-from .finding import READ_TOKENS, Finder
+from .finding import ANSWER_TOKENS, Finder
 from .referring import Referenced
 from .tools import tool_definitions
 
@@ -22,7 +22,7 @@ class Recall(Finder):
         *,
         session_id: str | None = None,
         summarizer: Any = None,
-        max_tokens: int = READ_TOKENS,
+        max_tokens: int = ANSWER_TOKENS,
         notify: Notify | None = None,
         abort: Abort | None = None,
     ) -> Referenced:
@@ -41,11 +41,11 @@ class Recall(Finder):
         return tool_definitions(format)
 
     async def run(
-        self, name: str, arguments: Json | str | None = None, *, max_tokens: int = READ_TOKENS
+        self, name: str, arguments: Json | str | None = None, *, max_tokens: int = ANSWER_TOKENS
     ) -> calls.Answer:
         """Run one of the tools; whatever goes wrong comes back as an answer that says so."""
         return await calls.run(self, name, arguments, max_tokens)
 
-    async def answer(self, call: Any, *, max_tokens: int = READ_TOKENS) -> Json:
+    async def answer(self, call: Any, *, max_tokens: int = ANSWER_TOKENS) -> Json:
         """Run a tool call as a provider hands it out, and give the message to append, in the same format."""
         return await calls.answer(self, call, max_tokens)

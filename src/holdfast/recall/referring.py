@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
@@ -14,6 +14,7 @@ from ..errors import InvalidInput, InvalidLimit
 from ..events import Event, Kind
 from ..ledger import names_in
 from ..models import reads
+from ..references import NUMBER, seqs_in
 from ..references import reference as reference_to
 from ..service.asked import asked
 from ..stores import Hit
@@ -32,7 +33,7 @@ MOST_WORDS = 12
 MOST_PASSAGES = 12
 ENOUGH = 5
 """With so many passages, no fewer words are tried."""
-READ_TOKENS = 8_000
+MATERIAL_TOKENS = 8_000
 """Of all passages together, for a model to read."""
 EACH = 1_000
 _COUNTED = 50
@@ -54,9 +55,8 @@ _TASK = (
 _NOTHING = "Nothing in session {id} holds the words of this question."
 _WORD = re.compile(r"\w+(?:[./\-]\w+)*")
 _SHORTEST = 3
-_CITED = re.compile(r"\s?[\[(]\s*#\d+(?:\s*[,;–-]\s*#?\d+)*\s*[\])]|\s?#\d+(?:\s*[–-]\s*#\d+)?")
-_NUMBER = re.compile(r"\d{1,18}")
-_SAID = re.compile(r"#(\d{1,18})")
+_CITED = re.compile(rf"\s?[\[(]\s*#{NUMBER}(?:\s*[,;–-]\s*#?{NUMBER})*\s*[\])]|\s?#{NUMBER}(?:\s*[–-]\s*#{NUMBER})?")
+_SAID = re.compile(rf"#{NUMBER}")
 
 
 class Referenced(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ async def reference(recall: Finder, question: str, session_id: str, asking: Aski
     hits = await find(recall, question, session_id)
     if not hits:
         return Referenced(_NOTHING.format(id=session_id))
-    room = max_tokens if asking.model is None else READ_TOKENS
+    room = max_tokens if asking.model is None else MATERIAL_TOKENS
     passages = await read(recall, hits, words_of(question), room, min(EACH, max_tokens))
     count = partial(tokens_in, recall.estimator)
     return await asked(answer(question, passages, reads(asking.model), count, max_tokens), asking)
@@ -164,7 +164,7 @@ def answer(
         return as_found(passages, count, room)
     known = {passage.events[0].seq for passage in passages}
     text = fitting(cited(text_of(made.answer), known, told), room, count).rstrip()
-    sources = dict.fromkeys(number for found in _CITED.findall(text) for number in _numbers(found) if number in known)
+    sources = dict.fromkeys(number for found in _CITED.findall(text) for number in seqs_in(found) if number in known)
     return Referenced(text, tuple(map(reference_to, sources)))
 
 
@@ -181,10 +181,10 @@ def as_found(passages: Sequence[Passage], count: Count, room: int) -> Referenced
 
 def cited(text: str, known: set[int], told: str) -> str:
     """An answer without references that were not among its passages; what these say themselves may be repeated."""
-    said = known.union(map(int, _SAID.findall(told)))
+    said = known.union(*map(seqs_in, _SAID.findall(told)))
 
     def checked(found: re.Match[str]) -> str:
-        numbers = list(_numbers(found[0]))
+        numbers = list(seqs_in(found[0]))
         kept = [number for number in numbers if number in said]
         if len(kept) == len(numbers):
             return found[0]
@@ -192,7 +192,3 @@ def cited(text: str, known: set[int], told: str) -> str:
         return blank + (f"({', '.join(map(reference_to, kept))})" if kept else "")
 
     return _CITED.sub(checked, text)
-
-
-def _numbers(cited: str) -> Iterator[int]:
-    return map(int, _NUMBER.findall(cited))

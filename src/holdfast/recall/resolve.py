@@ -8,6 +8,7 @@ from ..errors import AmbiguousReference, InvalidInput, UnknownEvent
 from ..events import Event, SessionRecord
 from ..references import reference, seq_of, span_of
 from ..stores import Log, Search, Slice
+from ..summaries import readable
 
 MOST_NAMED = 3
 """Events that an error names as what could have been meant."""
@@ -23,10 +24,10 @@ class Place(msgspec.Struct, frozen=True):
 
 async def resolve(store: Log, record: SessionRecord, written: str) -> Place:
     """The events that a reference names. A whole id is taken as such, whatever is in it."""
-    bare = written.strip() if isinstance(written, str) else ""
+    bare = readable(written).strip() if isinstance(written, str) else ""
     if bare and not bare.startswith("#") and (exact := await _by_id(store, record, bare)):
         return Place(exact, exact)
-    span = span_of(written)
+    span = span_of(bare or written)
     if bare.startswith("#") and seq_of(bare) is None and (exact := await _by_id(store, record, bare[1:])):
         return Place(exact, exact)
     first = await _named(store, record, span.first)

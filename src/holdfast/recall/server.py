@@ -13,8 +13,8 @@ import msgspec
 from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
 from ..messages import Json
-from .calls import Answer, ReadArguments, SearchArguments, read, read_arguments, search
-from .finding import READ_TOKENS
+from .calls import Answer, ReadArguments, SearchArguments, read, read_arguments, refusal, search
+from .finding import ANSWER_TOKENS
 from .recall import Recall
 from .tools import READ_PARAMETERS, SEARCH_PARAMETERS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_SESSIONS = 100
 _SESSION = {"type": "string", "description": "The id of a session, as `sessions` lists them."}
-_TOKENS = {"type": "integer", "description": f"How long the answer may be; {READ_TOKENS} unless said otherwise."}
+_TOKENS = {"type": "integer", "description": f"How long the answer may be; {ANSWER_TOKENS} unless said otherwise."}
 _MORE = {
     "kind": {"type": "string", "description": "The kind of event: message, compaction, undo, pin or redaction."},
     "lane": {"type": "string", "description": "The lane of a sub-agent; empty for the root alone."},
@@ -38,17 +38,18 @@ _SESSIONS_SAYS = "List the sessions of the store, the newest first, with the num
 
 class _Search(SearchArguments):
     session: str | None = None
-    max_tokens: int = READ_TOKENS
+    max_tokens: int = ANSWER_TOKENS
 
 
 class _Read(ReadArguments):
     session: str | None = None
-    max_tokens: int = READ_TOKENS
+    max_tokens: int = ANSWER_TOKENS
 
 
 class _Sessions(msgspec.Struct, forbid_unknown_fields=True):
     owner: str | None = None
     limit: int = 20
+    offset: int = 0
 
 
 def must_have_sdk() -> None:
@@ -107,6 +108,7 @@ def _tools(recall: Recall) -> list[tuple[str, str, Json]]:
         listing = {
             "owner": {"type": "string"},
             "limit": {"type": "integer", "description": "20 unless said otherwise."},
+            "offset": {"type": "integer", "description": "How many to skip, to see more."},
         }
         found.append(("sessions", _SESSIONS_SAYS, {"type": "object", "properties": listing}))
     return found
@@ -125,21 +127,37 @@ async def run_tool(recall: Recall, name: str, arguments: Json | None) -> Answer:
     try:
         if name == "search":
             sought = read_arguments(arguments, _Search)
-            return Answer(await search(recall, sought, sought.max_tokens, sought.session))
+            return Answer(await search(recall, sought, sought.max_tokens, _session(recall, sought.session)))
         if name == "read":
             place = read_arguments(arguments, _Read)
-            return Answer(await read(recall, place, place.max_tokens, place.session))
+            if not (place.session or recall.session_id):
+                raise InvalidInput("Name the session that the reference is about as `session`: `sessions` lists them.")
+            return Answer(await read(recall, place, place.max_tokens, _session(recall, place.session)))
         if name == "sessions" and recall.session_id is None:
             return Answer(await _sessions(recall, read_arguments(arguments, _Sessions)))
         names = ", ".join(known for known, _, _ in _tools(recall))
         raise InvalidInput(f"There is no tool {name!r} here: use one of {names}.")
     except HoldfastError as problem:
-        return Answer(f"Error: {problem}", is_error=True)
+        return refusal(recall, problem)
+
+
+def _session(recall: Recall, named: str | None) -> str | None:
+    """The session that a call names. A server for one session shows no other."""
+    if named and recall.session_id not in (None, named):
+        raise InvalidInput(f"This server is about session {recall.session_id!r} alone: leave out `session`.")
+    return named or None
 
 
 async def _sessions(recall: Recall, asked: _Sessions) -> str:
-    records = await recall.sessions.list(asked.owner, min(max(asked.limit, 1), MOST_SESSIONS))
-    return "\n".join(map(_line, records)) or "There is no session yet."
+    records = await recall.sessions.list(asked.owner)
+    first = max(asked.offset, 0)
+    shown = records[first : first + min(max(asked.limit, 1), MOST_SESSIONS)]
+    lines, end = [*map(_line, shown)], first + len(shown)
+    if shown and end < len(records):
+        lines.append(f"There are {len(records) - end:,} more: list them with offset {end}.")
+    return "\n".join(lines) or (
+        f"There are {len(records):,} sessions in all." if records else "There is no session yet."
+    )
 
 
 def _line(record: SessionRecord) -> str:

@@ -29,7 +29,10 @@ READ_PARAMETERS: Json = {
     "properties": {
         "ref": {
             "type": "string",
-            "description": "#123 for one event, #123-#130 for several, #123@4000 to go on from a character of it.",
+            "description": (
+                "#123 or, as notes cite it, [123] for one event; #123-#130 for several; #123@4000 to go on from a "
+                "character of it."
+            ),
         },
     },
     "required": ["ref"],
@@ -38,7 +41,10 @@ _SEARCH_SAYS = (
     "Search everything that was said and done in this conversation, also what is no longer in your context: "
     "messages, tool calls, tool results. Lists short excerpts with references such as #123."
 )
-_READ_SAYS = "Read in full what a reference such as #123 points at: an earlier message, tool call or tool result."
+_READ_SAYS = (
+    "Read in full what a reference such as #123, or [123] in notes, points at: an earlier message, tool call or tool "
+    "result."
+)
 TOOLS = (Tool(SEARCH, _SEARCH_SAYS, SEARCH_PARAMETERS), Tool(READ, _READ_SAYS, READ_PARAMETERS))
 
 

@@ -66,7 +66,13 @@ async def commit(
     view = await live.view(lane)
     version, tip = live.version, live.tip(lane)
     request = Request(
-        view, budget=budget, target=target, session_id=live.id, instructions=instructions, reads=reads(asking.model)
+        view,
+        budget=budget,
+        target=target,
+        session_id=live.id,
+        instructions=instructions,
+        reads=reads(asking.model),
+        asks=asking.model is not None,
     )
     waits = idle(request, trigger) or (breaker.waits(view, request.tokens, clock()) if automatic else None)
     if waits is not None:

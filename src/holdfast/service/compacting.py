@@ -77,7 +77,7 @@ class Compacting(OpenSessions):
         hooks = Hooks(listen=self.hooks.listen) if nested else self.hooks
         around = Around(hooks, session_id, lane, "auto" if automatic else "manual", listen)
         asking = self._asking(summarizer, around.notify(notify), abort)
-        chosen = strategy or default_strategy(target, asking.model is not None)
+        chosen = strategy or default_strategy(target, target, asking.model is not None)
         work = partial(
             commit,
             live,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, overload
 
-from ..messages import Json
+from ..compaction import numbers_in, read_back
+from ..messages import COMMON, Json
+from ..view import View
 
 
 class Context(Sequence[Json]):
@@ -21,6 +24,7 @@ class Context(Sequence[Json]):
         system: Any = None,
         tools: Any = None,
         known: bool = False,
+        view: View,
     ) -> None:
         self.messages = messages
         self.format = format
@@ -31,6 +35,16 @@ class Context(Sequence[Json]):
         self.tools = tools
         self.known = known
         """Do the tokens rest on what the provider reported, or on an estimate alone?"""
+        self._view, self._live = view, len(view.messages)
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The number of the event behind each message, as references have it; of a note, that of its compaction."""
+        view, live = self._view, self._live
+        given = [*(shown.message for shown in view.head), *view.messages[:live]]
+        sources = [view.events.get(shown.source or "") for shown in view.head]
+        first = [view.checkpoint_seq if source is None else source.seq for source in sources]
+        return numbers_in(read_back(self.messages, self.format or COMMON), given, [*first, *view.numbers[:live]])
 
     def __len__(self) -> int:
         return len(self.messages)

@@ -141,6 +141,7 @@ class SessionService(Compacting, Threads):
             system=live.record.system,
             tools=live.record.tools,
             known=view.calibration.known_tokens is not None,
+            view=view,
         )
 
     async def events(

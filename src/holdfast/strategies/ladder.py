@@ -41,7 +41,8 @@ def or_else(
     if failed is None:
         return answer
     answer = failed
-    log.warning("no summary of %s: %s", request.session_id or "the messages", answer.why)
+    if request.asks:
+        log.warning("no summary of %s: %s", request.session_id or "the messages", answer.why)
     if on_failure is not None:
         try:
             on_failure(request)

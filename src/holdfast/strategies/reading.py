@@ -14,22 +14,19 @@ def newly_archived(request: Request, cut: int) -> int:
     view = request.view
     stays = {*request.staying(cut), *view.fillers, *view.synthetic}
     left = [shown for shown in view.head if not request.still_first(shown, cut)]
-    return sum(place not in stays for place in range(cut)) + len(left)
+    gone, numbers = [place for place in range(cut) if place not in stays], view.numbers
+    return len({numbers[place] for place in gone} if numbers else gone) + len(left)
 
 
 def places(request: Request, archived: int) -> list[int]:
-    """The number of each live message: the event's in a session, else its place in the whole history."""
+    """The number of each live message: its event's, the one that it came with, or its place in the whole history."""
     view = request.view
-    if not view.events:
-        passed, lead = view.checkpoint.carry.passed, 0
-        if archived and not passed and view.synthetic:  # a page came without its checkpoint: what follows counts on
-            passed, lead = archived + view.leading, view.synthetic[0] + 1
-        return [*range(1, lead + 1), *range(passed + 1, passed + len(view.messages) - lead + 1)]
-    numbers, last = [], 0
-    for id in view.ids:
-        last = view.events[id].seq if id in view.events else last
-        numbers.append(last)
-    return numbers
+    if numbers := view.numbers:
+        return list(numbers)
+    passed, lead = view.checkpoint.carry.passed, 0
+    if archived and not passed and view.synthetic:  # a page came without its checkpoint: what follows counts on
+        passed, lead = archived + view.leading, view.synthetic[0] + 1
+    return [*range(1, lead + 1), *range(passed + 1, passed + len(view.messages) - lead + 1)]
 
 
 def places_of(messages: list[Message], notebook: Notebook) -> set[int]:

@@ -12,7 +12,7 @@ import msgspec
 from ..calls import Failure, ModelCall, Reply, Steps
 from ..ledger import Fact, File, Ledger, base_name, fitting, must_keep, words_in
 from ..ledger.lines import Line
-from ..references import citation
+from ..references import NUMBER, citation, seqs_in
 from .asking import ask
 from .fences import fenced
 from .free_text import rolled_up
@@ -33,11 +33,10 @@ Write at most {tokens:,} tokens."""
 _FEW = 8
 """So many changed files are all named, whatever the goal."""
 _MOST_FILES = 30
-_CITED = re.compile(r" ?(?<![\w\])])(?:\[\d[\d,]*(?:(?:, |; | ?[-–] ?)\d[\d,]*)*\])+")
+_CITED = re.compile(rf" ?(?<![\w\])])(?:\[{NUMBER}(?:(?:, ?|; ?| ?[-–] ?){NUMBER})*\])+")
 """One or more numbers in brackets, but not where an index would stand."""
 _PARTED = re.compile(r"_|(?<=[a-z\d])(?=[A-Z])")
 """Between the words of a file's name."""
-_NUMBER = re.compile(r"\d{1,15}(?:,\d{3}){0,5}")
 
 
 class HandoffText(msgspec.Struct, frozen=True):
@@ -83,8 +82,7 @@ def cited(text: str, record: str) -> str:
     def known(found: re.Match[str]) -> str:
         if found[0].strip() in record:
             return found[0]
-        numbers = (int(number.replace(",", "")) for number in _NUMBER.findall(found[0]))
-        kept = "".join(citation(number) for number in numbers if citation(number) in record)
+        kept = "".join(cite for cite in map(citation, seqs_in(found[0])) if cite in record)
         return f" {kept}" if kept and found[0][0] == " " else kept
 
     return _CITED.sub(known, text)

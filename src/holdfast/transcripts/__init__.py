@@ -5,7 +5,7 @@ from __future__ import annotations
 from .exporting import Exported, ExportFormat, export_session
 from .files import NothingSaid, read_transcript
 from .importing import AlreadyThere, import_exported, import_transcript
-from .shown import InView, in_view
+from .shown import InView, in_view, numbers_of
 from .transcript import Entry, PastCompaction, Transcript, Usage
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "import_exported",
     "import_transcript",
     "in_view",
+    "numbers_of",
     "read_transcript",
 ]

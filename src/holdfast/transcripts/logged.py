@@ -13,7 +13,7 @@ from ..tokens import Estimator
 from ..tokens import Usage as Tokens
 from ..view import Checkpoint, Edit, HeadItem, HeadKind, Run, Shown, View, runs_of
 from .carry import carry_over, cut_at
-from .shown import CLEARED, head_of, in_force
+from .shown import CLEARED, head_of, in_force, is_entry
 from .transcript import Entry, PastCompaction, Transcript
 
 
@@ -69,7 +69,7 @@ class _Log:
 
     def written(self) -> Logged:
         pasts = in_force(self._transcript)
-        summaries = {past.after for past in pasts if self._is_entry(past)}
+        summaries = {past.after for past in pasts if is_entry(self._transcript, past)}
         said = 0
         for past in pasts:
             self._say(range(said, past.after), summaries)
@@ -77,10 +77,6 @@ class _Log:
             self._compact(past)
         self._say(range(said, len(self._messages)), summaries)
         return Logged(self.record, self._steps)
-
-    def _is_entry(self, past: PastCompaction) -> bool:
-        """Claude Code's summary is an entry; here it is what the checkpoint shows first."""
-        return self._transcript.kind == "claude-code" and past.summary is not None
 
     # -- messages -----------------------------------------------------------------------------------
 
@@ -122,7 +118,7 @@ class _Log:
 
     def _compact(self, past: PastCompaction) -> None:
         entries, number = self._transcript.entries, sum(step.tip is not None for step in self._steps) + 1
-        entry = entries[past.after] if self._is_entry(past) else None
+        entry = entries[past.after] if is_entry(self._transcript, past) else None
         name = self._names.of(entry.id if entry else None, f"compaction-{number}")
         first = past.after - past.kept
         last = max((place for place in self._at if place < first), default=None)
@@ -154,7 +150,7 @@ class _Log:
 
     def _head(self, past: PastCompaction, start: int) -> list[tuple[HeadItem, Shown]]:
         """References where the tool shows an earlier message again, as Codex does with the user's; else notes."""
-        if self._is_entry(past):
+        if is_entry(self._transcript, past):
             shown = Shown("note", self._messages[past.after])
             return [(HeadItem("note", None, shown.message), shown)]
         payloads = head_of(self._transcript, past)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 
 from msgspec import Struct
 
+from ..events import digest_of
 from .transcript import PastCompaction, Record, Transcript
 
 CLEARED = "[Old tool result content cleared]"
@@ -18,6 +20,8 @@ class InView(Struct, frozen=True):
     head: list[Record]
     first: int
     live: list[Record]
+    numbers: list[int]
+    """Those of the head and of the entries, as `numbers_of` has them."""
 
     @property
     def messages(self) -> list[Record]:
@@ -25,9 +29,9 @@ class InView(Struct, frozen=True):
 
 
 def in_view(transcript: Transcript) -> InView:
-    done = in_force(transcript)
+    done, numbers = in_force(transcript), numbers_of(transcript)
     if not done:
-        return InView([], 0, transcript.messages)
+        return InView([], 0, transcript.messages, numbers)
     last = done[-1]
     first = last.after - last.kept
     live = transcript.messages[first:]
@@ -37,7 +41,29 @@ def in_view(transcript: Transcript) -> InView:
     for place in calls:
         if place >= first:
             live[place - first] = _cleared(live[place - first], calls[place])
-    return InView(head_of(transcript, last), first, live)
+    head = head_of(transcript, last)
+    said = {
+        digest_of(entry.message): number for entry, number in zip(transcript.entries[:first], numbers, strict=False)
+    }
+    own = last.after + len(_apart(transcript))
+    shown_again = [said.get(digest_of(message), own) for message in head]
+    return InView(head, first, live, shown_again + numbers[first:])
+
+
+def numbers_of(transcript: Transcript) -> list[int]:
+    """The number of each entry in a log of ours, where a compaction is an event too."""
+    apart = _apart(transcript)
+    return [place + 1 + bisect_right(apart, place) for place in range(len(transcript.entries))]
+
+
+def is_entry(transcript: Transcript, past: PastCompaction) -> bool:
+    """Does the compaction stand among the entries? Claude Code's summary does."""
+    return transcript.kind == "claude-code" and past.summary is not None
+
+
+def _apart(transcript: Transcript) -> list[int]:
+    """Before which entries the other compactions stand."""
+    return [past.after for past in in_force(transcript) if not is_entry(transcript, past)]
 
 
 def in_force(transcript: Transcript) -> list[PastCompaction]:

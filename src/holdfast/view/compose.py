@@ -86,7 +86,8 @@ def follow(request: Request, plan: Plan) -> Request:
     """The request that would stand after this plan, for the next stage to decide about."""
     composed, before = compose(request, plan), request.view
     view = View(before.gauge.estimator, format=before.format, beside=before.beside, lane=before.lane)
-    view.checkpoint, view.pins = before.checkpoint, before.pins
+    carry = msgspec.structs.replace(before.checkpoint.carry, passed=before.checkpoint.carry.passed + plan.cut)
+    view.checkpoint, view.pins = msgspec.structs.replace(before.checkpoint, carry=carry), before.pins
     view.calibration = before.calibration
     view.take(composed.head, composed.live, before, plan.cut)
     return request.over(view)
@@ -107,6 +108,7 @@ def merge(first: Plan, second: Plan, request: Request) -> Plan:
         kept_on=first.kept_on | second.kept_on,
         edits=edits,
         summary=second.summary or first.summary,
+        aim=second.aim or first.aim,
         by=f"{first.by}+{second.by}",
         fallback=second.fallback or first.fallback,
         remarks=(*first.remarks, *second.remarks),

@@ -73,6 +73,8 @@ class View:
         self.calibration = Calibration()
         self.head: list[Shown] = []
         self.ids: Sequence[str] = []
+        self.named: Sequence[int] = ()
+        """The numbers that the messages came with, where they are no events and are not to be counted."""
         self.events: dict[str, Event] = {}
         """The visible events by id, where this is the view of a session."""
         self.messages: list[Message] = []
@@ -125,6 +127,7 @@ class View:
     def take(self, head: Iterable[Shown], live: Iterable[Message], before: View, cut: int) -> None:
         """Take over a context that was composed from another view, with what that knew of its messages."""
         self.head, self.messages, self.ids = list(head), list(live), before.ids[cut:]
+        self.named = before.numbers[cut:]
         self.gauge.begin([shown.message for shown in self.head])
         self.gauge.load(self.messages)
         self._count_continues()
@@ -229,6 +232,17 @@ class View:
             self.turns.append(index)
 
     # -- reading ------------------------------------------------------------------------------------
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """What the messages are cited by; none, where they are counted. What only the view says has its call's."""
+        if self.named or not self.events:
+            return self.named
+        numbers, last = [], 0
+        for id in self.ids:
+            last = self.events[id].seq if id in self.events else last
+            numbers.append(last)
+        return numbers
 
     def gauge_for(self, estimator: Estimator | None) -> Gauge:
         """The running sums of another estimator over the same messages, each measured once."""

@@ -34,6 +34,8 @@ class Plan(msgspec.Struct, frozen=True):
     edits: Mapping[int, tuple[Edit, ...]] = {}
     summary: str | None = None
     """What a model wrote, as it goes back to the model in the next round."""
+    aim: int | None = None
+    """Tokens that the result may have, where what must stay leaves too little of the strategy's target."""
     by: str = ""
     """The strategy that made it."""
     fallback: str = ""
@@ -67,6 +69,7 @@ class Request:
         session_id: str | None = None,
         instructions: str | None = None,
         reads: int | None = None,
+        asks: bool = True,
     ) -> None:
         self.view = view
         self.budget = budget
@@ -76,6 +79,8 @@ class Request:
         """What the person asks the summary to mind (P1)."""
         self.reads = reads
         """The window of the model that will be asked, where it is known."""
+        self.asks = asks
+        """Is there a model to ask? Where there is none, that it wrote nothing is no failure."""
 
     def over(self, view: View) -> Request:
         """The same question about another view."""
@@ -86,6 +91,7 @@ class Request:
             session_id=self.session_id,
             instructions=self.instructions,
             reads=self.reads,
+            asks=self.asks,
         )
 
     @property
