@@ -70,6 +70,11 @@ def test_fetching_again_costs_the_results_that_hold_what_is_missing(needed: Need
     assert score("tides.py", needed).fetch == costs[frozenset({"parse_table"})]
 
 
+def test_the_first_column_of_a_table_is_not_invented() -> None:
+    table = [user("4711\tOsterhaven\n88123\tWesthaven")]
+    assert measure([user("4711 and 88123, but not 9999")], needs(table, [])).invented == 1
+
+
 def test_names_that_occur_nowhere_are_invented(needed: Needs) -> None:
     assert score("parse_tables in tides.py, see [12] and [1,204]", needed).invented == 1
     made = used("Read", "x", file_path="tides.py")

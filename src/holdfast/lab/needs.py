@@ -17,6 +17,7 @@ from .reading import (
     lines_of,
     names_in,
     names_on,
+    numbers_before,
     texts,
     words,
 )
@@ -42,7 +43,7 @@ class Needs(msgspec.Struct, frozen=True):
     errors: tuple[str, ...]
     commands: frozenset[str]
     known: frozenset[str]
-    """Every name before the cut, and those in tool names and argument keys: any other in the result is invented."""
+    """Every name before the cut, in tool names, argument keys and line numbers: any other in the result is invented."""
     results: tuple[tuple[int, frozenset[str]], ...]
     """Earlier tool results: their tokens, and the needed names in them."""
 
@@ -69,7 +70,7 @@ def needs(before: Sequence[Message], after: Sequence[Message]) -> Needs:
         users=tuple(_asked(before)),
         errors=_last_errors(before),
         commands=frozenset(again & ran),
-        known=known | labelled,
+        known=known | labelled | numbers_before(before),
         results=tuple(_results(before, names)),
     )
 

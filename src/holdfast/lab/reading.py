@@ -54,6 +54,12 @@ def lines_of(text: str) -> Iterator[str]:
             yield said
 
 
+def numbers_before(messages: Iterable[Message]) -> frozenset[str]:
+    """The numbers that lines begin with: a viewer's, or a table's first column. They stand in the input, too."""
+    split = (line for message in messages for text in texts(message) for line in text.splitlines())
+    return frozenset(found[0].strip(" \t→:") for line in split if (found := _NUMBERED.match(line)))
+
+
 def texts(message: Message) -> Iterator[str]:
     """Everything in a message that a model reads as text."""
     for part in message.parts:
