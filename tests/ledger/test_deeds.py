@@ -110,3 +110,10 @@ def test_a_services_call_is_no_plan_and_its_answer_is_noted(tool: str, arguments
 def test_a_plan_stays_when_a_service_is_called() -> None:
     messages = [user("Go."), *TODOS, *used("2", "create_order", "ok", items=[{"title": "Lamp"}])]
     assert section(notes_on([*messages, *noise(20), user("And?")]), PLAN) == ["- Mend the parser (in_progress)"]
+
+
+def test_a_number_without_end_is_not_written_out() -> None:
+    given = {"amount": 12, "reference": 2**100_000}
+    asked = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "pay", "input": given}]}
+    (message,), _ = decode_all([asked], "anthropic")
+    assert deed_of(message.calls[0]).subject == "amount=12"

@@ -103,3 +103,9 @@ def test_l7_a_long_text_without_blanks_shows_its_head_and_its_tail() -> None:
     shown = clipped("请 " + "修理码头，然后点灯。" * 400 + "完", 2_000)
     assert 1_900 < len(shown) <= 2_010
     assert shown.startswith("请 修理码头") and shown.endswith("完")
+
+
+def test_a_file_is_told_by_its_own_name_not_by_a_longer_one() -> None:
+    fact = Fact("file", "/srv/app.py", 3)
+    assert missing([fact], "I read myapp.pyc and my-app.py.") == (fact,)
+    assert missing([fact], "I changed `app.py`.") == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tracemalloc
 from typing import Any
 
@@ -11,7 +10,7 @@ from ledger_story import Messages, noise, page_of, said, used, user
 
 from holdfast import check, compact
 from holdfast.ledger import Notebook, bounds
-from holdfast.messages import Message, Text
+from holdfast.messages import Message, Text, ToolCall
 
 PART = 50
 MEGA = 1_000_000 // PART
@@ -93,4 +92,12 @@ def test_the_arguments_of_a_call_may_be_anything() -> None:
         messages = session(TAGS * 40)
         messages[1]["tool_calls"][0]["function"]["arguments"] = given
         assert compact(messages, budget=8_000).outcome == "compacted"
-    assert json.dumps(deep(3))
+
+
+def test_a_notebook_holds_no_more_files_and_names_than_it_may() -> None:
+    notebook = Notebook()
+    for at in range(45):
+        reads = [ToolCall(f"{at}.{n}", "read", f'{{"path": "/srv/f{at}_{n}.py"}}') for n in range(1_000)]
+        names = "\n".join(" ".join(f"n{at}x{line}y{n}a" for n in range(20)) for line in range(300))
+        notebook.read([Message("assistant", tuple(reads)), Message("assistant", (Text(names),))], [2 * at, 2 * at + 1])
+    assert len(notebook.files) <= 2 * bounds.SUBJECTS and len(notebook.names) <= 2 * bounds.NAMES

@@ -16,6 +16,7 @@ from holdfast.boundaries import repair
 from holdfast.ledger import OPENING
 from holdfast.ledger.deeds import deed_of
 from holdfast.ledger.headings import ALSO, AT_HAND, ERRORS, GROUP
+from holdfast.ledger.shortening import unquoted
 from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, profile_for
 from real_sessions import each_session, history
 
@@ -24,7 +25,8 @@ _OURS = frozenset(
     "notes earlier conversation messages archived under numbers given here task what user said since open work last "
     "errors tool output exactly files only read unless says more commands decisions findings lines have hand single "
     "their order whole texts edited written failed nothing every step plan done pending attached image audio video "
-    "file full that went not also names from there".split()
+    "file full that went not also names from there called spoke some came after message below "
+    "begun system told".split()
 )
 """Words of titles and of what the notes say of themselves."""
 
@@ -55,7 +57,7 @@ def _strings(value: Any) -> list[str]:
 def check_page(page: str, told: list[str]) -> None:
     whole = "\n".join(told)
     for line in section(page, AT_HAND) + section(page, ERRORS):
-        names = line.removeprefix(ALSO).split(", ") if line.startswith(ALSO) else [line.strip()]
+        names = line.removeprefix(ALSO).split(", ") if line.startswith(ALSO) else [unquoted(line).strip()]
         assert line.startswith(GROUP) or all(name in whole for name in names), line
     known = set(_WORD.findall(whole))
     invented = {word for word in _WORD.findall(page) if word not in known and word.lower() not in _OURS}

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.ledger import clipped
+from holdfast.ledger.shortening import abridged
 
 _NAME = re.compile(r"[A-Za-z0-9_.@/#-]+")
 names = st.from_regex(r"[A-Za-z0-9_.@/#-]{1,300}", fullmatch=True)
@@ -24,3 +25,7 @@ def test_no_name_is_cut_in_two(text: str, room: int) -> None:
 def test_a_record_without_blanks_is_cut_between_its_names() -> None:
     record = '{"level":"INFO","component":"hooks","agent":"claude-code","hook":"session-start","hook_type":"agent"}'
     assert clipped(record, 84).endswith('"hook":"session-start"," […]')
+
+
+def test_what_has_no_blank_at_all_is_measured_not_cut() -> None:
+    assert abridged("eyJhbGciOi" * 200, 400) == "[2,000 characters in one piece]"

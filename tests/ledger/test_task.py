@@ -6,6 +6,7 @@ import pytest
 from ledger_story import Messages, noise, notes_on, page_of, said, section, user
 
 from holdfast import compact
+from holdfast.ledger import reread
 from holdfast.ledger.headings import TASK, USER
 
 ASK = "Move the tide tables of Osterhaven to the new format by Friday, and keep berth K7 closed."
@@ -77,3 +78,14 @@ def test_later_requests_follow_in_their_order() -> None:
         messages += [user(text), *noise(6, 10 * at), said("Done.")]
     page = notes_on([*messages, user("And?")])
     assert [line.partition("] ")[2] for line in section(page, USER) if line.startswith("[")] == asked
+
+
+def test_what_the_user_said_and_no_page_has_room_for_is_counted() -> None:
+    """L7: nothing of the user's goes without a word."""
+    rules = [user(f"Rule {at}: " + f"the berth_{at} is never given away at night. " * 3) for at in range(60)]
+    talk = [message for rule in rules for message in (rule, said("Noted."))]
+    page = notes_on([user("Mind the rules."), said("Yes."), *talk, *noise(10), user("And now?")], 700)
+    first, *told = section(page, USER)
+    places = [int(line.partition("]")[0].removeprefix("[")) for line in told if line.startswith("[")]
+    assert first.startswith(f"(Not told here: {60 - len(set(places))} earlier, [3] to [")
+    assert [line.place for line in reread(page).users][1:] == places

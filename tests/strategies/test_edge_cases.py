@@ -67,8 +67,8 @@ def test_l14_the_ledger_keeps_lines_of_one_huge_tool_result_and_says_where_the_r
     assert done.outcome is Outcome.COMPACTED
     assert done.messages[-2] == messages[-2]
     shown = str(done.messages[-1]["content"]).splitlines()
-    assert shown[-1] == "[Cut to the lines that matter most; all of it is [23].]"
-    assert len(shown) > 5 and set(shown[:-1]) <= set(messages[-1]["content"].splitlines())
+    assert shown[0] == "[Cut to the lines that matter most; all of it is [23].]"
+    assert len(shown) > 5 and set(shown[1:]) <= set(messages[-1]["content"].splitlines())
     assert check(done.messages, "openai") == []
 
 

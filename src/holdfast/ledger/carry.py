@@ -34,6 +34,7 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
         users=[*ledger.users[:1], *_spoken(ledger.users[1:][-_USERS:], READABLE, room)],
         closings=_spoken(ledger.closings[-_CLOSINGS:], 2 * BRIEF, room),
         plan=within(((step, (step, status)) for step, status in _brief(ledger.plan)), room),
+        calls=_spoken(ledger.calls, BRIEF, room),
         files=_latest(((file.path, file) for file in ledger.files), _FILES, room),
         commands=_latest(((command.text, command) for command in ledger.commands), _COMMANDS, room),
         errors=ledger.errors,

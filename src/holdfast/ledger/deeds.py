@@ -15,6 +15,7 @@ from ..messages import ToolCall
 from .changes import Change, changes_in, replaced
 from .folders import base_name
 from .shell_files import is_search, printed_file, written
+from .shortening import BRIEF, clipped
 
 DeedKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "progress", "other"]
 
@@ -159,5 +160,16 @@ def _brief(given: Mapping[str, Any]) -> str:
     return ", ".join(
         f"{key}={value}"
         for key, value in given.items()
-        if isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) <= _BRIEF
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and _is_short(value)
     )
+
+
+def _is_short(value: str | int | float) -> bool:
+    """Asked without writing out a number of a million digits."""
+    return value.bit_length() <= 3 * _BRIEF if isinstance(value, int) else len(str(value)) <= _BRIEF
+
+
+def called(deed: Deed, answer: str) -> str:
+    """A call and how its answer begins, on one line."""
+    begins = next((line for line in answer[:_LONGEST_PATH].splitlines() if line.strip()), "")
+    return f"{clipped(_one_line(f'{deed.tool}: {deed.subject}'), BRIEF)} → {clipped(_one_line(begins), BRIEF // 2)}"

@@ -56,6 +56,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     closings: list[Line] = []
     """What the assistant last said before the user spoke again: its conclusions."""
     plan: list[tuple[str, str]] = []
+    calls: list[Line] = []
+    """What was called since the user last spoke, apart from reading, changing, running and planning."""
     files: list[File] = []
     commands: list[Command] = []
     errors: list[Line] = []

@@ -53,7 +53,7 @@ def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
         *(Fact("pending", step, 0) for step, status in ledger.plan if status not in FINISHED),
         *(Fact("error", line.text, line.place) for line in ledger.errors[-_ERRORS:]),
         *(Fact("file", file.path, file.place) for file in ledger.files if file.edits),
-        *(fact for fact in said if fact.kind == "said" and fact.place != ledger.users[0].place),
+        *(fact for fact in said if fact.kind == "said" and fact.text not in ledger.users[0].text),
     )
 
 
@@ -92,7 +92,8 @@ class _Told:
 
 def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary: str) -> bool:
     if fact.kind == "file":
-        return PurePosixPath(fact.text).name in summary
+        name = re.escape(PurePosixPath(fact.text).name)
+        return re.search(rf"(?<![\w-]){name}(?!\w)", summary) is not None
     if fact.text.strip() in summary:
         return True
     if fact.kind == "error":

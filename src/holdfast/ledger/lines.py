@@ -43,6 +43,8 @@ class Line(msgspec.Struct, array_like=True, gc=False):
     """Not a part of an over-long line."""
     times: int = 1
     """How often it was met since it was last changed."""
+    part: int = 0
+    """Which part of its message, where several results came at once."""
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str, bool]]:

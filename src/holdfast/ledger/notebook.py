@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
 from .alarms import errors_in
 from .changes import Change
-from .deeds import Deed, deed_of
-from .entries import Command, File, Ledger, Sighting
+from .deeds import Deed, called, deed_of
+from .entries import Command, File, Ledger
 from .folders import base_name
 from .lines import Line, Voice, lines_of
 from .matches import match_in, same_file
 from .names import Name, exact_names_in, names_in
 from .shortening import BRIEF, clipped
+from .sightings import sight, use
+from .speakers import by_speaker
 
 _ERRORS = 40
 _STEP_NUMBER = re.compile(r"[0-9]{1,6}")
-_MACHINE = re.compile(r"\s*(?:<[\w-]+>|\[[^\]\n]{1,120}\]\s*$)")
-"""Text in the user's name that no user typed: tools put theirs in tags, or in brackets."""
 _USER_KEPT = 4_000
+_SYSTEM = "(system) "
+"""Before what was said in mid-conversation by whoever builds the agent: it stands as the user's words do."""
 Answer = tuple[ToolResult, str, int, int]
 """A result, what it is of, its place and its time."""
 
@@ -44,6 +46,7 @@ class Notebook:
         self.errors = {line.text: line for line in known.errors}
         self.attached = list(known.attached)
         self.plan = list(known.plan)
+        self.calls = list(known.calls)
         self._answers: list[Answer] = []
         self._deeds: dict[str, Deed] = {}
         self._named: dict[str, tuple[Name, ...]] = {}
@@ -55,20 +58,29 @@ class Notebook:
         for message, place in zip(messages, places, strict=True):
             if is_framed(message):
                 continue
-            for part in message.parts:
-                if isinstance(part, Text):
-                    self._say(message.role, part.text, place)
-                elif isinstance(part, ToolCall):
+            if texts := [part.text for part in message.parts if isinstance(part, Text)]:
+                self._say(message.role, texts, place)
+            for at, part in enumerate(message.parts):
+                if isinstance(part, ToolCall):
                     self._do(part, place)
                 elif isinstance(part, ToolResult):
-                    self._answer(part, place)
+                    self._answer(part, place, at)
                 elif isinstance(part, Media):
                     self._attach(part, place)
             if message.role == "assistant" and not message.calls:
                 self.time += 1
-            if bounds.is_over(self.lines, bounds.LINES) or bounds.is_over(self.users, bounds.SAID):
+            if self._is_full():
                 self._forget()
         self._note_errors()
+
+    def _is_full(self) -> bool:
+        return (
+            bounds.is_over(self.lines, bounds.LINES)
+            or bounds.is_over(self.names, bounds.NAMES)
+            or bounds.is_over(self.users, bounds.SAID)
+            or bounds.is_over(self.files, bounds.SUBJECTS)
+            or bounds.is_over(self.commands, bounds.SUBJECTS)
+        )
 
     def _forget(self) -> None:
         """Let go of what was met longest ago."""
@@ -81,11 +93,21 @@ class Notebook:
         self._named.clear()
         self._alike = _by_name(self.files)
 
-    def named(self, line: str, spoken: bool = True) -> tuple[Name, ...]:
+    def named(self, line: str) -> tuple[Name, ...]:
         """The names in a line, looked for once: the same lines come again, and are weighed again."""
         found = self._named.get(line)
+        return self._spoken(line) if found is None else found
+
+    def _spoken(self, line: str) -> tuple[Name, ...]:
+        """The same in a line that somebody speaks: there, plain words count."""
+        found = self._named[line] = names_in(line)
+        return found
+
+    def _exact(self, line: str) -> tuple[Name, ...]:
+        """The same in a line that nobody spoke yet."""
+        found = self._named.get(line)
         if found is None:
-            found = self._named[line] = names_in(line) if spoken else exact_names_in(line)
+            found = self._named[line] = exact_names_in(line)
         return found
 
     def ledger(self) -> Ledger:
@@ -94,8 +116,9 @@ class Notebook:
             time=self.time,
             depth=self.depth,
             users=list(self.users),
-            closings=list(self.closings),
+            closings=[*self.closings, *([self._last_said] if self._last_said else ())],
             plan=list(self.plan),
+            calls=list(self.calls),
             files=[copy(file) for file in self.files.values()],
             commands=[copy(command) for command in self.commands.values()],
             errors=list(self.errors.values()),
@@ -104,19 +127,26 @@ class Notebook:
             names={name: copy(seen) for name, seen in self.names.items()},
         )
 
-    def _say(self, role: str, text: str, place: int) -> None:
+    def _say(self, role: str, texts: Sequence[str], place: int) -> None:
         if role == "assistant":
-            self._last_said = Line(text[:_USER_KEPT], "said", "", place, 0, self.time)
-            self._take(text, "said", "", place)
-        elif role == "user":
-            if _MACHINE.match(text):
-                self._take(text, "output", "", place)
-                return
-            if self._last_said is not None:
-                self.closings.append(self._last_said)
-                self._last_said = None
-            self.users.append(Line(clipped(text, _USER_KEPT), "user", "", place, 0, self.time))
-            self._take(text, "user", "", place)
+            said = "\n\n".join(texts)
+            self._last_said = Line(said[:_USER_KEPT], "said", "", place, 0, self.time)
+            self._take(said, "said", "", place)
+        elif role == "user" or (role == "system" and self.users):
+            for text in texts:
+                own, others = by_speaker(text)
+                if others.strip():
+                    self._take(others, "output", "", place)
+                if own:
+                    self._hear(own if role == "user" else f"{_SYSTEM}{own}", place)
+
+    def _hear(self, text: str, place: int) -> None:
+        if self._last_said is not None:
+            self.closings.append(self._last_said)
+            self._last_said = None
+        self.calls = []
+        self.users.append(Line(clipped(text, _USER_KEPT), "user", "", place, 0, self.time))
+        self._take(text, "user", "", place)
 
     def _do(self, call: ToolCall, place: int) -> None:
         self.time += 1
@@ -132,7 +162,7 @@ class Notebook:
         elif deed.kind in ("edit", "write"):
             self._change(deed.changes, place)
         elif deed.kind != "progress":
-            self._used(exact_names_in(deed.subject))
+            use(self.names, exact_names_in(clipped(deed.subject, _USER_KEPT)), self.time)
             self._change(deed.changes, place)
             if deed.kind == "read":
                 self._file(deed.subject, place).reads += 1
@@ -141,7 +171,8 @@ class Notebook:
                 note.runs, note.place, note.time = note.runs + 1, place, self.time
             elif deed.kind != "read":
                 for number, line, _ in lines_of(deed.subject):
-                    self.lines[line] = Line(line, "asked", deed.tool, place, number, self.time, self.depth)
+                    if line not in self.lines:
+                        self.lines[line] = Line(line, "asked", deed.tool, place, number, self.time, self.depth)
 
     def _moved_on(self, step: str, status: str) -> bool:
         """Give a step of the plan its new state; what is not in the plan is somebody else's list."""
@@ -155,9 +186,9 @@ class Notebook:
             note = self._file(change.path, place)
             note.edits += 1
             note.written = note.written or change.whole
-            self._used(exact_names_in(change.path))
+            use(self.names, exact_names_in(change.path), self.time)
             for _, line, _ in lines_of(change.old):
-                self._used(self.named(line, spoken=False))
+                use(self.names, self._exact(line), self.time)
                 self.lines.pop(line, None)
             self._take(change.new, "wrote", change.path, place)
 
@@ -169,19 +200,22 @@ class Notebook:
         note.place, note.time = place, self.time
         return note
 
-    def _answer(self, result: ToolResult, place: int) -> None:
+    def _answer(self, result: ToolResult, place: int, part: int) -> None:
         deed = self._deeds.pop(result.call_id, None) or Deed("other", result.name or "")
         text = result.text
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
         if deed.kind not in ("plan", "step", "progress"):  # the plan itself is noted
-            self._take(text, "file" if of_file else "output", source or deed.tool, place, found=deed.kind == "search")
+            voice: Voice = "file" if of_file else "output"
+            self._take(text, voice, source or deed.tool, place, part, found=deed.kind == "search")
         self._answers.append((result, source, place, self.time))
         for item in result.content:
             if isinstance(item, Media) and not of_file:
                 self._attach(item, place)
         if command := self.commands.get(deed.command.strip()):
             command.failed = result.is_error
+        if deed.kind == "other":
+            self.calls = [*self.calls[1 - bounds.CALLS :], Line(called(deed, text), "asked", "", place, 0, self.time)]
 
     def _attach(self, media: Media, place: int) -> None:
         """A picture cannot be summarised, but what was there can be told, and where (P12)."""
@@ -201,60 +235,28 @@ class Notebook:
         noted = [*earlier.items(), *reversed(found.items())]
         self.errors = dict(noted[-_ERRORS:])
 
-    def _take(self, text: str, voice: Voice, source: str, place: int, found: bool = False) -> None:
+    def _take(self, text: str, voice: Voice, source: str, place: int, part: int = 0, *, found: bool = False) -> None:
         """Note the lines of a text. In one that was found, each stands in a file of its own."""
         split = list(lines_of(text))
         lines, depth, time, among = self.lines, self.depth, self.time, len(split)
-        spoken = voice in ("said", "user")
+        named = self._spoken if voice in ("said", "user") else self._exact
         names: list[Name] = []
         for number, line, whole in split:
             depth += len(line)
             if found and (match := match_in(line)):
                 path, number, line = match
-                names += self.named(path, spoken)
+                names += named(path)
                 path = same_file(path, self._alike.get(base_name(path), ()))
                 noted = Line(line, "file", path, place, number, time, depth, among, whole)
             else:
                 noted = Line(line, voice, source, place, number, time, depth, among, whole)
+            noted.part = part
             if before := lines.pop(line, None):
                 noted.times = before.times + 1
             lines[line] = noted
-            names += self.named(line, spoken)
+            names += named(line)
         self.depth = depth
-        self._sight(Counter(names), voice, len(text))
-
-    def _sight(self, met: Mapping[Name, int], voice: Voice, length: int) -> None:
-        names, time = self.names, self.time
-        spoken, found = voice in ("said", "user"), voice in ("file", "output")
-        for (name, kind), times in met.items():
-            if kind == "word" and not spoken:
-                continue
-            seen = names.get(name)
-            if seen is None:
-                seen = names[name] = Sighting(kind, time)
-            seen.mentions += times
-            seen.last = time
-            if voice == "said":
-                seen.said = time
-            elif voice == "user":
-                seen.user = time
-            elif voice == "wrote":
-                seen.wrote = time
-            elif found and not 0 < seen.price < length:
-                seen.price = length
-
-    def _used(self, referred: Iterable[Name]) -> None:
-        """Names in what a call refers to: they had to be known."""
-        names, time = self.names, self.time
-        for name, kind in referred:
-            if kind == "word":
-                continue
-            seen = names.get(name)
-            if seen is None:
-                seen = names[name] = Sighting(kind, time)
-            if seen.last_use != time:
-                seen.uses += 1
-            seen.last_use = seen.last = time
+        sight(self.names, Counter(names), voice, time, len(text))
 
 
 def _by_name(files: Iterable[str]) -> dict[str, list[str]]:

@@ -9,16 +9,16 @@ from .choose import Candidate, Choice, candidates
 from .deeds import FINISHED
 from .entries import Command
 from .folders import base_name, by_folder, from_root
-from .headings import ALSO, AT_HAND, ATTACHED, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK
+from .headings import ALSO, AT_HAND, ATTACHED, CALLS, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK, UNTOLD
 from .learned import near
 from .line_worth import line_worth
 from .lines import Line
 from .name_worth import name_worth
 from .names import names_in
 from .notebook import Notebook
-from .shortening import BRIEF, CITED, READABLE, abridged, fitting
+from .shortening import BRIEF, CITED, READABLE, abridged, fitting, quoted
 
-_TASK, _PLAN, _ERRORS, _COMMANDS, _FILES = 0.10, 0.05, 0.16, 0.04, 0.12
+_TASK, _PLAN, _CALLS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.05, 0.04, 0.16, 0.04, 0.12
 """What part of the room each section may take; what one leaves, the lines have."""
 _LAST_ERRORS = 13
 _HEADING = 100
@@ -31,6 +31,8 @@ _LEAST_POOL = 800
 """Lines to choose among, however short the room; of the many more that there are, few would ever be chosen."""
 Said = tuple[int, str]
 """A message's number, and words from it."""
+Part = tuple[int, int]
+"""A message's number, and which of its parts."""
 
 
 class Writer:
@@ -58,20 +60,20 @@ class Writer:
         fixed += [*self.commands(again), *self.at_hand([line for line in chosen if line.source != COMMANDS])]
         return "\n\n".join(fixed)
 
-    def choice(self, room: int, known: str, staying: Collection[int], cut_short: Collection[int]) -> Choice:
+    def choice(self, room: int, known: str, staying: Collection[int], cut_short: Collection[Part]) -> Choice:
         """The lines for so much room, by what they add to what is known anyway."""
         here = set(map(str.strip, known.splitlines()))
         covered = {name for line in here if line.count(" ") < _CROWDED for name, _ in names_in(line)}
 
         def is_open(one: Candidate) -> bool:
-            place = one.line.place
-            if one.line.voice == "name":
-                return place not in staying
-            return (place not in staying or place in cut_short) and one.line.text.strip() not in here
+            line = one.line
+            if line.voice == "name":
+                return line.place not in staying
+            return (line.place not in staying or part_of(line) in cut_short) and line.text.strip() not in here
 
         def heading(line: Line) -> tuple[str, int]:
-            if line.place in cut_short:
-                return f"{line.place}", 0
+            if (part := part_of(line)) in cut_short:
+                return f"{part}", 0
             if line.source == COMMANDS:
                 return COMMANDS, 0
             if line.voice in ("said", "user"):
@@ -98,10 +100,16 @@ class Writer:
             lines.append(f"Done: {'; '.join(done)}")
         return ["\n".join([PLAN, *fitting(lines, int(room * _PLAN))])]
 
+    def calls(self, room: int, staying: Collection[int]) -> list[str]:
+        """What was done already about the user's last wish: it must not be done twice."""
+        done = archived(self.notebook.calls, staying)
+        kept = fitting((f"{self._cite(line.place)} {line.text}" for line in reversed(done)), int(room * _CALLS))
+        return ["\n".join([CALLS, *map(quoted, reversed(kept))])] if kept else []
+
     def errors(self, room: int, visible: str) -> list[str]:
         last = [text for text in list(self.notebook.errors)[-_LAST_ERRORS:] if text not in visible]
         kept = fitting(reversed(last), int(room * _ERRORS))
-        return ["\n".join([ERRORS, *reversed(kept)])] if kept else []
+        return ["\n".join([ERRORS, *map(quoted, reversed(kept))])] if kept else []
 
     def files(self, room: int, staying: Collection[int]) -> list[str]:
         """Every file, and what was attached (P12)."""
@@ -111,7 +119,7 @@ class Writer:
             lines = from_root(lines, room // 3)
         attached = archived(self.notebook.attached, staying)
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
-        return ["\n".join([FILES, *fitting(lines, room)])] if lines else []
+        return ["\n".join([FILES, *map(quoted, fitting(lines, room))])] if lines else []
 
     def run_again(self, room: int, visible: str) -> list[str]:
         """The commands that are most likely to be run again."""
@@ -121,13 +129,22 @@ class Writer:
 
     def commands(self, texts: Iterable[str]) -> list[str]:
         ran = sorted((self.notebook.commands[text] for text in texts), key=lambda command: command.time)
-        return ["\n".join([COMMANDS, *(f"{command.text}{_runs(command)}" for command in ran)])] if ran else []
+        return ["\n".join([COMMANDS, *(quoted(f"{command.text}{_runs(command)}") for command in ran)])] if ran else []
 
-    def told(self, title: str, said: Iterable[Said]) -> list[str]:
+    def told(self, title: str, said: Iterable[Said], before: Sequence[str] = ()) -> list[str]:
         """What was said, in its order, each message under its number."""
         messages = groupby(sorted(said, key=lambda one: one[0]), key=lambda one: one[0])
         lines = [f"{self._cite(place)} " + "\n".join(text for _, text in told) for place, told in messages]
-        return ["\n".join([title, *lines])] if lines else []
+        return ["\n".join([title, *before, *lines])] if lines else []
+
+    def untold(self, said: Sequence[Line], told: Iterable[Said]) -> list[str]:
+        """How many of the user's messages there was no room for, and where they are."""
+        shown = {place for place, _ in told}
+        left = [line.place for line in said if line.place not in shown]
+        if not left:
+            return []
+        where = self._cite(left[0]) + (f" to {self._cite(left[-1])}" if len(left) > 1 else "")
+        return [f"{UNTOLD}{len(left):,} earlier, {where})"]
 
     def at_hand(self, chosen: Sequence[Line]) -> list[str]:
         """Lines under the file or the command they came from, the newest last."""
@@ -148,6 +165,10 @@ class Writer:
         return title if len(title) <= _HEADING else (title[:_HEADING].rpartition(" ")[0] or "tool output") + " …"
 
 
+def part_of(line: Line) -> Part:
+    return line.place, line.part
+
+
 def archived(lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
     return [line for line in lines if line.place not in staying]
 
@@ -155,7 +176,7 @@ def archived(lines: Iterable[Line], staying: Collection[int]) -> list[Line]:
 def _listed(lines: Sequence[Line]) -> Iterator[str]:
     """Lines as they stand, then the names that are told without one."""
     names = [line.text for line in lines if line.voice == "name"]
-    yield from (line.text for line in lines if line.voice != "name")
+    yield from (quoted(line.text) for line in lines if line.voice != "name")
     if names:
         yield ALSO + ", ".join(names)
 

@@ -11,6 +11,7 @@ from .headings import (
     ALSO,
     AT_HAND,
     ATTACHED,
+    CALLS,
     COMMANDS,
     ERRORS,
     FILES,
@@ -21,10 +22,12 @@ from .headings import (
     ROOT_IS,
     SAID,
     TASK,
+    UNTOLD,
     USER,
 )
-from .lines import Line
+from .lines import Line, Voice
 from .names import exact_names_in
+from .shortening import unquoted
 
 _COUNT = re.compile(re.escape(OPENING) + r"([\d,]+)")
 _CITED = re.compile(r"\[(\d[\d,]*)\] ?(.*)")
@@ -33,7 +36,7 @@ _RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
 _TASK = re.compile(re.escape(TASK) + r" (\[\d[\d,]*\])$")
 _GROUP = re.compile(re.escape(GROUP) + r"(.*) (\[\d[\d,]*\])$")
-_SECTIONS = (USER, PLAN, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
+_SECTIONS = (USER, PLAN, CALLS, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
 
 
 def reread(text: str) -> Ledger:
@@ -44,16 +47,19 @@ def reread(text: str) -> Ledger:
         if task := _TASK.match(title):
             ledger.users.insert(0, Line("\n".join(body), "user", "", _place(task[1]), 0, 0))
         elif title == USER:
-            ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(body)]
+            told = [line for line in body if not line.startswith(UNTOLD)]
+            ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(told)]
         elif title == PLAN:
             ledger.plan = [(step[1], step[2]) for line in body if (step := _STEP.match(line))]
+        elif title == CALLS:
+            ledger.calls = [Line(said, "asked", "", place, 0, 0) for place, said in _cited(body)]
         elif title == ERRORS:
-            ledger.errors = [Line(line, "output", "", 0, 0, 0) for line in body]
+            ledger.errors = [Line(unquoted(line), "output", "", 0, 0, 0) for line in body]
         elif title == FILES:
-            ledger.files = list(_files(line for line in body if not line.startswith(ATTACHED)))
+            ledger.files = list(_files(unquoted(line) for line in body if not line.startswith(ATTACHED)))
             ledger.attached = list(_attached(body))
         elif title == COMMANDS:
-            ledger.commands = [_command(line) for line in body]
+            ledger.commands = [_command(unquoted(line)) for line in body]
         elif title == SAID:
             ledger.closings = [Line(said, "said", "", place, 0, 0) for place, said in _cited(body)]
         elif title == AT_HAND:
@@ -125,7 +131,8 @@ def _lines(body: list[str], files: list[File]) -> Iterator[Line]:
         elif line.startswith(ALSO):
             yield from (Line(name, "name", source, place, number, 0) for name in line.removeprefix(ALSO).split(", "))
         else:
-            yield Line(line, "file" if source in paths.values() else "output", source, place, number, 0, 0)
+            voice: Voice = "file" if source in paths.values() else "output"
+            yield Line(unquoted(line), voice, source, place, number, 0, 0)
 
 
 def _place(cited: str) -> int:

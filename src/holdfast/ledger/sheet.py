@@ -9,7 +9,7 @@ import msgspec
 from .choose import Choice
 from .headings import COMMANDS, SAID, USER
 from .lines import Line
-from .page import TITLES, Writer, archived
+from .page import TITLES, Part, Writer, archived, part_of
 from .shortening import BRIEF, CITED, READABLE, quoted, shortened
 
 _USERS, _CLOSINGS = 0.20, 0.05
@@ -19,17 +19,17 @@ _ALIKE = 0.8
 
 
 class Page(msgspec.Struct, frozen=True):
-    """The written ledger, and lines that go into messages which stay, by those messages' numbers."""
+    """The written ledger, and lines that go into parts of messages which stay."""
 
     text: str
-    beside: dict[int, list[Line]]
+    beside: dict[Part, list[Line]]
 
 
 class Sheet:
     """A page in the making, with nothing on it that is visible anyway: how much room it has is tried out.
 
     `visible` is the text that stays beside the page, `staying` the numbers of the messages it stands in,
-    `cut_short` those of them of whose results only chosen lines are shown.
+    `cut_short` the parts of them, results, of which only chosen lines are shown.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Sheet:
         writer: Writer,
         visible: str = "",
         staying: Collection[int] = (),
-        cut_short: Collection[int] = (),
+        cut_short: Collection[Part] = (),
         intro: str = "",
     ) -> None:
         self._writer = writer
@@ -48,10 +48,11 @@ class Sheet:
     def write(self, room: int) -> Page:
         """At most about so many characters. With a little less room than before, fewer of the same lines."""
         writer, notebook, visible, staying = self._writer, self._writer.notebook, self._visible, self._staying
-        users = shortened(archived(notebook.users[1:], staying), int(room * _USERS), READABLE)
+        asked = archived(notebook.users[1:], staying)
+        users = shortened(asked, int(room * _USERS), READABLE)
         concluded = shortened(archived(notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
-        fixed = [self._intro, *writer.task(room, staying), *writer.plan(room), *writer.errors(room, visible)]
-        fixed += writer.files(room, staying)
+        fixed = [self._intro, *writer.task(room, staying), *writer.plan(room), *writer.calls(room, staying)]
+        fixed += [*writer.errors(room, visible), *writer.files(room, staying)]
         again = writer.run_again(room, visible)
         left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - TITLES
         left -= sum(len(text) + CITED for _, text in users + concluded)
@@ -59,20 +60,20 @@ class Sheet:
             known = "\n".join([visible, *fixed, *again, *(text for _, text in users + concluded)])
             self._choice, self._room = writer.choice(left, known, staying, self._cut_short), room
         chosen = self._choice.within(left)
-        apart = [line for line in chosen if line.place not in self._cut_short]
+        apart = [line for line in chosen if part_of(line) not in self._cut_short]
         users += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "user"]
         concluded += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "said"]
         again += [line.text for line in apart if line.source == COMMANDS]
-        fixed[2:2] = writer.told(USER, users)
+        fixed[2:2] = writer.told(USER, users, writer.untold(asked, users))
         fixed += [*writer.commands(again), *writer.told(SAID, concluded)]
         fixed += writer.at_hand(
             [line for line in apart if line.voice not in ("user", "said") and line.source != COMMANDS]
         )
-        return Page("\n\n".join(fixed), _by_place(line for line in chosen if line.place in self._cut_short))
+        return Page("\n\n".join(fixed), _by_part(line for line in chosen if part_of(line) in self._cut_short))
 
 
-def _by_place(lines: Iterable[Line]) -> dict[int, list[Line]]:
-    found: dict[int, list[Line]] = {}
-    for line in sorted(lines, key=lambda line: (line.place, line.number)):
-        found.setdefault(line.place, []).append(line)
+def _by_part(lines: Iterable[Line]) -> dict[Part, list[Line]]:
+    found: dict[Part, list[Line]] = {}
+    for line in sorted(lines, key=lambda line: line.number):
+        found.setdefault(part_of(line), []).append(line)
     return found

@@ -19,6 +19,7 @@ _LONGEST_WORD = 60
 _IN_NAMES = ascii_letters + digits + "_.-/@#"
 """Where no blank is near, no name is cut in two either: half of one would be another."""
 _HEADED = re.compile(r"^(#+ )", re.MULTILINE)
+_QUOTED = re.compile(r"^> (#+ )")
 
 
 def clipped(text: str, room: int) -> str:
@@ -32,8 +33,9 @@ def clipped(text: str, room: int) -> str:
 
 
 def abridged(text: str, room: int) -> str:
-    """The same, to be put on a page."""
-    return quoted(clipped(text, room))
+    """The same, to be put on a page; what cannot be cut between words is measured."""
+    cut = clipped(text, room)
+    return quoted(cut) if cut != _GAP else f"[{len(text):,} characters in one piece]"
 
 
 def _to_a_word(text: str) -> str:
@@ -49,8 +51,12 @@ def _from_a_word(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Headings in what somebody said are no headings of the page."""
+    """Headings in what somebody said, or in what a tool gave, are no headings of the page."""
     return _HEADED.sub(r"> \1", text)
+
+
+def unquoted(line: str) -> str:
+    return _QUOTED.sub(r"\1", line)
 
 
 def shortened(lines: Sequence[Line], room: int, longest: int) -> list[tuple[int, str]]:

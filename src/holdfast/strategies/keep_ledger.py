@@ -12,10 +12,11 @@ from functools import partial
 from typing import cast
 
 import msgspec
+from msgspec import structs
 
 from ..budget import positive
 from ..ledger import OPENING, Notebook, Page, Sheet, Writer, carried, is_page
-from ..messages import Json, Message, ToolResult, framed
+from ..messages import Json, Media, Message, ToolResult, framed, media_in_words
 from ..references import citation
 from ..tokens import tokens_in
 from ..view import Edit, Plan, Request, Skip, edited
@@ -29,12 +30,14 @@ PAGE_TOKENS = 16_000
 _TAIL, _LONG_TAIL, _SHORT = 0.1, 0.2, 500
 """What part of the room the newest messages may take, verbatim; the longer one up to so many tokens, and where there
 is more room than notes can use."""
+_BESIDE = 0.25
 _CROWDED = 0.4
 """More than this part of the room is not for answered calls to take."""
 _LARGE = 600
 _CUT_SHORT = "[Cut to the lines that matter most; all of it is {}.]"
-_CARRIED = 8
-"""Characters of lines that go along to the next round, for each token of the page."""
+_BEGUN = " Work on the user's message below has begun."
+_CARRIED, _LEAST_CARRIED = 8, 2_000
+"""Characters of lines that go along to the next round, for each token of the page, or of one that did not fit."""
 _TRIES, _FULL, _CLOSE, _AMPLE = 8, 0.99, 0.997, 1.08
 """The first try has rather too much room: for less, what was chosen still serves."""
 
@@ -54,16 +57,20 @@ class KeepLedger:
         return self.max_tokens
 
     def __call__(self, request: Request) -> Plan | Skip:
-        limit = self.max_tokens or request.target or max(1, request.tokens // 2)
+        limit = self.max_tokens or _limit(request)
         cut = self._cut(request, limit)
         plan = archive_before(request, cut, "ledger")
-        return plan if isinstance(plan, Skip) else _Draft(request, cut, limit).plan(plan)
+        if isinstance(plan, Skip):
+            if request.tokens <= limit or not any(map(is_page, request.notes)):
+                return plan
+            plan = Plan(cut, by="ledger")  # nothing to archive, but the notes may be shorter
+        return _Draft(request, cut, limit).plan(plan)
 
     def _cut(self, request: Request, limit: int) -> int:
         """Where the verbatim tail starts: whole turns where there are any, and all of an unanswered call."""
         view, gauge = request.view, request.view.gauge
         end = len(view.messages)
-        room = max(0, limit - request.cost(end))
+        room = max(0, limit - _bare(request))
         share = min(self.keep_tokens, _tail(room))
 
         def fits(cut: int) -> bool:
@@ -71,6 +78,21 @@ class KeepLedger:
 
         cut = settle(request, bisect_left(range(end + 1), True, key=fits), fits)
         return end if _crowds(request, cut, room) else cut
+
+
+def _limit(request: Request) -> int:
+    """Half of the budget, or of what there is; where what must stay takes most of that, notes go over it."""
+    aim = request.target or max(1, request.tokens // 2)
+    if request.budget is None:
+        return aim
+    bare = _bare(request)
+    return max(aim, bare + int(min(aim, request.budget - bare) * _BESIDE))
+
+
+def _bare(request: Request) -> int:
+    """Tokens of what stays whatever is archived, without notes: these are written anew."""
+    notes = sum(map(request.view.gauge.estimator.measure, request.notes))
+    return request.cost(len(request.messages), -notes)
 
 
 def _tail(room: int) -> int:
@@ -108,7 +130,7 @@ class _Draft:
         self.shortened = self._to_shorten()
         staying = [*request.staying(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are written anew
-        whole = [view.messages[index] for index in staying if index not in self.shortened]
+        whole = [self._beside_cuts(index) for index in staying]
         first = [shown.message for shown in view.head if shown.kind != "note" and request.still_first(shown, cut)]
         whole += first
         self.staying = {self.places[index] for index in staying} | places_of(first, notebook)
@@ -118,15 +140,25 @@ class _Draft:
         """Kept messages of whose results only some lines stay, since the kept part is more than its share."""
         request, end = self.request, len(self.request.messages)
         kept = request.cost(self.cut) - request.cost(end)
-        if kept <= _tail(self.limit - request.cost(end)):
+        if kept <= _tail(self.limit - _bare(request)):
             return []
         return [index for index in range(self.cut, end) if _is_large(request.messages[index])]
+
+    def _cut_parts(self, index: int) -> list[int]:
+        """The parts of a message of which only some lines stay."""
+        parts = enumerate(self.request.messages[index].parts) if index in self.shortened else ()
+        return [place for place, part in parts if isinstance(part, ToolResult) and _is_long(part)]
+
+    def _beside_cuts(self, index: int) -> Message:
+        message, cut = self.request.messages[index], self._cut_parts(index)
+        kept = tuple(part for place, part in enumerate(message.parts) if place not in cut)
+        return structs.replace(message, parts=kept) if cut else message
 
     def plan(self, without_notes: Plan) -> Plan:
         bare = self._size(Page("", {}), ())
         room = min(PAGE_TOKENS, max(0, self.limit - bare))
         if not room:
-            return without_notes
+            return self._unwritten(without_notes)
         characters, best, sheet = int(room * _AMPLE * self._characters_in_token()), None, self._sheet()
         for _ in range(_TRIES):
             page = sheet.write(characters)
@@ -139,10 +171,15 @@ class _Draft:
                     break
             characters = int(characters * min(2.0, room * _CLOSE / used))
         if best is None:
-            return without_notes
+            return self._unwritten(without_notes)
         page, notes = best
         ledger = partial(self._carried, room)
-        return Plan(self.cut, notes=notes, edits=self._edits(page), by="ledger", ledger=ledger)
+        return Plan(self.cut, notes=notes, edits=self._edits(page), aim=self.limit, by="ledger", ledger=ledger)
+
+    def _unwritten(self, plan: Plan) -> Plan:
+        """There is no room for a page now; in a later round there may be."""
+        told = "Notes do not fit beside what must stay; what they would say is kept for the next round."
+        return structs.replace(plan, remarks=(told,), ledger=partial(self._carried, _LEAST_CARRIED))
 
     def _carried(self, room: int) -> Json:
         """What goes along to the next round: worked out when somebody stores it."""
@@ -155,20 +192,26 @@ class _Draft:
         return max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
 
     def _sheet(self) -> Sheet:
-        intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.]"
-        shortened = {self.places[index] for index in self.shortened}
-        return Sheet(self.writer, self.visible, self.staying, shortened, intro)
+        intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.{self._begun()}]"
+        cut_short = {(self.places[index], place) for index in self.shortened for place in self._cut_parts(index)}
+        return Sheet(self.writer, self.visible, self.staying, cut_short, intro)
+
+    def _begun(self) -> str:
+        """Where the user's last message stays and what followed it does not, the notes above it tell of that too."""
+        return _BEGUN if self.request.newest_turn(self.cut) is not None else ""
 
     def _edits(self, page: Page) -> dict[int, tuple[Edit, ...]]:
         """The lines of a page that belong to kept results, put in their place."""
-        edits = {}
-        for index in self.shortened:
-            cited = _CUT_SHORT.format(citation(self.places[index]))
-            said = "\n".join([*(line.text for line in page.beside.get(self.places[index], ())), cited])
-            parts = enumerate(self.request.messages[index].parts)
-            large = [place for place, part in parts if isinstance(part, ToolResult) and _is_long(part)]
-            edits[index] = tuple(Edit(place, said if place == large[0] else cited) for place in large)
-        return edits
+        return {
+            index: tuple(Edit(part, self._cut_short(index, part, page)) for part in self._cut_parts(index))
+            for index in self.shortened
+        }
+
+    def _cut_short(self, index: int, part: int, page: Page) -> str:
+        result = cast(ToolResult, self.request.messages[index].parts[part])
+        lines = [line.text for line in page.beside.get((self.places[index], part), ())]
+        pictures = [media_in_words(item) for item in result.content if isinstance(item, Media)]
+        return "\n".join([_CUT_SHORT.format(citation(self.places[index])), *lines, *pictures])
 
     def _size(self, page: Page, notes: tuple[Message, ...]) -> int:
         """Tokens of the whole context with this page."""

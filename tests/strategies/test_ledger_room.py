@@ -1,0 +1,81 @@
+"""Notes and the room they have: whatever else must stay, what was said is not lost without a word (P12, H3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import Outcome, SessionService, always, compact
+from holdfast.stores import MemoryStore
+from holdfast.strategies import KeepLedger
+
+Json = dict[str, Any]
+TASK = "TASK: build Zebra-42. Never touch customers_gold."
+
+
+def user(text: str) -> Json:
+    return {"role": "user", "content": text}
+
+
+def said(text: str) -> Json:
+    return {"role": "assistant", "content": text}
+
+
+def history() -> list[Json]:
+    turns = [[said("ok " * 80), user(f"rule {at}: use file_{at}.py " + "lorem " * 50)] for at in range(60)]
+    return [user(TASK), *(message for turn in turns for message in turn), said("hm")]
+
+
+LONG = user("paste " * 5_000)
+
+
+@pytest.mark.parametrize(
+    ("newest", "budget", "options"),
+    [
+        (LONG, 10_000, {}),
+        (user("go"), 8_000, {"system": "rule " * 4_000}),
+        (user("go"), 8_000, {"tools": [{"name": "sail", "description": "rule " * 4_000}]}),
+        (user("go"), 32_000, {"system": "rule " * 20_000}),
+    ],
+)
+def test_where_what_must_stay_takes_the_target_notes_have_a_part_of_the_budget(
+    newest: Json, budget: int, options: Json
+) -> None:
+    messages = history() * 3 if budget == 32_000 else history()
+    result = compact([*messages, newest], budget=budget, **options)
+    assert result.outcome is Outcome.COMPACTED and result.tokens_after <= budget
+    assert "Zebra-42" in str(result.messages)
+
+
+def test_a_target_that_was_asked_for_is_kept_to() -> None:
+    result = compact([*history(), LONG], budget=10_000, target=5_200)
+    assert result.tokens_after <= 5_200
+
+
+def test_what_no_page_had_room_for_is_on_the_next() -> None:
+    first = compact([*history(), LONG], budget=10_000, target=5_010)
+    assert "Zebra-42" not in str(first.messages)
+    assert any("kept for the next round" in remark for remark in first.remarks)
+    more = [said("read"), *history()[1:], user("And now?")]
+    again = compact([*first.messages, *more], budget=10_000, target=5_000, previous=first.checkpoint)
+    assert "Zebra-42" in str(again.messages)
+
+
+@pytest.mark.parametrize("with_checkpoint", [True, False])
+def test_notes_that_are_too_long_are_written_shorter_not_thrown_away(with_checkpoint: bool) -> None:
+    first = compact([*history(), user("paste " * 1_000)], budget=6_000)
+    previous = first.checkpoint if with_checkpoint else None
+    again = compact(first.messages, budget=2_500, target=2_500, previous=previous)
+    assert again.tokens_after <= 2_500 < first.tokens_after
+    assert "Zebra-42" in str(again.messages)
+
+
+@pytest.mark.anyio
+async def test_in_a_session_too() -> None:
+    async with SessionService(MemoryStore()) as sessions:
+        await sessions.create(id="s", format="openai-chat")
+        await sessions.append("s", [*history(), user("go")])
+        await sessions.compact("s", always, KeepLedger(6_000))
+        await sessions.compact("s", always, KeepLedger(3_000))
+        assert "Zebra-42" in str(list(await sessions.context("s")))
