@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from .lines import whole_lines
+from ..messages import ToolResult
+from .lines import Line, whole_lines
+
+Answer = tuple[ToolResult, str, int, int]
+"""A result, what it is of, its place and its time."""
 
 _ALARMS = (
     *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
@@ -17,6 +21,7 @@ _ERROR = re.compile(
     rf"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|{'|'.join(_ALARMS_WITHOUT_SPACES)}"
 )
 _LONGEST, _LOOKED_AT = 400, 40_000
+_KEPT = 40
 
 
 def errors_in(text: str) -> Iterator[str]:
@@ -29,3 +34,15 @@ def errors_in(text: str) -> Iterator[str]:
     for _, line in reversed(list(whole_lines(end))):
         if len(line) <= _LONGEST and any(alarm in line.lower() for alarm in alarms) and _ERROR.search(line):
             yield line.strip()
+
+
+def last_errors(answers: Sequence[Answer], earlier: dict[str, Line]) -> dict[str, Line]:
+    """From the newest results back, until there are enough; what comes again counts where it came last."""
+    found: dict[str, Line] = {}
+    for result, source, place, time in reversed(answers):
+        for said in errors_in(result.text):
+            found.setdefault(said, Line(said, "output", source, place, 0, time))
+        if len(found) >= _KEPT:
+            break
+    before = [(said, line) for said, line in earlier.items() if said not in found]
+    return dict([*before, *reversed(found.items())][-_KEPT:])

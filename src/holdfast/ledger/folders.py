@@ -15,6 +15,14 @@ def base_name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def by_name(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Paths whose files are called the same."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(base_name(path), []).append(path)
+    return found
+
+
 def by_folder(files: Iterable[File]) -> list[str]:
     """Every file under its folder's absolute path, the newest first, with what was done to it."""
     folders: dict[str, list[str]] = {}

@@ -9,11 +9,11 @@ from copy import copy
 
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
-from .alarms import errors_in
+from .alarms import Answer, last_errors
 from .changes import Change
 from .deeds import Deed, called, deed_of
 from .entries import Command, File, Ledger
-from .folders import base_name
+from .folders import base_name, by_name
 from .lines import Line, Voice, lines_of
 from .matches import match_in, same_file
 from .names import Name, exact_names_in, names_in
@@ -21,13 +21,10 @@ from .shortening import BRIEF, clipped
 from .sightings import sight, use
 from .speakers import by_speaker
 
-_ERRORS = 40
 _STEP_NUMBER = re.compile(r"[0-9]{1,6}")
 _USER_KEPT = 4_000
 _SYSTEM = "(system) "
 """Before what was said in mid-conversation by whoever builds the agent: it stands as the user's words do."""
-Answer = tuple[ToolResult, str, int, int]
-"""A result, what it is of, its place and its time."""
 
 
 class Notebook:
@@ -50,7 +47,7 @@ class Notebook:
         self._answers: list[Answer] = []
         self._deeds: dict[str, Deed] = {}
         self._named: dict[str, tuple[Name, ...]] = {}
-        self._alike = _by_name(self.files)
+        self._alike = by_name(self.files)
         self._last_said: Line | None = None
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
@@ -71,7 +68,8 @@ class Notebook:
                 self.time += 1
             if self._is_full():
                 self._forget()
-        self._note_errors()
+        self.errors = last_errors(self._answers, self.errors)
+        self._answers.clear()
 
     def _is_full(self) -> bool:
         return (
@@ -91,7 +89,7 @@ class Notebook:
         self.files = bounds.newest(self.files, bounds.SUBJECTS)
         self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
         self._named.clear()
-        self._alike = _by_name(self.files)
+        self._alike = by_name(self.files)
 
     def named(self, line: str) -> tuple[Name, ...]:
         """The names in a line, looked for once: the same lines come again, and are weighed again."""
@@ -222,19 +220,6 @@ class Notebook:
         text = " ".join(media_in_words(media).split())[:BRIEF]
         self.attached = [*self.attached[1 - bounds.ATTACHED :], Line(text, "user", "", place, 0, self.time)]
 
-    def _note_errors(self) -> None:
-        """From the newest results back, until there are enough; what comes again counts where it came last."""
-        found: dict[str, Line] = {}
-        for result, source, place, time in reversed(self._answers):
-            for said in errors_in(result.text):
-                found.setdefault(said, Line(said, "output", source, place, 0, time))
-            if len(found) >= _ERRORS:
-                break
-        self._answers.clear()
-        earlier = {said: line for said, line in self.errors.items() if said not in found}
-        noted = [*earlier.items(), *reversed(found.items())]
-        self.errors = dict(noted[-_ERRORS:])
-
     def _take(self, text: str, voice: Voice, source: str, place: int, part: int = 0, *, found: bool = False) -> None:
         """Note the lines of a text. In one that was found, each stands in a file of its own."""
         split = list(lines_of(text))
@@ -257,11 +242,3 @@ class Notebook:
             names += named(line)
         self.depth = depth
         sight(self.names, Counter(names), voice, time, len(text))
-
-
-def _by_name(files: Iterable[str]) -> dict[str, list[str]]:
-    """Paths whose files are called the same."""
-    found: dict[str, list[str]] = {}
-    for path in files:
-        found.setdefault(base_name(path), []).append(path)
-    return found
