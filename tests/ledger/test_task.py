@@ -89,3 +89,18 @@ def test_what_the_user_said_and_no_page_has_room_for_is_counted() -> None:
     places = [int(line.partition("]")[0].removeprefix("[")) for line in told if line.startswith("[")]
     assert first.startswith(f"(Not told here: {60 - len(set(places))} earlier, [3] to [")
     assert [line.place for line in reread(page).users][1:] == places
+
+
+RULES = "# AGENTS.md instructions for /srv/tides\n\n<INSTRUCTIONS>\nNever touch berth K7.\n</INSTRUCTIONS>"
+
+
+@pytest.mark.parametrize("rules", [RULES, "Base directory for this skill: /srv/skills/tides\n\n# Tides"])
+def test_rules_that_an_agent_puts_first_are_not_the_task(rules: str) -> None:
+    first = compact([user(rules), user(ASK), *noise(20), user("How far?")], budget=3_000, target=1_500)
+    more = [*noise(20, 100), user("And now?")]
+    again = compact([*first.messages, *more], budget=3_000, target=1_500, previous=first.checkpoint)
+    alone = compact([*first.messages, *more], budget=3_000, target=1_500)
+    for result in (first, again, alone):
+        page = page_of(list(result.messages))
+        assert f"{TASK} [2]" in page and section(page, TASK) == [ASK]
+        assert rules.splitlines()[0] in "\n".join(section(page, USER))

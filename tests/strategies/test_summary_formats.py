@@ -117,7 +117,7 @@ def test_it_is_done_where_there_is_much_to_sum_up(name: str) -> None:
     outcomes: list[Outcome] = []
 
     @given(data=st.data(), profile=st.sampled_from(PROFILES))
-    @settings(max_examples=60)
+    @settings(max_examples=60, derandomize=True)
     def tally(data: Any, profile: str) -> None:
         messages: Messages = data.draw(histories.wire(profile))
         if tokens_of(messages, profile) < 2_000 or sum(message.get("role") == "user" for message in messages) < 3:
@@ -127,4 +127,4 @@ def test_it_is_done_where_there_is_much_to_sum_up(name: str) -> None:
         outcomes.append(compact(messages, strategy=STRATEGIES[name](1), summarizer=model, **options).outcome)
 
     tally()
-    assert not outcomes or Outcome.COMPACTED in outcomes
+    assert Outcome.COMPACTED in outcomes

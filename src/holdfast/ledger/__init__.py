@@ -11,6 +11,7 @@ from .page import Writer
 from .reread import reread
 from .sheet import Page, Sheet
 from .shortening import READABLE, clipped, fitting
+from .speakers import task_in
 
 __all__ = [
     "OPENING",
@@ -32,5 +33,6 @@ __all__ = [
     "must_keep",
     "names_in",
     "reread",
+    "task_in",
     "words_in",
 ]

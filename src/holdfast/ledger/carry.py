@@ -16,6 +16,7 @@ from .headings import OPENING
 from .lines import Line
 from .names import Named
 from .shortening import BRIEF, READABLE
+from .speakers import task_in
 
 _USERS, _CLOSINGS, _FILES, _COMMANDS = 200, 60, 400, 120
 Subject = TypeVar("Subject", File, Command)
@@ -31,7 +32,7 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
     return Ledger(
         time=ledger.time,
         depth=ledger.depth,
-        users=[*ledger.users[:1], *_spoken(ledger.users[1:][-_USERS:], READABLE, room)],
+        users=_asked(ledger.users, room),
         closings=_spoken(ledger.closings[-_CLOSINGS:], 2 * BRIEF, room),
         plan=within(((step, (step, status)) for step, status in _brief(ledger.plan)), room),
         calls=_spoken(ledger.calls, BRIEF, room),
@@ -46,6 +47,13 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
 
 def _density(line: Line, named: Named, worth: dict[str, float]) -> float:
     return sum([worth.get(name, 0.0) for name, _ in named(line.text)]) / (len(line.text) + 1)
+
+
+def _asked(users: list[Line], room: int) -> list[Line]:
+    """The task whole, and the newest of what else the user said, in their order."""
+    task = task_in(users)
+    others = _spoken([line for line in users if line is not task][-_USERS:], READABLE, room)
+    return sorted([*others, *([task] if task else ())], key=lambda line: line.place)
 
 
 def _spoken(lines: Sequence[Line], longest: int, room: int) -> list[Line]:

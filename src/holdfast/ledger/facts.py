@@ -13,6 +13,7 @@ import msgspec
 from .deeds import FINISHED
 from .entries import Ledger
 from .names import names_in, words_in
+from .speakers import task_in
 
 FactKind = Literal["task", "constraint", "pending", "error", "file", "said"]
 """What was asked, what is to be observed, open work, errors, changed files, and whatever else the user said."""
@@ -46,14 +47,15 @@ def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
 
     Not every wish is worded as one, so what else the user said is among it, last.
     """
+    task = task_in(ledger.users)
     said = [Fact(_kind(sentence), sentence, place, order) for sentence, place, order in _sentences(ledger)]
     return (
-        *(Fact("task", line.text, line.place) for line in ledger.users[:1]),
+        *([Fact("task", task.text, task.place)] if task else ()),
         *(fact for fact in said if fact.kind == "constraint"),
         *(Fact("pending", step, 0) for step, status in ledger.plan if status not in FINISHED),
         *(Fact("error", line.text, line.place) for line in ledger.errors[-_ERRORS:]),
         *(Fact("file", file.path, file.place) for file in ledger.files if file.edits),
-        *(fact for fact in said if fact.kind == "said" and fact.text not in ledger.users[0].text),
+        *(fact for fact in said if fact.kind == "said" and task and fact.text not in task.text),
     )
 
 

@@ -17,6 +17,7 @@ from .name_worth import name_worth
 from .names import names_in
 from .notebook import Notebook
 from .shortening import BRIEF, CITED, READABLE, abridged, fitting, quoted
+from .speakers import task_in
 
 _TASK, _PLAN, _CALLS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.05, 0.04, 0.16, 0.04, 0.12
 """What part of the room each section may take; what one leaves, the lines have."""
@@ -86,9 +87,10 @@ class Writer:
     # -- sections -----------------------------------------------------------------------------------
 
     def task(self, room: int, staying: Collection[int]) -> list[str]:
-        first = archived(self.notebook.users[:1], staying)
-        cut = max(READABLE, int(room * _TASK))
-        return [f"{TASK} {self._cite(line.place)}\n{abridged(line.text, cut)}" for line in first]
+        task = task_in(self.notebook.users)
+        if task is None or task.place in staying:
+            return []
+        return [f"{TASK} {self._cite(task.place)}\n{abridged(task.text, max(READABLE, int(room * _TASK)))}"]
 
     def plan(self, room: int) -> list[str]:
         steps = self.notebook.plan

@@ -11,6 +11,7 @@ from .headings import COMMANDS, SAID, USER
 from .lines import Line
 from .page import TITLES, Part, Writer, archived, part_of
 from .shortening import BRIEF, CITED, READABLE, quoted, shortened
+from .speakers import task_in
 
 _USERS, _CLOSINGS = 0.20, 0.05
 """What part of the room may be what was said."""
@@ -48,7 +49,8 @@ class Sheet:
     def write(self, room: int) -> Page:
         """At most about so many characters. With a little less room than before, fewer of the same lines."""
         writer, notebook, visible, staying = self._writer, self._writer.notebook, self._visible, self._staying
-        asked = archived(notebook.users[1:], staying)
+        task = task_in(notebook.users)
+        asked = archived((line for line in notebook.users if line is not task), staying)
         users = shortened(asked, int(room * _USERS), READABLE)
         concluded = shortened(archived(notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
         fixed = [self._intro, *writer.task(room, staying), *writer.plan(room), *writer.calls(room, staying)]

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from .lines import Line
+
+_PREFACES = 4
+"""More messages than this are not looked at for the task."""
 
 _TAG = re.compile(r"\s*<((?:[a-z]+[-_])+[a-z]+|skill)\b[^<>]*>")
 """Of several words, as programs name theirs; a person who writes in tags writes <task> or <document>."""
+_PREFACE = re.compile(r"# AGENTS\.md instructions for |Base directory for this skill: ")
+"""Standing rules that an agent puts before what its user asks for."""
 _BRACKETS = re.compile(r"\s*\[[^\]\n]{1,120}\]\s*$")
+
+
+def task_in(users: Sequence[Line]) -> Line | None:
+    """What the user asked for first, behind any standing rules."""
+    asked = (line for line in users[:_PREFACES] if not _PREFACE.match(line.text))
+    return next(asked, users[0] if users else None)
 
 
 def by_speaker(text: str) -> tuple[str, str]:

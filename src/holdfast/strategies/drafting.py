@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from ..ledger import Notebook, Sheet, by_folder, carried, fitting
+from ..ledger import Notebook, Sheet, by_folder, carried, fitting, task_in
 from ..ledger import Writer as PageWriter
 from ..messages import Json
 from ..references import citation
@@ -49,13 +49,14 @@ class Drafting:
         self.ledger = self.notebook.ledger()
         self.previous = earlier_summary(request, self.notes)
         self.room = self._room()
+        task = task_in(self.ledger.users)
         self.material = Material(
             conversation=self._told(range(view.leading, cut)),
             upcoming=self._told(range(cut, min(len(view.messages), cut + summary.overlap))),
             previous=self.previous,
             state=view.checkpoint.carry.state,
-            task=readable(self.ledger.users[0].text) if self.ledger.users else "",
-            task_place=self.ledger.users[0].place if self.ledger.users else 0,
+            task=readable(task.text) if task else "",
+            task_place=task.place if task else 0,
             files=readable("\n".join(fitting(by_folder(self.ledger.files), _FILES))),
             round=view.checkpoint.carry.round + 1,
             instructions=readable(request.instructions or ""),
