@@ -97,3 +97,19 @@ def test_what_was_called_since_the_user_last_spoke_is_told() -> None:
 def test_a_new_wish_begins_anew() -> None:
     messages = [user("Pay."), *used("1", "make_transfer", "booked", amount=500), user("Thanks."), *noise(20)]
     assert section(notes_on([*messages, user("And now?")]), CALLS) == []
+
+
+@pytest.mark.parametrize("format", ["anthropic", "gemini"])
+def test_what_the_user_says_beside_a_result_is_the_users(format: str) -> None:
+    rule = "From now on never touch table_5."
+    if format == "anthropic":
+        call: Json = {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "ls", "input": {}}]}
+        result = {"type": "tool_result", "tool_use_id": "1", "content": "fine"}
+        answer: Json = {"role": "user", "content": [result, {"type": "text", "text": rule}]}
+        first: Json = user("Go.")
+    else:
+        call = {"role": "model", "parts": [{"functionCall": {"name": "ls", "args": {}}}]}
+        answer = {"role": "user", "parts": [{"functionResponse": {"name": "ls", "response": {"result": "fine"}}}]}
+        answer["parts"].append({"text": rule})
+        first = {"role": "user", "parts": [{"text": "Go."}]}
+    assert [line.text for line in ledger_of([first, call, answer], format).users] == ["Go.", rule]

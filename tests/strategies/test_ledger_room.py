@@ -79,3 +79,18 @@ async def test_in_a_session_too() -> None:
         await sessions.compact("s", always, KeepLedger(6_000))
         await sessions.compact("s", always, KeepLedger(3_000))
         assert "Zebra-42" in str(list(await sessions.context("s")))
+
+
+@pytest.mark.parametrize("budget", range(300, 800, 40))
+def test_there_is_a_page_however_little_room_there_is(budget: int) -> None:
+    """The page of a coarse history is as it was for many sizes: then it is tried with much less room."""
+    wishes = [user(f"WISH_{at} " + "never touch this or that part of it please " * 30) for at in range(6)]
+    turns = [message for wish in wishes for message in (said("bla bla common words again " * 60), wish)]
+    result = compact([user("Task: build importer"), *turns, said("fin"), user("next")], budget=budget)
+    assert "Task: build importer" in str(result.messages) and result.tokens_after <= budget
+
+
+def test_a_long_task_gives_way_before_the_page_does() -> None:
+    task = user("Build the importer. " + "Mind the tides of Osterhaven well. " * 25)
+    result = compact([task, *history(), user("go")], budget=8_000, system="rule " * 7_400)
+    assert "Build the importer." in str(result.messages) and result.tokens_after <= 8_000

@@ -71,6 +71,8 @@ class Work:
         given, history, earlier = self.given, self.history, self.earlier
         if numbers is not None and len(numbers) != len(given):
             raise InvalidInput(f"There are {len(numbers)} numbers for {len(given)} messages: give each message one.")
+        if numbers is not None and not all(type(number) is int and number > 0 for number in numbers):
+            raise InvalidInput("The numbers of messages are whole and above nought.")
         if numbers is None:
             counts = earlier is None and view.synthetic  # a page without its checkpoint says what to count on from
             if counts or (history is given and not (earlier and earlier.numbers)):

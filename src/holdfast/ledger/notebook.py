@@ -130,13 +130,13 @@ class Notebook:
             said = "\n\n".join(texts)
             self._last_said = Line(said[:_USER_KEPT], "said", "", place, 0, self.time)
             self._take(said, "said", "", place)
-        elif role == "user" or (role == "system" and self.users):
+        elif role != "system" or self.users:
             for text in texts:
                 own, others = by_speaker(text)
                 if others.strip():
                     self._take(others, "output", "", place)
                 if own:
-                    self._hear(own if role == "user" else f"{_SYSTEM}{own}", place)
+                    self._hear(f"{_SYSTEM}{own}" if role == "system" else own, place)
 
     def _hear(self, text: str, place: int) -> None:
         if self._last_said is not None:

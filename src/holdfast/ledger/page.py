@@ -90,7 +90,9 @@ class Writer:
         task = task_in(self.notebook.users)
         if task is None or task.place in staying:
             return []
-        return [f"{TASK} {self._cite(task.place)}\n{abridged(task.text, max(READABLE, int(room * _TASK)))}"]
+        return [
+            f"{TASK} {self._cite(task.place)}\n{abridged(task.text, min(room // 2, max(READABLE, int(room * _TASK))))}"
+        ]
 
     def plan(self, room: int) -> list[str]:
         steps = self.notebook.plan
@@ -106,7 +108,8 @@ class Writer:
         """What was done already about the user's last wish: it must not be done twice."""
         done = archived(self.notebook.calls, staying)
         kept = fitting((f"{self._cite(line.place)} {line.text}" for line in reversed(done)), int(room * _CALLS))
-        return ["\n".join([CALLS, *map(quoted, reversed(kept))])] if kept else []
+        more = [f"{UNTOLD}{len(done) - len(kept):,} earlier)"] if len(kept) < len(done) else []
+        return ["\n".join([CALLS, *more, *reversed(kept)])] if done else []
 
     def errors(self, room: int, visible: str) -> list[str]:
         last = [text for text in list(self.notebook.errors)[-_LAST_ERRORS:] if text not in visible]
@@ -137,7 +140,7 @@ class Writer:
         """What was said, in its order, each message under its number."""
         messages = groupby(sorted(said, key=lambda one: one[0]), key=lambda one: one[0])
         lines = [f"{self._cite(place)} " + "\n".join(text for _, text in told) for place, told in messages]
-        return ["\n".join([title, *before, *lines])] if lines else []
+        return ["\n".join([title, *before, *lines])] if before or lines else []
 
     def untold(self, said: Sequence[Line], told: Iterable[Said]) -> list[str]:
         """How many of the user's messages there was no room for, and where they are."""

@@ -47,8 +47,7 @@ def reread(text: str) -> Ledger:
         if task := _TASK.match(title):
             ledger.users.insert(0, Line("\n".join(body), "user", "", _place(task[1]), 0, 0))
         elif title == USER:
-            told = [line for line in body if not line.startswith(UNTOLD)]
-            ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(told)]
+            ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(body)]
         elif title == PLAN:
             ledger.plan = [(step[1], step[2]) for line in body if (step := _STEP.match(line))]
         elif title == CALLS:
@@ -71,7 +70,7 @@ def reread(text: str) -> Ledger:
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
     title, body = "", list[str]()
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if line in _SECTIONS or _TASK.match(line):
             yield title, body
             title, body = line, []
@@ -83,7 +82,7 @@ def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
 def _cited(body: list[str]) -> Iterator[tuple[int, str]]:
     """Entries that each begin with their number."""
     place, said = 0, list[str]()
-    for line in body:
+    for line in body[1:] if body and body[0].startswith(UNTOLD) else body:
         if found := _CITED.match(line):
             if said:
                 yield place, "\n".join(said)

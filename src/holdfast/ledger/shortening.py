@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from string import ascii_letters, digits
 
+from .headings import ALSO, UNTOLD
 from .lines import Line
 
 READABLE = 800
@@ -18,8 +19,9 @@ _BLANK = re.compile(r"\s")
 _LONGEST_WORD = 60
 _IN_NAMES = ascii_letters + digits + "_.-/@#"
 """Where no blank is near, no name is cut in two either: half of one would be another."""
-_HEADED = re.compile(r"^(#+ )", re.MULTILINE)
-_QUOTED = re.compile(r"^> (#+ )")
+_STRUCTURE = rf"#+ |\[\d[\d,]*\] |{ALSO}|{re.escape(UNTOLD)}"
+_HEADED = re.compile(rf"^({_STRUCTURE})", re.MULTILINE)
+_QUOTED = re.compile(rf"^> ({_STRUCTURE})")
 
 
 def clipped(text: str, room: int) -> str:
@@ -51,7 +53,7 @@ def _from_a_word(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """Headings in what somebody said, or in what a tool gave, are no headings of the page."""
+    """What looks like a part of the page's structure, in what somebody said or a tool gave, is none."""
     return _HEADED.sub(r"> \1", text)
 
 

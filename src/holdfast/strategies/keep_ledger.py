@@ -38,8 +38,8 @@ _CUT_SHORT = "[Cut to the lines that matter most; all of it is {}.]"
 _BEGUN = " Work on the user's message below has begun."
 _CARRIED, _LEAST_CARRIED = 8, 2_000
 """Characters of lines that go along to the next round, for each token of the page, or of one that did not fit."""
-_TRIES, _FULL, _CLOSE, _AMPLE = 8, 0.99, 0.997, 1.08
-"""The first try has rather too much room: for less, what was chosen still serves."""
+_TRIES, _FULL, _CLOSE, _AMPLE, _STEP = 10, 0.99, 0.997, 1.08, 0.8
+"""The first try has rather too much room: for less, what was chosen still serves. What changes nothing is no step."""
 
 
 class KeepLedger:
@@ -160,6 +160,7 @@ class _Draft:
         if not room:
             return self._unwritten(without_notes)
         characters, best, sheet = int(room * _AMPLE * self._characters_in_token()), None, self._sheet()
+        last = Page("", {})
         for _ in range(_TRIES):
             page = sheet.write(characters)
             notes = (*self.other_notes, framed(page.text))
@@ -169,7 +170,9 @@ class _Draft:
                 best = (page, notes)
                 if used >= room * _FULL or characters > 8 * self.request.view.gauge.sums[-1]:
                     break
-            characters = int(characters * min(2.0, room * _CLOSE / used))
+            change = min(2.0, room * _CLOSE / used)
+            characters = int(characters * (_STEP if page == last and used > room else change))
+            last = page
         if best is None:
             return self._unwritten(without_notes)
         page, notes = best
