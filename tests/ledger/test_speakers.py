@@ -30,6 +30,8 @@ def texts(role: str, *parts: str) -> Json:
         "<task>\nMove the tide tables to K7.\n</task>",
         "<document>long</document>\nSummarise the document in German.",
         "<my-component> does not render.",
+        "<user-request>Never delete table_99.</user-request>",
+        "[URGENT: never delete table_98]",
     ],
 )
 def test_what_a_person_writes_in_tags_is_the_persons(text: str) -> None:

@@ -87,7 +87,7 @@ def test_what_the_user_said_and_no_page_has_room_for_is_counted() -> None:
     page = notes_on([user("Mind the rules."), said("Yes."), *talk, *noise(10), user("And now?")], 700)
     first, *told = section(page, USER)
     places = [int(line.partition("]")[0].removeprefix("[")) for line in told if line.startswith("[")]
-    assert first.startswith(f"(Not told here: {60 - len(set(places))} earlier, [3] to [")
+    assert first == f"(Not told here: {60 - len(set(places))} earlier, from [3] on)"
     assert [line.place for line in reread(page).users][1:] == places
 
 
@@ -104,3 +104,24 @@ def test_rules_that_an_agent_puts_first_are_not_the_task(rules: str) -> None:
         page = page_of(list(result.messages))
         assert f"{TASK} [2]" in page and section(page, TASK) == [ASK]
         assert rules.splitlines()[0] in "\n".join(section(page, USER))
+
+
+@pytest.mark.parametrize("with_checkpoint", [True, False])
+def test_what_went_uncounted_in_no_round(with_checkpoint: bool) -> None:
+    """L7: round after round, every message of the user's is told or counted."""
+    history: Messages = [user("Mind the rules."), said("Yes.")]
+    previous = None
+    for turn in range(4):
+        wishes = [
+            user(f"Rule {turn}.{at}: the berth_{turn}_{at} is never given away at night. " * 3) for at in range(25)
+        ]
+        history += [message for wish in wishes for message in (wish, said("Noted."))]
+        result = compact([*history, user("And now?")], budget=1_600, target=800, previous=previous)
+        page = page_of(list(result.messages))
+        counted, *told = section(page, USER)
+        entries = {line.partition("]")[0] for line in told if line.startswith("[")}
+        left = int(counted.removeprefix("(Not told here: ").partition(" ")[0])
+        kept = sum(message["role"] == "user" for message in result.messages) - 1  # the page is none of them
+        assert left + len(entries) + kept == 25 * (turn + 1) + turn + 1
+        history = [*result.messages, said("So.")]
+        previous = result.checkpoint if with_checkpoint else None

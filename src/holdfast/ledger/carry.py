@@ -28,11 +28,16 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
     ranked = nlargest(1 + room // SHORTEST, showable, key=lambda line: _density(line, named, worth))
     kept = within(((line.text + line.source[SOURCE:], line) for line in ranked), room)
     kept.sort(key=lambda line: line.depth)
+    users = _asked(ledger.users, room)
+    places = {line.place for line in users}
+    gone = [line for line in ledger.users if line.place not in places]
     names = {name for line in kept for name, kind in named(line.text) if kind != "word"}
     return Ledger(
         time=ledger.time,
         depth=ledger.depth,
-        users=_asked(ledger.users, room),
+        users=users,
+        untold=ledger.untold + len(gone),
+        untold_from=ledger.untold_from or min((line.place for line in gone), default=0),
         closings=_spoken(ledger.closings[-_CLOSINGS:], 2 * BRIEF, room),
         plan=within(((step, (step, status)) for step, status in _brief(ledger.plan)), room),
         calls=_spoken(ledger.calls, BRIEF, room),

@@ -53,6 +53,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     time: int = 0
     depth: int = 0
     users: list[Line] = []
+    untold: int = 0
+    untold_from: int = 0
+    """How many more the user said that are not carried any longer, and the first of them."""
     closings: list[Line] = []
     """What the assistant last said before the user spoke again: its conclusions."""
     plan: list[tuple[str, str]] = []

@@ -37,6 +37,7 @@ class Notebook:
         self.names = dict(known.names)
         self.lines = {line.text: line for line in known.lines}
         self.users = list(known.users)
+        self.untold, self.untold_from = known.untold, known.untold_from
         self.closings = list(known.closings)
         self.files = {file.path: file for file in known.files}
         self.commands = {command.text: command for command in known.commands}
@@ -114,6 +115,8 @@ class Notebook:
             time=self.time,
             depth=self.depth,
             users=list(self.users),
+            untold=self.untold,
+            untold_from=self.untold_from,
             closings=[*self.closings, *([self._last_said] if self._last_said else ())],
             plan=list(self.plan),
             calls=list(self.calls),

@@ -146,10 +146,8 @@ class Writer:
         """How many of the user's messages there was no room for, and where they are."""
         shown = {place for place, _ in told}
         left = [line.place for line in said if line.place not in shown]
-        if not left:
-            return []
-        where = self._cite(left[0]) + (f" to {self._cite(left[-1])}" if len(left) > 1 else "")
-        return [f"{UNTOLD}{len(left):,} earlier, {where})"]
+        count, first = self.notebook.untold + len(left), self.notebook.untold_from or min(left, default=0)
+        return [f"{UNTOLD}{count:,} earlier, from {self._cite(first)} on)"] if count else []
 
     def at_hand(self, chosen: Sequence[Line]) -> list[str]:
         """Lines under the file or the command they came from, the newest last."""

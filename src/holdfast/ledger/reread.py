@@ -36,6 +36,7 @@ _RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
 _TASK = re.compile(re.escape(TASK) + r" (\[\d[\d,]*\])$")
 _GROUP = re.compile(re.escape(GROUP) + r"(.*) (\[\d[\d,]*\])$")
+_LEFT = re.compile(re.escape(UNTOLD) + r"(\d[\d,]*) earlier, from \[(\d[\d,]*)\] on\)$")
 _SECTIONS = (USER, PLAN, CALLS, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
 
 
@@ -48,6 +49,8 @@ def reread(text: str) -> Ledger:
             ledger.users.insert(0, Line("\n".join(body), "user", "", _place(task[1]), 0, 0))
         elif title == USER:
             ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(body)]
+            if left := _LEFT.match(body[0] if body else ""):
+                ledger.untold, ledger.untold_from = _number(left[1]), _number(left[2])
         elif title == PLAN:
             ledger.plan = [(step[1], step[2]) for line in body if (step := _STEP.match(line))]
         elif title == CALLS:

@@ -10,11 +10,14 @@ from .lines import Line
 _PREFACES = 4
 """More messages than this are not looked at for the task."""
 
-_TAG = re.compile(r"\s*<((?:[a-z]+[-_])+[a-z]+|skill)\b[^<>]*>")
-"""Of several words, as programs name theirs; a person who writes in tags writes <task> or <document>."""
+_TAG = re.compile(
+    r"\s*<((?:local-command|command|bash|ide|system|environment|turn|permissions|user-prompt)[-_][\w-]+"
+    r"|task-notification|user_instructions|skill)\b[^<>]*>"
+)
+"""As agents name theirs; whatever else stands in tags, a person wrote."""
 _PREFACE = re.compile(r"# AGENTS\.md instructions for |Base directory for this skill: ")
 """Standing rules that an agent puts before what its user asks for."""
-_BRACKETS = re.compile(r"\s*\[[^\]\n]{1,120}\]\s*$")
+_BRACKETS = re.compile(r"\s*\[(?:Request interrupted|[Ii]mage)[^\]\n]{0,120}\]\s*$")
 
 
 def task_in(users: Sequence[Line]) -> Line | None:
