@@ -31,7 +31,7 @@ def without(kept: Kept, *failed: str) -> Kept:
 
 def row(contestant: str, cut: tuple[str, int], kept: float, rounds: int, tokens: int) -> Row:
     score = Score(kept, kept, kept, kept, kept, kept, kept, kept, fetch=round(1_000 * (1 - kept)), invented=0)
-    return Row(cut[0], "plain", cut[1], contestant, 4_000, rounds, score, tokens, 0.1)
+    return Row(cut[0], cut[1], contestant, 4_000, rounds, score, tokens, 0.1)
 
 
 def kind(once: Mapping[str, Kept], in_a_row: Mapping[str, Kept] | None = None, tokens: int = 3_000) -> Kind:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -28,19 +28,24 @@ def numbers_in(history: Iterable[Message], given: Sequence[Message], numbers: Se
 
     What was put in goes by the message before it.
     """
-    spots: dict[bytes, deque[int]] = {}
-    for message, number in zip(given, numbers, strict=True):
-        for part in message.parts:
-            spots.setdefault(key_of(part), deque()).append(number)
     found, last = [], 0
-    for message in history:
-        own = [spots[key].popleft() for key in map(key_of, message.parts) if spots.get(key)]
-        last = own[0] if own else last
+    for places in traced(history, given):
+        last = numbers[places[0]] if places else last
         found.append(last)
     return found
 
 
-def key_of(part: Part) -> bytes:
+def traced(messages: Iterable[Message], among: Iterable[Message]) -> Iterator[list[int]]:
+    """For each message the places, among others, of those that its parts are found in again, in their order."""
+    spots: dict[bytes, deque[int]] = {}
+    for place, message in enumerate(among):
+        for part in message.parts:
+            spots.setdefault(_key(part), deque()).append(place)
+    for message in messages:
+        yield [spots[key].popleft() for key in map(_key, message.parts) if spots.get(key)]
+
+
+def _key(part: Part) -> bytes:
     """What a part says, whatever mending did to the ids that join calls and results."""
     if isinstance(part, ToolCall):
         part = ToolCall("", part.name, part.object, part.kind)

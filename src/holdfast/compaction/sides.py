@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Collection
 
 from ..messages import Message, encode_all
 from ..view import View
 from .decide import Decision
-from .mending import key_of
+from .mending import traced
 from .result import Sides
 
 
@@ -24,7 +23,7 @@ def sides_of(given: list[Message], history: list[Message], start: int, view: Vie
         kept = [message for place, message in enumerate(live) if place not in gone]
         archived = [live[place] for place in composed.archived]
     else:
-        kept, archived = _traced(given, history, start, gone)
+        kept, archived = _sorted(given, history, start, gone)
     dropped = {shown.source for shown in composed.dropped}
     archived = [shown.message for shown in lead if shown.source in dropped] + archived
     kept = [shown.message for shown in lead if shown.source not in dropped] + kept
@@ -32,17 +31,13 @@ def sides_of(given: list[Message], history: list[Message], start: int, view: Vie
     return Sides(encode_all(kept, name), encode_all(archived, name), encode_all(touched, name))
 
 
-def _traced(
+def _sorted(
     given: list[Message], history: list[Message], start: int, gone: Collection[int]
 ) -> tuple[list[Message], list[Message]]:
     """What became of messages that had to be mended: each is found again by its parts, in their order."""
-    spots: dict[bytes, deque[int]] = {}
-    for place, message in enumerate(history):
-        for part in message.parts:
-            spots.setdefault(key_of(part), deque()).append(place - start)
     kept, archived = [], []
-    for message in given:
-        found = [spots[key].popleft() for key in map(key_of, message.parts) if spots.get(key)]
+    for message, places in zip(given, traced(given, history), strict=True):
+        found = [place - start for place in places]
         if any(place >= 0 and place not in gone for place in found):
             kept.append(message)
         elif any(place in gone for place in found) or not (found or start):

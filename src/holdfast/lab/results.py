@@ -11,7 +11,6 @@ class Row(msgspec.Struct, frozen=True):
     """One contestant at one cut, with one budget."""
 
     session: str
-    kind: str
     cut: int
     """Messages before it."""
     contestant: str

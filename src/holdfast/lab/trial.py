@@ -134,7 +134,6 @@ class Trial:
     def _row(self, contestant: str, budget: int, cut: Cut, needed: Needs, compacted: Compacted, rounds: int = 1) -> Row:
         return Row(
             session=self.session,
-            kind=self.kind,
             cut=len(cut.before),
             contestant=contestant,
             budget=budget,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ..references import NUMBER
 from .entries import Command, File, Ledger, Sighting
 from .folders import base_name
 from .headings import (
@@ -29,14 +30,14 @@ from .lines import Line, Voice
 from .names import exact_names_in
 from .shortening import unquoted
 
-_COUNT = re.compile(re.escape(OPENING) + r"([\d,]+)")
-_CITED = re.compile(r"\[(\d[\d,]*)\] ?(.*)")
+_COUNT = re.compile(re.escape(OPENING) + rf"({NUMBER})")
+_CITED = re.compile(rf"\[({NUMBER})\] ?(.*)")
 _FILE = re.compile(r"(.+?)(?: \((written|edited (\d+)×)\))?$")
 _RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
-_TASK = re.compile(re.escape(TASK) + r" (\[\d[\d,]*\])$")
-_GROUP = re.compile(re.escape(GROUP) + r"(.*) (\[\d[\d,]*\])$")
-_LEFT = re.compile(re.escape(UNTOLD) + r"(\d[\d,]*) earlier, from \[(\d[\d,]*)\] on\)$")
+_TASK = re.compile(re.escape(TASK) + rf" (\[{NUMBER}\])$")
+_GROUP = re.compile(re.escape(GROUP) + rf"(.*) (\[{NUMBER}\])$")
+_LEFT = re.compile(re.escape(UNTOLD) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
 _SECTIONS = (USER, PLAN, CALLS, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from string import ascii_letters, digits
 
+from ..references import NUMBER
 from .headings import ALSO, UNTOLD
 from .lines import Line
 
@@ -19,7 +20,7 @@ _BLANK = re.compile(r"\s")
 _LONGEST_WORD = 60
 _IN_NAMES = ascii_letters + digits + "_.-/@#"
 """Where no blank is near, no name is cut in two either: half of one would be another."""
-_STRUCTURE = rf"#+ |\[\d[\d,]*\] |{ALSO}|{re.escape(UNTOLD)}"
+_STRUCTURE = rf"#+ |\[{NUMBER}\] |{ALSO}|{re.escape(UNTOLD)}"
 _HEADED = re.compile(rf"^({_STRUCTURE})", re.MULTILINE)
 _QUOTED = re.compile(rf"^> ({_STRUCTURE})")
 

@@ -9,7 +9,7 @@ import msgspec
 
 from ..compaction.mending import mended, numbers_in
 from ..compaction.prefix import PrefixIds
-from ..events import Event, Kind, LaneTip, SessionRecord
+from ..events import Event, Kind, SessionRecord
 from ..messages import COMMON, Json, Message, decode_all, encode_all, from_json, to_json
 from ..service import SessionService
 from ..stores import Log, MemoryStore
@@ -36,22 +36,20 @@ async def remember(
     messages: Sequence[Message],
     format: str,
     *,
-    ids: Sequence[str | None] = (),
-    times: Sequence[str | None] = (),
-    archived: int = 0,
+    ids: Sequence[str] = (),
     session_id: str = HISTORY,
 ) -> str:
-    """Put messages into a store as a session, the first `archived` of them as no longer shown; returns its id.
+    """Put messages into a store as a session; returns its id.
 
     Their ids are their digests, unless each comes with one of its own.
     """
-    own = ids if len(messages) == len(ids) == len(set(ids) - {None}) else PrefixIds(messages)
+    own = ids if len(set(ids)) == len(messages) else PrefixIds(messages)
     events = []
     for place, message in enumerate(messages):
         payload = encode_all([message], format)[0] if message.raw is None else message.raw
         body = {"message": _storable(payload)} | ({} if format == COMMON else {"format": format})
-        events.append(Event(str(own[place]), Kind.MESSAGE, (times[place] if times else None) or "", body))
-    await store.create(SessionRecord(session_id, "", lanes={"": LaneTip(start=archived)} if archived else {}))
+        events.append(Event(own[place], Kind.MESSAGE, "", body))
+    await store.create(SessionRecord(session_id, ""))
     await store.append(session_id, events)
     return session_id
 
