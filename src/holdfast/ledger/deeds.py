@@ -26,8 +26,8 @@ _OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "old")
 _NEW = ("new_string", "new_str", "newText", "new_text", "newString", "new", "insert_text")
 _CONTENT = ("content", "contents", "file_text", "new_source")
 _EDITOR = ("view", "create", "insert", "str_replace")
-_KEEPER = ("delete", "rename", "undo_edit")
-"""What the commands of an editor are called, which is one tool with a path: they are not run in a shell."""
+_EDITOR_MOVES = ("delete", "rename", "undo_edit")
+"""Commands of an editor that is one tool with a path, not of a shell: some show or change text, some do not."""
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _PLANS = ("todos", "plan")
 _LISTS = ("tasks", "items", "steps")
@@ -62,7 +62,7 @@ def deed_of(call: ToolCall) -> Deed:
         path = ""
     if not path and not command and (planned := _planned(call.name, given)):
         return planned
-    if path and command in _KEEPER:
+    if path and command in _EDITOR_MOVES:
         return Deed("other", call.name, _brief(given))
     if path and command in _EDITOR:
         command = ""
