@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.ledger.choose import SHORTEST, Candidate, Choice, candidates
@@ -15,21 +15,23 @@ WORTH = st.fixed_dictionaries({name: st.floats(0.001, 1.0) for name in NAMES})
 EDITED = st.dictionaries(TEXTS, st.floats(0.0, 1.0), max_size=10)
 ROOMS = st.integers(0, 600)
 TITLE = 9
+NEXT_TO_NOTHING, EQUAL = "name_1 and name_1", dict.fromkeys(NAMES, 1.0)
 
 
-def named(text: str) -> tuple[tuple[str, str], ...]:
-    return tuple((word, "code") for word in text.split(" and "))
+def named(text: str) -> tuple[str, ...]:
+    return tuple(text.split(" and "))
 
 
 def pool(lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float]) -> list[Candidate]:
-    return candidates([Line(text, "file", source, 1, 1, 1) for text, source in lines], named, worth, edited)  # type: ignore[arg-type]
+    return candidates([Line(text, "file", source, 1, 1, 1) for text, source in lines], named, worth, edited)
 
 
 def choice(among: list[Candidate], worth: dict[str, float]) -> Choice:
-    return Choice(among, worth, covered=(), heading=lambda line: (line.source, TITLE))
+    return Choice(among, named, worth, covered=(), heading=lambda line: (line.source, TITLE))
 
 
 @given(LINES, WORTH, EDITED, ROOMS, ROOMS)
+@example([("name_0 and name_1", "a"), (NEXT_TO_NOTHING, "a")], EQUAL, {NEXT_TO_NOTHING: 3e-203}, 11, 18)
 def test_whoever_asks_again_with_another_room_gets_what_that_room_alone_would_give(
     lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float], first: int, second: int
 ) -> None:

@@ -5,7 +5,7 @@ from .entries import File, Ledger
 from .facts import Fact, missing, must_keep
 from .folders import base_name, by_folder
 from .headings import OPENING
-from .names import names_in, words_in
+from .names import kind_of, names_in, words_in
 from .notebook import Notebook
 from .page import Writer
 from .reread import reread
@@ -29,6 +29,7 @@ __all__ = [
     "clipped",
     "fitting",
     "is_page",
+    "kind_of",
     "missing",
     "must_keep",
     "names_in",

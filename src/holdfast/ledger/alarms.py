@@ -31,7 +31,7 @@ def errors_in(text: str) -> Iterator[str]:
     alarms = [alarm for alarm in (*_ALARMS, *_ALARMS_WITHOUT_SPACES) if alarm in lowered]  # quicker than the pattern
     if not alarms:
         return
-    for _, line in reversed(list(whole_lines(end))):
+    for _, line in reversed(whole_lines(end)):
         if len(line) <= _LONGEST and any(alarm in line.lower() for alarm in alarms) and _ERROR.search(line):
             yield line.strip()
 

@@ -14,7 +14,7 @@ from .choose import SHORTEST
 from .entries import Command, File, Ledger
 from .headings import OPENING
 from .lines import Line
-from .names import Named
+from .names import Named, kind_of
 from .shortening import BRIEF, READABLE
 from .speakers import task_in
 
@@ -31,7 +31,7 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
     users = _asked(ledger.users, room)
     places = {line.place for line in users}
     gone = [line for line in ledger.users if line.place not in places]
-    names = {name for line in kept for name, kind in named(line.text) if kind != "word"}
+    names = {name for line in kept for name in named(line.text) if kind_of(name) != "word"}
     return Ledger(
         time=ledger.time,
         depth=ledger.depth,
@@ -51,7 +51,7 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
 
 
 def _density(line: Line, named: Named, worth: dict[str, float]) -> float:
-    return sum([worth.get(name, 0.0) for name, _ in named(line.text)]) / (len(line.text) + 1)
+    return sum([worth.get(name, 0.0) for name in named(line.text)]) / (len(line.text) + 1)
 
 
 def _asked(users: list[Line], room: int) -> list[Line]:

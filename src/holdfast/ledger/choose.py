@@ -28,7 +28,8 @@ _ALONE = 0.5
 """What a name gives without its line."""
 _SEPARATED = 2
 """Characters between two names."""
-_CANDIDATES, _NAMES = 6_000, 1_000
+_NAMES = 1_000
+"""Of the names that are worth most, so many may be told alone."""
 _REFUSED = 20
 """Lines that may be too long for the rest of the room before no more are tried."""
 
@@ -37,7 +38,6 @@ class Candidate(msgspec.Struct, gc=False):
     """A line or a single name that may be chosen, with its worth while nothing is."""
 
     line: Line
-    names: tuple[str, ...]
     own: float
     """Worth that does not depend on the other lines."""
     share: float
@@ -50,32 +50,32 @@ def candidates(
 ) -> list[Candidate]:
     """The lines that are worth most for their length: where many may be edited, each of them counts for less."""
     found, newest = [], dict[str, Line]()
+    best = set(nlargest(_NAMES, worth, key=worth.__getitem__))
     an_edit = EDITED * sum(worth.values()) / max(1.0, sum(edited.values()))
     for line in lines:
         text = line.text
         if len(text) < SHORTEST and line.voice != "name":
             continue
-        names = tuple(dict.fromkeys([name for name, _ in named(text) if name in worth]))
-        if line.voice not in ("said", "user", "asked"):
-            newest.update(dict.fromkeys(names, line))
+        names = named(text)
+        if line.voice not in ("said", "user", "asked") and not best.isdisjoint(names):
+            newest.update(dict.fromkeys(filter(best.__contains__, names), line))
         if line.voice == "name":
             continue
         own = an_edit * edited.get(text, 0.0)
         share = 1.0 if line.whole else _PART
-        gain = own + share * sum([worth[name] for name in names])
+        gain = own + share * sum(filter(None, map(worth.get, names)))
         if gain > 0:
-            found.append(Candidate(line, names, own, share, gain / (len(text) + _EACH)))
+            found.append(Candidate(line, own, share, gain / (len(text) + _EACH)))
     found += _alone(newest, worth)
-    return nlargest(_CANDIDATES, found, key=lambda candidate: candidate.density)
+    return sorted(found, key=lambda candidate: -candidate.density)
 
 
 def _alone(newest: dict[str, Line], worth: dict[str, float]) -> Iterator[Candidate]:
     """Names that say something by themselves, each under what it was last met in."""
-    for name in nlargest(_NAMES, newest, key=worth.__getitem__):
-        line = newest[name]
+    for name, line in newest.items():
         if stands_alone(name, line.text):
             alone = Line(name, "name", line.source, line.place, line.number, line.time)
-            yield Candidate(alone, (name,), 0.0, _ALONE, _ALONE * worth[name] / (len(name) + _SEPARATED))
+            yield Candidate(alone, 0.0, _ALONE, _ALONE * worth[name] / (len(name) + _SEPARATED))
 
 
 class Choice:
@@ -87,6 +87,7 @@ class Choice:
     def __init__(
         self,
         among: Iterable[Candidate],
+        named: Named,
         worth: dict[str, float],
         *,
         covered: Collection[str],
@@ -96,6 +97,10 @@ class Choice:
         self._worth = worth
         self._seen, self._opened = set(covered), set[str]()
         self._is_alone = [candidate.line.voice == "name" for candidate in self._pool]
+        self._names = [
+            (one.line.text,) if alone else tuple(dict.fromkeys(filter(worth.__contains__, named(one.line.text))))
+            for one, alone in zip(self._pool, self._is_alone, strict=True)
+        ]
         self._alone: dict[str, int] = {}
         """Names that were chosen without a line."""
         self._headings = [heading(candidate.line) for candidate in self._pool]
@@ -117,7 +122,7 @@ class Choice:
                 taken.add(index)
                 left -= cost
                 if not self._is_alone[index]:
-                    told = {self._alone[name] for name in self._pool[index].names if name in self._alone} & taken
+                    told = {self._alone[name] for name in self._names[index] if name in self._alone} & taken
                     left += sum(len(self._pool[other].line.text) + _SEPARATED for other in told)
                     taken -= told
             if left <= SHORTEST or refused > _REFUSED:
@@ -136,10 +141,10 @@ class Choice:
             if index in taken:
                 continue
             now = self._density(index)
+            if now <= 0:
+                continue
             if heap and now < -heap[0][0] - 1e-12:
                 heappush(heap, (-now, index))
-            elif now <= 0:
-                break
             else:
                 self._take(index)
                 return index
@@ -154,7 +159,7 @@ class Choice:
         if alone:
             self._alone[candidate.line.text] = index
         else:
-            self._seen.update(candidate.names)
+            self._seen.update(self._names[index])
         if key not in self._opened:
             self._opened.add(key)
             for other in self._under[key]:
@@ -166,9 +171,9 @@ class Choice:
         worth, seen, alone = self._worth, self._seen, self._alone
         opening = 0 if key in self._opened else price
         if self._is_alone[index]:
-            (name,) = candidate.names
+            name = candidate.line.text
             gain = 0.0 if name in seen or name in alone else _ALONE * worth[name]
             return gain / (len(name) + _SEPARATED + opening)
-        new = [name for name in candidate.names if name not in seen]
+        new = [name for name in self._names[index] if name not in seen]
         gain = sum([worth[name] * (1 - _ALONE if name in alone else 1) for name in new]) if new else 0.0
         return (candidate.own + candidate.share * gain) / (len(candidate.line.text) + _EACH + opening)

@@ -12,7 +12,7 @@ import msgspec
 
 from .deeds import FINISHED
 from .entries import Ledger
-from .names import names_in, words_in
+from .names import kind_of, names_in, words_in
 from .speakers import task_in
 
 FactKind = Literal["task", "constraint", "pending", "error", "file", "said"]
@@ -105,7 +105,7 @@ def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary:
         return False
     if fact.kind == "task":
         return True
-    exact = {name.lower() for name, kind in names_in(fact.text) if kind in _EXACT}
+    exact = {name.lower() for name in names_in(fact.text) if kind_of(name) in _EXACT}
     return any(
         exact <= line.words
         and len(words & line.words) >= _ENOUGH * len(words)

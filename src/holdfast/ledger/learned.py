@@ -31,4 +31,4 @@ def odds(total: float) -> float:
 
 def named_last(notebook: Notebook) -> set[str]:
     """The names in what the user said last."""
-    return {name for name, _ in names_in(notebook.users[-1].text)} if notebook.users else set()
+    return set(names_in(notebook.users[-1].text)) if notebook.users else set()

@@ -32,14 +32,13 @@ def line_curves(features: tuple[str, ...]) -> tuple[Curve, ...]:
 def line_features(notebook: Notebook, worth: dict[str, float]) -> Iterator[tuple[Line, Features, Features]]:
     """The lines that are near enough to be edited, newest text first: what they share, and what is their own."""
     names, now = notebook.names, notebook.time
+    exact = {name for name, seen in names.items() if seen.kind != "word"}
     spoken = {name: _spoken(seen, now) for name, seen in names.items() if seen.said >= 0}
     asked = {name: near(names[name].mentions, 10) for name in named_last(notebook) if name in names}
     recent = [line for line in reversed(notebook.lines.values()) if notebook.depth - line.depth < FAR]
     for rank, (_, group) in enumerate(groupby(recent, key=lambda line: (line.place, line.source))):
         together = sorted(group, key=lambda line: line.number)
-        held = [
-            [name for name, kind in notebook.named(line.text) if kind != "word" and name in names] for line in together
-        ]
+        held = [[name for name in notebook.named(line.text) if name in exact] for line in together]
         said = [_most(spoken, here) for here in held]
         below = list(_below(together, said))
         around = zip(_spread(said), _spread([_most(asked, here) for here in held]), below, strict=True)

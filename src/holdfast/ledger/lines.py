@@ -13,7 +13,9 @@ Voice = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
 
 Or it is no line, but a name from one."""
 
-_NUMBERED = re.compile(r"\s*(\d{1,6})(→|\t|:(?=\t|\s\s))(.*)")
+_NUMBERED = re.compile(r"\s*+(\d{1,6})(→|\t|:(?=\t| [ \t]))(.*)")
+_BEHIND_NUMBERS = ("→", "\t", ":  ")
+"""Where none of these is, no line is numbered."""
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _LONG, _PIECE = 320, 160
@@ -47,36 +49,35 @@ class Line(msgspec.Struct, array_like=True, gc=False):
     """Which part of its message, where several results came at once."""
 
 
-def lines_of(text: str) -> Iterator[tuple[int, str, bool]]:
+def lines_of(text: str) -> list[tuple[int, str, bool]]:
     """Lines with their numbers. Over-long ones come in parts, not whole."""
+    found = []
     for number, line in whole_lines(text):
         if len(line) <= _LONG:
-            yield number, line, True
+            found.append((number, line, True))
         else:
-            for piece in _pieces(line):
-                yield number, piece, False
+            found += [(number, piece, False) for piece in _pieces(line)]
+    return found
 
 
-def whole_lines(text: str) -> Iterator[tuple[int, str]]:
+def whole_lines(text: str) -> list[tuple[int, str]]:
     """Lines that are not blank, with their numbers: those a file viewer gave, else counted."""
     split = list(_split(text))
-    shown = _shown_numbers(split)
-    for at, line in enumerate(split):
-        number, line = shown.get(at) or (at + 1, line)
-        if line := line.rstrip():
-            yield number, line
+    numbered = list(enumerate(split, 1))
+    if any(sign in text for sign in _BEHIND_NUMBERS):
+        for at, shown in _shown_numbers(split):
+            numbered[at] = shown
+    return [(number, stripped) for number, line in numbered if (stripped := line.rstrip())]
 
 
-def _shown_numbers(lines: list[str]) -> dict[int, tuple[int, str]]:
+def _shown_numbers(lines: list[str]) -> Iterator[tuple[int, tuple[int, str]]]:
     """Lines that a viewer or a search numbered, without their numbers. Before a tab, they must go up by one: those
     in the first column of a table seldom do."""
     found = {at: match for at, line in enumerate(lines) if (match := _NUMBERED.match(line))}
     numbers = {at: int(match[1]) for at, match in found.items()}
-    return {
-        at: (number, found[at][3])
-        for at, number in numbers.items()
-        if found[at][2] != "\t" or numbers.get(at - 1) == number - 1 or numbers.get(at + 1) == number + 1
-    }
+    for at, number in numbers.items():
+        if found[at][2] != "\t" or numbers.get(at - 1) == number - 1 or numbers.get(at + 1) == number + 1:
+            yield at, (number, found[at][3])
 
 
 def _pieces(line: str) -> Iterator[str]:

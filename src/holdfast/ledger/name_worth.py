@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from math import log1p
 from operator import mul
@@ -19,6 +19,7 @@ _DEAR, _LARGE = 0.4, 20_000
 again, all of one must be read."""
 WORD = 2e-4
 """A plain word's worth: next to nothing beside a name, everything where there are no names."""
+_TRIFLES = {"word": WORD, "wide": WORD, "proper": 4 * WORD, "figure": 4 * WORD}
 _THEME = re.compile(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}|[^\W\d_a-zA-Z]{2,}")
 _TOGETHER = (
     ("file", "last5"),
@@ -60,10 +61,10 @@ def _known(notebook: Notebook) -> Iterator[tuple[str, Known]]:
     latest, now = named_last(notebook), notebook.time
     asked = themes(notebook.users[-1].text) if notebook.users else frozenset()
     planned = frozenset().union(*(themes(step) for step, status in notebook.plan if status not in FINISHED))
-    named = {name: themes(name) for name, seen in notebook.names.items() if seen.kind != "word"}
-    common = Counter(theme for about in named.values() for theme in about & asked)
-    for name, about in named.items():
-        seen, note = notebook.names[name], touched.get(name)
+    named = {name: seen for name, seen in notebook.names.items() if seen.kind != "word"}
+    on_theme, on_plan = _shares(named, asked, planned)
+    for name, seen in named.items():
+        note = touched.get(name)
         yield (
             name,
             (
@@ -77,10 +78,23 @@ def _known(notebook: Notebook) -> Iterator[tuple[str, Known]]:
                 now - note.time if note else None,
                 name in latest,
                 len(name),
-                max([near(common[one], 10) for one in about & asked], default=0.0),
-                len(about & planned) / len(about) if about else 0.0,
+                on_theme.get(name, 0.0),
+                on_plan.get(name, 0.0),
             ),
         )
+
+
+def _shares(
+    names: Iterable[str], asked: frozenset[str], planned: frozenset[str]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """How much some names have of the rarest thing that was asked about, and of the plan."""
+    wanted = asked | planned
+    about = {name: found for name in names if not wanted.isdisjoint(found := themes(name))} if wanted else {}
+    common = Counter(theme for found in about.values() for theme in found & asked)
+    on_theme = {
+        name: max([near(common[one], 10) for one in found & asked], default=0.0) for name, found in about.items()
+    }
+    return on_theme, {name: len(found & planned) / len(found) for name, found in about.items()}
 
 
 def together(features: Sequence[float]) -> list[float]:
@@ -91,7 +105,7 @@ def together(features: Sequence[float]) -> list[float]:
 @lru_cache(maxsize=200_000)
 def themes(text: str) -> frozenset[str]:
     """The words that a name or a text is made of, without endings: what it is about."""
-    return frozenset(word.lower().removesuffix("s") for word in _THEME.findall(text))
+    return frozenset([word.lower().removesuffix("s") for word in _THEME.findall(text)])
 
 
 def _name(
@@ -143,16 +157,15 @@ def name_worth(notebook: Notebook) -> dict[str, float]:
             needed = chances[known] = chance(weights, _name(*known))
         worth[name] = needed * (1 + _DEAR * min(1.0, names[name].price / _LARGE))
     for name, seen in names.items():
-        if seen.kind in ("word", "proper", "figure", "wide"):
-            weight = WORD * (4 if seen.kind in ("proper", "figure") else 1) * (2 if seen.user >= 0 else 1)
-            worth[name] = worth.get(name, 0.0) + weight * near(seen.mentions, 3)
+        if trifle := _TRIFLES.get(seen.kind):
+            worth[name] = worth.get(name, 0.0) + trifle * (2 if seen.user >= 0 else 1) * near(seen.mentions, 3)
     return worth
 
 
 def chance(weights: Sequence[float], features: Sequence[float]) -> float:
     """Of a name; its weights are those of the features, then those of their products, most of which are nought."""
     total = sum(map(mul, weights, features))
-    for (first, second), weight in zip(_PAIRS, weights[len(features) :], strict=True):
+    for (first, second), weight in zip(_PAIRS, weights[-len(_PAIRS) :], strict=True):
         if features[first]:
             total += weight * features[first] * features[second]
     return odds(total)

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from copy import copy
+from itertools import chain
 
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
@@ -16,7 +17,7 @@ from .entries import Command, File, Ledger
 from .folders import base_name, by_name
 from .lines import Line, Voice, lines_of
 from .matches import match_in, same_file
-from .names import Name, exact_names_in, names_in
+from .names import exact_names_in, names_in
 from .shortening import BRIEF, clipped
 from .sightings import sight, use
 from .speakers import by_speaker
@@ -47,7 +48,7 @@ class Notebook:
         self.calls = list(known.calls)
         self._answers: list[Answer] = []
         self._deeds: dict[str, Deed] = {}
-        self._named: dict[str, tuple[Name, ...]] = {}
+        self._named: dict[str, tuple[str, ...]] = {}
         self._alike = by_name(self.files)
         self._last_said: Line | None = None
 
@@ -92,17 +93,17 @@ class Notebook:
         self._named.clear()
         self._alike = by_name(self.files)
 
-    def named(self, line: str) -> tuple[Name, ...]:
+    def named(self, line: str) -> tuple[str, ...]:
         """The names in a line, looked for once: the same lines come again, and are weighed again."""
         found = self._named.get(line)
         return self._spoken(line) if found is None else found
 
-    def _spoken(self, line: str) -> tuple[Name, ...]:
+    def _spoken(self, line: str) -> tuple[str, ...]:
         """The same in a line that somebody speaks: there, plain words count."""
         found = self._named[line] = names_in(line)
         return found
 
-    def _exact(self, line: str) -> tuple[Name, ...]:
+    def _exact(self, line: str) -> tuple[str, ...]:
         """The same in a line that nobody spoke yet."""
         found = self._named.get(line)
         if found is None:
@@ -125,7 +126,7 @@ class Notebook:
             errors=list(self.errors.values()),
             attached=list(self.attached),
             lines=list(self.lines.values()),
-            names={name: copy(seen) for name, seen in self.names.items()},
+            names=dict(zip(self.names, map(copy, self.names.values()), strict=True)),
         )
 
     def _say(self, role: str, texts: Sequence[str], place: int) -> None:
@@ -225,15 +226,14 @@ class Notebook:
 
     def _take(self, text: str, voice: Voice, source: str, place: int, part: int = 0, *, found: bool = False) -> None:
         """Note the lines of a text. In one that was found, each stands in a file of its own."""
-        split = list(lines_of(text))
+        split = lines_of(text)
         lines, depth, time, among = self.lines, self.depth, self.time, len(split)
-        named = self._spoken if voice in ("said", "user") else self._exact
-        names: list[Name] = []
+        named: list[str] = []
         for number, line, whole in split:
             depth += len(line)
             if found and (match := match_in(line)):
                 path, number, line = match
-                names += named(path)
+                named.append(path)
                 path = same_file(path, self._alike.get(base_name(path), ()))
                 noted = Line(line, "file", path, place, number, time, depth, among, whole)
             else:
@@ -242,6 +242,7 @@ class Notebook:
             if before := lines.pop(line, None):
                 noted.times = before.times + 1
             lines[line] = noted
-            names += named(line)
+            named.append(line)
         self.depth = depth
-        sight(self.names, Counter(names), voice, time, len(text))
+        names_of = self._spoken if voice in ("said", "user") else self._exact
+        sight(self.names, Counter(chain.from_iterable(map(names_of, named))), voice, time, len(text))

@@ -64,7 +64,7 @@ class Writer:
     def choice(self, room: int, known: str, staying: Collection[int], cut_short: Collection[Part]) -> Choice:
         """The lines for so much room, by what they add to what is known anyway."""
         here = set(map(str.strip, known.splitlines()))
-        covered = {name for line in here if line.count(" ") < _CROWDED for name, _ in names_in(line)}
+        covered = {name for line in here if line.count(" ") < _CROWDED for name in names_in(line)}
 
         def is_open(one: Candidate) -> bool:
             line = one.line
@@ -82,7 +82,7 @@ class Writer:
             return (title := self._title(line)), len(title) + len(GROUP) + CITED
 
         pool = islice(filter(is_open, self._candidates), _LEAST_POOL + max(0, room) // 16)
-        return Choice(pool, self.worth, covered=covered, heading=heading)
+        return Choice(pool, self.notebook.named, self.worth, covered=covered, heading=heading)
 
     # -- sections -----------------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ from .headings import (
     USER,
 )
 from .lines import Line, Voice
-from .names import exact_names_in
+from .names import exact_names_in, kind_of
 from .shortening import unquoted
 
 _COUNT = re.compile(re.escape(OPENING) + rf"({NUMBER})")
@@ -67,8 +67,8 @@ def reread(text: str) -> Ledger:
             ledger.closings = [Line(said, "said", "", place, 0, 0) for place, said in _cited(body)]
         elif title == AT_HAND:
             ledger.lines = list(_lines(body, ledger.files))
-            names = dict(name for line in ledger.lines for name in exact_names_in(line.text))
-            ledger.names = {name: Sighting(kind, 0, mentions=1) for name, kind in names.items()}
+            names = dict.fromkeys(name for line in ledger.lines for name in exact_names_in(line.text))
+            ledger.names = {name: Sighting(kind_of(name), 0, mentions=1) for name in names}
     return ledger
 
 

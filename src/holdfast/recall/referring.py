@@ -114,7 +114,7 @@ def words_of(question: str) -> list[str]:
     found: dict[str, tuple[bool, int]] = {}
     for word in _WORD.findall(question):
         if max(word) >= "⺀":
-            pieces = [name for name, _ in names_in(word)] or [word]
+            pieces = list(names_in(word)) or [word]
         else:
             pieces = [word] if len(word) > _SHORTEST or _is_name(word) else []
         found |= {fold(piece).strip(): (_is_name(piece), len(piece)) for piece in pieces}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..ledger import names_in
+from ..ledger import kind_of, names_in
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ def _exact(line: str) -> list[str]:
     """Names that a reader would take at their word: files, identifiers, long numbers."""
     return [
         name
-        for name, kind in names_in(line)
-        if (kind == "number" and _NUMBER.fullmatch(name))
+        for name in names_in(line)
+        if ((kind := kind_of(name)) == "number" and _NUMBER.fullmatch(name))
         or (kind in ("file", "code") and not name.isupper() and not _ORDINARY.fullmatch(name))
     ]
