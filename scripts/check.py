@@ -23,7 +23,8 @@ def main(chosen: list[str]) -> int:
         print("Holdfast needs Python 3.11 or newer: run this script with one.")
         return 2
     python = str(BIN / "python")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    workers = str((os.cpu_count() or 1) + 1)  # one more than there are cores: tests also wait, for servers
     steps = [
         ("environment", [sys.executable, "-m", "venv", *(["--clear"] if another_python() else []), str(VENV)]),
         ("dependencies", [*pip, "--require-hashes", "-r", "requirements-dev.txt"]),
@@ -32,7 +33,7 @@ def main(chosen: list[str]) -> int:
         ("lint", [python, "-m", "ruff", "check", "--quiet", *CODE]),
         ("types", [python, "-m", "mypy"]),
         ("directions", [python, "scripts/directions.py"]),
-        ("tests", [python, "-m", "pytest", "-n", "auto", "-q", *chosen]),
+        ("tests", [python, "-m", "pytest", "-n", workers, "-q", *chosen]),
     ]
     for name, command in steps:
         started = time.monotonic()
