@@ -23,7 +23,7 @@ def main(chosen: list[str]) -> int:
         print("Holdfast needs Python 3.11 or newer: run this script with one.")
         return 2
     python = str(BIN / "python")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     workers = str((os.cpu_count() or 1) + 1)  # one more than there are cores: tests also wait, for servers
     steps = [
         ("environment", [sys.executable, "-m", "venv", *(["--clear"] if another_python() else []), str(VENV)]),
