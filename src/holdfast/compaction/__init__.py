@@ -2,7 +2,7 @@
 
 from .abort import Abort
 from .asking import Asking, decide_asking
-from .carry import next_carry, standing_summary
+from .carry import next_carry, next_edits, standing_summary
 from .cost import Cost
 from .decide import Decision, decide, idle
 from .driver import Meter, Notify, drive
@@ -33,6 +33,7 @@ __all__ = [
     "idle",
     "least_saving",
     "next_carry",
+    "next_edits",
     "numbers_in",
     "read_back",
     "replay",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..messages import COMMON
 from ..strategies.truncation import topics
-from ..view import Carry, Plan, Request
+from ..view import Carry, Composition, Edit, Plan, Request, View, combined
 from .decide import Decision
 
 
@@ -29,6 +31,15 @@ def next_carry(request: Request, decision: Decision) -> Carry:
         state=before.state if plan.state is None else plan.state,
         memory=before.memory if plan.memory is None else plan.memory,
     )
+
+
+def next_edits(view: View, composed: Composition, kept: Iterable[str]) -> dict[str, tuple[Edit, ...]]:
+    """What is changed in messages that are shown: now, and before in those that are kept."""
+    edits = {view.ids[place]: changes for place, changes in composed.edits.items()}
+    for id in kept:
+        if (before := view.checkpoint.edits.get(id)) is not None:
+            edits[id] = combined(before, edits.get(id, ()))
+    return edits
 
 
 def standing_summary(request: Request, plan: Plan) -> str | None:

@@ -13,9 +13,9 @@ from ..errors import InvalidInput, InvalidLimit
 from ..messages import COMMON, Json, Message, decode_all, encode_all, to_json
 from ..models import reads
 from ..tokens import Estimator, estimator_for
-from ..view import HeadItem, Request, Shown, View, combined, edited, runs_of
+from ..view import HeadItem, Request, Shown, View, edited, runs_of
 from .asking import Asking
-from .carry import next_carry, standing_summary
+from .carry import next_carry, next_edits, standing_summary
 from .cost import Cost
 from .decide import Decision
 from .mending import mended, numbers_in, read_back
@@ -154,14 +154,11 @@ def _checkpoint(request: Request, decision: Decision, encoded: list[Json], cost:
     again = mended(read_back(encoded, view.format), view.format)
     emptied = {place for place in composed.edits if not composed.live[place - plan.cut].parts}
     kept = [place for place in range(plan.cut, len(view.messages)) if place not in emptied]
-    edits = {view.ids[place]: changes for place, changes in composed.edits.items()}
-    for place in kept:
-        if (old := before.edits.get(view.ids[place])) is not None:
-            edits[view.ids[place]] = combined(old, edits.get(view.ids[place], ()))
+    ids = tuple(view.ids[place] for place in kept)
     return PrefixCheckpoint(
         boundary=view.ids[plan.cut - 1] if plan.cut else before.boundary,
         head=tuple(HeadItem(shown.kind, shown.source, shown.message) for shown in composed.head),
-        edits=edits,
+        edits=next_edits(view, composed, ids),
         carry=next_carry(request, decision),
         archived=runs_of(view.ids, composed.archived),
         tokens_before=decision.tokens_before,
@@ -175,6 +172,6 @@ def _checkpoint(request: Request, decision: Decision, encoded: list[Json], cost:
         lead=len(again) - len(kept),
         shown=len(again),
         shown_digest=PrefixIds(again)[len(again) - 1] if again else "",
-        kept=tuple(view.ids[place] for place in kept),
+        kept=ids,
         numbers=tuple(view.named[place] for place in kept) if view.named else (),
     )

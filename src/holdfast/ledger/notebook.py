@@ -228,12 +228,12 @@ class Notebook:
         """Note the lines of a text. In one that was found, each stands in a file of its own."""
         split = lines_of(text)
         lines, depth, time, among = self.lines, self.depth, self.time, len(split)
-        named: list[str] = []
+        naming: list[str] = []
         for number, line, whole in split:
             depth += len(line)
             if found and (match := match_in(line)):
                 path, number, line = match
-                named.append(path)
+                naming.append(path)
                 path = same_file(path, self._alike.get(base_name(path), ()))
                 noted = Line(line, "file", path, place, number, time, depth, among, whole)
             else:
@@ -242,7 +242,7 @@ class Notebook:
             if before := lines.pop(line, None):
                 noted.times = before.times + 1
             lines[line] = noted
-            named.append(line)
+            naming.append(line)
         self.depth = depth
         names_of = self._spoken if voice in ("said", "user") else self._exact
-        sight(self.names, Counter(chain.from_iterable(map(names_of, named))), voice, time, len(text))
+        sight(self.names, Counter(chain.from_iterable(map(names_of, naming))), voice, time, len(text))

@@ -17,6 +17,7 @@ from ..compaction import (
     Sides,
     idle,
     next_carry,
+    next_edits,
     standing_summary,
 )
 from ..events import Event, Kind, LaneTip, new_id, now
@@ -26,7 +27,7 @@ from ..models import reads
 from ..outcome import Outcome
 from ..stores import Unchanged
 from ..strategies.blend_memory import keeping_memory
-from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, combined, runs_of
+from ..view import Checkpoint, HeadItem, Request, Run, Shown, View, runs_of
 from . import breaker
 from .flags import Flag
 from .live import LiveSession
@@ -145,16 +146,12 @@ def _checkpoint(request: Request, decision: Decision, cost: Cost | None) -> Chec
     view, plan, composed = request.view, decision.plan, decision.composed
     assert plan is not None and composed is not None
     before, carry = view.checkpoint, next_carry(request, decision)
-    edits = {view.ids[place]: changes for place, changes in composed.edits.items()}
-    for event_id in view.ids[plan.cut :]:
-        if (old := before.edits.get(event_id)) is not None:
-            edits[event_id] = combined(old, edits.get(event_id, ()))
     written = [place for place in composed.archived if view.ids[place] in view.events]
     left = (Run(shown.source, shown.source, 1) for shown in composed.dropped if shown.source in view.events)
     return Checkpoint(
         boundary=next((name for name in reversed(view.ids[: plan.cut]) if name in view.events), before.boundary),
         head=tuple(_item(shown, view) for shown in composed.head),
-        edits=edits,
+        edits=next_edits(view, composed, view.ids[plan.cut :]),
         carry=msgspec.structs.replace(carry, pins=tuple(sorted(view.pins - plan.forgotten))),
         archived=(*left, *runs_of(view.ids, written)),
         tokens_before=decision.tokens_before,
