@@ -26,6 +26,8 @@ from holdfast.transcripts import read_transcript
 
 PLACES = tuple(sixteenth / 16 for sixteenth in range(2, 16))
 TARGET = Path(__file__).parents[1] / "src/holdfast/ledger/weights.toml"
+ROOM = 8_000
+"""Tokens for which lines are looked at: with more room, from further back."""
 PENALTY, CURVE_PENALTY = 2.0, 5.0
 ROUNDS = 40
 Rows = list[tuple[list[list[float]], list[bool]]]
@@ -118,7 +120,7 @@ def main(folder: str) -> None:
     rows = []
     for _, needed, notebook in found:
         known = {name: chance(tuple(names), features) for name, features in name_features(notebook)}
-        lines = list(line_features(notebook, known))
+        lines = list(line_features(notebook, known, ROOM))
         rows.append(([shared + own for _, shared, own in lines], [line.text.strip() in needed for line, *_ in lines]))
     curves = learn_curves(*stacked(rows))
     text = (HEADER, *table("names", NAME_FEATURES, names), *table("lines", (*SHARED, *OWN), curves))

@@ -51,6 +51,11 @@ def test_a_table_a_page_and_json(run: Run, session: Path, tmp_path: Path) -> Non
     assert both[0] == both[1], "the same every time"
 
 
+def test_one_session_can_be_cut_more_often(run: Run, session: Path) -> None:
+    done = run("lab", session, *QUICK, "--cuts", "15", "--page", "none")
+    assert "plain: 1 session, 10 cuts" in done.stdout
+
+
 def test_json_to_standard_output_leaves_the_table_to_the_other(run: Run, session: Path) -> None:
     done = run("lab", session, *QUICK, "--page", "none", "--json", "-")
     assert json.loads(done.stdout)["settings"]["budgets"] == [2000, 4000]

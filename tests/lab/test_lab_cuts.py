@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.lab.corpus import drawn, in_half, is_for_learning, session_files, session_name
-from holdfast.lab.cuts import cuts
+from holdfast.lab.cuts import cuts, evenly
 from holdfast.lab.rolling import chunks, places_to_ask
 from holdfast.messages import Message, Text, ToolCall, assistant, user
 from holdfast.transcripts import PastCompaction
@@ -24,6 +24,13 @@ def test_cuts_are_before_a_reply_and_leave_calls_behind_them() -> None:
         assert len(cut.before) < len(history)
         assert history[len(cut.before)].role == "assistant"
         assert sum(len(message.calls) for message in cut.after) <= 41
+
+
+def test_few_sessions_may_be_cut_more_often() -> None:
+    history = transcript(long_history(180))
+    often = [len(cut.before) for cut in cuts(history, evenly(31))]
+    assert len(often) > 20
+    assert {len(cut.before) for cut in cuts(history)} <= set(often), "where it is cut by default, it is cut then, too"
 
 
 def test_a_short_history_is_not_cut() -> None:

@@ -19,9 +19,7 @@ from holdfast.lab.settings import Settings
 from holdfast.lab.trial import OTHER_HALF, try_session
 from real_sessions import SESSIONS
 
-QUICK = Settings(
-    budgets=(4_000,), rounds=(3,), places=(0.5,), half="all", contestants=("tail w", "ledger"), peers=False
-)
+QUICK = Settings(budgets=(4_000,), rounds=(3,), cuts=1, half="all", contestants=("tail w", "ledger"), peers=False)
 
 
 @pytest.fixture(scope="module")

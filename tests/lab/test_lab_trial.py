@@ -20,7 +20,7 @@ from holdfast.tokens import estimator_for
 from holdfast.transcripts import PastCompaction
 from lab_story import long_history, transcript, write_session
 
-QUICK = Settings(budgets=(4_000,), rounds=(), places=(0.5,), half="all", contestants=("tail w", "ledger"), peers=False)
+QUICK = Settings(budgets=(4_000,), rounds=(), cuts=1, half="all", contestants=("tail w", "ledger"), peers=False)
 
 
 @pytest.fixture(scope="module")

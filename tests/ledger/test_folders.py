@@ -38,7 +38,7 @@ def listed(room: int) -> tuple[set[str], list[str]]:
     paths = {f"{DEEP}/{folder}/module_{at}.py" for folder in FOLDERS for at in range(3)}
     notebook = Notebook()
     notebook.files = {path: File(path, reads=1) for path in paths}
-    (told,) = Writer(notebook, citation).files(room, ())
+    (told,) = Writer(notebook, citation, 4_000).files(room, ())
     return paths, told.splitlines()
 
 

@@ -58,6 +58,9 @@ class Counts(click.ParamType):  # type: ignore[type-arg] # generic since click 8
 @click.option(
     "--sessions", type=Count(), default=100, show_default=True, help="Of more files than these, a part drawn by chance."
 )
+@click.option(
+    "--cuts", type=Count(), default=7, show_default=True, help="Places where each is cut; of few sessions, take more."
+)
 @click.option("--only", metavar="WORD,…", default="", help="Contestants whose names hold one of these words.")
 @click.option(
     "--estimator",
@@ -84,6 +87,7 @@ def command(
     rounds: tuple[int, ...],
     half: str,
     sessions: int,
+    cuts: int,
     only: str,
     estimator: str,
     tune: bool,
@@ -111,7 +115,8 @@ def command(
         click.echo(f"{len(files)} of {len(there)} files are looked at: --sessions {len(there)} takes all.", err=True)
     words = tuple(word for word in only.split(",") if word.strip())
     settings = msgspec.convert(
-        {"budgets": budget, "rounds": rounds, "estimator": estimator, "half": half, "contestants": words}, Settings
+        {"budgets": budget, "rounds": rounds, "estimator": estimator, "half": half, "cuts": cuts, "contestants": words},
+        Settings,
     )
     processes = jobs or os.cpu_count() or 1
     if tune:

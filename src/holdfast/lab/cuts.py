@@ -14,7 +14,8 @@ from .reading import texts
 LEAST_TOKENS = 15_000
 """A shorter history says little about compaction."""
 LEAST_CALLS = 10
-PLACES = tuple(eighth / 8 for eighth in range(1, 8))
+PLACES = 7
+"""Where each session is cut, unless somebody with few sessions wants to know it more exactly."""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -28,7 +29,12 @@ class Cut(msgspec.Struct, frozen=True):
     """The summary that was really written here, if one was."""
 
 
-def cuts(transcript: Transcript, places: tuple[float, ...] = PLACES) -> Iterator[Cut]:
+def evenly(count: int) -> tuple[float, ...]:
+    """So many places, with as much between any two of them as before the first."""
+    return tuple(place / (count + 1) for place in range(1, count + 1))
+
+
+def cuts(transcript: Transcript, places: tuple[float, ...] = evenly(PLACES)) -> Iterator[Cut]:
     """At these shares of what was visible before the first compaction, where calls follow; 1.0 is its very end."""
     messages, format = decode_all(transcript.messages, transcript.format)
     compactions = transcript.compactions

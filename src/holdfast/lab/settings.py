@@ -17,7 +17,8 @@ class Settings(msgspec.Struct, frozen=True):
     budgets: tuple[int, ...] = (2_000, 4_000, 8_000, 16_000)
     rounds: tuple[int, ...] = (3, 5, 10)
     """How many compactions in a row."""
-    places: tuple[float, ...] = PLACES
+    cuts: int = PLACES
+    """In how many places each session is cut."""
     estimator: str = "chars/4"
     half: Half = "report"
     contestants: tuple[str, ...] = ()

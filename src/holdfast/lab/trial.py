@@ -12,7 +12,7 @@ from ..tokens import Estimator, estimator_for
 from ..transcripts import Transcript, read_transcript
 from .contestants import REAL, Compacted, Contestant, Field, Job, field, tokens_of
 from .corpus import in_half, session_name
-from .cuts import Cut, cuts
+from .cuts import Cut, cuts, evenly
 from .measures import kept_names, measure
 from .needs import Needs, needs
 from .results import Names, NotMeasured, Outcome, Row, SessionResults
@@ -60,7 +60,7 @@ class Trial:
         rows: list[Row] = []
         names: list[Names] = []
         in_a_row: list[Row] = []
-        found = [(cut, needs(cut.before, cut.after)) for cut in cuts(self.transcript, self.settings.places)]
+        found = [(cut, needs(cut.before, cut.after)) for cut in cuts(self.transcript, evenly(self.settings.cuts))]
         for cut, needed in found:
             left: dict[str, Compacted] = {}
             for budget in filter(lambda budget: self._is_possible(cut, budget), self.settings.budgets):

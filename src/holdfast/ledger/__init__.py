@@ -5,6 +5,7 @@ from .entries import File, Ledger
 from .facts import Fact, missing, must_keep
 from .folders import base_name, by_folder
 from .headings import OPENING
+from .name_worth import name_worth
 from .names import kind_of, names_in, words_in
 from .notebook import Notebook
 from .page import Writer
@@ -32,6 +33,7 @@ __all__ = [
     "kind_of",
     "missing",
     "must_keep",
+    "name_worth",
     "names_in",
     "reread",
     "task_in",

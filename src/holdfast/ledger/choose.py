@@ -16,7 +16,7 @@ import msgspec
 from .lines import Line
 from .names import Named, stands_alone
 
-EDITED = 0.325
+EDITED = 0.27
 """What all the lines that will be edited count for, beside all the names that will be needed."""
 SHORTEST = 10
 """Lines of fewer characters say too little to be shown."""

@@ -13,8 +13,8 @@ from .learned import learned, named_last, near, odds
 from .lines import Line
 from .notebook import Notebook
 
-FAR = 150_000
-"""So many characters back, a line is hardly edited from memory any more."""
+_NEAR, _FURTHER = 80_000, 17
+"""So many characters back, a line is hardly edited as it stands; with room for more lines, some more for each token."""
 _INNER, _OUTER = " \t)]}", 8
 """How a line begins that stands inside or ends a block; how long one is at least that opens one."""
 SHARED = ("bias", "wrote", "file", "said", "time30", "edits", "unedited", "touched10", "among", "stale", "newest")
@@ -29,13 +29,14 @@ def line_curves(features: tuple[str, ...]) -> tuple[Curve, ...]:
     return tuple(Curve.of(learned()["lines"][feature]) for feature in features)
 
 
-def line_features(notebook: Notebook, worth: dict[str, float]) -> Iterator[tuple[Line, Features, Features]]:
+def line_features(notebook: Notebook, worth: dict[str, float], room: int) -> Iterator[tuple[Line, Features, Features]]:
     """The lines that are near enough to be edited, newest text first: what they share, and what is their own."""
+    reach = max(_NEAR, _FURTHER * room)
     names, now = notebook.names, notebook.time
     exact = {name for name, seen in names.items() if seen.kind != "word"}
     spoken = {name: _spoken(seen, now) for name, seen in names.items() if seen.said >= 0}
     asked = {name: near(names[name].mentions, 10) for name in named_last(notebook) if name in names}
-    recent = [line for line in reversed(notebook.lines.values()) if notebook.depth - line.depth < FAR]
+    recent = [line for line in reversed(notebook.lines.values()) if notebook.depth - line.depth < reach]
     for rank, (_, group) in enumerate(groupby(recent, key=lambda line: (line.place, line.source))):
         together = sorted(group, key=lambda line: line.number)
         held = [[name for name in notebook.named(line.text) if name in exact] for line in together]
@@ -104,14 +105,17 @@ def _own(line: Line, depth: int, names: list[float]) -> Features:
     ]
 
 
-def line_worth(notebook: Notebook, worth: dict[str, float]) -> dict[str, float]:
-    """The chance that each line is edited as it stands; where no file was touched, there is nothing to edit."""
+def line_worth(notebook: Notebook, worth: dict[str, float], room: int) -> dict[str, float]:
+    """The chance that each line is edited as it stands, for so many tokens of them.
+
+    Where no file was touched, there is nothing to edit.
+    """
     if not notebook.files:
         return {}
     chances: dict[str, float] = {}
     own_curves, shared_curves = line_curves(OWN), line_curves(SHARED)
     last, common = None, 0.0
-    for line, shared, own in line_features(notebook, worth):
+    for line, shared, own in line_features(notebook, worth, room):
         if shared is not last:
             last, common = shared, along(shared_curves, shared)
         chances[line.text] = odds(common + along(own_curves, own))

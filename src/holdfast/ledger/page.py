@@ -37,15 +37,18 @@ Part = tuple[int, int]
 
 
 class Writer:
-    """All about one history that does not depend on how much room there is."""
+    """All about one history that does not depend on how much room a page has exactly.
 
-    def __init__(self, notebook: Notebook, cite: Callable[[int], str]) -> None:
+    `room` is about how many tokens: the fewer, the nearer are the lines that may be on it to be edited.
+    """
+
+    def __init__(self, notebook: Notebook, cite: Callable[[int], str], room: int) -> None:
         self.notebook = notebook
         self.worth = name_worth(notebook)
         self._cite = cite
         ran = [Line(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in notebook.commands.values()]
         lines = [*notebook.lines.values(), *ran]
-        self._candidates = candidates(lines, notebook.named, self.worth, line_worth(notebook, self.worth))
+        self._candidates = candidates(lines, notebook.named, self.worth, line_worth(notebook, self.worth, room))
 
     def sample(self) -> str:
         """Some of the lines that a page may hold, to be measured."""

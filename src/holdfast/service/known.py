@@ -23,6 +23,8 @@ from .live import LiveSession
 _OPENING = 20
 """Events of a log among which the first words of the user are looked for."""
 _TASK = 4_000
+_PAGE = 2_000
+"""Tokens that notes have, about."""
 
 
 async def task_of(live: LiveSession) -> Line | None:
@@ -61,7 +63,7 @@ class Known:
 
     @cached_property
     def pages(self) -> Writer:
-        return Writer(self.notebook, citation)
+        return Writer(self.notebook, citation, _PAGE)
 
     @cached_property
     def _sheet(self) -> Sheet:

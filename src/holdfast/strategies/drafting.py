@@ -98,7 +98,7 @@ class Drafting:
 
     @cached_property
     def _pages(self) -> PageWriter:
-        return PageWriter(self.notebook, citation)
+        return PageWriter(self.notebook, citation, self.room)
 
     @cached_property
     def _notes(self) -> Sheet:

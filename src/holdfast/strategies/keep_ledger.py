@@ -70,7 +70,7 @@ class KeepLedger:
         """Where the verbatim tail starts: whole turns where there are any, and all of an unanswered call."""
         view, gauge = request.view, request.view.gauge
         end = len(view.messages)
-        room = max(0, limit - _bare(request))
+        room = _room(request, limit)
         share = min(self.keep_tokens, _tail(room))
 
         def fits(cut: int) -> bool:
@@ -93,6 +93,11 @@ def _bare(request: Request) -> int:
     """Tokens of what stays whatever is archived, without notes: these are written anew."""
     notes = sum(map(request.view.gauge.estimator.measure, request.notes))
     return request.cost(len(request.messages), -notes)
+
+
+def _room(request: Request, limit: int) -> int:
+    """Tokens for notes and the newest messages."""
+    return max(0, limit - _bare(request))
 
 
 def _tail(room: int) -> int:
@@ -126,7 +131,7 @@ class _Draft:
         notebook.read(view.messages[:cut], self.places[:cut])
         self.archived = notebook.ledger()
         notebook.read(view.messages[cut:], self.places[cut:])
-        self.writer = Writer(notebook, citation)
+        self.writer = Writer(notebook, citation, min(PAGE_TOKENS, _room(request, limit)))
         self.shortened = self._to_shorten()
         staying = [*request.staying(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are written anew
@@ -140,7 +145,7 @@ class _Draft:
         """Kept messages of whose results only some lines stay, since the kept part is more than its share."""
         request, end = self.request, len(self.request.messages)
         kept = request.cost(self.cut) - request.cost(end)
-        if kept <= _tail(self.limit - _bare(request)):
+        if kept <= _tail(_room(request, self.limit)):
             return []
         return [index for index in range(self.cut, end) if _is_large(request.messages[index])]
 

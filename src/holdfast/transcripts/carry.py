@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ..ledger import Notebook, Writer, carried
+from ..ledger import Notebook, carried, name_worth
 from ..messages import COMMON
-from ..references import citation
 from ..strategies.reading import earlier_ledger, places
 from ..strategies.truncation import topics
 from ..view import Carry, Request, View
@@ -42,6 +41,6 @@ def _ledger(view: View, cut: int) -> dict[str, object]:
     earlier = earlier_ledger(request, request.notes)
     notebook = Notebook(earlier)
     notebook.read(view.messages[:cut], places(request, earlier.archived)[:cut])
-    ledger = carried(notebook.ledger(), notebook.named, Writer(notebook, citation).worth, _LINES)
+    ledger = carried(notebook.ledger(), notebook.named, name_worth(notebook), _LINES)
     plain: dict[str, object] = msgspec.to_builtins(ledger)
     return plain
