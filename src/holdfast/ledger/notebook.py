@@ -14,6 +14,7 @@ from .alarms import Answer, last_errors
 from .changes import Change
 from .deeds import Deed, called, deed_of
 from .entries import Command, File, Ledger
+from .file_lines import FileLines
 from .folders import base_name, by_name
 from .lines import Line, Voice, lines_of
 from .matches import match_in, same_file
@@ -50,6 +51,7 @@ class Notebook:
         self._deeds: dict[str, Deed] = {}
         self._named: dict[str, tuple[str, ...]] = {}
         self._alike = by_name(self.files)
+        self._in_files = FileLines(known.lines)
         self._last_said: Line | None = None
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
@@ -92,6 +94,7 @@ class Notebook:
         self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
         self._named.clear()
         self._alike = by_name(self.files)
+        self._in_files = FileLines(self.lines.values())
 
     def named(self, line: str) -> tuple[str, ...]:
         """The names in a line, looked for once: the same lines come again, and are weighed again."""
@@ -191,7 +194,7 @@ class Notebook:
             use(self.names, exact_names_in(change.path), self.time)
             for _, line, _ in lines_of(change.old):
                 use(self.names, self._exact(line), self.time)
-                self.lines.pop(line, None)
+            self._in_files.let_go(change, self.lines)
             self._take(change.new, "wrote", change.path, place)
 
     def _file(self, path: str, place: int) -> File:
@@ -236,6 +239,7 @@ class Notebook:
                 naming.append(path)
                 path = same_file(path, self._alike.get(base_name(path), ()))
                 noted = Line(line, "file", path, place, number, time, depth, among, whole)
+                self._in_files.note(path, (line,))
             else:
                 noted = Line(line, voice, source, place, number, time, depth, among, whole)
             noted.part = part
@@ -244,5 +248,7 @@ class Notebook:
             lines[line] = noted
             naming.append(line)
         self.depth = depth
+        if voice in ("file", "wrote"):
+            self._in_files.note(source, [line for _, line, _ in split])
         names_of = self._spoken if voice in ("said", "user") else self._exact
         sight(self.names, Counter(chain.from_iterable(map(names_of, naming))), voice, time, len(text))

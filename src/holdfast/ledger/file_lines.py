@@ -1,0 +1,42 @@
+"""Which lines are a file's as it was seen last: what it no longer holds, nobody should read as if it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from .changes import Change
+from .lines import Line, lines_of
+
+_TELLING, _LOOKED_AT = 10, 5_000
+"""Characters of a part of a line, at least, to know the line by it; lines among which it is looked for, the newest."""
+
+
+class FileLines:
+    """The lines that are known of each file."""
+
+    def __init__(self, lines: Iterable[Line]) -> None:
+        self._of: dict[str, dict[str, None]] = {}
+        for line in lines:
+            if line.voice in ("file", "wrote"):
+                self.note(line.source, (line.text,))
+
+    def note(self, path: str, texts: Iterable[str]) -> None:
+        self._of.setdefault(path, {}).update(dict.fromkeys(texts))
+
+    def let_go(self, change: Change, lines: dict[str, Line]) -> None:
+        """Drop what a change takes out of its file: all of it, whole lines, and lines of which a part is replaced."""
+        known = self._of.get(change.path, {})
+        if change.whole:
+            gone = list(known)
+        else:
+            old = [line for _, line, _ in lines_of(change.old)]
+            parts = [line for line in {*old[:1], *old[-1:]} if line not in lines and len(line) >= _TELLING]
+            newest = islice(reversed(known), _LOOKED_AT) if parts else ()
+            gone = [text for text in newest if any(part in text for part in parts)]
+            for line in old:
+                lines.pop(line, None)
+        for text in gone:
+            del known[text]
+            if (noted := lines.get(text)) and noted.source == change.path:
+                del lines[text]
