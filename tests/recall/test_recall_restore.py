@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from recall_story import call, result
 
-from holdfast import InvalidInput, Recall, SessionService, SlidingWindow, TurnCount, always, check
+from holdfast import InvalidInput, Recall, SessionService, SlidingWindow, TurnCount, TurnWindow, always, check
 from holdfast.errors import UnknownEvent
 
 pytestmark = pytest.mark.anyio
@@ -30,15 +30,9 @@ async def test_h1_a_copy_comes_at_the_end_and_the_rest_stays(recall: Recall, ser
 
 
 async def test_it_is_no_turn(recall: Recall, service: SessionService) -> None:
-    for _ in range(3):
-        await recall.restore("#4")
+    for reference in ("#4", "#2", "#1"):
+        await recall.restore(reference)
     assert (await service.compact("s", TurnCount(1), SlidingWindow(2))).outcome == "not_needed"
-
-
-async def test_a_copy_of_a_copy_is_a_copy_of_the_source(recall: Recall, service: SessionService) -> None:
-    copy = await recall.restore("#4")
-    again = await recall.restore(f"#{copy.seq}")
-    assert again.body["source"] == copy.body["source"]
 
 
 async def test_a_copy_is_not_found_beside_its_source(recall: Recall) -> None:
@@ -116,6 +110,21 @@ async def test_what_cannot_be_restored_says_why(recall: Recall, service: Session
     await service.redact("s", (await service.events("s"))[3].id)
     with pytest.raises(InvalidInput, match="redacted"):
         await recall.restore("#4")
+
+
+async def test_what_was_restored_is_in_the_context_until_it_is_archived_again(
+    recall: Recall, service: SessionService
+) -> None:
+    copy = await recall.restore("#4")
+    with pytest.raises(InvalidInput, match="in the context already"):
+        await recall.restore("#4")
+    for said in ("go on", "and on"):
+        await service.append("s", {"role": "user", "content": said})
+        await service.append("s", {"role": "assistant", "content": "I do."})
+    await service.compact("s", always, TurnWindow(1))
+    again = await recall.restore(f"#{copy.seq}")
+    assert again.body["source"] == copy.body["source"], "a copy of a copy is a copy of the source"
+    assert "quarkling" in str((await messages(service))[-1])
 
 
 async def test_calls_that_wait_are_not_cut_off(recall: Recall, service: SessionService) -> None:

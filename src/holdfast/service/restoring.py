@@ -1,7 +1,7 @@
 """Bringing something archived back into a context: as a quoted copy at its end, with its source (H1).
 
 What was shown before stays byte for byte as it was, so the prompt cache holds. The copy is a note of ours:
-it counts as no turn, and a redaction of its source reaches it.
+it counts as no turn, goes again when its time comes, and a redaction of its source reaches it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def must_be_useful(view: View, event: Event) -> None:
     if view.waiting:
         names = ", ".join(repr(call.id) for call in view.waiting)
         raise InvalidInput(f"Tool calls wait for their results ({names}): append those, then restore {event.id!r}.")
-    if event.id in view.events and event.id not in view.checkpoint.edits and event.id not in _changed(view):
+    there = {event.id, *(id for id, shown in view.events.items() if shown.body.get("source") == event.id)}
+    if there & view.events.keys() - view.checkpoint.edits.keys() - _changed(view):
         raise InvalidInput(f"Event {event.id!r} is in the context already: there is nothing to restore.")
 
 

@@ -69,8 +69,8 @@ class Drafting:
     def _told(self, indexes: range) -> Transcript:
         """What is told of these messages; earlier notes are not, since the earlier summary is given apart."""
         view = self.request.view
-        notes = {index for index in view.synthetic if "source" not in self._body(index)}
-        told = [index for index in indexes if index not in notes and index not in view.fillers]
+        ours = {index for index in (*view.synthetic, *view.fillers) if "source" not in self._body(index)}
+        told = [index for index in indexes if index not in ours]
         return transcript_of(
             [view.messages[index] for index in told], [self.numbers[index] for index in told], self.summary.writer.style
         )

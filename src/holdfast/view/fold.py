@@ -197,8 +197,9 @@ class View:
             return
         counted = body.get("units") if not changes and body.get("counter") == self.gauge.estimator.name else None
         self.events[event.id] = event
-        note = bool(body.get("synthetic")) or is_summary(shown)
-        self._push(shown, event.id, counted, synthetic=note, aside=bool(body.get("aside")))
+        copied = "source" in body  # what was restored once goes again when its time comes
+        note = is_summary(shown) or bool(body.get("synthetic") and not copied)
+        self._push(shown, event.id, counted, synthetic=note, aside=copied or bool(body.get("aside")))
         self.settled += event.seq <= self.checkpoint.carry.settled
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
