@@ -200,7 +200,8 @@ class _Draft:
         return max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
 
     def _sheet(self) -> Sheet:
-        intro = f"{OPENING}{self.count:,} messages are archived, in full, under the numbers given here.{self._begun()}]"
+        archived = "1 message is" if self.count == 1 else f"{self.count:,} messages are"
+        intro = f"{OPENING}{archived} archived, in full, under the numbers given here.{self._begun()}]"
         cut_short = {(self.places[index], place) for index in self.shortened for place in self._cut_parts(index)}
         return Sheet(self.writer, self.visible, self.staying, cut_short, intro)
 
