@@ -21,12 +21,13 @@ from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, e
 from real_sessions import each_session, history
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
+_RUN = re.compile(r"\[[\d,]+\](?: \(ran again in \[[\d,]+\]\))?")
 _OURS = frozenset(
     "notes earlier conversation messages archived under numbers given here task what user said since open work last "
     "errors tool output exactly files only read unless says more commands decisions findings lines have hand single "
     "their order whole texts edited written failed nothing every step plan done pending attached image audio video "
     "file full that went not also names from there called spoke some came after message below "
-    "begun system told".split()
+    "begun system told again".split()
 )
 """Words of titles and of what the notes say of themselves."""
 
@@ -58,7 +59,7 @@ def check_page(page: str, told: list[str]) -> None:
     whole = "\n".join(told)
     for line in section(page, AT_HAND) + section(page, ERRORS):
         names = line.removeprefix(ALSO).split(", ") if line.startswith(ALSO) else [unquoted(line).strip()]
-        assert line.startswith(GROUP) or all(name in whole for name in names), line
+        assert line.startswith(GROUP) or _RUN.fullmatch(line) or all(name in whole for name in names), line
     known = set(_WORD.findall(whole))
     invented = {word for word in _WORD.findall(page) if word not in known and word.lower() not in _OURS}
     assert not {word for word in invented if word not in whole}, invented

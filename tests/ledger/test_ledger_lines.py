@@ -52,8 +52,8 @@ def test_the_end_of_a_word_without_end_is_no_name() -> None:
 def test_an_error_is_told_whole_or_not_at_all() -> None:
     error = "mount /srv/tides of worker-4711 gone: fatal error"
     for lines in range(19_970, 20_001):
-        assert list(errors_in(error + "\n" + "y\n" * lines)) in ([], [error])
+        assert list(errors_in(error + "\n" + "y\n" * lines)) in ([], [(1, error)])
 
 
 def test_an_error_keeps_its_number() -> None:
-    assert list(errors_in("404: Not Found\nfine")) == ["404: Not Found"]
+    assert list(errors_in("404: Not Found\nfine")) == [(1, "404: Not Found")]

@@ -94,16 +94,27 @@ def test_what_the_user_said_and_no_page_has_room_for_is_counted() -> None:
 RULES = "# AGENTS.md instructions for /srv/tides\n\n<INSTRUCTIONS>\nNever touch berth K7.\n</INSTRUCTIONS>"
 
 
-@pytest.mark.parametrize("rules", [RULES, "Base directory for this skill: /srv/skills/tides\n\n# Tides"])
-def test_rules_that_an_agent_puts_first_are_not_the_task(rules: str) -> None:
-    first = compact([user(rules), user(ASK), *noise(20), user("How far?")], budget=3_000, target=1_500)
+def test_rules_that_an_agent_puts_first_are_not_the_task() -> None:
+    first = compact([user(RULES), user(ASK), *noise(20), user("How far?")], budget=3_000, target=1_500)
     more = [*noise(20, 100), user("And now?")]
     again = compact([*first.messages, *more], budget=3_000, target=1_500, previous=first.checkpoint)
     alone = compact([*first.messages, *more], budget=3_000, target=1_500)
     for result in (first, again, alone):
         page = page_of(list(result.messages))
         assert f"{TASK} [2]" in page and section(page, TASK) == [ASK]
-        assert rules.splitlines()[0] in "\n".join(section(page, USER))
+        assert RULES.splitlines()[0] in "\n".join(section(page, USER))
+
+
+@pytest.mark.parametrize("first", ["Base directory for this skill: /srv/skills/tides\n\n# Tides", "/mode"])
+def test_what_nobody_said_to_the_agent_is_not_the_task(first: str) -> None:
+    page = notes_on([user(first), user(ASK), *noise(20), user("How far?")])
+    assert f"{TASK} [2]" in page and section(page, TASK) == [ASK]
+
+
+def test_what_a_skill_says_is_not_the_user_s_word() -> None:
+    skill = user("Base directory for this skill: /srv/skills/tides\n\nAlways sound the horn twice.")
+    page = notes_on([user(ASK), skill, *noise(20), user("How far?")])
+    assert "sound the horn" not in "\n".join(section(page, USER) + section(page, TASK))
 
 
 @pytest.mark.parametrize("with_checkpoint", [True, False])
@@ -125,3 +136,17 @@ def test_what_went_uncounted_in_no_round(with_checkpoint: bool) -> None:
         assert left + len(entries) + kept == 25 * (turn + 1) + turn + 1
         history = [*result.messages, said("So.")]
         previous = result.checkpoint if with_checkpoint else None
+
+
+def test_a_task_that_came_in_one_message_with_more_is_the_task_in_every_round() -> None:
+    parts = [{"type": "text", "text": text} for text in (ASK, "Never push to main.")]
+    first = compact(
+        [{"role": "user", "content": parts}, *noise(20), user("How far?")],
+        budget=3_000,
+        target=1_500,
+        format="openai-chat",
+    )
+    more = [*noise(20, 100), user("And now?")]
+    again = compact([*first.messages, *more], budget=3_000, target=1_500, previous=first.checkpoint)
+    for result in (first, again):
+        assert section(page_of(list(result.messages)), TASK) == [ASK]

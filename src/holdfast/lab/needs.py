@@ -27,7 +27,10 @@ HORIZON = 40
 """How many tool calls after the cut are looked at."""
 ERRORS = 10
 USER_CHARACTERS = 800
-_MACHINE = ("<", "[Request interrupted", "Caveat:", "This session is being continued", "# AGENTS.md")
+_MACHINE = (
+    *("<", "[Request interrupted", "Caveat:", "This session is being continued", "# AGENTS.md"),
+    "Base directory for this skill:",
+)
 
 
 class Needs(msgspec.Struct, frozen=True):

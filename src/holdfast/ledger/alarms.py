@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..messages import ToolResult
+from msgspec import structs
+
 from .lines import Line, whole_lines
 
-Answer = tuple[ToolResult, str, int, int]
-"""A result, what it is of, its place and its time."""
+Answer = tuple[str, Line]
+"""What a tool said, and what all its lines have in common."""
 
 _ALARMS = (
     *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
@@ -24,24 +25,24 @@ _LONGEST, _LOOKED_AT = 400, 40_000
 _KEPT = 40
 
 
-def errors_in(text: str) -> Iterator[str]:
-    """The last first."""
+def errors_in(text: str) -> Iterator[tuple[int, str]]:
+    """The last first, with their numbers."""
     end = text if len(text) <= _LOOKED_AT else text[-_LOOKED_AT:].partition("\n")[2]
     lowered = end.lower()
     alarms = [alarm for alarm in (*_ALARMS, *_ALARMS_WITHOUT_SPACES) if alarm in lowered]  # quicker than the pattern
     if not alarms:
         return
-    for _, line in reversed(whole_lines(end)):
+    for number, line in reversed(whole_lines(end)):
         if len(line) <= _LONGEST and any(alarm in line.lower() for alarm in alarms) and _ERROR.search(line):
-            yield line.strip()
+            yield number, line
 
 
 def last_errors(answers: Sequence[Answer], earlier: dict[str, Line]) -> dict[str, Line]:
     """From the newest results back, until there are enough; what comes again counts where it came last."""
     found: dict[str, Line] = {}
-    for result, source, place, time in reversed(answers):
-        for said in errors_in(result.text):
-            found.setdefault(said, Line(said, "output", source, place, 0, time))
+    for text, answer in reversed(answers):
+        for number, said in errors_in(text):
+            found.setdefault(said.strip(), structs.replace(answer, text=said, number=number))
         if len(found) >= _KEPT:
             break
     before = [(said, line) for said, line in earlier.items() if said not in found]

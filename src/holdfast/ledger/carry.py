@@ -39,6 +39,7 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
         untold=ledger.untold + len(gone),
         untold_from=ledger.untold_from or min((line.place for line in gone), default=0),
         closings=_spoken(ledger.closings[-_CLOSINGS:], 2 * BRIEF, room),
+        plan_place=ledger.plan_place,
         plan=within(((step, (step, status)) for step, status in _brief(ledger.plan)), room),
         calls=_spoken(ledger.calls, BRIEF, room),
         files=_latest(((file.path, file) for file in ledger.files), _FILES, room),
@@ -58,7 +59,10 @@ def _asked(users: list[Line], room: int) -> list[Line]:
     """The task whole, and the newest of what else the user said, in their order."""
     task = task_in(users)
     others = _spoken([line for line in users if line is not task][-_USERS:], READABLE, room)
-    return sorted([*others, *([task] if task else ())], key=lambda line: line.place)
+    if task is not None:
+        since = next(place for place, line in enumerate(reversed(users)) if line is task)
+        others.insert(max(0, len(others) - since), task)
+    return others
 
 
 def _spoken(lines: Sequence[Line], longest: int, room: int) -> list[Line]:

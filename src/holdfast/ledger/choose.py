@@ -13,10 +13,10 @@ from heapq import heapify, heappop, heappush, nlargest
 
 import msgspec
 
-from .lines import Line
+from .lines import Line, is_wrapping
 from .names import Named, stands_alone
 
-EDITED = 0.27
+EDITED = 0.26
 """What all the lines that will be edited count for, beside all the names that will be needed."""
 SHORTEST = 10
 """Lines of fewer characters say too little to be shown."""
@@ -54,7 +54,7 @@ def candidates(
     an_edit = EDITED * sum(worth.values()) / max(1.0, sum(edited.values()))
     for line in lines:
         text = line.text
-        if len(text) < SHORTEST and line.voice != "name":
+        if (len(text) < SHORTEST and line.voice != "name") or is_wrapping(text):
             continue
         names = named(text)
         if line.voice not in ("said", "user", "asked") and not best.isdisjoint(names):
@@ -92,10 +92,11 @@ class Choice:
         *,
         covered: Collection[str],
         heading: Callable[[Line], tuple[str, int]],
+        opened: Collection[str] = (),
     ) -> None:
         self._pool = list(among)
         self._worth = worth
-        self._seen, self._opened = set(covered), set[str]()
+        self._seen, self._opened = set(covered), set(opened)
         self._is_alone = [candidate.line.voice == "name" for candidate in self._pool]
         self._names = [
             (one.line.text,) if alone else tuple(dict.fromkeys(filter(worth.__contains__, named(one.line.text))))

@@ -14,6 +14,7 @@ import msgspec
 from ..messages import ToolCall
 from .changes import Change, changes_in, replaced
 from .folders import base_name
+from .lines import is_wrapping
 from .shell_files import is_search, printed_file, written
 from .shortening import BRIEF, clipped
 
@@ -103,7 +104,7 @@ def _with_text(tool: str, path: str, text: str) -> Deed:
 
 
 def _is_line(text: str, longest: int) -> bool:
-    return len(text) <= longest and len(text.splitlines()) <= 1
+    return len(text) <= longest and text.splitlines() in ([], [text])
 
 
 def _one_line(text: str) -> str:
@@ -171,5 +172,6 @@ def _is_short(value: str | int | float) -> bool:
 
 def called(deed: Deed, answer: str) -> str:
     """A call and how its answer begins, on one line."""
-    begins = next((line for line in answer[:_LONGEST_PATH].splitlines() if line.strip()), "")
+    lines = filter(str.strip, answer[:_LONGEST_PATH].splitlines())
+    begins = next((line for line in lines if not is_wrapping(line) and line != "Output:"), "")
     return f"{clipped(_one_line(f'{deed.tool}: {deed.subject}'), BRIEF)} → {clipped(_one_line(begins), BRIEF // 2)}"

@@ -59,6 +59,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     closings: list[Line] = []
     """What the assistant last said before the user spoke again: its conclusions."""
     plan: list[tuple[str, str]] = []
+    plan_place: int = 0
+    """Where it was last changed."""
     calls: list[Line] = []
     """What was called since the user last spoke, apart from reading, changing, running and planning."""
     files: list[File] = []

@@ -12,6 +12,7 @@ import msgspec
 
 from .deeds import FINISHED
 from .entries import Ledger
+from .lines import Line
 from .names import kind_of, names_in, words_in
 from .speakers import task_in
 
@@ -53,10 +54,15 @@ def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
         *([Fact("task", task.text, task.place)] if task else ()),
         *(fact for fact in said if fact.kind == "constraint"),
         *(Fact("pending", step, 0) for step, status in ledger.plan if status not in FINISHED),
-        *(Fact("error", line.text, line.place) for line in ledger.errors[-_ERRORS:]),
+        *(Fact("error", line.text.strip(), line.place) for line in _printed(ledger.errors)[-_ERRORS:]),
         *(Fact("file", file.path, file.place) for file in ledger.files if file.edits),
         *(fact for fact in said if fact.kind == "said" and task and fact.text not in task.text),
     )
+
+
+def _printed(errors: Sequence[Line]) -> list[Line]:
+    """Those that something printed when it ran: what a file says of errors is no news."""
+    return [line for line in errors if line.voice != "file"]
 
 
 def _kind(sentence: str) -> FactKind:

@@ -40,3 +40,10 @@ class FileLines:
             del known[text]
             if (noted := lines.get(text)) and noted.source == change.path:
                 del lines[text]
+
+    def stay_gone(self, change: Change, lines: dict[str, Line]) -> None:
+        """An answer that quotes what was replaced does not bring it back."""
+        new = {line for _, line, _ in lines_of(change.new)} if change.old else ()
+        for _, line, _ in lines_of(change.old):
+            if line not in new:
+                lines.pop(line, None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from .entries import File
 from .headings import ROOT, ROOT_IS
 
-_IN_LINE = 10
+_IN_LINE, _LOOKED_AT = 10, 50
 
 
 def base_name(path: str) -> str:
@@ -21,6 +21,14 @@ def by_name(paths: Iterable[str]) -> dict[str, list[str]]:
     for path in paths:
         found.setdefault(base_name(path), []).append(path)
     return found
+
+
+def told_apart(path: str, alike: Sequence[str]) -> str:
+    """As much of a path's end as tells it from other files that are called the same."""
+    others = [other for other in alike[-_LOOKED_AT:] if not other.endswith(path) and not path.endswith(other)]
+    parts = path.rstrip("/").split("/")
+    endings = ("/".join(parts[-count:]) for count in range(1, len(parts)))
+    return next((end for end in endings if not any(other.endswith(f"/{end}") for other in others)), path)
 
 
 def by_folder(files: Iterable[File]) -> list[str]:
@@ -54,4 +62,6 @@ def from_root(lines: list[str], longest: int) -> list[str]:
 def _done(file: File) -> str:
     if file.written and file.edits == 1:
         return " (written)"
-    return f" (edited {file.edits}×)" if file.edits else ""
+    if file.edits:
+        return f" (edited {file.edits}×)"
+    return "" if file.reads else " (not written)"

@@ -10,9 +10,10 @@ ERRORS = "## Last errors in tool output, exactly"
 FILES = "## Files (only read, unless it says more)"
 COMMANDS = "## Commands"
 SAID = "## What was said (decisions, findings)"
-AT_HAND = '## Lines to have at hand (single lines in their order, not whole texts; "also": more names from there)'
+AT_HAND = '## Lines to have at hand (single lines, not whole texts; "also": more names from there)'
 ATTACHED = "Attached: "
 GROUP = "### "
+AGAIN = " (ran again in "
 ALSO = "also: "
 ROOT, ROOT_IS = "…/", "…/ is "
 """Stands for the folder that most files lie below."""

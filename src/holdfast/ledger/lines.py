@@ -16,6 +16,11 @@ Or it is no line, but a name from one."""
 _NUMBERED = re.compile(r"\s*+(\d{1,6})(→|\t|:(?=\t| [ \t]))(.*)")
 _BEHIND_NUMBERS = ("→", "\t", ":  ")
 """Where none of these is, no line is numbered."""
+_WRAPPED = ("<system", "</system", "Chunk ID: ", "Wall time: ", "Process exited", "Original token", "index ")
+_WRAPPING = re.compile(
+    r"</?system-reminder>|Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code 0|Original token count: \d+"
+    r"|index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}(?: \d+)?"
+)
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _LONG, _PIECE = 320, 160
@@ -47,6 +52,11 @@ class Line(msgspec.Struct, array_like=True, gc=False):
     """How often it was met since it was last changed."""
     part: int = 0
     """Which part of its message, where several results came at once."""
+
+
+def is_wrapping(line: str) -> bool:
+    """Does a line only wrap what a tool said? It tells nobody anything."""
+    return line.startswith(_WRAPPED) and _WRAPPING.fullmatch(line) is not None
 
 
 def lines_of(text: str) -> list[tuple[int, str, bool]]:

@@ -11,6 +11,7 @@ from itertools import chain
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
 from .alarms import Answer, last_errors
+from .answers import has_failed, is_refused, said_by_user
 from .changes import Change
 from .deeds import Deed, called, deed_of
 from .entries import Command, File, Ledger
@@ -19,6 +20,7 @@ from .folders import base_name, by_name
 from .lines import Line, Voice, lines_of
 from .matches import match_in, same_file
 from .names import exact_names_in, names_in
+from .shell_files import is_of_files
 from .shortening import BRIEF, clipped
 from .sightings import sight, use
 from .speakers import by_speaker
@@ -43,12 +45,13 @@ class Notebook:
         self.closings = list(known.closings)
         self.files = {file.path: file for file in known.files}
         self.commands = {command.text: command for command in known.commands}
-        self.errors = {line.text: line for line in known.errors}
+        self.errors = {line.text.strip(): line for line in known.errors}
         self.attached = list(known.attached)
-        self.plan = list(known.plan)
+        self.plan, self.plan_place = list(known.plan), known.plan_place
         self.calls = list(known.calls)
         self._answers: list[Answer] = []
-        self._deeds: dict[str, Deed] = {}
+        self._deeds: dict[str, tuple[Deed, int]] = {}
+        """Calls that wait for their answer, and where they stand."""
         self._named: dict[str, tuple[str, ...]] = {}
         self._alike = by_name(self.files)
         self._in_files = FileLines(known.lines)
@@ -123,6 +126,7 @@ class Notebook:
             untold_from=self.untold_from,
             closings=[*self.closings, *([self._last_said] if self._last_said else ())],
             plan=list(self.plan),
+            plan_place=self.plan_place,
             calls=list(self.calls),
             files=[copy(file) for file in self.files.values()],
             commands=[copy(command) for command in self.commands.values()],
@@ -159,16 +163,17 @@ class Notebook:
         deed = deed_of(call)
         if deed.kind == "progress" and not self._moved_on(*deed.plan[0]):
             deed = Deed("other", deed.tool, deed.subject)
-        self._deeds[call.id] = deed
+        self._deeds[call.id] = deed, place
+        for change in deed.changes:
+            self._touch(change, place)
+        if deed.kind in ("plan", "step", "progress"):
+            self.plan_place = place
         if deed.kind == "plan":
             self.plan = list(deed.plan)
         elif deed.kind == "step":
             self.plan += deed.plan
-        elif deed.kind in ("edit", "write"):
-            self._change(deed.changes, place)
-        elif deed.kind != "progress":
+        elif deed.kind not in ("edit", "write", "progress"):
             use(self.names, exact_names_in(clipped(deed.subject, _USER_KEPT)), self.time)
-            self._change(deed.changes, place)
             if deed.kind == "read":
                 self._file(deed.subject, place).reads += 1
             if command := deed.command.strip():
@@ -186,16 +191,19 @@ class Notebook:
         self.plan[int(step) - 1] = (self.plan[int(step) - 1][0], status)
         return True
 
-    def _change(self, changes: Iterable[Change], place: int) -> None:
-        for change in changes:
-            note = self._file(change.path, place)
-            note.edits += 1
-            note.written = note.written or change.whole
-            use(self.names, exact_names_in(change.path), self.time)
-            for _, line, _ in lines_of(change.old):
-                use(self.names, self._exact(line), self.time)
-            self._in_files.let_go(change, self.lines)
-            self._take(change.new, "wrote", change.path, place)
+    def _touch(self, change: Change, place: int) -> None:
+        """Note what a call refers to; whether it changes anything, its answer says."""
+        self._file(change.path, place)
+        use(self.names, exact_names_in(change.path), self.time)
+        for _, line, _ in lines_of(change.old):
+            use(self.names, self._exact(line), self.time)
+
+    def _change(self, change: Change, place: int) -> None:
+        note = self._file(change.path, place)
+        note.edits += 1
+        note.written = note.written or change.whole
+        self._in_files.let_go(change, self.lines)
+        self._take(change.new, "wrote", change.path, place)
 
     def _file(self, path: str, place: int) -> File:
         if path not in self.files:
@@ -206,21 +214,40 @@ class Notebook:
         return note
 
     def _answer(self, result: ToolResult, place: int, part: int) -> None:
-        deed = self._deeds.pop(result.call_id, None) or Deed("other", result.name or "")
-        text = result.text
+        deed, asked_at = self._deeds.pop(result.call_id, (Deed("other", result.name or ""), place))
+        if said := said_by_user(result, deed.tool):
+            self._hear(said, place)
+        if is_refused(result):
+            self._undo(deed)
+        if said or is_refused(result):
+            return
+        text, command = result.text, self.commands.get(deed.command.strip())
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
+        changed = () if deed.kind in ("edit", "write") and result.is_error else deed.changes
+        for change in changed:
+            self._change(change, asked_at)
         if deed.kind not in ("plan", "step", "progress"):  # the plan itself is noted
-            voice: Voice = "file" if of_file else "output"
+            voice: Voice = "file" if of_file and not result.is_error else "output"
             self._take(text, voice, source or deed.tool, place, part, found=deed.kind == "search")
-        self._answers.append((result, source, place, self.time))
+        for change in changed:
+            self._in_files.stay_gone(change, self.lines)
+        shown = of_file or deed.kind == "search" or is_of_files(deed.command)
+        self._answers.append((text, Line("", "file" if shown else "output", source, place, 0, self.time, part=part)))
         for item in result.content:
             if isinstance(item, Media) and not of_file:
                 self._attach(item, place)
-        if command := self.commands.get(deed.command.strip()):
-            command.failed = result.is_error
+        if command:
+            command.failed = has_failed(result)
         if deed.kind == "other":
             self.calls = [*self.calls[1 - bounds.CALLS :], Line(called(deed, text), "asked", "", place, 0, self.time)]
+
+    def _undo(self, deed: Deed) -> None:
+        """What the user refused was not run."""
+        if command := self.commands.get(deed.command.strip()):
+            command.runs -= 1
+            if not command.runs:
+                del self.commands[command.text]
 
     def _attach(self, media: Media, place: int) -> None:
         """A picture cannot be summarised, but what was there can be told, and where (P12)."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
+from .bounds import within
 from .choose import Candidate, Choice, candidates
 from .deeds import FINISHED
 from .entries import Command
-from .folders import base_name, by_folder, from_root
-from .headings import ALSO, AT_HAND, ATTACHED, CALLS, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK, UNTOLD
+from .folders import base_name, by_folder, by_name, from_root, told_apart
+from .headings import AGAIN, ALSO, AT_HAND, ATTACHED, CALLS, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK, UNTOLD
 from .learned import near
 from .line_worth import line_worth
 from .lines import Line
@@ -21,7 +22,7 @@ from .speakers import task_in
 
 _TASK, _PLAN, _CALLS, _ERRORS, _COMMANDS, _FILES = 0.10, 0.05, 0.04, 0.16, 0.04, 0.12
 """What part of the room each section may take; what one leaves, the lines have."""
-_LAST_ERRORS = 13
+_LAST_ERRORS, _LAST_RUN = 10, 3
 _HEADING = 100
 _CROWDED = 50
 """A line of more words than this tells nobody what a name in it is for."""
@@ -46,6 +47,7 @@ class Writer:
         self.notebook = notebook
         self.worth = name_worth(notebook)
         self._cite = cite
+        self._alike = by_name(notebook.files)
         ran = [Line(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in notebook.commands.values()]
         lines = [*notebook.lines.values(), *ran]
         self._candidates = candidates(lines, notebook.named, self.worth, line_worth(notebook, self.worth, room))
@@ -56,16 +58,21 @@ class Writer:
 
     def rest(self, room: int, known: str, staying: Collection[int]) -> str:
         """What a summary in other words leaves out: errors, files, commands and lines, within so many characters."""
-        fixed = [*self.errors(room, known), *self.files(room, staying)]
+        wrong = self.last_errors(room, known)
+        fixed, in_files = [*self.errors(wrong), *self.files(room, staying)], of_files(wrong)
         again = self.run_again(room, known)
         left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - TITLES
-        chosen = self.choice(left, "\n".join([known, *fixed, *again]), staying, ()).within(left)
+        left -= sum(len(line.text) + CITED for line in in_files)
+        known = "\n".join([known, *fixed, *again, *(line.text for line in in_files)])
+        chosen = [*in_files, *self.choice(left, known, staying, (), in_files).within(left)]
         again += [line.text for line in chosen if line.source == COMMANDS]
         fixed += [*self.commands(again), *self.at_hand([line for line in chosen if line.source != COMMANDS])]
         return "\n\n".join(fixed)
 
-    def choice(self, room: int, known: str, staying: Collection[int], cut_short: Collection[Part]) -> Choice:
-        """The lines for so much room, by what they add to what is known anyway."""
+    def choice(
+        self, room: int, known: str, staying: Collection[int], cut_short: Collection[Part], beside: Iterable[Line]
+    ) -> Choice:
+        """The lines for so much room, by what they add to what is known anyway, and `beside` others."""
         here = set(map(str.strip, known.splitlines()))
         covered = {name for line in here if line.count(" ") < _CROWDED for name in names_in(line)}
 
@@ -85,7 +92,8 @@ class Writer:
             return (title := self._title(line)), len(title) + len(GROUP) + CITED
 
         pool = islice(filter(is_open, self._candidates), _LEAST_POOL + max(0, room) // 16)
-        return Choice(pool, self.notebook.named, self.worth, covered=covered, heading=heading)
+        opened = {heading(line)[0] for line in beside}
+        return Choice(pool, self.notebook.named, self.worth, covered=covered, heading=heading, opened=opened)
 
     # -- sections -----------------------------------------------------------------------------------
 
@@ -105,7 +113,8 @@ class Writer:
         lines = lines or ["- nothing: every step of the plan is done"]
         if done := [what for what, status in steps if status in FINISHED]:
             lines.append(f"Done: {'; '.join(done)}")
-        return ["\n".join([PLAN, *fitting(lines, int(room * _PLAN))])]
+        place = self.notebook.plan_place
+        return ["\n".join([f"{PLAN} {self._cite(place)}" if place else PLAN, *fitting(lines, int(room * _PLAN))])]
 
     def calls(self, room: int, staying: Collection[int]) -> list[str]:
         """What was done already about the user's last wish: it must not be done twice."""
@@ -114,10 +123,25 @@ class Writer:
         more = [f"{UNTOLD}{len(done) - len(kept):,} earlier)"] if len(kept) < len(done) else []
         return ["\n".join([CALLS, *more, *reversed(kept)])] if done else []
 
-    def errors(self, room: int, visible: str) -> list[str]:
-        last = [text for text in list(self.notebook.errors)[-_LAST_ERRORS:] if text not in visible]
-        kept = fitting(reversed(last), int(room * _ERRORS))
-        return ["\n".join([ERRORS, *map(quoted, reversed(kept))])] if kept else []
+    def last_errors(self, room: int, visible: str) -> list[Line]:
+        """The last lines that tell of errors; of those that something printed when it ran, some more."""
+        hidden = [line for said, line in self.notebook.errors.items() if said not in visible]
+        last = hidden[-_LAST_ERRORS:]
+        ran = [line for line in hidden[:-_LAST_ERRORS] if line.voice != "file"]
+        kept = within(((line.text, line) for line in reversed([*ran[-_LAST_RUN:], *last])), int(room * _ERRORS))
+        return kept[::-1]
+
+    def errors(self, lines: Iterable[Line]) -> list[str]:
+        """Those that something printed when it ran, and whether it ran again since."""
+        ran = [line for line in lines if line.voice != "file"]
+        groups = groupby(ran, key=lambda line: (line.source, line.place))
+        told = [f"{self._run(*run)}\n" + "\n".join(quoted(line.text) for line in group) for run, group in groups]
+        return ["\n".join([ERRORS, *told])] if told else []
+
+    def _run(self, source: str, place: int) -> str:
+        command = self.notebook.commands.get(source)
+        again = f"{AGAIN}{self._cite(command.place)})" if command and command.place > place else ""
+        return f"{self._cite(place)}{again}"
 
     def files(self, room: int, staying: Collection[int]) -> list[str]:
         """Every file, and what was attached (P12)."""
@@ -155,24 +179,34 @@ class Writer:
     def at_hand(self, chosen: Sequence[Line]) -> list[str]:
         """Lines under the file or the command they came from, the newest last."""
         groups: dict[str, list[Line]] = {}
-        for line in sorted(chosen, key=lambda line: (line.place, line.number)):
+        for line in in_order(chosen):
             groups.setdefault(self._title(line), []).append(line)
-        told = [
-            "\n".join([f"{GROUP}{title} {self._cite(lines[-1].place)}", *_listed(lines)])
-            for title, lines in sorted(groups.items(), key=lambda group: group[1][-1].place)
-        ]
+        told = [self._group(lines) for lines in sorted(groups.values(), key=lambda lines: lines[-1].place)]
         return [AT_HAND, *told] if told else []
+
+    def _group(self, lines: Sequence[Line]) -> str:
+        """Lines of one source, under its title and the messages they stand in."""
+        cited = " ".join(dict.fromkeys(self._cite(line.place) for line in lines))
+        return "\n".join([f"{GROUP}{self._title(lines[0])} {cited}", *_listed(lines)])
 
     def _title(self, line: Line) -> str:
         """What a group of lines is headed: a file's name, a command, a search."""
         if line.source in self.notebook.files:
-            return base_name(line.source)
+            return told_apart(line.source, self._alike[base_name(line.source)])
         title = " ".join(line.source.split()) or "tool output"
         return title if len(title) <= _HEADING else (title[:_HEADING].rpartition(" ")[0] or "tool output") + " …"
 
 
 def part_of(line: Line) -> Part:
     return line.place, line.part
+
+
+def in_order(lines: Iterable[Line]) -> list[Line]:
+    return sorted(lines, key=lambda line: (line.place, line.part, line.number))
+
+
+def of_files(lines: Iterable[Line]) -> list[Line]:
+    return [line for line in lines if line.voice == "file"]
 
 
 def archived(lines: Iterable[Line], staying: Collection[int]) -> list[Line]:

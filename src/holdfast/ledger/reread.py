@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from ..references import NUMBER
 from .entries import Command, File, Ledger, Sighting
-from .folders import base_name
+from .folders import by_name, told_apart
 from .headings import (
+    AGAIN,
     ALSO,
     AT_HAND,
     ATTACHED,
@@ -32,11 +33,12 @@ from .shortening import unquoted
 
 _COUNT = re.compile(re.escape(OPENING) + rf"({NUMBER})")
 _CITED = re.compile(rf"\[({NUMBER})\] ?(.*)")
-_FILE = re.compile(r"(.+?)(?: \((written|edited (\d+)×)\))?$")
+_FILE = re.compile(r"(.+?)(?: \((written|not written|edited (\d+)×)\))?$")
 _RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
-_TASK = re.compile(re.escape(TASK) + rf" (\[{NUMBER}\])$")
-_GROUP = re.compile(re.escape(GROUP) + rf"(.*) (\[{NUMBER}\])$")
+_TASK = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
+_GROUP = re.compile(re.escape(GROUP) + rf"(.*?)(?: \[{NUMBER}\])* (\[{NUMBER}\])$")
+_RUN = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(AGAIN)}\[{NUMBER}\]\))?$")
 _LEFT = re.compile(re.escape(UNTOLD) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
 _SECTIONS = (USER, PLAN, CALLS, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
 
@@ -46,18 +48,20 @@ def reread(text: str) -> Ledger:
     counted = _COUNT.match(text)
     ledger = Ledger(archived=_number(counted[1]) if counted else 0)
     for title, body in _sections(text):
-        if task := _TASK.match(title):
-            ledger.users.insert(0, Line("\n".join(body), "user", "", _place(task[1]), 0, 0))
+        cited = _TASK.match(title)
+        if cited and cited[1] == TASK:
+            ledger.users.insert(0, Line("\n".join(body), "user", "", _place(cited[2]), 0, 0))
         elif title == USER:
             ledger.users += [Line(said, "user", "", place, 0, 0) for place, said in _cited(body)]
             if left := _LEFT.match(body[0] if body else ""):
                 ledger.untold, ledger.untold_from = _number(left[1]), _number(left[2])
-        elif title == PLAN:
+        elif title == PLAN or cited:
+            ledger.plan_place = _place(cited[2]) if cited else 0
             ledger.plan = [(step[1], step[2]) for line in body if (step := _STEP.match(line))]
         elif title == CALLS:
             ledger.calls = [Line(said, "asked", "", place, 0, 0) for place, said in _cited(body)]
         elif title == ERRORS:
-            ledger.errors = [Line(unquoted(line), "output", "", 0, 0, 0) for line in body]
+            ledger.errors = list(_errors(body))
         elif title == FILES:
             ledger.files = list(_files(unquoted(line) for line in body if not line.startswith(ATTACHED)))
             ledger.attached = list(_attached(body))
@@ -104,6 +108,15 @@ def _attached(body: list[str]) -> Iterator[Line]:
             yield Line(what, "user", "", _place(cited), 0, 0)
 
 
+def _errors(body: list[str]) -> Iterator[Line]:
+    place = 0
+    for number, line in enumerate(body):
+        if run := _RUN.match(line):
+            place = _place(run[1])
+        else:
+            yield Line(unquoted(line), "output", "", place, number, 0)
+
+
 def _files(body: Iterable[str]) -> Iterator[File]:
     root = ROOT
     for line in body:
@@ -115,9 +128,9 @@ def _files(body: Iterable[str]) -> Iterator[File]:
         folder, slash, names = line.rpartition("/: ")
         for name in names.split(", "):
             if found := _FILE.match(name):
-                edits = int(found[3] or 0) or (1 if found[2] else 0)
+                edits = int(found[3] or (found[2] == "written"))
                 path = f"{folder}/{found[1]}" if slash else found[1]
-                yield File(path, reads=int(not edits), edits=edits, written=found[2] == "written")
+                yield File(path, reads=int(not found[2]), edits=edits, written=found[2] == "written")
 
 
 def _command(line: str) -> Command:
@@ -125,8 +138,9 @@ def _command(line: str) -> Command:
     return Command(found[1], int(found[2] or 1), bool(found[3])) if found else Command(line, 1)
 
 
-def _lines(body: list[str], files: list[File]) -> Iterator[Line]:
-    paths = {base_name(file.path): file.path for file in files}
+def _lines(body: list[str], files: Iterable[File]) -> Iterator[Line]:
+    alike = by_name(file.path for file in files)
+    paths = {told_apart(path, same): path for same in alike.values() for path in same}
     source, place = "", 0
     for number, line in enumerate(body):
         if group := _GROUP.match(line):

@@ -9,7 +9,7 @@ import msgspec
 from .choose import Choice
 from .headings import COMMANDS, SAID, USER
 from .lines import Line
-from .page import TITLES, Part, Writer, archived, part_of
+from .page import TITLES, Part, Writer, archived, in_order, of_files, part_of
 from .shortening import BRIEF, CITED, READABLE, quoted, shortened
 from .speakers import task_in
 
@@ -53,20 +53,26 @@ class Sheet:
         asked = archived((line for line in notebook.users if line is not task), staying)
         users = shortened(asked, int(room * _USERS), READABLE)
         concluded = shortened(archived(notebook.closings, staying), int(room * _CLOSINGS), 2 * BRIEF)
-        fixed = [self._intro, *writer.task(room, staying), *writer.plan(room), *writer.calls(room, staying)]
-        fixed += [*writer.errors(room, visible), *writer.files(room, staying)]
-        again = writer.run_again(room, visible)
-        left = room - sum(len(section) + 2 for section in fixed) - sum(len(text) + CITED for text in again) - TITLES
+        wrong = writer.last_errors(room, visible)
+        opening = [self._intro, *writer.task(room, staying)]
+        fixed = [*writer.plan(room), *writer.calls(room, staying), *writer.errors(wrong), *writer.files(room, staying)]
+        in_files, again = of_files(wrong), writer.run_again(room, visible)
+        left = room - sum(len(section) + 2 for section in opening + fixed) - TITLES
+        left -= sum(len(text) + CITED for text in [*again, *(line.text for line in in_files)])
         left -= sum(len(text) + CITED for _, text in users + concluded)
         if self._choice is None or not _ALIKE * self._room < room <= self._room:
-            known = "\n".join([visible, *fixed, *again, *(text for _, text in users + concluded)])
-            self._choice, self._room = writer.choice(left, known, staying, self._cut_short), room
-        chosen = self._choice.within(left)
+            told = [*opening, *fixed, *again, *(line.text for line in in_files)]
+            known = "\n".join([visible, *told, *(text for _, text in users + concluded)])
+            self._choice, self._room = writer.choice(left, known, staying, self._cut_short, in_files), room
+        chosen = in_order([*in_files, *self._choice.within(left)])
         apart = [line for line in chosen if part_of(line) not in self._cut_short]
+        of_task = [line for line in apart if task and line.voice == "user" and line.place == task.place]
+        opening += [f"{opening.pop()}\n" + "\n".join(quoted(line.text) for line in of_task)] if of_task else []
+        apart = [line for line in apart if line not in of_task]
         users += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "user"]
         concluded += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "said"]
         again += [line.text for line in apart if line.source == COMMANDS]
-        fixed[2:2] = writer.told(USER, users, writer.untold(asked, users))
+        fixed = [*opening, *writer.told(USER, users, writer.untold(asked, users)), *fixed]
         fixed += [*writer.commands(again), *writer.told(SAID, concluded)]
         fixed += writer.at_hand(
             [line for line in apart if line.voice not in ("user", "said") and line.source != COMMANDS]

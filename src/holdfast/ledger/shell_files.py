@@ -20,6 +20,9 @@ _FILE = re.compile(r"(?!/dev/|/proc/).*(?:\.\w+|/[\w.-]*[\w-])$|[A-Z][\w-]+$")
 """A path, or a name like Makefile: not the end of an option."""
 _SEARCHES = re.compile(r"\s*(?:cd\s+[^\s'\"]+\s*&&\s*)?(?:(?:git\s+)?grep|rg|ag|ack)\s")
 """A search behind a pipe goes through output, not through files."""
+_HISTORY = re.compile(
+    r"\s*(?:cd\s+[^\s'\"]+\s*&&\s*)?git\s+(?:-\S+\s+|-C\s+\S+\s+)*(?:diff|show|log|blame|stash show)\b"
+)
 _LOGS = (".log", ".out")
 _WRITES = re.compile(r"\bcat\b.*>|\btee\s|\b(?:echo|printf)\s.*>|\bsed\s.*-i|\bcd\s")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
@@ -41,6 +44,11 @@ def printed_file(command: str) -> str | None:
 def is_search(command: str) -> bool:
     """Does a command look for something in files?"""
     return _SEARCHES.match(command) is not None
+
+
+def is_of_files(command: str) -> bool:
+    """Is what a command prints what files hold, or held?"""
+    return _HISTORY.match(command) is not None or is_search(command)
 
 
 def written(command: str) -> tuple[str, tuple[Change, ...]]:

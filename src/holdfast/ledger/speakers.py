@@ -15,20 +15,24 @@ _TAG = re.compile(
     r"|task-notification|user_instructions|skill)\b[^<>]*>"
 )
 """As agents name theirs; whatever else stands in tags, a person wrote."""
-_PREFACE = re.compile(r"# AGENTS\.md instructions for |Base directory for this skill: ")
+_SKILL = re.compile(r"Base directory for this skill: ")
+"""What an agent was told to read, not what anybody said."""
+_PREFACE = re.compile(r"# AGENTS\.md instructions for ")
 """Standing rules that an agent puts before what its user asks for."""
+_COMMAND = re.compile(r"/[\w:-]+")
+"""Said to the program that shows the conversation, not to the agent."""
 _BRACKETS = re.compile(r"\s*\[(?:Request interrupted|[Ii]mage)[^\]\n]{0,120}\]\s*$")
 
 
 def task_in(users: Sequence[Line]) -> Line | None:
     """What the user asked for first, behind any standing rules."""
-    asked = (line for line in users[:_PREFACES] if not _PREFACE.match(line.text))
+    asked = (line for line in users[:_PREFACES] if not (_PREFACE.match(line.text) or _COMMAND.fullmatch(line.text)))
     return next(asked, users[0] if users else None)
 
 
 def by_speaker(text: str) -> tuple[str, str]:
     """What a person wrote, and what a program put before it."""
-    if _BRACKETS.match(text):
+    if _BRACKETS.match(text) or _SKILL.match(text):
         return "", text
     at = 0
     while tag := _TAG.match(text, at):
