@@ -34,8 +34,17 @@ def test_what_a_compiler_says_of_a_line_is_no_line_of_the_file() -> None:
 def test_which_lines_are_matches() -> None:
     assert match_in("a/b.py:7:x = 1") == ("a/b.py", 7, "x = 1")
     assert match_in("a/b-c.py-8-  y") == ("a/b-c.py", 8, "  y")
-    for line in ("a/b.py:7:", "a/b.py:7-x", "b.py: 7", "  a/b.py:7:x", "at 12:30:00", "a/b.py"):
+    assert match_in("a/b.py-9-") == ("a/b.py", 9, "")
+    for line in ("a/b.py:7-x", "b.py: 7", "  a/b.py:7:x", "at 12:30:00", "a/b.py"):
         assert match_in(line) is None, line
+
+
+def test_a_blank_line_beside_a_match_is_not_told() -> None:
+    found = used(
+        "1", "Grep", "lib/tides.py:7:low_water = 3\nlib/tides.py-8-\nlib/tides.py-9-high_water = 5", pattern="w"
+    )
+    page = notes_on([user("Mend it."), *found, *noise(30), user("And now?")])
+    assert "low_water = 3" in page and "tides.py-8" not in page
 
 
 def test_which_commands_search_files() -> None:

@@ -14,7 +14,7 @@ _LOOKED_AT = 50
 def match_in(line: str) -> tuple[str, int, str] | None:
     """The file, the line's number and the line itself, where a search wrote all three."""
     found = _MATCH.match(line)
-    return (found[1], int(found[3]), found[4]) if found and found[4].strip() else None
+    return (found[1], int(found[3]), found[4]) if found else None
 
 
 def same_file(path: str, alike: Sequence[str]) -> str:

@@ -264,6 +264,8 @@ class Notebook:
             if found and (match := match_in(line)):
                 path, number, line = match
                 naming.append(path)
+                if not line.strip():
+                    continue
                 path = same_file(path, self._alike.get(base_name(path), ()))
                 noted = Line(line, "file", path, place, number, time, depth, among, whole)
                 self._in_files.note(path, (line,))
