@@ -67,7 +67,7 @@ class Sheet:
         chosen = in_order([*in_files, *self._choice.within(left)])
         apart = [line for line in chosen if part_of(line) not in self._cut_short]
         of_task = [line for line in apart if task and line.voice == "user" and line.place == task.place]
-        opening += [f"{opening.pop()}\n" + "\n".join(quoted(line.text) for line in of_task)] if of_task else []
+        opening[-1] = "\n".join([opening[-1], *(quoted(line.text) for line in of_task)])
         apart = [line for line in apart if line not in of_task]
         users += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "user"]
         concluded += [(line.place, quoted(line.text.strip())) for line in apart if line.voice == "said"]
