@@ -25,6 +25,8 @@ def by_name(paths: Iterable[str]) -> dict[str, list[str]]:
 
 def told_apart(path: str, alike: Sequence[str]) -> str:
     """As much of a path's end as tells it from other files that are called the same."""
+    if len(alike) == 1:
+        return base_name(path)
     others = [other for other in alike[-_LOOKED_AT:] if not other.endswith(path) and not path.endswith(other)]
     parts = path.rstrip("/").split("/")
     endings = ("/".join(parts[-count:]) for count in range(1, len(parts)))
