@@ -14,8 +14,8 @@ from .reading import texts
 LEAST_TOKENS = 15_000
 """A shorter history says little about compaction."""
 LEAST_CALLS = 10
-PLACES = 7
-"""Where each session is cut, unless somebody with few sessions wants to know it more exactly."""
+CUTS = 7
+"""In how many places each session is cut, unless somebody with few sessions wants to know it more exactly."""
 
 
 class Cut(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ def evenly(count: int) -> tuple[float, ...]:
     return tuple(place / (count + 1) for place in range(1, count + 1))
 
 
-def cuts(transcript: Transcript, places: tuple[float, ...] = evenly(PLACES)) -> Iterator[Cut]:
+def cuts(transcript: Transcript, places: tuple[float, ...] = evenly(CUTS)) -> Iterator[Cut]:
     """At these shares of what was visible before the first compaction, where calls follow; 1.0 is its very end."""
     messages, format = decode_all(transcript.messages, transcript.format)
     compactions = transcript.compactions

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .cuts import PLACES
+from .cuts import CUTS
 
 Half = Literal["report", "learn", "all"]
 
@@ -17,7 +17,7 @@ class Settings(msgspec.Struct, frozen=True):
     budgets: tuple[int, ...] = (2_000, 4_000, 8_000, 16_000)
     rounds: tuple[int, ...] = (3, 5, 10)
     """How many compactions in a row."""
-    cuts: int = PLACES
+    cuts: int = CUTS
     """In how many places each session is cut."""
     estimator: str = "chars/4"
     half: Half = "report"

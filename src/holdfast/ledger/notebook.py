@@ -20,7 +20,7 @@ from .folders import base_name, by_name
 from .lines import Line, Voice, lines_of
 from .matches import match_in, same_file
 from .names import exact_names_in, names_in
-from .shell_files import is_of_files
+from .shell_files import shows_versions
 from .shortening import BRIEF, clipped
 from .sightings import sight, use
 from .speakers import by_speaker
@@ -215,11 +215,12 @@ class Notebook:
 
     def _answer(self, result: ToolResult, place: int, part: int) -> None:
         deed, asked_at = self._deeds.pop(result.call_id, (Deed("other", result.name or ""), place))
-        if said := said_by_user(result, deed.tool):
+        said, refused = said_by_user(result, deed.tool), is_refused(result)
+        if said:
             self._hear(said, place)
-        if is_refused(result):
+        if refused:
             self._undo(deed)
-        if said or is_refused(result):
+        if said or refused:
             return
         text, command = result.text, self.commands.get(deed.command.strip())
         of_file = deed.kind in ("read", "edit", "write")
@@ -232,7 +233,7 @@ class Notebook:
             self._take(text, voice, source or deed.tool, place, part, found=deed.kind == "search")
         for change in changed:
             self._in_files.stay_gone(change, self.lines)
-        shown = of_file or deed.kind == "search" or is_of_files(deed.command)
+        shown = of_file or deed.kind == "search" or shows_versions(deed.command)
         self._answers.append((text, Line("", "file" if shown else "output", source, place, 0, self.time, part=part)))
         for item in result.content:
             if isinstance(item, Media) and not of_file:

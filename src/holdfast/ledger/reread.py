@@ -36,7 +36,7 @@ _CITED = re.compile(rf"\[({NUMBER})\] ?(.*)")
 _FILE = re.compile(r"(.+?)(?: \((written|not written|edited (\d+)×)\))?$")
 _RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
-_TASK = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
+_HEADED = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
 _GROUP = re.compile(re.escape(GROUP) + rf"(.*?)(?: \[{NUMBER}\])* (\[{NUMBER}\])$")
 _RUN = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(AGAIN)}\[{NUMBER}\]\))?$")
 _LEFT = re.compile(re.escape(UNTOLD) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
@@ -48,7 +48,7 @@ def reread(text: str) -> Ledger:
     counted = _COUNT.match(text)
     ledger = Ledger(archived=_number(counted[1]) if counted else 0)
     for title, body in _sections(text):
-        cited = _TASK.match(title)
+        cited = _HEADED.match(title)
         if cited and cited[1] == TASK:
             ledger.users.insert(0, Line("\n".join(body), "user", "", _place(cited[2]), 0, 0))
         elif title == USER:
@@ -79,7 +79,7 @@ def reread(text: str) -> Ledger:
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
     title, body = "", list[str]()
     for line in text.split("\n"):
-        if line in _SECTIONS or _TASK.match(line):
+        if line in _SECTIONS or _HEADED.match(line):
             yield title, body
             title, body = line, []
         elif line.strip():

@@ -20,7 +20,7 @@ _FILE = re.compile(r"(?!/dev/|/proc/).*(?:\.\w+|/[\w.-]*[\w-])$|[A-Z][\w-]+$")
 """A path, or a name like Makefile: not the end of an option."""
 _SEARCHES = re.compile(r"\s*(?:cd\s+[^\s'\"]+\s*&&\s*)?(?:(?:git\s+)?grep|rg|ag|ack)\s")
 """A search behind a pipe goes through output, not through files."""
-_HISTORY = re.compile(
+_VERSIONS = re.compile(
     r"\s*(?:cd\s+[^\s'\"]+\s*&&\s*)?git\s+(?:-\S+\s+|-C\s+\S+\s+)*(?:diff|show|log|blame|stash show)\b"
 )
 _LOGS = (".log", ".out")
@@ -46,9 +46,9 @@ def is_search(command: str) -> bool:
     return _SEARCHES.match(command) is not None
 
 
-def is_of_files(command: str) -> bool:
-    """Is what a command prints what files hold, or held?"""
-    return _HISTORY.match(command) is not None or is_search(command)
+def shows_versions(command: str) -> bool:
+    """Is what a command prints what files held at some time?"""
+    return _VERSIONS.match(command) is not None
 
 
 def written(command: str) -> tuple[str, tuple[Change, ...]]:
