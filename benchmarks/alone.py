@@ -29,12 +29,6 @@ def alone(module: str, *arguments: str) -> Measured:
     return msgspec.json.decode(done.stdout, type=Measured)
 
 
-def best_of(rounds: int, module: str, *calls: tuple[str, ...]) -> list[Measured]:
-    """The quickest of each, taken in turns: a slow moment of the machine hits all alike."""
-    taken = [[alone(module, *arguments) for arguments in calls] for _ in range(rounds)]
-    return [min(column, key=lambda one: one.seconds) for column in zip(*taken, strict=True)]
-
-
 def warm_up() -> None:
     """What is done once in a process: loading the vocabulary and the weights."""
     told = [{"role": role, "content": f"{role} qxzzyq " * 200} for role in ("user", "assistant") * 4]
@@ -44,10 +38,19 @@ def warm_up() -> None:
 def report(call: Callable[[], float]) -> None:
     """Measure this call and print it for the process that waits."""
     before = _most()
+    results = []
+    taken = seconds(lambda: results.append(call()))
+    tell(Measured(taken, _most() - before, results[0]))
+
+
+def seconds(call: Callable[[], object]) -> float:
     started = time.perf_counter()
-    result = call()
-    seconds = time.perf_counter() - started
-    print(msgspec.json.encode(Measured(seconds, _most() - before, result)).decode())
+    call()
+    return time.perf_counter() - started
+
+
+def tell(measured: Measured) -> None:
+    print(msgspec.json.encode(measured).decode())
 
 
 def _most() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -22,7 +24,7 @@ from holdfast.tokens.estimator import part_text
 from holdfast.tokens.tokenizer import load
 from holdfast.transcripts import read_transcript
 
-from .alone import Measured, best_of, report, warm_up
+from .alone import Measured, alone, report, seconds, tell, warm_up
 from .measure import Options, Ratio
 from .mixes import Json
 
@@ -46,38 +48,40 @@ def _written(path: Path, size: int) -> str:
 
 
 def _measured(files: dict[int, str], rounds: int) -> Iterator[Ratio]:
-    ours: dict[int, Measured] = {}
+    passes: dict[int, float] = {}
     memory: dict[int, float] = {}
     for size, file in files.items():
-        whole, counted, once = best_of(rounds, __name__, (file, "compact"), (file, "count"), (file, "pass"))
-        (traced,) = best_of(1, __name__, (file, "memory"))
-        ours[size], memory[size] = whole, traced.result
+        taken = sorted((alone(__name__, file, "compact") for _ in range(rounds)), key=_passes)
+        middle, memory[size] = taken[rounds // 2], alone(__name__, file, "memory").result
+        passes[size] = _passes(middle)
         yield Ratio(
             f"ledger at {size:,} tokens",
-            f"compact() to {TARGET:,} / one pass of the tokenizer; {traced.result / 1e6:,.0f} MB at most",
-            whole.seconds / once.seconds,
+            f"compact() to {TARGET:,} / one pass of the tokenizer, {_passes(taken[0]):.1f} to {_passes(taken[-1]):.1f}"
+            f" in {rounds} rounds; {memory[size] / 1e6:,.0f} MB at most",
+            passes[size],
             MOST_PASSES,
-            seconds={"compact": whole.seconds, "decode and count": counted.seconds, "pass": once.seconds},
+            seconds={"compact": middle.seconds, "pass": middle.result},
         )
-    yield from _growth(ours, memory)
-    (blocked,) = best_of(rounds, __name__, (files[SIZES[-1]], "gap"))
+    yield from _growth(passes, memory)
+    gap = median(alone(__name__, files[SIZES[-1]], "gap").result for _ in range(rounds))
     yield Ratio(
         f"ledger holds up the event loop, {SIZES[-1]:,} tokens",
         f"largest gap between ticks while acompact() runs / {GAP * 1000:.0f} ms",
-        blocked.result / GAP,
+        gap / GAP,
         1.0,
-        seconds={"gap": blocked.result},
+        seconds={"gap": gap},
     )
 
 
-def _growth(ours: dict[int, Measured], memory: dict[int, float]) -> Iterator[Ratio]:
+def _passes(compaction: Measured) -> float:
+    """How many passes of the tokenizer it takes as long as, those that were made just before and after it."""
+    return compaction.seconds / compaction.result
+
+
+def _growth(passes: dict[int, float], memory: dict[int, float]) -> Iterator[Ratio]:
     small, large = SIZES[0], SIZES[-1]
-    few, many = ours[small], ours[large]
     compares = f"a token's share at {large:,} / at {small:,}"
-    times = {f"at {small}": few.seconds, f"at {large}": many.seconds}
-    yield Ratio(
-        "ledger, time grows in proportion", compares, many.seconds / few.seconds * small / large, GROWTH, seconds=times
-    )
+    yield Ratio("ledger, time grows in proportion", compares, passes[large] / passes[small], GROWTH)
     yield Ratio("ledger, memory grows in proportion", compares, memory[large] / memory[small] * small / large, GROWTH)
 
 
@@ -142,16 +146,16 @@ async def largest_gap(messages: list[Json]) -> float:
 def main(file: str, what: str) -> None:
     messages = msgspec.json.decode(Path(file).read_bytes())
     warm_up()
-    if what == "pass":
+    gc.collect()  # what is left from starting is not the compaction's to clear away
+    if what == "compact":
         texts = [part_text(part) for message in decode_all(messages)[0] for part in message.parts]
-        report(lambda: one_pass(texts))
+        before = seconds(lambda: one_pass(texts))
+        taken = seconds(lambda: compact(messages, budget=BUDGET, target=TARGET))
+        tell(Measured(taken, 0, (before + seconds(lambda: one_pass(texts))) / 2))
     elif what == "memory":
         report(lambda: most_memory(messages))
-    elif what == "gap":
-        report(lambda: asyncio.run(largest_gap(messages)))
     else:
-        budget, target = (BUDGET, TARGET) if what == "compact" else (10**9, None)
-        report(lambda: compact(messages, budget=budget, target=target).tokens_after)
+        report(lambda: asyncio.run(largest_gap(messages)))
 
 
 if __name__ == "__main__":
