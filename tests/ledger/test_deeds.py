@@ -103,7 +103,7 @@ TODOS = used("1", "TodoWrite", "ok", todos=[{"content": "Mend the parser", "stat
 )
 def test_a_services_call_is_no_plan_and_its_answer_is_noted(tool: str, arguments: dict[str, Any]) -> None:
     notebook = noted(TODOS, used("2", tool, "done under ORD-88123", **arguments))
-    assert notebook.plan == [("Mend the parser", "in_progress")]
+    assert notebook.steps.all == [("Mend the parser", "in_progress")]
     assert "ORD-88123" in notebook.names and "done under ORD-88123" in notebook.lines
 
 

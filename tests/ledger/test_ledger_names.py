@@ -52,7 +52,7 @@ def test_the_exact_names_of_a_line_are_its_names_without_the_plain_words(line: s
     assert exact_names_in(line) == tuple(name for name in names_in(line) if kind_of(name) != "word")
 
 
-@given(st.text(st.characters(codec="ascii")))
+@given(st.text(st.characters(codec="ascii")) | st.text("aB1_.-#/ \\"))
 def test_a_line_is_read_alike_beside_signs_that_are_not_ascii(line: str) -> None:
     assert names_in(f"{line} ·") == names_in(f"{line} ,")
 

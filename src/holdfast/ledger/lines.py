@@ -14,8 +14,6 @@ Voice = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
 Or it is no line, but a name from one."""
 
 _NUMBERED = re.compile(r"\s*+(\d{1,6})(→|\t|:(?=\t| [ \t]))(.*)")
-_BEHIND_NUMBERS = ("→", "\t", ":  ")
-"""Where none of these is, no line is numbered."""
 _WRAPPED = ("<system", "</system", "Chunk ID: ", "Wall time: ", "Process exited", "Original token", "index ")
 _WRAPPING = re.compile(
     r"</?system-reminder>|Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code 0|Original token count: \d+"
@@ -61,8 +59,11 @@ def is_wrapping(line: str) -> bool:
 
 def lines_of(text: str) -> list[tuple[int, str, bool]]:
     """Lines with their numbers. Over-long ones come in parts, not whole."""
+    split = whole_lines(text)
+    if len(text) <= _LONG or max([len(line) for _, line in split], default=0) <= _LONG:
+        return [(number, line, True) for number, line in split]
     found = []
-    for number, line in whole_lines(text):
+    for number, line in split:
         if len(line) <= _LONG:
             found.append((number, line, True))
         else:
@@ -72,9 +73,9 @@ def lines_of(text: str) -> list[tuple[int, str, bool]]:
 
 def whole_lines(text: str) -> list[tuple[int, str]]:
     """Lines that are not blank, with their numbers: those a file viewer gave, else counted."""
-    split = list(_split(text))
+    split = text.splitlines() if len(text) <= _BLOCK else list(_split(text))
     numbered = list(enumerate(split, 1))
-    if any(sign in text for sign in _BEHIND_NUMBERS):
+    if "→" in text or "\t" in text or ":  " in text:  # where none of these is, no line is numbered
         for at, shown in _shown_numbers(split):
             numbered[at] = shown
     return [(number, stripped) for number, line in numbered if (stripped := line.rstrip())]

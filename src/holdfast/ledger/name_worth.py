@@ -60,7 +60,7 @@ def _known(notebook: Notebook) -> Iterator[tuple[str, Known]]:
     touched = {base_name(path): note for path, note in notebook.files.items()}
     latest, now = named_last(notebook), notebook.time
     asked = themes(notebook.users[-1].text) if notebook.users else frozenset()
-    planned = frozenset().union(*(themes(step) for step, status in notebook.plan if status not in FINISHED))
+    planned = frozenset().union(*(themes(step) for step, status in notebook.steps.all if status not in FINISHED))
     named = {name: seen for name, seen in notebook.names.items() if seen.kind != "word"}
     on_theme, on_plan = _shares(named, asked, planned)
     for name, seen in named.items():

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from copy import copy
 from itertools import chain
+
+from msgspec.structs import replace
 
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
@@ -19,13 +19,13 @@ from .file_lines import FileLines
 from .folders import base_name, by_name
 from .lines import Line, Voice, lines_of
 from .matches import match_in, same_file
-from .names import exact_names_in, names_in
+from .names import NamesOnce, exact_names_in
 from .shell_files import shows_versions
 from .shortening import BRIEF, clipped
 from .sightings import sight, use
 from .speakers import by_speaker
+from .steps import Steps
 
-_STEP_NUMBER = re.compile(r"[0-9]{1,6}")
 _USER_KEPT = 4_000
 _SYSTEM = "(system) "
 """Before what was said in mid-conversation by whoever builds the agent: it stands as the user's words do."""
@@ -39,6 +39,7 @@ class Notebook:
         self.time = known.time
         self.depth = known.depth
         self.names = dict(known.names)
+        self.named = NamesOnce()
         self.lines = {line.text: line for line in known.lines}
         self.users = list(known.users)
         self.untold, self.untold_from = known.untold, known.untold_from
@@ -47,12 +48,11 @@ class Notebook:
         self.commands = {command.text: command for command in known.commands}
         self.errors = {line.text.strip(): line for line in known.errors}
         self.attached = list(known.attached)
-        self.plan, self.plan_place = list(known.plan), known.plan_place
+        self.steps = Steps(known.plan, known.plan_place)
         self.calls = list(known.calls)
         self._answers: list[Answer] = []
         self._deeds: dict[str, tuple[Deed, int]] = {}
         """Calls that wait for their answer, and where they stand."""
-        self._named: dict[str, tuple[str, ...]] = {}
         self._alike = by_name(self.files)
         self._in_files = FileLines(known.lines)
         self._last_said: Line | None = None
@@ -95,26 +95,9 @@ class Notebook:
         self.closings = bounds.ends(self.closings, bounds.SAID)
         self.files = bounds.newest(self.files, bounds.SUBJECTS)
         self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
-        self._named.clear()
+        self.named = NamesOnce()
         self._alike = by_name(self.files)
         self._in_files = FileLines(self.lines.values())
-
-    def named(self, line: str) -> tuple[str, ...]:
-        """The names in a line, looked for once: the same lines come again, and are weighed again."""
-        found = self._named.get(line)
-        return self._spoken(line) if found is None else found
-
-    def _spoken(self, line: str) -> tuple[str, ...]:
-        """The same in a line that somebody speaks: there, plain words count."""
-        found = self._named[line] = names_in(line)
-        return found
-
-    def _exact(self, line: str) -> tuple[str, ...]:
-        """The same in a line that nobody spoke yet."""
-        found = self._named.get(line)
-        if found is None:
-            found = self._named[line] = exact_names_in(line)
-        return found
 
     def ledger(self) -> Ledger:
         """All of it as it stands, apart from what is read from now on."""
@@ -125,15 +108,15 @@ class Notebook:
             untold=self.untold,
             untold_from=self.untold_from,
             closings=[*self.closings, *([self._last_said] if self._last_said else ())],
-            plan=list(self.plan),
-            plan_place=self.plan_place,
+            plan=list(self.steps.all),
+            plan_place=self.steps.place,
             calls=list(self.calls),
-            files=[copy(file) for file in self.files.values()],
-            commands=[copy(command) for command in self.commands.values()],
+            files=list(map(replace, self.files.values())),
+            commands=list(map(replace, self.commands.values())),
             errors=list(self.errors.values()),
             attached=list(self.attached),
             lines=list(self.lines.values()),
-            names=dict(zip(self.names, map(copy, self.names.values()), strict=True)),
+            names=dict(zip(self.names, map(replace, self.names.values()), strict=True)),
         )
 
     def _say(self, role: str, texts: Sequence[str], place: int) -> None:
@@ -161,18 +144,13 @@ class Notebook:
         self.time += 1
         self._last_said = None
         deed = deed_of(call)
-        if deed.kind == "progress" and not self._moved_on(*deed.plan[0]):
+        planned = self.steps.follow(deed, place)
+        if deed.kind == "progress" and not planned:
             deed = Deed("other", deed.tool, deed.subject)
         self._deeds[call.id] = deed, place
         for change in deed.changes:
             self._touch(change, place)
-        if deed.kind in ("plan", "step", "progress"):
-            self.plan_place = place
-        if deed.kind == "plan":
-            self.plan = list(deed.plan)
-        elif deed.kind == "step":
-            self.plan += deed.plan
-        elif deed.kind not in ("edit", "write", "progress"):
+        if not planned and deed.kind not in ("edit", "write"):
             use(self.names, exact_names_in(clipped(deed.subject, _USER_KEPT)), self.time)
             if deed.kind == "read":
                 self._file(deed.subject, place).reads += 1
@@ -184,19 +162,12 @@ class Notebook:
                     if line not in self.lines:
                         self.lines[line] = Line(line, "asked", deed.tool, place, number, self.time, self.depth)
 
-    def _moved_on(self, step: str, status: str) -> bool:
-        """Give a step of the plan its new state; what is not in the plan is somebody else's list."""
-        if not _STEP_NUMBER.fullmatch(step) or not 0 < int(step) <= len(self.plan):
-            return False
-        self.plan[int(step) - 1] = (self.plan[int(step) - 1][0], status)
-        return True
-
     def _touch(self, change: Change, place: int) -> None:
         """Note what a call refers to; whether it changes anything, its answer says."""
         self._file(change.path, place)
         use(self.names, exact_names_in(change.path), self.time)
         for _, line, _ in lines_of(change.old):
-            use(self.names, self._exact(line), self.time)
+            use(self.names, self.named.exact(line), self.time)
 
     def _change(self, change: Change, place: int) -> None:
         note = self._file(change.path, place)
@@ -268,17 +239,16 @@ class Notebook:
                 if not line.strip():
                     continue
                 path = same_file(path, self._alike.get(base_name(path), ()))
-                noted = Line(line, "file", path, place, number, time, depth, among, whole)
                 self._in_files.note(path, (line,))
+                noted = Line(line, "file", path, place, number, time, depth, among, whole, 1, part)
             else:
-                noted = Line(line, voice, source, place, number, time, depth, among, whole)
-            noted.part = part
+                noted = Line(line, voice, source, place, number, time, depth, among, whole, 1, part)
             if before := lines.pop(line, None):
                 noted.times = before.times + 1
             lines[line] = noted
             naming.append(line)
         self.depth = depth
         if voice in ("file", "wrote"):
-            self._in_files.note(source, [line for _, line, _ in split])
-        names_of = self._spoken if voice in ("said", "user") else self._exact
+            self._in_files.note(source, naming)
+        names_of = self.named.spoken if voice in ("said", "user") else self.named.exact
         sight(self.names, Counter(chain.from_iterable(map(names_of, naming))), voice, time, len(text))

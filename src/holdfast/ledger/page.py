@@ -48,6 +48,7 @@ class Writer:
         self.worth = name_worth(notebook)
         self._cite = cite
         self._alike = by_name(notebook.files)
+        self._titles: dict[str, str] = {}
         ran = [Line(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in notebook.commands.values()]
         lines = [*notebook.lines.values(), *ran]
         self._candidates = candidates(lines, notebook.named, self.worth, line_worth(notebook, self.worth, room))
@@ -106,14 +107,14 @@ class Writer:
         ]
 
     def plan(self, room: int) -> list[str]:
-        steps = self.notebook.plan
+        steps = self.notebook.steps.all
         if not steps:
             return []
         lines = [f"- {what} ({status})" for what, status in steps if status not in FINISHED]
         lines = lines or ["- nothing: every step of the plan is done"]
         if done := [what for what, status in steps if status in FINISHED]:
             lines.append(f"Done: {'; '.join(done)}")
-        place = self.notebook.plan_place
+        place = self.notebook.steps.place
         return ["\n".join([f"{PLAN} {self._cite(place)}" if place else PLAN, *fitting(lines, int(room * _PLAN))])]
 
     def calls(self, room: int, staying: Collection[int]) -> list[str]:
@@ -191,9 +192,15 @@ class Writer:
 
     def _title(self, line: Line) -> str:
         """What a group of lines is headed: a file's name, a command, a search."""
-        if line.source in self.notebook.files:
-            return told_apart(line.source, self._alike[base_name(line.source)])
-        title = " ".join(line.source.split()) or "tool output"
+        found = self._titles.get(line.source)
+        if found is None:
+            found = self._titles[line.source] = self._titled(line.source)
+        return found
+
+    def _titled(self, source: str) -> str:
+        if source in self.notebook.files:
+            return told_apart(source, self._alike[base_name(source)])
+        title = " ".join(source.split()) or "tool output"
         return title if len(title) <= _HEADING else (title[:_HEADING].rpartition(" ")[0] or "tool output") + " …"
 
 

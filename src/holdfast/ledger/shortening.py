@@ -65,8 +65,8 @@ def unquoted(line: str) -> str:
 def shortened(lines: Sequence[Line], room: int, longest: int) -> list[tuple[int, str]]:
     """All of them, each cut to the same length where they are too many; if that is too short, the newest."""
     lines = lines[-1 - room // CITED :]  # more could not be cited, whatever they say
-    length = longest
-    while length > BRIEF and sum(min(length, len(line.text)) + CITED for line in lines) > room:
+    length, sizes = longest, [len(line.text) for line in lines]
+    while length > BRIEF and sum([min(length, size) + CITED for size in sizes]) > room:
         length -= 20
     kept: list[tuple[int, str]] = []
     for line in reversed(lines):
