@@ -32,6 +32,12 @@ async def store(postgres: str, tmp_path: Path) -> AsyncIterator[PostgresStore]:
 
 
 @pytest.fixture
+def unfilled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The index is filled by the test alone, however long it takes."""
+    monkeypatch.setattr(filling, "QUIET_SECONDS", 60)
+
+
+@pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few events have many blocks."""
     for module in (words, index, search):
@@ -153,6 +159,7 @@ async def test_what_a_crash_left_is_found_and_then_indexed(
         assert len(await store.search("says")) == 2
 
 
+@pytest.mark.usefixtures("unfilled")
 async def test_a_piece_may_end_in_the_middle_of_an_append(store: PostgresStore) -> None:
     await begin(store)
     await store.append("s", [message(f"e{number}", lane="sub" if number % 2 else None) for number in range(7)])
@@ -163,6 +170,7 @@ async def test_a_piece_may_end_in_the_middle_of_an_append(store: PostgresStore) 
     assert len(await found(store, "says", lane="sub")) == 3
 
 
+@pytest.mark.usefixtures("unfilled")
 async def test_nobody_fills_it_while_somebody_must_be_alone(store: PostgresStore) -> None:
     await begin(store, "e1")
 
@@ -175,6 +183,7 @@ async def test_nobody_fills_it_while_somebody_must_be_alone(store: PostgresStore
     assert await store._run(lambda c, _: index.fill(c, store._tenant)) == "more"
 
 
+@pytest.mark.usefixtures("unfilled")
 async def test_several_processes_fill_it_each_with_other_sessions(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
