@@ -115,3 +115,15 @@ def test_what_the_user_says_beside_a_result_is_the_users(format: str) -> None:
         answer["parts"].append({"text": rule})
         first = {"role": "user", "parts": [{"text": "Go."}]}
     assert [line.text for line in ledger_of([first, call, answer], format).users] == ["Go.", rule]
+
+
+def test_what_fills_the_place_of_an_assistant_that_said_nothing_is_not_told() -> None:
+    story = [
+        user("Mend the sluice."),
+        said("The lower sluice is mended."),
+        user("/clear"),
+        said("No response requested."),
+    ]
+    told = "\n".join(section(notes_on([*story, *noise(20), user("And now?")]), SAID))
+    assert "The lower sluice is mended." in told
+    assert "No response requested." not in told

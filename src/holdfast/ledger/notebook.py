@@ -23,7 +23,7 @@ from .names import NamesOnce, exact_names_in
 from .shell_files import shows_versions
 from .shortening import BRIEF, clipped
 from .sightings import sight, use
-from .speakers import by_speaker
+from .speakers import by_speaker, is_silent
 from .steps import Steps
 
 _USER_KEPT = 4_000
@@ -122,6 +122,8 @@ class Notebook:
     def _say(self, role: str, texts: Sequence[str], place: int) -> None:
         if role == "assistant":
             said = "\n\n".join(texts)
+            if is_silent(said):
+                return
             self._last_said = Line(said[:_USER_KEPT], "said", "", place, 0, self.time)
             self._take(said, "said", "", place)
         elif role != "system" or self.users:

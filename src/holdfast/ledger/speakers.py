@@ -21,6 +21,8 @@ _PREFACE = re.compile(r"# AGENTS\.md instructions for ")
 """Standing rules that an agent puts before what its user asks for."""
 _COMMAND = re.compile(r"/[\w:-]+")
 """Said to the program that shows the conversation, not to the agent."""
+_SILENCE = "No response requested."
+"""What a program puts where the assistant said nothing."""
 _BRACKETS = re.compile(r"\s*\[(?:Request interrupted|[Ii]mage)[^\]\n]{0,120}\]\s*$")
 
 
@@ -28,6 +30,11 @@ def task_in(users: Sequence[Line]) -> Line | None:
     """What the user asked for first, behind any standing rules."""
     asked = (line for line in users[:_PREFACES] if not (_PREFACE.match(line.text) or _COMMAND.fullmatch(line.text)))
     return next(asked, users[0] if users else None)
+
+
+def is_silent(said: str) -> bool:
+    """Did the assistant say nothing, and a program fill its place?"""
+    return said.strip() == _SILENCE
 
 
 def by_speaker(text: str) -> tuple[str, str]:
