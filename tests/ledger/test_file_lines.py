@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from ledger_story import Messages, used, user
 
-from holdfast.ledger import Notebook
+from holdfast.ledger import Notebook, by_folder
 from holdfast.messages import decode_all
 
 PATH = "/srv/config.py"
@@ -84,3 +86,33 @@ def test_lines_that_were_carried_from_earlier_are_a_file_s_still() -> None:
     change, _ = decode_all(edited('"HOLD_MINUTES", "10"', '"HOLD_MINUTES", "15"'), "openai-chat")
     notebook.read(change, (11, 12))
     assert OLD not in notebook.lines
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "told"),
+    [
+        ("apply_patch", {"input": f"*** Begin Patch\n*** Delete File: {PATH}\n*** End Patch"}, "deleted"),
+        ("shell", {"command": ["apply_patch", f"*** Begin Patch\n*** Delete File: {PATH}\n*** End Patch"]}, "deleted"),
+        ("Bash", {"command": "cd /srv && rm config.py"}, "deleted"),
+        ("Bash", {"command": "rm srv/config.py"}, "deleted"),
+        ("delete_file", {"path": PATH}, "deleted"),
+        ("Write", {"file_path": PATH, "content": ""}, "written"),
+        ("Bash", {"command": f"sed -i 's/10/15/' {PATH}"}, "edited 1×"),
+    ],
+)
+def test_of_a_file_that_was_deleted_emptied_or_rewritten_by_a_script_no_old_line_is_told(
+    tool: str, given: dict[str, Any], told: str
+) -> None:
+    notebook = known(READ, used("2", tool, "ok", **given))
+    assert not {*FILE.splitlines()} & {*notebook.lines}
+    assert by_folder(notebook.files.values()) == [f"/srv/: config.py ({told})"]
+
+
+def test_what_was_never_seen_is_not_told_as_deleted() -> None:
+    assert not known(used("1", "Bash", "", command="rm -rf build/ dist/old.whl")).files
+
+
+def test_a_file_that_is_written_again_is_there_again() -> None:
+    again = used("3", "Write", "ok", file_path=PATH, content="HARBOUR = 'Westhafen'")
+    notebook = known(READ, used("2", "Bash", "", command=f"rm {PATH}"), again)
+    assert by_folder(notebook.files.values()) == ["/srv/: config.py (written)"]

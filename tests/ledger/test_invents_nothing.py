@@ -27,7 +27,7 @@ _OURS = frozenset(
     "errors tool output exactly files only read unless says more commands decisions findings lines have hand single "
     "their order whole texts edited written failed nothing every step plan done pending attached image audio video "
     "file full that went not also names from there called spoke some came after message below "
-    "begun system told again".split()
+    "begun system told again neither deleted".split()
 )
 """Words of titles and of what the notes say of themselves."""
 

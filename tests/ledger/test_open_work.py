@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from ledger_story import Messages, noise, notes_on, section, used, user
 
+from holdfast import compact
 from holdfast.ledger.headings import PLAN
 
 TODOS = [
@@ -75,3 +76,28 @@ def test_a_step_of_several_lines_is_told_on_one() -> None:
 @pytest.mark.parametrize("odd", [None, "x", [], ["x"], [None], [{"content": ""}], {"a": 1}, [{"content": 3}]])
 def test_what_is_no_plan_is_not_taken_for_one(odd: Any) -> None:
     assert planned(("update_plan", {"plan": odd})) == []
+
+
+def test_a_plan_that_was_emptied_is_no_longer_open() -> None:
+    assert planned(("TodoWrite", {"todos": TODOS}), ("TodoWrite", {"todos": []})) == []
+
+
+@pytest.mark.parametrize("status", ["complete", "Done", "skipped", "canceled", "COMPLETED"])
+def test_a_step_is_done_however_it_is_spelt(status: str) -> None:
+    steps = [{"content": "Mend the parser", "status": status}, {"content": "Write a test", "status": "pending"}]
+    assert planned(("TodoWrite", {"todos": steps})) == ["- Write a test (pending)", "Done: Mend the parser"]
+
+
+def test_by_a_page_alone_no_step_is_marked_that_has_lost_its_number() -> None:
+    names = ["alpha step", "beta step", "gamma step", "delta step"]
+    made = [used(f"m{at}", "TaskCreate", "ok", subject=name, activeForm="…") for at, name in enumerate(names)]
+    done = [used(f"d{at}", "TaskUpdate", "ok", taskId=at, status="completed") for at in ("1", "2")]
+    first = compact(
+        [user("Do it."), *(one for call in [*made, *done] for one in call), *noise(20), user("Go on.")],
+        budget=1_500,
+        target=1_500,
+    )
+    more = [*first.messages, *used("u3", "TaskUpdate", "ok", taskId="3", status="completed"), *noise(20), user("And?")]
+    told = section(notes_on(more), PLAN)
+    assert told[-1] == "Done: alpha step; beta step"
+    assert "- delta step (pending)" in told

@@ -15,28 +15,28 @@ BOTH = (
 )
 
 
-def files_of(command: str) -> list[tuple[str, bool]]:
-    return [(change.path, change.whole) for change in written(command)[1]]
+def files_of(command: str) -> list[tuple[str, str]]:
+    return [(change.path, change.kind) for change in written(command)[1]]
 
 
 def test_a_file_written_from_a_text_in_the_command_has_that_text() -> None:
     said, (change,) = written(SCRIPT)
-    assert (change.path, change.new, change.whole) == ("src/tides.py", "TIDE_TABLE = load('tides.csv')", True)
+    assert (change.path, change.new, change.kind) == ("src/tides.py", "TIDE_TABLE = load('tides.csv')", "whole")
     assert said == "cat > src/tides.py <<'EOF'\npython src/tides.py"
 
 
 def test_what_is_added_or_edited_in_place_is_not_written_whole() -> None:
-    assert files_of("cat <<EOF >> notes/day.md\nlow water at six\nEOF") == [("notes/day.md", False)]
-    assert files_of("tee -a conf/app.cfg <<'E'\nport = 1\nE") == [("conf/app.cfg", False)]
-    assert files_of("printf '%s' done >> day.md") == [("day.md", False)]
-    assert files_of("sed -i 's|a;b|c|g' src/a.py src/b.py") == [("src/a.py", False), ("src/b.py", False)]
-    assert files_of("sed -i '' -e 's/a/b/' -e 's/c/d/' day.md") == [("day.md", False)]
+    assert files_of("cat <<EOF >> notes/day.md\nlow water at six\nEOF") == [("notes/day.md", "part")]
+    assert files_of("tee -a conf/app.cfg <<'E'\nport = 1\nE") == [("conf/app.cfg", "part")]
+    assert files_of("printf '%s' done >> day.md") == [("day.md", "part")]
+    assert files_of("sed -i 's|a;b|c|g' src/a.py src/b.py") == [("src/a.py", "unseen"), ("src/b.py", "unseen")]
+    assert files_of("sed -i '' -e 's/a/b/' -e 's/c/d/' day.md") == [("day.md", "unseen")]
 
 
 def test_a_command_writes_where_it_went_before() -> None:
-    assert files_of('cd /srv && sed -i.bak "s/x/y/" app.go && go test ./...') == [("/srv/app.go", False)]
-    assert files_of("cd /srv\ncd app\necho 1 > version") == [("/srv/app/version", True)]
-    assert files_of("cd /srv; echo 1 > /etc/motd") == [("/etc/motd", True)]
+    assert files_of('cd /srv && sed -i.bak "s/x/y/" app.go && go test ./...') == [("/srv/app.go", "unseen")]
+    assert files_of("cd /srv\ncd app\necho 1 > version") == [("/srv/app/version", "whole")]
+    assert files_of("cd /srv; echo 1 > /etc/motd") == [("/etc/motd", "whole")]
 
 
 def test_what_only_looks_like_writing_is_none() -> None:
@@ -95,3 +95,11 @@ def test_lines_of_a_patch_stand_under_their_own_file() -> None:
     heading = next(at for at, line in enumerate(lines) if line.startswith("### boats.py"))
     assert lines[heading + 1] == "BOAT_LENGTHS = (8, 10, 12)"
     assert lines.index("BERTH_COUNT = 14") < heading
+
+
+def test_what_a_command_takes_away_is_known() -> None:
+    assert files_of("cd /srv && rm -f old.py lib/older.py") == [
+        ("/srv/old.py", "deleted"),
+        ("/srv/lib/older.py", "deleted"),
+    ]
+    assert files_of("git rm --cached day.md && git commit -m x") == [("day.md", "deleted")]

@@ -127,3 +127,10 @@ def test_what_fills_the_place_of_an_assistant_that_said_nothing_is_not_told() ->
     told = "\n".join(section(notes_on([*story, *noise(20), user("And now?")]), SAID))
     assert "The lower sluice is mended." in told
     assert "No response requested." not in told
+
+
+def test_how_much_more_was_called_is_told_in_full() -> None:
+    calls = [message for at in range(200) for message in used(f"c{at}", "book_room", f"booked R-{at}", room=at)]
+    told = section(notes_on([user("Book them all."), *calls, said("Working on it.")], target=1_000), CALLS)
+    untold = int(told[0].removeprefix("(Not told here: ").split()[0])
+    assert untold + len(told) - 1 >= 190, "what is still visible is not called again"

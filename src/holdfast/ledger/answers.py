@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 
 from ..messages import ToolResult
+from .changes import Change
+from .folders import base_name
 
 _REFUSED = re.compile(r"The user doesn't want to proceed with this tool use\.")
 _SAYING = re.compile(r"the user said:\n(.*)", re.DOTALL)
-_ASKS_USER = re.compile(r"ask_?(?:the_?)?(?:user|human|follow_?up)|request_user_input", re.IGNORECASE)
-"""What tools are called by which an agent asks its user something."""
+_ASKS_USER = re.compile(
+    r"(?:(?<![A-Za-z])ask|Ask)_?(?i:the_?)?(?i:user|human|follow_?up)(?![a-z])|(?i:request_user_input)"
+)
+"""What tools are called by which an agent asks its user something; not those that tell of tasks and users."""
 _EXIT = re.compile(r"^(?:(?:Process|Command) exited with code|Exit code:?) ([0-9]{1,4})$", re.MULTILINE)
-_HEAD = 400
+_HEAD, _LOOKED_AT = 400, 40_000
+_ERROR = re.compile(r"\W*(?:tool_use_)?(?:error|failed|failure|could not|cannot|unable)\b", re.IGNORECASE)
+_APPLIED = "Success. Updated the following files"
+"""What is said of a patch, whatever is run after it in the same command."""
+_NOT_WRITTEN = (
+    r": (?:Permission denied|No such file or directory|Read-only file system|(?:Is|Not) a directory"
+    r"|No space left on device|Operation not permitted)"
+)
 
 
 def is_refused(result: ToolResult) -> bool:
@@ -31,3 +42,15 @@ def has_failed(result: ToolResult) -> bool:
     """By its mark, or by the exit code that stands before the output."""
     exited = _EXIT.search(result.text, 0, _HEAD)
     return result.is_error or (exited is not None and int(exited[1]) != 0)
+
+
+def is_vain(result: ToolResult) -> bool:
+    """Did a call do nothing but fail? Not every format has a mark for it, but then it says so at once, in few words."""
+    return has_failed(result) or (len(result.text) <= _HEAD and _ERROR.match(result.text) is not None)
+
+
+def is_made(change: Change, result: ToolResult, *, by_command: bool) -> bool:
+    """Was a file changed, by what was answered? Where a command failed, it may have been another part of it."""
+    if by_command:
+        return re.search(re.escape(base_name(change.path)) + _NOT_WRITTEN, result.text[:_LOOKED_AT]) is None
+    return _APPLIED in result.text or not is_vain(result)

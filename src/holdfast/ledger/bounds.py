@@ -16,7 +16,7 @@ from .lines import Line
 
 LINES, NAMES, SAID, SUBJECTS = 60_000, 120_000, 20_000, 20_000
 ATTACHED, CALLS = 60, 60
-SOURCE = 240
+SOURCE = 320
 """Of a long command, so much stands with each line that came from it."""
 Noted = TypeVar("Noted")
 

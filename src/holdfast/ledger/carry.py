@@ -28,7 +28,7 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
     ranked = nlargest(1 + room // SHORTEST, showable, key=lambda line: _density(line, named, worth))
     kept = within(((line.text + line.source[SOURCE:], line) for line in ranked), room)
     kept.sort(key=lambda line: line.depth)
-    users = _asked(ledger.users, room)
+    users, calls = _asked(ledger.users, room), _spoken(ledger.calls, BRIEF, room)
     places = {line.place for line in users}
     gone = [line for line in ledger.users if line.place not in places]
     names = {name for line in kept for name in named(line.text) if kind_of(name) != "word"}
@@ -40,8 +40,10 @@ def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) ->
         untold_from=ledger.untold_from or min((line.place for line in gone), default=0),
         closings=_spoken(ledger.closings[-_CLOSINGS:], 2 * BRIEF, room),
         plan_place=ledger.plan_place,
+        plan_told=ledger.plan_told,
         plan=within(((step, (step, status)) for step, status in _brief(ledger.plan)), room),
-        calls=_spoken(ledger.calls, BRIEF, room),
+        calls=calls,
+        calls_untold=ledger.calls_untold + len(ledger.calls) - len(calls),
         files=_latest(((file.path, file) for file in ledger.files), _FILES, room),
         commands=_latest(((command.text, command) for command in ledger.commands), _COMMANDS, room),
         errors=ledger.errors,

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 
 _SEARCHED = re.compile(r"[<-]{7} SEARCH|(=======)|[>+]{7} REPLACE")
 _PATCHED = re.compile(r"\*\*\* (Update|Add|Delete) File: (.+)")
+
+
+ChangeKind = Literal["part", "whole", "deleted", "unseen"]
+"""A file is changed in part, written whole, taken away, or changed by a script whose work nobody sees."""
+_KINDS: dict[str, ChangeKind] = {"Update": "part", "Add": "whole", "Delete": "deleted"}
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -17,28 +23,27 @@ class Change(msgspec.Struct, frozen=True):
     path: str
     old: str = ""
     new: str = ""
-    whole: bool = False
-    """Is the file written whole?"""
+    kind: ChangeKind = "part"
 
 
 def changes_in(patch: str) -> Iterator[Change]:
     """The files of a patch, each with its own lines."""
-    path, whole, lines = "", False, list[str]()
+    path, kind, lines = "", "", list[str]()
     for line in patch.splitlines():
         if begun := _PATCHED.match(line):
             if path:
-                yield _change(path, whole, lines)
-            path, whole, lines = begun[2].strip(), begun[1] == "Add", []
+                yield _change(path, _KINDS[kind], lines)
+            path, kind, lines = begun[2].strip(), begun[1], []
         else:
             lines.append(line)
     if path:
-        yield _change(path, whole, lines)
+        yield _change(path, _KINDS[kind], lines)
 
 
-def _change(path: str, whole: bool, lines: list[str]) -> Change:
+def _change(path: str, kind: ChangeKind, lines: list[str]) -> Change:
     old = "\n".join(line[1:] for line in lines if line[:1] in ("-", " "))
     new = "\n".join(line[1:] for line in lines if line[:1] in ("+", " "))
-    return Change(path, old, new, whole)
+    return Change(path, old, new, kind)
 
 
 def replaced(path: str, diff: str) -> Change:
@@ -46,7 +51,7 @@ def replaced(path: str, diff: str) -> Change:
     lines = diff.splitlines()
     marks = [_SEARCHED.match(line) for line in lines]
     if not any(marks):
-        return _change(path, False, [line for line in lines if line[:3] not in ("---", "+++")])
+        return _change(path, "part", [line for line in lines if line[:3] not in ("---", "+++")])
     sides: dict[bool, list[str]] = {False: [], True: []}
     behind = False
     for line, mark in zip(lines, marks, strict=True):

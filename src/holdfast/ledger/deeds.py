@@ -6,6 +6,7 @@ edit everywhere.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -27,8 +28,10 @@ _OLD = ("old_string", "old_str", "oldText", "old_text", "oldString", "old")
 _NEW = ("new_string", "new_str", "newText", "new_text", "newString", "new", "insert_text")
 _CONTENT = ("content", "contents", "file_text", "new_source")
 _EDITOR = ("view", "create", "insert", "str_replace")
-_EDITOR_MOVES = ("delete", "rename", "undo_edit")
+_EDITOR_MOVES = ("rename", "undo_edit")
 """Commands of an editor that is one tool with a path, not of a shell: some show or change text, some do not."""
+_DELETES = re.compile(r"(?:delete|remove)_?file", re.IGNORECASE)
+"""Only by its name is a call with nothing but a path known that takes the file away."""
 _SHELLS = ("bash", "sh", "zsh", "dash")
 _PLANS = ("todos", "plan")
 _LISTS = ("tasks", "items", "steps")
@@ -36,8 +39,7 @@ _LISTS = ("tasks", "items", "steps")
 _STEP = ("content", "step", "title", "subject", "task", "text")
 _STEP_ID = ("taskId", "task_id", "todo_id", "step_id")
 _BRIEF = 200
-FINISHED = ("completed", "done", "deleted", "cancelled")
-"""States of a step that nobody has to do any more."""
+_FINISHED = ("completed", "complete", "done", "finished", "closed", "deleted", "cancelled", "canceled", "skipped")
 _OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _LONGEST_PATH, _LONGEST_COMMAND, _LONGEST_PATCH = 1_000, 320, 400_000
 
@@ -63,6 +65,8 @@ def deed_of(call: ToolCall) -> Deed:
         path = ""
     if not path and not command and (planned := _planned(call.name, given)):
         return planned
+    if path and (command == "delete" or _DELETES.search(call.name)):
+        return Deed("other", call.name, _brief(given), (Change(path, kind="deleted"),))
     if path and command in _EDITOR_MOVES:
         return Deed("other", call.name, _brief(given))
     if path and command in _EDITOR:
@@ -72,13 +76,14 @@ def deed_of(call: ToolCall) -> Deed:
         return Deed("edit", call.name, path, (change,))
     if path and (diff := _first(given, ("diff",))):
         return Deed("edit", call.name, path, (replaced(path, diff[:_LONGEST_PATCH]),))
-    patch = next((value for value in given.values() if isinstance(value, str) and "*** Begin Patch" in value), None)
+    texts = (text for text in (command, *given.values()) if isinstance(text, str))
+    patch = next((text for text in texts if "*** Begin Patch" in text), None)
     if patch is not None:
         return _patched(call.name, patch[:_LONGEST_PATCH])
     if command:
         return _ran(call.name, command)
-    if path and (content := _first(given, _CONTENT)):
-        return Deed("write", call.name, path, (Change(path, new=content, whole=True),))
+    if path and any(isinstance(given.get(key), str) for key in _CONTENT):
+        return Deed("write", call.name, path, (Change(path, new=_first(given, _CONTENT), kind="whole"),))
     if search := _first(given, _SEARCHES):
         return Deed("search", call.name, f"{search} in {path}" if path else search)
     if path and (text := _first(given, ("text",))):
@@ -100,7 +105,7 @@ def _with_text(tool: str, path: str, text: str) -> Deed:
     """One line is looked for; several are put into the file."""
     if _is_line(text, _LONGEST_COMMAND):
         return Deed("search", tool, f"{text} in {path}")
-    return Deed("write", tool, path, (Change(path, new=text, whole=True),))
+    return Deed("write", tool, path, (Change(path, new=text, kind="whole"),))
 
 
 def _is_line(text: str, longest: int) -> bool:
@@ -123,7 +128,7 @@ def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
 
 def _planned(tool: str, given: Mapping[str, Any]) -> Deed | None:
     """A whole plan, one more step of it, or a step's new state."""
-    if steps := tuple(_steps(given)):
+    if (steps := tuple(_steps(given))) or any(given.get(key) == [] for key in _PLANS):
         return Deed("plan", tool, plan=steps)
     status, step = given.get("status"), _first(given, _STEP_ID)
     if isinstance(status, str) and step:
@@ -138,10 +143,15 @@ def _steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for key in (*_PLANS, *_LISTS):
         steps = given.get(key)
         entries = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
-        if key in _PLANS or all(step.get("status") in (*_OPEN, *FINISHED) for step in entries):
+        if key in _PLANS or all(str(step.get("status")).lower() in (*_OPEN, *_FINISHED) for step in entries):
             for step in entries:
                 if said := _first(step, _STEP):
                     yield _one_line(said), _one_line(str(step.get("status") or "pending"))
+
+
+def is_finished(status: str) -> bool:
+    """Is this the state of a step that nobody has to do any more?"""
+    return status.lower() in _FINISHED
 
 
 def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

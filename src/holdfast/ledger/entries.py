@@ -33,6 +33,7 @@ class File(msgspec.Struct, array_like=True, gc=False):
     """Was it written whole, not only edited?"""
     place: int = 0
     time: int = 0
+    deleted: bool = False
 
 
 class Command(msgspec.Struct, array_like=True, gc=False):
@@ -61,8 +62,12 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     plan: list[tuple[str, str]] = []
     plan_place: int = 0
     """Where it was last changed."""
+    plan_told: bool = False
+    """Was it read back from a page? There, a step that is done has lost its number."""
     calls: list[Line] = []
     """What was called since the user last spoke, apart from reading, changing, running and planning."""
+    calls_untold: int = 0
+    """How many more, before them."""
     files: list[File] = []
     commands: list[Command] = []
     errors: list[Line] = []

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from .deeds import FINISHED
+from .deeds import is_finished
 from .entries import Ledger
 from .lines import Line
 from .names import kind_of, names_in, words_in
@@ -53,9 +53,9 @@ def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
     return (
         *([Fact("task", task.text, task.place)] if task else ()),
         *(fact for fact in said if fact.kind == "constraint"),
-        *(Fact("pending", step, 0) for step, status in ledger.plan if status not in FINISHED),
+        *(Fact("pending", step, 0) for step, status in ledger.plan if not is_finished(status)),
         *(Fact("error", line.text.strip(), line.place) for line in _printed(ledger.errors)[-_ERRORS:]),
-        *(Fact("file", file.path, file.place) for file in ledger.files if file.edits),
+        *(Fact("file", file.path, file.place) for file in ledger.files if file.edits or file.deleted),
         *(fact for fact in said if fact.kind == "said" and task and fact.text not in task.text),
     )
 

@@ -34,7 +34,7 @@ class FileLines:
 
     def let_go(self, change: Change, lines: dict[str, Line]) -> None:
         """Drop what a change takes out of its file: all of it, whole lines, and lines of which a part is replaced."""
-        if change.whole:
+        if change.kind != "part":
             gone = list(self._of(change.path))
         else:
             old = [line for _, line, _ in lines_of(change.old)]

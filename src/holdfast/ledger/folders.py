@@ -62,8 +62,10 @@ def from_root(lines: list[str], longest: int) -> list[str]:
 
 
 def _done(file: File) -> str:
+    if file.deleted:
+        return " (deleted)"
     if file.written and file.edits == 1:
         return " (written)"
     if file.edits:
         return f" (edited {file.edits}×)"
-    return "" if file.reads else " (not written)"
+    return "" if file.reads else " (neither read nor written)"

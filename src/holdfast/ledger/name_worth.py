@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from math import log1p
 from operator import mul
 
-from .deeds import FINISHED
+from .deeds import is_finished
 from .folders import base_name
 from .learned import learned, named_last, near, odds
 from .notebook import Notebook
@@ -60,7 +60,7 @@ def _known(notebook: Notebook) -> Iterator[tuple[str, Known]]:
     touched = {base_name(path): note for path, note in notebook.files.items()}
     latest, now = named_last(notebook), notebook.time
     asked = themes(notebook.users[-1].text) if notebook.users else frozenset()
-    planned = frozenset().union(*(themes(step) for step, status in notebook.steps.all if status not in FINISHED))
+    planned = frozenset().union(*(themes(step) for step, status in notebook.steps.all if not is_finished(status)))
     named = {name: seen for name, seen in notebook.names.items() if seen.kind != "word"}
     on_theme, on_plan = _shares(named, asked, planned)
     for name, seen in named.items():

@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
 from .alarms import Answer, last_errors
-from .answers import has_failed, is_refused, said_by_user
+from .answers import has_failed, is_made, is_refused, is_vain, said_by_user
 from .changes import Change
 from .deeds import Deed, called, deed_of
-from .entries import Command, File, Ledger
+from .entries import Command, Ledger
 from .file_lines import FileLines
-from .folders import base_name, by_name
 from .lines import Line, Voice, lines_of
-from .matches import match_in, same_file
+from .matches import match_in
 from .names import NamesOnce, exact_names_in
+from .seen_files import SeenFiles
 from .shell_files import shows_versions
 from .shortening import BRIEF, clipped
 from .sightings import sight, use
@@ -44,16 +44,15 @@ class Notebook:
         self.users = list(known.users)
         self.untold, self.untold_from = known.untold, known.untold_from
         self.closings = list(known.closings)
-        self.files = {file.path: file for file in known.files}
+        self.files = SeenFiles(known.files)
         self.commands = {command.text: command for command in known.commands}
         self.errors = {line.text.strip(): line for line in known.errors}
         self.attached = list(known.attached)
-        self.steps = Steps(known.plan, known.plan_place)
-        self.calls = list(known.calls)
+        self.steps = Steps(known.plan, known.plan_place, told=known.plan_told)
+        self.calls, self.calls_untold = list(known.calls), known.calls_untold
         self._answers: list[Answer] = []
         self._deeds: dict[str, tuple[Deed, int]] = {}
         """Calls that wait for their answer, and where they stand."""
-        self._alike = by_name(self.files)
         self._in_files = FileLines(known.lines)
         self._last_said: Line | None = None
 
@@ -93,10 +92,9 @@ class Notebook:
         self.names = bounds.needed(self.names, bounds.NAMES)
         self.users = bounds.ends(self.users, bounds.SAID)
         self.closings = bounds.ends(self.closings, bounds.SAID)
-        self.files = bounds.newest(self.files, bounds.SUBJECTS)
+        self.files = SeenFiles(bounds.newest(self.files, bounds.SUBJECTS).values())
         self.commands = bounds.newest(self.commands, bounds.SUBJECTS)
         self.named = NamesOnce()
-        self._alike = by_name(self.files)
         self._in_files = FileLines(self.lines.values())
 
     def ledger(self) -> Ledger:
@@ -110,7 +108,9 @@ class Notebook:
             closings=[*self.closings, *([self._last_said] if self._last_said else ())],
             plan=list(self.steps.all),
             plan_place=self.steps.place,
+            plan_told=self.steps.told,
             calls=list(self.calls),
+            calls_untold=self.calls_untold,
             files=list(map(replace, self.files.values())),
             commands=list(map(replace, self.commands.values())),
             errors=list(self.errors.values()),
@@ -138,7 +138,7 @@ class Notebook:
         if self._last_said is not None:
             self.closings.append(self._last_said)
             self._last_said = None
-        self.calls = []
+        self.calls, self.calls_untold = [], 0
         self.users.append(Line(clipped(text, _USER_KEPT), "user", "", place, 0, self.time))
         self._take(text, "user", "", place)
 
@@ -149,15 +149,17 @@ class Notebook:
         planned = self.steps.follow(deed, place)
         if deed.kind == "progress" and not planned:
             deed = Deed("other", deed.tool, deed.subject)
+        if deed.changes:
+            deed = replace(deed, changes=tuple(self.files.concerned(deed.changes)))
         self._deeds[call.id] = deed, place
         for change in deed.changes:
             self._touch(change, place)
         if not planned and deed.kind not in ("edit", "write"):
             use(self.names, exact_names_in(clipped(deed.subject, _USER_KEPT)), self.time)
             if deed.kind == "read":
-                self._file(deed.subject, place).reads += 1
+                self.files.meet(deed.subject, place, self.time)
             if command := deed.command.strip():
-                note = self.commands.setdefault(command, Command(command))
+                note = self.commands[command] = self.commands.pop(command, Command(command))
                 note.runs, note.place, note.time = note.runs + 1, place, self.time
             elif deed.kind != "read":
                 for number, line, _ in lines_of(deed.subject):
@@ -166,25 +168,18 @@ class Notebook:
 
     def _touch(self, change: Change, place: int) -> None:
         """Note what a call refers to; whether it changes anything, its answer says."""
-        self._file(change.path, place)
+        self.files.meet(change.path, place, self.time)
         use(self.names, exact_names_in(change.path), self.time)
         for _, line, _ in lines_of(change.old):
             use(self.names, self.named.exact(line), self.time)
 
     def _change(self, change: Change, place: int) -> None:
-        note = self._file(change.path, place)
-        note.edits += 1
-        note.written = note.written or change.whole
+        note = self.files.meet(change.path, place, self.time)
+        note.deleted = change.kind == "deleted"
+        note.edits += not note.deleted
+        note.written = note.written or change.kind == "whole"
         self._in_files.let_go(change, self.lines)
         self._take(change.new, "wrote", change.path, place)
-
-    def _file(self, path: str, place: int) -> File:
-        if path not in self.files:
-            self.files[path] = File(path)
-            self._alike.setdefault(base_name(path), []).append(path)
-        note = self.files[path]
-        note.place, note.time = place, self.time
-        return note
 
     def _answer(self, result: ToolResult, place: int, part: int) -> None:
         deed, asked_at = self._deeds.pop(result.call_id, (Deed("other", result.name or ""), place))
@@ -198,11 +193,14 @@ class Notebook:
         text, command = result.text, self.commands.get(deed.command.strip())
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
-        changed = () if deed.kind in ("edit", "write") and result.is_error else deed.changes
+        by_command, in_vain = deed.kind in ("run", "search", "read"), is_vain(result)
+        changed = [change for change in deed.changes if is_made(change, result, by_command=by_command)]
+        if deed.kind == "read" and not in_vain and (seen := self.files.get(deed.subject)):
+            seen.reads += 1
         for change in changed:
             self._change(change, asked_at)
         if deed.kind not in ("plan", "step", "progress"):  # the plan itself is noted
-            voice: Voice = "file" if of_file and not result.is_error else "output"
+            voice: Voice = "file" if of_file and not in_vain else "output"
             self._take(text, voice, source or deed.tool, place, part, found=deed.kind == "search")
         for change in changed:
             self._in_files.stay_gone(change, self.lines)
@@ -214,6 +212,7 @@ class Notebook:
         if command:
             command.failed = has_failed(result)
         if deed.kind == "other":
+            self.calls_untold += len(self.calls) >= bounds.CALLS
             self.calls = [*self.calls[1 - bounds.CALLS :], Line(called(deed, text), "asked", "", place, 0, self.time)]
 
     def _undo(self, deed: Deed) -> None:
@@ -240,7 +239,7 @@ class Notebook:
                 naming.append(path)
                 if not line.strip():
                     continue
-                path = same_file(path, self._alike.get(base_name(path), ()))
+                path = self.files.known_as(path)
                 self._in_files.note(path, (line,))
                 noted = Line(line, "file", path, place, number, time, depth, among, whole, 1, part)
             else:

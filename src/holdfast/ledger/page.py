@@ -7,10 +7,10 @@ from itertools import groupby, islice
 
 from .bounds import within
 from .choose import Candidate, Choice, candidates
-from .deeds import FINISHED
+from .deeds import is_finished
 from .entries import Command
 from .folders import base_name, by_folder, by_name, from_root, told_apart
-from .headings import AGAIN, ALSO, AT_HAND, ATTACHED, CALLS, COMMANDS, ERRORS, FILES, GROUP, PLAN, TASK, UNTOLD
+from .headings import AGAIN, ALSO, AT_HAND, ATTACHED, CALLS, COMMANDS, DONE, ERRORS, FILES, GROUP, PLAN, TASK, UNTOLD
 from .learned import near
 from .line_worth import line_worth
 from .lines import Line
@@ -110,10 +110,10 @@ class Writer:
         steps = self.notebook.steps.all
         if not steps:
             return []
-        lines = [f"- {what} ({status})" for what, status in steps if status not in FINISHED]
+        lines = [f"- {what} ({status})" for what, status in steps if not is_finished(status)]
         lines = lines or ["- nothing: every step of the plan is done"]
-        if done := [what for what, status in steps if status in FINISHED]:
-            lines.append(f"Done: {'; '.join(done)}")
+        if done := [what for what, status in steps if is_finished(status)]:
+            lines.append(f"{DONE}{'; '.join(done)}")
         place = self.notebook.steps.place
         return ["\n".join([f"{PLAN} {self._cite(place)}" if place else PLAN, *fitting(lines, int(room * _PLAN))])]
 
@@ -121,7 +121,8 @@ class Writer:
         """What was done already about the user's last wish: it must not be done twice."""
         done = archived(self.notebook.calls, staying)
         kept = fitting((f"{self._cite(line.place)} {line.text}" for line in reversed(done)), int(room * _CALLS))
-        more = [f"{UNTOLD}{len(done) - len(kept):,} earlier)"] if len(kept) < len(done) else []
+        left = self.notebook.calls_untold + len(done) - len(kept)
+        more = [f"{UNTOLD}{left:,} earlier)"] if left else []
         return ["\n".join([CALLS, *more, *reversed(kept)])] if done else []
 
     def last_errors(self, room: int, visible: str) -> list[Line]:

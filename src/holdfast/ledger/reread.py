@@ -15,6 +15,7 @@ from .headings import (
     ATTACHED,
     CALLS,
     COMMANDS,
+    DONE,
     ERRORS,
     FILES,
     GROUP,
@@ -33,13 +34,14 @@ from .shortening import unquoted
 
 _COUNT = re.compile(re.escape(OPENING) + rf"({NUMBER})")
 _CITED = re.compile(rf"\[({NUMBER})\] ?(.*)")
-_FILE = re.compile(r"(.+?)(?: \((written|not written|edited (\d+)×)\))?$")
+_FILE = re.compile(r"(.+?)(?: \((written|neither read nor written|deleted|edited (\d+)×)\))?$")
 _RAN = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP = re.compile(r"- (.*) \(([\w-]+)\)$")
 _HEADED = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
 _GROUP = re.compile(re.escape(GROUP) + rf"(.*?)(?: \[{NUMBER}\])* (\[{NUMBER}\])$")
 _RUN = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(AGAIN)}\[{NUMBER}\]\))?$")
 _LEFT = re.compile(re.escape(UNTOLD) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
+_MORE = re.compile(re.escape(UNTOLD) + rf"({NUMBER}) earlier\)$")
 _SECTIONS = (USER, PLAN, CALLS, ERRORS, FILES, COMMANDS, SAID, AT_HAND)
 
 
@@ -57,9 +59,11 @@ def reread(text: str) -> Ledger:
                 ledger.untold, ledger.untold_from = _number(left[1]), _number(left[2])
         elif title == PLAN or cited:
             ledger.plan_place = _place(cited[2]) if cited else 0
-            ledger.plan = [(step[1], step[2]) for line in body if (step := _STEP.match(line))]
+            ledger.plan, ledger.plan_told = list(_steps(body)), True
         elif title == CALLS:
             ledger.calls = [Line(said, "asked", "", place, 0, 0) for place, said in _cited(body)]
+            if more := _MORE.match(body[0] if body else ""):
+                ledger.calls_untold = _number(more[1])
         elif title == ERRORS:
             ledger.errors = list(_errors(body))
         elif title == FILES:
@@ -101,6 +105,14 @@ def _cited(body: list[str]) -> Iterator[tuple[int, str]]:
         yield place, "\n".join(said)
 
 
+def _steps(body: list[str]) -> Iterator[tuple[str, str]]:
+    for line in body:
+        if step := _STEP.match(line):
+            yield step[1], step[2]
+        elif line.startswith(DONE):
+            yield from ((step, "completed") for step in line.removeprefix(DONE).split("; "))
+
+
 def _attached(body: list[str]) -> Iterator[Line]:
     for line in reversed(body):
         what, _, cited = line.removeprefix(ATTACHED).rpartition(" ")
@@ -130,7 +142,13 @@ def _files(body: Iterable[str]) -> Iterator[File]:
             if found := _FILE.match(name):
                 edits = int(found[3] or (found[2] == "written"))
                 path = f"{folder}/{found[1]}" if slash else found[1]
-                yield File(path, reads=int(not found[2]), edits=edits, written=found[2] == "written")
+                yield File(
+                    path,
+                    reads=int(not found[2]),
+                    edits=edits,
+                    written=found[2] == "written",
+                    deleted=found[2] == "deleted",
+                )
 
 
 def _command(line: str) -> Command:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from shlex import shlex
 
-from .changes import Change
+from .changes import Change, ChangeKind
 
 _PRINTS = re.compile(
     r"\s*(?:(?:test|\[) -[ef] \S+(?: \])?\s*&&\s*)?(?:cd\s+([^\s'\"]+)\s*&&\s*)?"
@@ -24,7 +24,7 @@ _VERSIONS = re.compile(
     r"\s*(?:cd\s+[^\s'\"]+\s*&&\s*)?git\s+(?:-\S+\s+|-C\s+\S+\s+)*(?:diff|show|log|blame|stash show)\b"
 )
 _LOGS = (".log", ".out")
-_WRITES = re.compile(r"\bcat\b.*>|\btee\s|\b(?:echo|printf)\s.*>|\bsed\s.*-i|\bcd\s")
+_WRITES = re.compile(r"\bcat\b.*>|\btee\s|\b(?:echo|printf)\s.*>|\bsed\s.*-i|\bcd\s|\brm\s")
 _HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 _BETWEEN = frozenset(";&|()")
 _LONGEST, _MOST = 4_000, 200
@@ -64,7 +64,7 @@ def written(command: str) -> tuple[str, tuple[Change, ...]]:
         for words in _simple_commands(line[:_LONGEST]) if may_write else ():
             if words[0] == "cd" and len(words) == 2:
                 folder = _from(folder, words[1])
-            into += [Change(_from(folder, path), new=text, whole=whole) for path, whole in _targets(words)]
+            into += [Change(_from(folder, path), new=text, kind=kind) for path, kind in _targets(words)]
         changes += into
         if text and not into:
             rest.append(text)
@@ -101,17 +101,20 @@ def _simple_commands(line: str) -> Iterator[list[str]]:
             yield list(group)
 
 
-def _targets(words: list[str]) -> Iterator[tuple[str, bool]]:
-    """The files that one command writes, and whether whole."""
-    program, *given = words
+def _targets(words: list[str]) -> Iterator[tuple[str, ChangeKind]]:
+    """The files that one command writes, changes or takes away."""
+    program, *given = words[1:] if words[:2] == ["git", "rm"] else words
     if program in ("cat", "echo", "printf"):
         for before, sign, path in zip(words, given, given[1:], strict=False):
             if sign in (">", ">>") and before != "2" and not path.startswith("/dev/"):
-                yield path, sign == ">"
+                yield path, "whole" if sign == ">" else "part"
     elif program == "tee":
         stop = next((place for place, word in enumerate(given) if word.startswith(("<", ">"))), len(given))
-        yield from ((path, "-a" not in given) for path in given[:stop] if not path.startswith(("-", "/dev/")))
+        kind: ChangeKind = "part" if "-a" in given else "whole"
+        yield from ((path, kind) for path in given[:stop] if not path.startswith(("-", "/dev/")))
+    elif program == "rm":
+        yield from ((path, "deleted") for path in given if path and path[0] != "-")
     elif program == "sed" and any(word.startswith(("-i", "--in-place")) for word in given):
         scripts = [place + 1 for place, word in enumerate(given) if word in ("-e", "-f", "--expression")]
         names = [word for place, word in enumerate(given) if word and word[0] != "-" and place not in scripts]
-        yield from ((path, False) for path in names[not scripts :])
+        yield from ((path, "unseen") for path in names[not scripts :])
