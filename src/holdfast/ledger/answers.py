@@ -19,8 +19,8 @@ _HEAD, _LOOKED_AT = 400, 40_000
 _ERROR = re.compile(r"\W*(?:tool_use_)?(?:error|failed|failure|could not|cannot|unable)\b", re.IGNORECASE)
 _APPLIED = "Success. Updated the following files"
 """What is said of a patch, whatever is run after it in the same command."""
-_NOT_WRITTEN = (
-    r": (?:Permission denied|No such file or directory|Read-only file system|(?:Is|Not) a directory"
+_NOT_WRITTEN = re.compile(
+    r"['\"]?: (?:Permission denied|No such file or directory|Read-only file system|(?:Is|Not) a directory"
     r"|No space left on device|Operation not permitted)"
 )
 
@@ -40,7 +40,8 @@ def said_by_user(result: ToolResult, tool: str) -> str:
 
 def has_failed(result: ToolResult) -> bool:
     """By its mark, or by the exit code that stands before the output."""
-    exited = _EXIT.search(result.text, 0, _HEAD)
+    head = result.text[:_HEAD]
+    exited = _EXIT.search(head) if "code" in head else None  # seldom: a quick look saves the search
     return result.is_error or (exited is not None and int(exited[1]) != 0)
 
 
@@ -51,6 +52,8 @@ def is_vain(result: ToolResult) -> bool:
 
 def is_made(change: Change, result: ToolResult, *, by_command: bool) -> bool:
     """Was a file changed, by what was answered? Where a command failed, it may have been another part of it."""
+    text = result.text
     if by_command:
-        return re.search(re.escape(base_name(change.path)) + _NOT_WRITTEN, result.text[:_LOOKED_AT]) is None
-    return _APPLIED in result.text or not is_vain(result)
+        name, refusals = base_name(change.path), _NOT_WRITTEN.finditer(text, 0, _LOOKED_AT)
+        return not any(text.endswith(name, 0, refused.start()) for refused in refusals)
+    return _APPLIED in text or not is_vain(result)
