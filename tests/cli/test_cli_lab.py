@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -62,21 +63,64 @@ def test_json_to_standard_output_leaves_the_table_to_the_other(run: Run, session
     assert "Holdfast ledger" in done.stderr
 
 
-def test_no_page_that_is_not_ours_is_overwritten(refused: Callable[..., str], session: Path, tmp_path: Path) -> None:
-    page = tmp_path / "thesis.html"
-    page.write_text("years of work")
-    assert "was not written by the lab" in refused("lab", session, *QUICK, "--page", page)
-    assert page.read_text() == "years of work"
+@pytest.mark.parametrize("options", [("--page",), ("--page", "none", "--json"), ("--tune", "--json")])
+@pytest.mark.parametrize(
+    "work",
+    ["years of work", '{"years": "of work"}', '{"deep": ' + "[" * 5_000],
+    ids=["text", "an object", "a deep one"],
+)
+def test_nothing_that_is_not_ours_is_overwritten(
+    options: tuple[str, ...], work: str, refused: Callable[..., str], session: Path, tmp_path: Path
+) -> None:
+    thesis = tmp_path / "thesis"
+    thesis.write_text(work)
+    assert "was not written by the lab" in refused("lab", session, *QUICK, *options, thesis)
+    assert thesis.read_text() == work
+
+
+def test_files_are_compressed_by_name_and_written_again(run: Run, session: Path, tmp_path: Path) -> None:
+    data, page, advice = (tmp_path / name for name in ("data.json.gz", "lab.html.gz", "advice.json"))
+    advice.touch()
+    for _ in range(2):
+        assert run("lab", session, *QUICK, "--json", data, "--page", page).exit_code == 0
+        assert run("lab", session, *QUICK, "--tune", "--json", advice).exit_code == 0
+    assert json.loads(gzip.decompress(data.read_bytes()))["settings"]["budgets"] == [2000, 4000]
+    assert gzip.decompress(page.read_bytes()).startswith(b"<!doctype html>")
+    assert json.loads(advice.read_text())["sessions"] == 1
 
 
 def test_what_cannot_be_measured_is_said(refused: Callable[..., str], tmp_path: Path) -> None:
     assert "no file or folder" in refused("lab", tmp_path / "nowhere")
     (tmp_path / "a.json").write_text('[{"role": "user", "content": "hello"}]')
-    assert "--half all" in refused("lab", tmp_path, "--page", "none")
     assert "did you mean 'report'" in refused("lab", tmp_path, "--half", "reprot")
     assert "No contestant is called" in refused("lab", tmp_path, "--only", "nobody", "--page", "none")
     assert "--budget takes a whole number" in refused("lab", tmp_path, "--budget", "2k,many")
     assert "--budget takes a whole number" in refused("lab", tmp_path, "--budget", "")
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "words"),
+    [
+        ("short", [], "(too short to cut): name longer sessions."),
+        ("broken", [], "(no session): name other sessions."),
+        ("broken", ["--tune"], "No session could be simulated: name a folder with sessions."),
+        ("session", ["--budget", "1"], "(the user's newest message is over every budget): give a larger --budget."),
+    ],
+)
+def test_nobody_is_told_to_do_what_was_done(
+    file: str, options: list[str], words: str, refused: Callable[..., str], session: Path
+) -> None:
+    session.with_name("short.json").write_text('[{"role": "user", "content": "hello"}]')
+    session.with_name("broken.json").write_text("{")
+    page = [] if "--tune" in options else ["--page", "none"]
+    assert words in refused("lab", session.with_name(f"{file}.json"), "--half", "all", *options, *page)
+
+
+def test_the_other_half_is_told_of(refused: Callable[..., str], session: Path) -> None:
+    halves = [
+        refused("lab", session, "--half", half, "--budget", "1", "--page", "none") for half in ("learn", "report")
+    ]
+    assert sum("(of the other half): try --half all." in said for said in halves) == 1
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,23 @@ def test_nothing_found_is_exit_code_1(run: Run, make_store: Store) -> None:
     assert loaded(run("search", "unheard-of", store, "--json").stdout)["hits"] == []
 
 
+def test_nothing_under_these_conditions_is_not_nothing_at_all(run: Run, make_store: Store) -> None:
+    store = make_store("agent.db")
+    for options, named in (
+        (["--role", "system", "--session", "s-0"], "(--session, --role)"),
+        (["--lane", "", "--until", "2020-01-01"], "(--lane, --until)"),
+        (["--offset", "900"], "(--offset)"),
+    ):
+        said = " ".join(run("search", "berth", store, *options).stdout.split())
+        assert f"every word of 'berth' under these conditions {named}: leave some out" in said
+    assert "conditions" not in run("search", "unheard-of", store).stdout
+
+
+def test_what_has_no_time_is_in_no_stretch_of_it(run: Run, chat: Path) -> None:
+    assert hits(run, "berth 7", chat)
+    assert hits(run, "berth 7", chat, "--since", "2020-01-01") == hits(run, "berth 7", chat, "--until", "1d") == []
+
+
 @pytest.mark.parametrize(
     ("records", "query", "ref", "archived"),
     [
@@ -116,7 +133,7 @@ def test_what_a_terminal_might_obey_is_not_printed(run: Run, tmp_path: Path) -> 
         (["search", "x", "example", "--since", "soon"], "since takes a date like 2026-03-01"),
         (
             ["search", "x", "example", "--since", "2026-03-02", "--until", "2026-03-01"],
-            "--since 2026-03-02 is later than --until 2026-03-01",
+            "since 2026-03-02 is later than until 2026-03-01",
         ),
         (["search", "x", "example", "--kind", "mesage"], "did you mean 'message'?"),
         (["search", "x", "example", "--role", "wizard"], "Use one of system, user, assistant, tool"),
@@ -141,7 +158,8 @@ def test_a_file_of_messages_has_no_sessions(refused: Refused, chat: Path) -> Non
 
 def test_a_session_must_be_meant_to_read_from_it(refused: Refused, make_store: Store) -> None:
     store = make_store("agent.db", sessions=2)
-    assert "name one with --session" in refused("read", "#1", store)
+    for command in (("read", "#1", store), ("search", "x", store, "--archived")):
+        assert "name one with --session" in refused(*command)
     for command in (("search", "x"), ("read", "#1"), ("mcp",)):
         assert "There is no session 'nope'" in refused(*command, store, "--session", "nope")
 

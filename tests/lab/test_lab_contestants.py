@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.examples import example_path
-from holdfast.lab.contestants import LEDGER, SIMPLE, Compacted, Contestant, Job, field, tokens_of
+from holdfast.lab.contestants import LEDGER, OURS, PEERS, SIMPLE, Compacted, Contestant, Job, field, tokens_of
 from holdfast.lab.contestants.fitting import end_of, most, start_of
 from holdfast.lab.cuts import Cut, cuts
 from holdfast.lab.measures import measure
@@ -23,7 +23,7 @@ from holdfast.transcripts import read_transcript
 from lab_story import long_history, used
 
 CHARS = estimator_for("chars/4")
-FIELD = field(peers=False).contestants
+FIELD = (*SIMPLE, *OURS)
 SIMPLE_BY_NAME = {contestant.name: contestant for contestant in SIMPLE}
 
 
@@ -106,9 +106,9 @@ def test_the_ledger_invents_no_names(harbor: Cut) -> None:
 
 
 def test_contestants_are_chosen_by_words_of_their_names() -> None:
-    assert [one.name for one in field(("ledger", "random"), peers=False).contestants] == ["random lines", LEDGER]
+    assert [one.name for one in field(("ledger", "random")).contestants] == ["random lines", LEDGER]
     with pytest.raises(InvalidInput, match="No contestant is called 'ledgre'"):
-        field(("ledgre",), peers=False)
+        field(("ledgre",))
 
 
 def test_missing_peers_are_named_with_the_way_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +124,12 @@ def test_missing_peers_are_named_with_the_way_to_install_them(monkeypatch: pytes
     monkeypatch.setattr(builtins, "__import__", without)
     found = field()
     assert found.contestants == FIELD
-    assert len(found.left_out) == 2 and all("pip install 'holdfast[peers]'" in what for what in found.left_out)
+    assert [what.partition(" (")[0] for what in found.left_out] == [name for names in PEERS.values() for name in names]
+    assert all("pip install 'holdfast[peers]'" in what for what in found.left_out)
+    assert [what.partition(" (")[0] for what in field(("tr",)).left_out] == ["LangChain trim"]
+    assert field(("ledger",)).left_out == ()
+    with pytest.raises(InvalidInput, match=r"LiteLLM compress cannot take part: .* pip install 'holdfast\[peers\]'"):
+        field(("ledger", "litellm"))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -132,6 +137,7 @@ def test_missing_peers_are_named_with_the_way_to_install_them(monkeypatch: pytes
 def test_peers_through_their_real_packages(package: str, history: list[Message]) -> None:
     pytest.importorskip(package)
     module = importlib.import_module(f"holdfast.lab.contestants.{package}")
+    assert PEERS[package] == tuple(contestant.name for contestant in getattr(module, package.upper()))
     for contestant in getattr(module, package.upper()):
         first = contestant.compact(history[: len(history) // 2], job(2_000), None)
         left = contestant.compact(history[len(history) // 2 :], job(2_000), first)

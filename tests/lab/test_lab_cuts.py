@@ -49,6 +49,14 @@ def test_only_what_was_visible_before_the_first_compaction_is_cut() -> None:
     assert "summary_of_all" not in "".join(message.text for message in last.after)
 
 
+def test_what_stands_after_a_compaction_without_a_summary_is_no_summary() -> None:
+    history = long_history(180)
+    place = next(n for n in range(600, len(history)) if history[n].role == "user")
+    history.insert(place, user("Please go on with mooring_nine"))
+    (last,) = cuts(transcript(history, (PastCompaction(place),)), (1.0,))
+    assert last.after[0].text == "Please go on with mooring_nine"
+
+
 def test_system_messages_stand_beside_what_is_compacted() -> None:
     system = Message("system", (Text("be brief " * 40),))
     found = list(cuts(transcript([system, *long_history(180)])))

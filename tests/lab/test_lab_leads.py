@@ -13,7 +13,7 @@ from holdfast.lab.results import Row, SessionResults
 from holdfast.lab.run import Results
 from holdfast.lab.settings import Settings
 
-SETTINGS = Settings(budgets=(4_000,), rounds=(3,), contestants=("tail w", "head", "ledger"), peers=False)
+SETTINGS = Settings(budgets=(4_000,), rounds=(3,), contestants=("tail w", "head", "ledger"))
 TAIL, HEAD = "tail window", "head and tail"
 Kept = Mapping[tuple[str, int], float]
 """The share that one contestant kept, by session and cut: it failed at those that are not there."""
@@ -45,7 +45,7 @@ def kind(once: Mapping[str, Kept], in_a_row: Mapping[str, Kept] | None = None, t
         SessionResults(name, "plain", f"{name}.json", rows(once, name, 1), rows(in_a_row or {}, name, 3))
         for name in HARDNESS
     ]
-    return report(Results(SETTINGS, sessions), field(SETTINGS.contestants, peers=False)).kinds[0]
+    return report(Results(SETTINGS, sessions), field(SETTINGS.contestants)).kinds[0]
 
 
 def lead(once: Mapping[str, Kept], quantity: str = "names") -> Lead:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from holdfast.lab.needs import needs
 from holdfast.messages import assistant, user
-from lab_story import AFTER, BEFORE, call, result, used
+from holdfast.tokens import estimator_for, tokens_in
+from lab_story import AFTER, BEFORE, SOURCE, call, result, used
 
 
 def test_what_a_later_call_refers_to_is_needed() -> None:
@@ -68,3 +69,11 @@ def test_results_say_what_it_costs_to_read_them_again() -> None:
     before = [user("go"), big, result(big, "parse_table\n" + "x" * 400)]
     needed = needs(before, AFTER)
     assert needed.results == ((103, frozenset({"parse_table"})),)
+
+
+def test_what_would_be_read_again_is_counted_like_all_else() -> None:
+    ((size, names),) = needs(BEFORE, AFTER).results
+    assert (size, names) == (-(-len(SOURCE) // 4), {"parse_table"})
+    ruler = estimator_for("o200k_base")
+    assert needs(BEFORE, AFTER, ruler).results == ((tokens_in(ruler, SOURCE), names),)
+    assert tokens_in(ruler, SOURCE) != size

@@ -11,15 +11,16 @@ import pytest
 
 from holdfast.examples import example_path
 from holdfast.lab.contestants import LEDGER, field
-from holdfast.lab.page import MARK, is_ours, page_of
+from holdfast.lab.page import MARK, page_of
 from holdfast.lab.report import Report, report
 from holdfast.lab.results import NotMeasured, SessionResults
 from holdfast.lab.run import Results, run
 from holdfast.lab.settings import Settings
 from holdfast.lab.trial import OTHER_HALF, try_session
+from holdfast.lab.written import is_ours
 from real_sessions import SESSIONS
 
-QUICK = Settings(budgets=(4_000,), rounds=(3,), cuts=1, half="all", contestants=("tail w", "ledger"), peers=False)
+QUICK = Settings(budgets=(4_000,), rounds=(3,), cuts=1, half="all", contestants=("tail w", "ledger"))
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def results() -> Results:
 
 @pytest.fixture(scope="module")
 def made(results: Results) -> Report:
-    return report(results, field(QUICK.contestants, peers=False))
+    return report(results, field(QUICK.contestants))
 
 
 def test_one_row_for_each_contestant_budget_and_cut(results: Results) -> None:

@@ -11,21 +11,25 @@ import pytest
 from holdfast.examples import example_path
 from holdfast.lab.contestants import LEDGER, REAL, Field, field, tokens_of
 from holdfast.lab.report import report
-from holdfast.lab.results import Row, SessionResults
+from holdfast.lab.results import NotMeasured, Row, SessionResults
 from holdfast.lab.run import run
 from holdfast.lab.settings import Settings
-from holdfast.lab.trial import Trial, try_session
+from holdfast.lab.trial import NO_ROOM, Trial, try_session
 from holdfast.messages import Message, user
 from holdfast.tokens import estimator_for
 from holdfast.transcripts import PastCompaction
 from lab_story import long_history, transcript, write_session
 
-QUICK = Settings(budgets=(4_000,), rounds=(), cuts=1, half="all", contestants=("tail w", "ledger"), peers=False)
+QUICK = Settings(budgets=(4_000,), rounds=(), cuts=1, half="all", contestants=("tail w", "ledger"))
 
 
 @pytest.fixture(scope="module")
 def history() -> list[Message]:
     return long_history(120)
+
+
+def broken(*_: object) -> None:
+    raise ValueError("no way")
 
 
 def at_summary(history: Sequence[Message], summary: str | None) -> dict[str, Row]:
@@ -63,10 +67,7 @@ def test_where_no_summary_can_be_read_nobody_is_measured_beside_it(history: list
 
 
 def test_a_contestant_that_fails_ends_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: object) -> None:
-        raise ValueError("no way")
-
-    good = field(("tail w",), peers=False).contestants[0]
+    good = field(("tail w",)).contestants[0]
     bad = msgspec.structs.replace(good, name="broken rule", compact=broken)
     monkeypatch.setattr("holdfast.lab.trial._field", lambda *_: Field((good, bad)))
     found = try_session(example_path(), QUICK)
@@ -75,10 +76,30 @@ def test_a_contestant_that_fails_ends_nothing_else(monkeypatch: pytest.MonkeyPat
     assert found.failures == ("broken rule: ValueError: no way",)
 
 
+def test_why_a_session_that_can_be_cut_gave_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = try_session(example_path(), msgspec.structs.replace(QUICK, budgets=(1,)))
+    assert isinstance(small, NotMeasured) and small.why == NO_ROOM
+    bad = msgspec.structs.replace(field(("tail w",)).contestants[0], compact=broken)
+    monkeypatch.setattr("holdfast.lab.trial._field", lambda *_: Field((bad,)))
+    failed = try_session(example_path(), QUICK)
+    assert isinstance(failed, NotMeasured) and failed.why == "nobody could compact it: tail window: ValueError: no way"
+
+
+def test_what_would_be_fetched_is_counted_by_the_estimator_of_the_run() -> None:
+    fetched = []
+    for estimator in ("chars/4", "chars/3"):
+        found = try_session(
+            example_path(), msgspec.structs.replace(QUICK, estimator=estimator, contestants=("random",))
+        )
+        assert isinstance(found, SessionResults)
+        fetched.append(found.rows[0].score.fetch)
+    assert fetched[1] > fetched[0] > 0
+
+
 def test_plain_files_of_one_name_are_sessions_of_their_own(tmp_path: Path) -> None:
     for n in range(3):
         (tmp_path / str(n)).mkdir()
     files = [write_session(tmp_path / str(n) / "messages.json", 120) for n in range(3)]
-    (found,) = report(run(files, QUICK), field(QUICK.contestants, peers=False)).kinds
+    (found,) = report(run(files, QUICK), field(QUICK.contestants)).kinds
     assert (found.sessions, found.cuts) == (3, 3)
     assert found.cells[0].intervals, "three sessions have an interval"

@@ -126,6 +126,10 @@ async def test_nothing_found_is_no_error(recall: Recall) -> None:
     answer = await recall.run("recall_search", {"query": "table", "offset": 100})
     assert not answer.is_error
     assert answer.text == "Nothing more holds all of 'table': search again with an offset below 100."
+    answer = await recall.run("recall_search", {"query": "table", "role": "system", "lane": ""})
+    assert answer.text.startswith("Nothing holds all of 'table' under these conditions (role, lane). Leave some out")
+    answer = await recall.run("recall_search", {"query": "table", "role": "user", "offset": 9})
+    assert answer.text.startswith("Nothing more holds all of 'table' under these conditions (role): search again")
 
 
 @pytest.mark.parametrize("limit", [LEAST, 150, 400, 2_000])

@@ -94,6 +94,15 @@ async def test_conditions(filled: Any) -> None:
         assert set(await found(filled, "needle", **asked)) == expected, asked
 
 
+async def test_what_has_no_time_is_in_no_stretch_of_it(store: Any) -> None:
+    await begin(store)
+    await store.append("s", [said("e1", {"role": "user", "content": "a needle"}, time="")])
+    for _ in range(2):
+        assert await found(store, "needle") == ["e1"]
+        assert await found(store, "needle", since="0001") == await found(store, "needle", until="9999") == []
+        await settle(store)
+
+
 async def test_a_hit_says_who_spoke_and_about_which_tool(filled: Any) -> None:
     hits = {hit.event.id: hit for hit in await filled.search("needle", session_id="s")}
     assert (hits["t1"].role, hits["t1"].tools, hits["t1"].archived) == ("tool", ("grep",), True)

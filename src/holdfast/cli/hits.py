@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -17,12 +18,12 @@ from .recalls import Opened
 _STYLES = {"system": "magenta", "user": "green", "assistant": "cyan", "tool": "yellow"}
 
 
-def list_hits(console: Console, query: str, found: Found, opened: Opened) -> None:
+def list_hits(console: Console, query: str, found: Found, opened: Opened, narrowing: Sequence[str]) -> None:
     if not found.hits:
         show(
             console,
             [whole_line(opened.name, "bold"), Text("nothing was found", "bright_black")],
-            Text(f"No event holds every word of {printable(query)!r}: try fewer words, or parts of them."),
+            Text(f"No event holds every word of {printable(query)!r}{_advice(narrowing)}"),
         )
         return
     first = found.hits[0]
@@ -34,6 +35,12 @@ def list_hits(console: Console, query: str, found: Found, opened: Opened) -> Non
         *(_hit(hit, query, opened) for hit in found.hits),
         whole_line(f"Read one: holdfast read '{first.reference}' {opened.arguments(session)}"),
     )
+
+
+def _advice(narrowing: Sequence[str]) -> str:
+    if narrowing:
+        return f" under these conditions ({', '.join(narrowing)}): leave some out, or try fewer words."
+    return ": try fewer words, or parts of them."
 
 
 def _hit(hit: Hit, query: str, opened: Opened) -> Table:

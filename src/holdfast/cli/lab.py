@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from ..errors import InvalidInput
 from .limits import Count, whole_number
 from .names import OneOf
 from .options import ESTIMATORS
-from .shape import must_be_writable
+from .shape import must_be_writable, write
 from .terminal import WIDEST, console
 from .window import window_of
 
@@ -104,11 +104,13 @@ def command(
     """
     from ..lab.corpus import drawn, session_files
     from ..lab.settings import Settings
+    from ..lab.written import must_be_ours
 
     _must_make_sense(tune=tune, model=model)
     for out in (data, NO_PAGE if tune else page):
         if out not in (None, "-", NO_PAGE):
             must_be_writable(out, None, force=False)
+            must_be_ours(Path(out))
     there = session_files(*map(_place, folders))
     files = drawn(there, sessions)
     if len(files) < len(there):
@@ -148,26 +150,31 @@ def _place(name: str) -> str | Path:
 
 def _measure(files: list[Path], settings: Settings, jobs: int, data: str | None, page: str) -> None:
     from ..lab.contestants import field
-    from ..lab.page import is_ours, page_of
+    from ..lab.page import page_of
     from ..lab.report import report
     from ..lab.run import run
     from .lab_tables import draw
 
-    there = Path(page)
-    if page != NO_PAGE and there.exists() and not is_ours(there):
-        raise InvalidInput(f"{page} is there already and was not written by the lab: name another file with --page.")
     taking_part = field(settings.contestants)
     with _progress("measuring", len(files)) as step:
         results = run(files, settings, jobs=jobs, progress=step)
     if not results.sessions:
-        why = "; ".join(sorted({outcome.why.partition(":")[0] for outcome in results.not_measured}))
-        raise InvalidInput(f"No session could be measured ({why}): try --half all, or name longer sessions.")
+        reasons = sorted({outcome.why.partition(":")[0] for outcome in results.not_measured})
+        raise InvalidInput(f"No session could be measured ({'; '.join(reasons)}): {_advice(reasons)}.")
     found = report(results, taking_part)
     draw(_wide(console(stderr=data == "-")), found)
     if page != NO_PAGE:
-        there.write_text(page_of(found), encoding="utf-8")
+        write(page, page_of(found).encode())
         click.echo(f"\n  The page: {page}", err=data == "-")
     _write(data, msgspec.json.encode(found))
+
+
+def _advice(reasons: Iterable[str]) -> str:
+    """What would help: nothing that was done already."""
+    from ..lab.trial import NO_ROOM, OTHER_HALF, TOO_SHORT
+
+    helping = {OTHER_HALF: "try --half all", TOO_SHORT: "name longer sessions", NO_ROOM: "give a larger --budget"}
+    return ", or ".join(helping[reason] for reason in reasons if reason in helping) or "name other sessions"
 
 
 def _tune(files: list[Path], settings: Settings, model: str | None, jobs: int, data: str | None) -> None:
@@ -185,7 +192,7 @@ def _write(target: str | None, encoded: bytes) -> None:
     if target == "-":
         click.echo(encoded)
     elif target:
-        Path(target).write_bytes(encoded + b"\n")
+        write(target, encoded + b"\n")
 
 
 def _wide(made: Console) -> Console:

@@ -7,8 +7,8 @@ from typing import Any
 import click
 import msgspec
 
-from ..errors import InvalidInput
-from ..recall import Found, moment
+from ..recall import Found
+from ..recall.names import KINDS, ROLES
 from ..stores import Hit
 from . import options
 from .limits import Count
@@ -17,8 +17,6 @@ from .recalls import open_recall
 from .terminal import console, working
 
 NOTHING_FOUND = 1
-KINDS = ("message", "compaction", "undo", "pin", "redaction")
-ROLES = ("system", "user", "assistant", "tool")
 
 
 @click.command("search")
@@ -42,10 +40,7 @@ def command(query: str, file: str, session: str | None, limit: int, as_json: boo
     stand in any order and inside longer ones; nothing in QUERY is syntax. The exit code is 1 if nothing was found.
     """
     sought["archived"] = sought["archived"] or None
-    since, until = sought["since"], sought["until"]
-    if since and until and str(moment(since)) > str(moment(until, "until", end=True)):
-        raise InvalidInput(f"--since {since} is later than --until {until}: nothing lies between them.")
-    with open_recall(file, session) as opened:
+    with open_recall(file, session, one=bool(sought["archived"])) as opened:
         with working("searching"):
             found = opened.recall.search(query, limit=limit, **sought)
         if as_json:
@@ -53,8 +48,13 @@ def command(query: str, file: str, session: str | None, limit: int, as_json: boo
         else:
             from .hits import list_hits
 
-            list_hits(console(), query, found, opened)
+            list_hits(console(), query, found, opened, _narrowing({"session": session, **sought}))
     return 0 if found.hits else NOTHING_FOUND
+
+
+def _narrowing(asked: dict[str, Any]) -> list[str]:
+    """The options without which more might be found."""
+    return [f"--{name}" for name, value in asked.items() if value not in (None, 0)]
 
 
 def _facts(query: str, found: Found) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def cuts(transcript: Transcript, places: tuple[float, ...] = evenly(CUTS)) -> It
     messages, format = decode_all(transcript.messages, transcript.format)
     compactions = transcript.compactions
     visible = compactions[0].after if compactions else len(messages)
-    summaries = {item.after for item in compactions}
+    summaries = {item.after for item in compactions if item.summary}
     done: set[int] = set()
     for place in places:
         at = _at_reply(messages, int(visible * place), visible)

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from ..messages import Message, ToolResult, is_framed
+from ..tokens import CharsPerPiece, Estimator, tokens_in
 from .reading import (
     LONGEST_LINE,
     all_lines,
@@ -51,7 +52,8 @@ class Needs(msgspec.Struct, frozen=True):
     """Earlier tool results: their tokens, and the needed names in them."""
 
 
-def needs(before: Sequence[Message], after: Sequence[Message]) -> Needs:
+def needs(before: Sequence[Message], after: Sequence[Message], estimator: Estimator | None = None) -> Needs:
+    """All of it; the estimator of the run counts what would have to be read again."""
     lines = list(dict.fromkeys(all_lines(before)))
     here = [(line, names_on(line)) for line in lines]
     known = frozenset().union(*(names for _, names in here)) if here else frozenset()
@@ -74,7 +76,7 @@ def needs(before: Sequence[Message], after: Sequence[Message]) -> Needs:
         errors=_last_errors(before),
         commands=frozenset(again & ran),
         known=known | labelled | numbers_before(before),
-        results=tuple(_results(before, names)),
+        results=tuple(_results(before, names, estimator or CharsPerPiece())),
     )
 
 
@@ -139,11 +141,11 @@ def _last_errors(before: Sequence[Message]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _results(before: Sequence[Message], names: set[str]) -> list[tuple[int, frozenset[str]]]:
+def _results(before: Sequence[Message], names: set[str], estimator: Estimator) -> list[tuple[int, frozenset[str]]]:
     found = []
     for message in before:
         for result in message.results:
             text = result.text
             if inside := names_in(text) & names:
-                found.append((-(-len(text) // 4), frozenset(inside)))
+                found.append((tokens_in(estimator, text), frozenset(inside)))
     return found

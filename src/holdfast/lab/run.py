@@ -42,14 +42,10 @@ def run(
     files: Sequence[Path], settings: Settings, *, jobs: int = 1, progress: Callable[[], None] = lambda: None
 ) -> Results:
     outcomes = []
-    for outcome in spread(partial(_try, settings=settings), files, jobs):
+    for outcome in spread(partial(try_session, settings=settings), files, jobs):
         outcomes.append(outcome)
         progress()
     return Results(settings, outcomes)
-
-
-def _try(file: Path, settings: Settings) -> Outcome:
-    return try_session(file, settings)
 
 
 def spread(work: Callable[[Path], Result], files: Sequence[Path], jobs: int) -> Iterator[Result]:

@@ -23,7 +23,6 @@ class Settings(msgspec.Struct, frozen=True):
     half: Half = "report"
     contestants: tuple[str, ...] = ()
     """Words of the names of those who take part; all if there are none."""
-    peers: bool = True
 
     @property
     def focus(self) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 from ..errors import HoldfastError
 from ..messages import Message, user
 from ..tokens import Estimator, estimator_for
 from ..transcripts import Transcript, read_transcript
-from .contestants import REAL, Compacted, Contestant, Field, Job, field, tokens_of
+from .contestants import REAL, Compacted, Contestant, Job, field, tokens_of
 from .corpus import in_half, session_name
 from .cuts import Cut, cuts, evenly
 from .measures import kept_names, measure
@@ -21,6 +21,9 @@ from .settings import Settings
 
 PLAIN = "plain"
 OTHER_HALF = "of the other half"
+TOO_SHORT = "too short to cut"
+NO_ROOM = "the user's newest message is over every budget"
+_field = lru_cache(field)
 
 
 def try_session(file: Path, settings: Settings) -> Outcome:
@@ -33,15 +36,11 @@ def try_session(file: Path, settings: Settings) -> Outcome:
     if not in_half(session, settings.half):
         return NotMeasured(str(file), OTHER_HALF)
     try:
-        found = Trial(session, transcript, settings).results(str(file))
+        trial = Trial(session, transcript, settings)
+        found = trial.results(str(file))
     except HoldfastError as problem:
         return NotMeasured(str(file), f"messages that cannot be read: {problem}")
-    return found if found.rows or found.at_summary else NotMeasured(str(file), "too short to cut")
-
-
-@lru_cache
-def _field(chosen: tuple[str, ...], peers: bool) -> Field:
-    return field(chosen, peers=peers)
+    return found if found.rows or found.at_summary else NotMeasured(str(file), trial.why_nothing)
 
 
 class Trial:
@@ -53,14 +52,25 @@ class Trial:
         self.transcript = transcript
         self.settings = settings
         self.estimator: Estimator = estimator_for(settings.estimator)
-        self.contestants = _field(settings.contestants, settings.peers).contestants
+        self.contestants = _field(settings.contestants).contestants
         self.failures: dict[str, None] = {}
+
+    @cached_property
+    def cuts(self) -> list[Cut]:
+        return list(cuts(self.transcript, evenly(self.settings.cuts)))
+
+    @property
+    def why_nothing(self) -> str:
+        """The reason, once there are no results."""
+        if self.failures:
+            return f"nobody could compact it: {next(iter(self.failures))}"
+        return NO_ROOM if self.cuts else TOO_SHORT
 
     def results(self, file: str) -> SessionResults:
         rows: list[Row] = []
         names: list[Names] = []
         in_a_row: list[Row] = []
-        found = [(cut, needs(cut.before, cut.after)) for cut in cuts(self.transcript, evenly(self.settings.cuts))]
+        found = [(cut, needs(cut.before, cut.after, self.estimator)) for cut in self.cuts]
         for cut, needed in found:
             left: dict[str, Compacted] = {}
             for budget in filter(lambda budget: self._is_possible(cut, budget), self.settings.budgets):
@@ -99,7 +109,7 @@ class Trial:
         for cut in cuts(self.transcript, (1.0,)):
             if not cut.summary:
                 continue
-            needed = needs(cut.before, cut.after)
+            needed = needs(cut.before, cut.after, self.estimator)
             real = Compacted([user(cut.summary)], 0.0)
             budget = tokens_of(real.messages, self.estimator)
             if not self._is_possible(cut, budget):

@@ -73,7 +73,8 @@ def tune(
         if simulated is not None:
             found.append(simulated)
     if not found:
-        raise InvalidInput("No session could be simulated: try --half all, or name a folder with sessions.")
+        other_half = "" if settings.half == "all" else "try --half all, or "
+        raise InvalidInput(f"No session could be simulated: {other_half}name a folder with sessions.")
     return sorted(found, key=lambda one: one.session)
 
 

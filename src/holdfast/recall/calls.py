@@ -24,6 +24,7 @@ LEAST = SMALLEST + _NOTICE
 """Tokens that an answer may have, at least."""
 _SENTENCE, _ECHO = 100, 30
 """Tokens of a refusal, and of what is repeated from a query."""
+_NO_CONDITIONS = ("query", "limit", "offset", "max_tokens")
 
 T = TypeVar("T")
 
@@ -46,6 +47,12 @@ class SearchArguments(msgspec.Struct, forbid_unknown_fields=True):
     offset: int | None = None
     kind: str | None = None
     lane: str | None = None
+
+    @property
+    def conditions(self) -> list[str]:
+        """What narrows the search beside its words, by name."""
+        given = msgspec.structs.asdict(self).items()
+        return [name for name, value in given if value is not None and name not in _NO_CONDITIONS]
 
 
 class ReadArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -117,8 +124,11 @@ def _listed(found: Found, asked: SearchArguments, room: int, named: bool, count:
     offset = max(0, asked.offset or 0)
     if not found.hits:
         sought = repr(shortened(_one_line(asked.query), _ECHO, count))
+        under = f" under these conditions ({', '.join(asked.conditions)})" if asked.conditions else ""
         if offset:
-            return f"Nothing more holds all of {sought}: search again with an offset below {offset}."
+            return f"Nothing more holds all of {sought}{under}: search again with an offset below {offset}."
+        if under:
+            return f"Nothing holds all of {sought}{under}. Leave some out, or try fewer words."
         return f"Nothing holds all of {sought}. Try fewer words, or parts of words: every one of them must occur."
     lines: list[str] = []
     for hit in found.hits:

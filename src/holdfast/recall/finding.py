@@ -7,26 +7,24 @@ from datetime import date
 
 import msgspec
 
-from ..errors import InvalidInput, InvalidLimit
+from ..errors import InvalidInput, InvalidLimit, UnknownSession
 from ..events import Event
 from ..service import SessionService
 from ..stores import Hit, Search, Where
 from ..stores.query import Query
 from ..summaries import readable
 from ..tokens import Estimator, estimator_for
-from .moments import moment
+from .moments import span
+from .names import KINDS, ROLES, Names, names, names_among
 from .passage import Passage, Reader
 from .resolve import resolve
 
-ROLES = ("system", "user", "assistant", "tool")
 MOST_HITS = 1_000
 MOST_SKIPPED = 1_000_000_000
 MOST_WORDS = 200
 """A query of more words takes long to look for, and nothing but the text it was copied from would hold them all."""
 ANSWER_TOKENS = 2_000
 """What a passage or a tool's answer may have, unless said otherwise."""
-
-Names = str | Sequence[str] | None
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -76,33 +74,36 @@ class Finder:
 
         The query is data: nothing in it is syntax. `kind`, `role` and `tool` take one name or several;
         `lane` is a sub-agent's, or "" for the root alone; `since` and `until` are dates, times or ages
-        like `3d`; `archived` asks for messages that a compaction made invisible (True) or left (False).
+        like `3d`, and what has no time lies in no stretch of it; `archived` asks for messages that a compaction
+        made invisible (True) or left (False), which only the context of one session can say.
         """
         _check_query(query)
         if not 1 <= limit <= MOST_HITS:
             raise InvalidLimit(f"limit must be between 1 and {MOST_HITS:,}: use offset for more.")
         if not 0 <= offset <= MOST_SKIPPED:
             raise InvalidLimit(f"offset must be between 0 and {MOST_SKIPPED:,}: look for rarer words instead.")
-        roles = _names(role)
-        for name in roles:
-            if name not in ROLES:
-                raise InvalidInput(f"{name!r:.80} is not a role: use one of {', '.join(ROLES)}.")
         within = session_id or self.session_id
+        if archived is not None and within is None:
+            raise InvalidInput(
+                "What is archived depends on a session's context: name the session, or leave out archived."
+            )
+        first, last = span(since, until)
         where = Where(
-            kinds=_names(kind),
-            roles=roles,
-            tools=_names(tool),
-            but_tools=_names(but_tool),
+            kinds=names_among(KINDS, kind, "kind of event"),
+            roles=names_among(ROLES, role, "role"),
+            tools=names(tool),
+            but_tools=names(but_tool),
             lane=lane and readable(lane),
-            since=moment(since),
-            until=moment(until, "until", end=True),
+            since=first,
+            until=last,
             archived=archived,
             shown=frozenset() if within is None else await self.sessions.shown(within),
         )
         hits = await self._store.search(
             query, session_id=within, owner=owner, where=where, limit=limit + 1, offset=offset
         )
-        return Found(tuple(hits[:limit]), offset + limit if len(hits) > limit else None)
+        page = hits[:limit] if within is not None else await self._as_their_contexts_say(hits[:limit])
+        return Found(tuple(page), offset + limit if len(hits) > limit else None)
 
     async def read(self, reference: str, *, session_id: str | None = None, max_tokens: int = ANSWER_TOKENS) -> Passage:
         """What the events behind a reference say, in at most so many tokens, and where to go on.
@@ -127,6 +128,21 @@ class Finder:
 
     # -- within -------------------------------------------------------------------------------------
 
+    async def _shown(self, session: str) -> frozenset[str]:
+        try:
+            return await self.sessions.shown(session)
+        except UnknownSession:  # deleted since it was found
+            return frozenset()
+
+    async def _as_their_contexts_say(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Hits of several sessions: only those that are listed are asked what their contexts show first."""
+        sessions = {hit.session_id for hit in hits if hit.archived}
+        shown = {session: await self._shown(session) for session in sessions}
+        return [
+            msgspec.structs.replace(hit, archived=hit.archived and hit.event.id not in shown[hit.session_id])
+            for hit in hits
+        ]
+
     @property
     def _store(self) -> Search:
         store = self.sessions.store
@@ -139,11 +155,6 @@ class Finder:
         if chosen is None:
             raise InvalidInput("Name the session that the reference is about: session_id=…")
         return chosen
-
-
-def _names(given: Names) -> tuple[str, ...]:
-    names = () if given is None else (given,) if isinstance(given, str) else given
-    return tuple(map(readable, names))
 
 
 def _check_query(query: str) -> None:

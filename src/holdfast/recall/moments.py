@@ -26,6 +26,14 @@ def moment(
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def span(since: str | date | None, until: str | date | None) -> tuple[str | None, str | None]:
+    """Both ends of a stretch of time. What ends before it begins would find nothing, and not say why."""
+    first, last = moment(since), moment(until, "until", end=True)
+    if first and last and first > last:
+        raise InvalidInput(f"since {since} is later than until {until}: nothing lies between them.")
+    return first, last
+
+
 def _read(given: str | date, now: datetime, end: bool) -> datetime | None:
     try:
         at = _written(given.strip(), now, end) if isinstance(given, str) else _start(given, end)

@@ -15,6 +15,7 @@ from ..events import SessionRecord
 from ..messages import Json
 from .calls import Answer, ReadArguments, SearchArguments, read, read_arguments, refusal, search
 from .finding import ANSWER_TOKENS
+from .names import KINDS
 from .recall import Recall
 from .tools import READ_PARAMETERS, SEARCH_PARAMETERS
 
@@ -25,7 +26,7 @@ MOST_SESSIONS = 100
 _SESSION = {"type": "string", "description": "The id of a session, as `sessions` lists them."}
 _TOKENS = {"type": "integer", "description": f"How long the answer may be; {ANSWER_TOKENS} unless said otherwise."}
 _MORE = {
-    "kind": {"type": "string", "description": "The kind of event: message, compaction, undo, pin or redaction."},
+    "kind": {"type": "string", "enum": list(KINDS), "description": "The kind of event."},
     "lane": {"type": "string", "description": "The lane of a sub-agent; empty for the root alone."},
 }
 _SEARCH_SAYS = (

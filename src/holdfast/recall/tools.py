@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..messages import Json, Tool, tools_in
+from .names import ROLES
 
 SEARCH, READ = "recall_search", "recall_read"
 TOOL_NAMES = (SEARCH, READ)
@@ -14,7 +15,7 @@ SEARCH_PARAMETERS: Json = {
             "type": "string",
             "description": "Words that must all occur, in any order; parts of words count. Not a question.",
         },
-        "role": {"type": "string", "enum": ["system", "user", "assistant", "tool"], "description": "Who spoke."},
+        "role": {"type": "string", "enum": list(ROLES), "description": "Who spoke."},
         "tool": {"type": "string", "description": "Only calls of this tool and their results."},
         "since": {"type": "string", "description": "A date, a time, or an age such as 2h or 3d."},
         "until": {"type": "string", "description": "The same, for the end."},

@@ -62,7 +62,7 @@ class Where(msgspec.Struct, frozen=True):
     """A sub-agent's lane; "" is the root alone."""
     since: str | None = None
     until: str | None = None
-    """Times as events have them, both included."""
+    """Times as events have them, both included; an event without one lies neither after nor before."""
     archived: bool | None = None
     """Messages before the live window of their lane (True) or inside it (False)."""
     shown: frozenset[str] = frozenset()

@@ -114,5 +114,5 @@ def _envelope_fits(event: Event, where: Where) -> bool:
         (not where.kinds or event.kind in where.kinds)
         and (where.lane is None or root_key(event.lane) == where.lane)
         and (where.since is None or event.time >= where.since)
-        and (where.until is None or event.time <= where.until)
+        and (where.until is None or "" < event.time <= where.until)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...errors import InvalidInput
@@ -14,6 +14,7 @@ from .simple import SIMPLE
 __all__ = [
     "LEDGER",
     "OURS",
+    "PEERS",
     "REAL",
     "SIMPLE",
     "Compacted",
@@ -29,10 +30,11 @@ __all__ = [
 REAL = "real summary"
 """What the tool itself wrote where it compacted."""
 INSTALL = "pip install 'holdfast[peers]'"
-_PEERS = {
-    "langchain": ("LANGCHAIN", "LangChain's trim_messages and ClearToolUsesEdit", "langchain"),
-    "litellm": ("LITELLM", "LiteLLM's compress", "litellm"),
+PEERS = {
+    "langchain": ("LangChain trim", "LangChain clear"),
+    "litellm": ("LiteLLM compress",),
 }
+"""Contestants that are packages of others, by the package: known by name also where it is not installed."""
 
 
 class Field(NamedTuple):
@@ -42,20 +44,33 @@ class Field(NamedTuple):
     left_out: tuple[str, ...] = ()
 
 
-def field(chosen: Sequence[str] = (), *, peers: bool = True) -> Field:
+def field(chosen: Sequence[str] = ()) -> Field:
     """All contestants there are here, or those whose names hold one of the chosen words."""
-    found, missing = list(SIMPLE), []
-    for module, (name, what, package) in _PEERS.items() if peers else ():
+    found = list(SIMPLE)
+    absent: dict[str, str] = {}
+    for package, names in PEERS.items():
         try:
-            found += getattr(importlib.import_module(f".{module}", __name__), name)
+            found += getattr(importlib.import_module(f".{package}", __name__), package.upper())
         except ImportError:
-            missing.append(f"{what} (the package {package} is not installed: {INSTALL})")
+            absent |= dict.fromkeys(names, f"the package {package} is not installed: {INSTALL}")
     found += OURS
-    if not chosen:
-        return Field(tuple(found), tuple(missing))
-    words = [word.strip().lower() for word in chosen]
+    words = [word.strip().lower() for word in chosen] or [""]
     for word in words:
         if not any(word in contestant.name.lower() for contestant in found):
-            names = ", ".join(contestant.name for contestant in found)
-            raise InvalidInput(f"No contestant is called {word!r}: choose among {names}.")
-    return Field(tuple(one for one in found if any(word in one.name.lower() for word in words)))
+            raise InvalidInput(_nobody(word, found, absent))
+    return Field(
+        tuple(one for one in found if _is_chosen(one.name, words)),
+        tuple(f"{name} ({why})" for name, why in absent.items() if _is_chosen(name, words)),
+    )
+
+
+def _is_chosen(name: str, words: Sequence[str]) -> bool:
+    return any(word in name.lower() for word in words)
+
+
+def _nobody(word: str, found: Sequence[Contestant], absent: Mapping[str, str]) -> str:
+    for name, why in absent.items():
+        if word in name.lower():
+            return f"{name} cannot take part: {why}."
+    names = ", ".join(contestant.name for contestant in found)
+    return f"No contestant is called {word!r}: choose among {names}."

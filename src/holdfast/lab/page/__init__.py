@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import resources
-from pathlib import Path
 
 import msgspec
 
@@ -28,9 +27,3 @@ def _data(report: Report) -> str:
     quantities = [quantity._asdict() for quantity in QUANTITIES]
     encoded = msgspec.json.encode({"report": report, "quantities": quantities}).decode()
     return encoded.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def is_ours(file: Path) -> bool:
-    """Was this file written by the lab? Only then may it be written again."""
-    with file.open("rb") as opened:
-        return opened.read(len(MARK)) == MARK.encode()
