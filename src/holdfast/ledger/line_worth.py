@@ -51,7 +51,9 @@ def line_features(notebook: Notebook, worth: dict[str, float], room: int) -> Ite
 
 
 def _most(values: dict[str, float], names: list[str]) -> float:
-    return max([values[name] for name in names if name in values], default=0.0)
+    if values.keys().isdisjoint(names):
+        return 0.0
+    return max([values[name] for name in names if name in values])
 
 
 def _spoken(seen: Sighting, now: int) -> float:
@@ -70,6 +72,8 @@ def _below(lines: list[Line], values: list[float]) -> Iterator[float]:
 
 def _spread(values: list[float]) -> list[float]:
     """What a line has, its neighbours have a part of."""
+    if not any(values):
+        return values
     for places in (range(1, len(values)), range(len(values) - 2, -1, -1)):
         for place in places:
             values[place] = max(values[place], values[place - places.step] * 0.8)

@@ -26,9 +26,10 @@ _LAST_ERRORS, _LAST_RUN = 10, 3
 _HEADING = 100
 _CROWDED = 50
 """A line of more words than this tells nobody what a name in it is for."""
+_SAMPLED, _LEAST_SAMPLE = 3, 1_000
+"""Characters for each token of a page, and for the shortest."""
 TITLES = 120
 """Room for the titles of the last two sections."""
-_SAMPLED = 200
 _LEAST_POOL = 800
 """Lines to choose among, however short the room; of the many more that there are, few would ever be chosen."""
 Said = tuple[int, str]
@@ -53,9 +54,10 @@ class Writer:
         lines = [*notebook.lines.values(), *ran]
         self._candidates = candidates(lines, notebook.named, self.worth, line_worth(notebook, self.worth, room))
 
-    def sample(self) -> str:
-        """Some of the lines that a page may hold, to be measured."""
-        return "\n".join(one.line.text for one in self._candidates[:_SAMPLED])
+    def sample(self, tokens: int) -> str:
+        """About the lines that a page of so many tokens may hold, to be measured."""
+        texts = (one.line.text for one in self._candidates)
+        return "\n".join(within(((text, text) for text in texts), max(_LEAST_SAMPLE, _SAMPLED * tokens)))
 
     def rest(self, room: int, known: str, staying: Collection[int]) -> str:
         """What a summary in other words leaves out: errors, files, commands and lines, within so many characters."""

@@ -137,7 +137,7 @@ class Drafting:
         kept = range(self.chosen.cut, len(self.request.messages))
         visible = "\n".join([shown, self._visible(), *(text_of(self.request.messages[index]) for index in kept)])
         staying = {self.numbers[index] for index in self._staying()}
-        sample = self._pages.sample()
+        sample = self._pages.sample(left)
         characters = int(left * len(sample) / max(1, self._tokens(sample)))
 
         def lines(room: int) -> str:

@@ -164,7 +164,7 @@ class _Draft:
         room = min(PAGE_TOKENS, max(0, self.limit - bare))
         if not room:
             return self._unwritten(without_notes)
-        characters, best, sheet = int(room * _AMPLE * self._characters_in_token()), None, self._sheet()
+        characters, best, sheet = int(room * _AMPLE * self._characters_in_token(room)), None, self._sheet()
         last = Page("", {})
         for _ in range(_TRIES):
             page = sheet.write(characters)
@@ -194,9 +194,9 @@ class _Draft:
         ledger = carried(self.archived, self.writer.notebook.named, self.writer.worth, _CARRIED * room)
         return cast(Json, msgspec.to_builtins(ledger))
 
-    def _characters_in_token(self) -> float:
-        """About how many, by the lines that the page will be made of."""
-        estimator, sample = self.request.view.gauge.estimator, self.writer.sample()
+    def _characters_in_token(self, room: int) -> float:
+        """About how many, by lines that the page may be made of."""
+        estimator, sample = self.request.view.gauge.estimator, self.writer.sample(room)
         return max(1.0, len(sample) / max(1, tokens_in(estimator, sample)))
 
     def _sheet(self) -> Sheet:
