@@ -55,10 +55,10 @@ def main(chosen: list[str]) -> int:
     return 0
 
 
-def start(command: Sequence[str], told: int | None = None) -> subprocess.Popen[bytes]:
+def start(command: Sequence[str], output: int | None = None) -> subprocess.Popen[bytes]:
     """What is compiled is kept, whatever is set: hundreds of processes are started by the tests."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return subprocess.Popen(command, cwd=ROOT, env=kept, stdout=told)
+    return subprocess.Popen(command, cwd=ROOT, env=kept, stdout=output)
 
 
 def another_python() -> bool:

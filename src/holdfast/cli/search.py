@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from ..recall import Found
-from ..recall.names import KINDS, ROLES
+from ..recall.conditions import KINDS, ROLES
 from ..stores import Hit
 from . import options
 from .limits import Count

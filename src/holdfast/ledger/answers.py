@@ -45,7 +45,7 @@ def has_failed(result: ToolResult) -> bool:
     return result.is_error or (exited is not None and int(exited[1]) != 0)
 
 
-def is_vain(result: ToolResult) -> bool:
+def did_nothing(result: ToolResult) -> bool:
     """Did a call do nothing but fail? Not every format has a mark for it, but then it says so at once, in few words."""
     return has_failed(result) or (len(result.text) <= _HEAD and _ERROR.match(result.text) is not None)
 
@@ -56,4 +56,4 @@ def is_made(change: Change, result: ToolResult, *, by_command: bool) -> bool:
     if by_command:
         name, refusals = base_name(change.path), _NOT_WRITTEN.finditer(text, 0, _LOOKED_AT)
         return not any(text.endswith(name, 0, refused.start()) for refused in refusals)
-    return _APPLIED in text or not is_vain(result)
+    return _APPLIED in text or not did_nothing(result)

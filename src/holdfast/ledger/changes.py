@@ -11,7 +11,6 @@ import msgspec
 _SEARCHED = re.compile(r"[<-]{7} SEARCH|(=======)|[>+]{7} REPLACE")
 _PATCHED = re.compile(r"\*\*\* (Update|Add|Delete) File: (.+)")
 
-
 ChangeKind = Literal["part", "whole", "deleted", "unseen"]
 """A file is changed in part, written whole, taken away, or changed by a script whose work nobody sees."""
 _KINDS: dict[str, ChangeKind] = {"Update": "part", "Add": "whole", "Delete": "deleted"}

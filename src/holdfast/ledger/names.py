@@ -95,8 +95,7 @@ def stands_alone(name: str, line: str) -> bool:
 
 def _tokens(line: str) -> list[str]:
     """Atoms, some of them still joined by more than one sign."""
-    if "\\" in line:
-        line = _unescaped(line)
+    line = _unescaped(line)
     return line.encode().translate(_APART).decode().split() if line.isascii() else _ATOM.findall(line)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..messages import Media, Message, Text, ToolCall, ToolResult, is_framed, media_in_words
 from . import bounds
 from .alarms import Answer, last_errors
-from .answers import has_failed, is_made, is_refused, is_vain, said_by_user
+from .answers import did_nothing, has_failed, is_made, is_refused, said_by_user
 from .changes import Change
 from .deeds import Deed, called, deed_of
 from .entries import Command, Ledger
@@ -193,14 +193,14 @@ class Notebook:
         text, command = result.text, self.commands.get(deed.command.strip())
         of_file = deed.kind in ("read", "edit", "write")
         source = deed.subject if of_file else deed.subject[: bounds.SOURCE]
-        by_command, in_vain = deed.kind in ("run", "search", "read"), is_vain(result)
+        by_command, nothing_done = deed.kind in ("run", "search", "read"), did_nothing(result)
         changed = [change for change in deed.changes if is_made(change, result, by_command=by_command)]
-        if deed.kind == "read" and not in_vain and (seen := self.files.get(deed.subject)):
+        if deed.kind == "read" and not nothing_done and (seen := self.files.get(deed.subject)):
             seen.reads += 1
         for change in changed:
             self._change(change, asked_at)
         if deed.kind not in ("plan", "step", "progress"):  # the plan itself is noted
-            voice: Voice = "file" if of_file and not in_vain else "output"
+            voice: Voice = "file" if of_file and not nothing_done else "output"
             self._take(text, voice, source or deed.tool, place, part, found=deed.kind == "search")
         for change in changed:
             self._in_files.stay_gone(change, self.lines)

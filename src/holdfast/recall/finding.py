@@ -14,8 +14,8 @@ from ..stores import Hit, Search, Where
 from ..stores.query import Query
 from ..summaries import readable
 from ..tokens import Estimator, estimator_for
+from .conditions import KINDS, ROLES, Names, names, names_among
 from .moments import span
-from .names import KINDS, ROLES, Names, names, names_among
 from .passage import Passage, Reader
 from .resolve import resolve
 

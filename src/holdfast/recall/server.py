@@ -14,8 +14,8 @@ from ..errors import HoldfastError, InvalidInput
 from ..events import SessionRecord
 from ..messages import Json
 from .calls import Answer, ReadArguments, SearchArguments, read, read_arguments, refusal, search
+from .conditions import KINDS
 from .finding import ANSWER_TOKENS
-from .names import KINDS
 from .recall import Recall
 from .tools import READ_PARAMETERS, SEARCH_PARAMETERS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..messages import Json, Tool, tools_in
-from .names import ROLES
+from .conditions import ROLES
 
 SEARCH, READ = "recall_search", "recall_read"
 TOOL_NAMES = (SEARCH, READ)
