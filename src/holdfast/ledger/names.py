@@ -16,7 +16,7 @@ _ATOM = re.compile(r"[\w#](?:(?<!#)|(?=\w))\w*(?:[.\-]\w+(?:[.\-]\w+)*|)")
 _ASCII_ATOM = re.compile(_ATOM.pattern, re.ASCII)
 _IN_ATOMS = frozenset(f"{ascii_letters}{digits}_#.-".encode())
 _APART = bytes(sign if sign in _IN_ATOMS else ord(" ") for sign in range(256))
-"""Puts a blank for every sign that stands between atoms: so they are found apart several times quicker."""
+"""Puts a blank for every sign that stands between atoms: so they are found apart in about half the time."""
 _ESCAPES = re.compile(r"(?<!\\)(?:(?<![\w:])(?:\\+[nrt])+|(?:\\+[nrt]){2,}|\\+[nrt](?=[A-Z]))")
 """Line ends and tabs in quoted text: their letters belong to no name. In a path of Windows they do."""
 _FILE_ENDING = re.compile(r"\.[a-z][a-z0-9]{0,5}$")
