@@ -1,1 +1,1 @@
-"""Ratios of Holdfast to what it stands beside, measured in one run. Not tests: nothing here fails by the clock."""
+"""Ratios of Holdfast to alternatives, measured in one run. Not tests: nothing here fails on timing."""

@@ -1,3 +1,3 @@
-from .run import main
+from benchmarks.run import main
 
 main()

@@ -1,4 +1,4 @@
-"""How soon an abort in the middle of a streamed summary is over, beside the time to the server's next word."""
+"""Latency of an abort during a streamed summary, relative to the time between two chunks."""
 
 from __future__ import annotations
 
@@ -12,31 +12,19 @@ from typing import Any
 
 import anyio
 
-from holdfast import (
-    Abort,
-    Anthropic,
-    BlockingSessionService,
-    Gemini,
-    MemoryStore,
-    Notice,
-    OpenAIChat,
-    OpenAIResponses,
-    SessionService,
-    acompact,
-    compact,
-)
-from holdfast.examples import example_path
+from benchmarks.measure import Options, Ratio
+from holdfast import Abort, BlockingSessionService, MemoryStore, SessionService, acompact, compact
+from holdfast.models import Anthropic, Gemini, Notice, OpenAIChat, OpenAIResponses
 from holdfast.transcripts import read_transcript
-
-from .measure import Options, Ratio
+from holdfast.transcripts.examples import example_path
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from providers import ProviderServer, Say
 
 DELTA = 1.0
-"""Seconds between two words of the server."""
+"""Seconds between two chunks of the server."""
 AIM = 0.1
-"""Of that: 100 milliseconds."""
+"""As a share of DELTA: 100 milliseconds."""
 ROUNDS = 3
 _MODELS: dict[str, Callable[[ProviderServer], Any]] = {
     "OpenAI Chat": lambda server: OpenAIChat("gpt-test", base_url=server.openai_url),
@@ -50,22 +38,22 @@ def run(options: Options) -> Iterator[Ratio]:
     history = read_transcript(example_path("harbor"))
     with ProviderServer(Say("a word and another one. " * 40, pieces=20, delay=DELTA)) as server:
         for name, make in _MODELS.items():
-            for way, call in _ways(history.messages, history.format, make(server)).items():
-                slowest = max(_timed(call) for _ in range(1 if options.quick else ROUNDS))
+            for entry_point, call in _entry_points(history.messages, history.format, make(server)).items():
+                slowest = max(_time_abort(call) for _ in range(1 if options.quick else ROUNDS))
                 yield Ratio(
-                    f"abort, {name}, {way}",
-                    "from abort() to its return, the slowest / between two words of the server",
+                    f"abort, {name}, {entry_point}",
+                    "slowest time from abort() to its return / time between two chunks",
                     slowest / DELTA,
                     AIM,
                     seconds={"abort": slowest, "words": DELTA},
                 )
 
 
-Call = Callable[[Abort, Callable[[Notice], None]], str]
+AbortableCall = Callable[[Abort, Callable[[Notice], None]], str]
 
 
-def _ways(messages: list[Any], format: str | None, model: Any) -> dict[str, Call]:
-    """The four doors: without a session and with one, from async and from blocking code."""
+def _entry_points(messages: list[Any], format: str | None, model: Any) -> dict[str, AbortableCall]:
+    """The four entry points: with and without a session, async and blocking."""
     options: dict[str, Any] = {"budget": 20_000, "summarizer": model, "format": format}
 
     def blocking(abort: Abort, notify: Callable[[Notice], None]) -> str:
@@ -95,29 +83,29 @@ def _ways(messages: list[Any], format: str | None, model: Any) -> dict[str, Call
     return {"blocking": blocking, "async": asynchronous, "session": session, "blocking session": blocking_session}
 
 
-def _timed(call: Call) -> float:
-    """Seconds from an abort after the first word until the call is back."""
-    abort, spoken = Abort(), threading.Event()
-    at: list[float] = []
+def _time_abort(call: AbortableCall) -> float:
+    """Seconds from an abort after the first chunk until the call returns."""
+    abort, streaming = Abort(), threading.Event()
+    aborted_at: list[float] = []
 
-    def hear(notice: Notice) -> None:
+    def on_notice(notice: Notice) -> None:
         if notice.kind == "delta":
-            spoken.set()
+            streaming.set()
 
     def stop() -> None:
-        spoken.wait()
+        streaming.wait()
         time.sleep(0.05)
-        at.append(time.perf_counter())
+        aborted_at.append(time.perf_counter())
         abort()
 
     stopper = threading.Thread(target=stop)
     stopper.start()
     gc.disable()  # four SDKs are loaded here: a collection alone can take a fifth of a second
     try:
-        outcome = call(abort, hear)
-        back = time.perf_counter()
+        outcome = call(abort, on_notice)
+        returned = time.perf_counter()
     finally:
         gc.enable()
     stopper.join()
     assert outcome == "aborted", outcome
-    return back - at[0]
+    return returned - aborted_at[0]

@@ -1,4 +1,4 @@
-"""One thing measured alone, in a process of its own: what it takes, and the most memory it ever had."""
+"""Measures one call in its own process: time and peak memory."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ import msgspec
 from holdfast import compact
 
 
-class Measured(msgspec.Struct, frozen=True):
+class Measurement(msgspec.Struct, frozen=True):
     seconds: float
     peak: int
-    """Bytes that the process grew by, at most."""
+    """Peak growth of the process in bytes."""
     result: float = 0.0
-    """What was counted or measured: tokens, a gap."""
+    """The value returned by the call: tokens, a gap."""
 
 
-def alone(module: str, *arguments: str) -> Measured:
-    """Run `python -m module arguments`, which ends in `report`."""
+def run_alone(module: str, *arguments: str) -> Measurement:
+    """Runs `python -m module arguments`, which must end in `report_call`."""
     done = subprocess.run([sys.executable, "-m", module, *arguments], check=True, capture_output=True)
-    return msgspec.json.decode(done.stdout, type=Measured)
+    return msgspec.json.decode(done.stdout, type=Measurement)
 
 
 def warm_up() -> None:
-    """What is done once in a process: loading the vocabulary and the weights."""
-    told = [{"role": role, "content": f"{role} qxzzyq " * 200} for role in ("user", "assistant") * 4]
-    compact([*told, {"role": "user", "content": "And?"}], budget=1_000)
+    """Loads the vocabulary and the weights, which happens once per process."""
+    history = [{"role": role, "content": f"{role} qxzzyq " * 200} for role in ("user", "assistant") * 4]
+    compact([*history, {"role": "user", "content": "And?"}], budget=1_000)
 
 
-def report(call: Callable[[], float]) -> None:
-    """Measure this call and print it for the process that waits."""
-    before = _most()
+def report_call(call: Callable[[], float]) -> None:
+    """Measures this call and prints the result for the parent process."""
+    before = _peak_memory()
     results = []
     taken = seconds(lambda: results.append(call()))
-    tell(Measured(taken, _most() - before, results[0]))
+    print_measurement(Measurement(taken, _peak_memory() - before, results[0]))
 
 
 def seconds(call: Callable[[], object]) -> float:
@@ -49,12 +49,12 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def tell(measured: Measured) -> None:
+def print_measurement(measured: Measurement) -> None:
     print(msgspec.json.encode(measured).decode())
 
 
-def _most() -> int:
-    """The most memory that this process ever had; that of the one which started it does not count."""
+def _peak_memory() -> int:
+    """Peak memory of this process, without its parent's."""
     status = Path("/proc/self/status")
     if status.exists():
         return int(re.search(r"VmHWM:\s*(\d+) kB", status.read_text())[1]) * 1024  # type: ignore[index]

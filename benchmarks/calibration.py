@@ -1,12 +1,11 @@
-"""How well is the size of a context known right before each reply (P3)? On real sessions.
+"""Accuracy of the predicted context size right before each reply, on real sessions.
 
     HOLDFAST_SESSIONS=folder python benchmarks/calibration.py
 
-Each session is replayed epoch by epoch with the usage that its provider reported. The truth is what the
-next reply's request turned out to have; the first ten replies of a session are for learning. Beside it:
-what the tokenizer alone and chars/4 say of the same messages, and two harder questions, in which no
-reply has told the size yet: right after a compaction (Claude Code then puts in files that its log does
-not hold), and back at a context's own beginning.
+Each session is replayed epoch by epoch with the usage its provider reported. The truth is the size of the next
+request; the first ten replies of a session are for learning. For comparison: the tokenizer alone, chars/4, and two
+harder cases in which no reply has reported a size yet: right after a compaction (Claude Code then inserts files that
+its log does not contain), and back at the beginning of a context.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.events import Event, Kind
+from holdfast.context import View
+from holdfast.context.events import Event, EventKind
 from holdfast.messages import decode_all
 from holdfast.tokens import Calibration, CharsPerPiece, Tokenizer
-from holdfast.transcripts import Entry, Transcript, read_transcript
-from holdfast.view import View
+from holdfast.transcripts import Transcript, TranscriptEntry, read_transcript
 
 LEARNING = 10
 """Replies of a session before its predictions count."""
 BACK = slice(1, 6)
-"""The early requests of an epoch that are guessed again later on."""
+"""Early requests of an epoch that are predicted again later."""
 COLUMNS = ("calibrated", "o200k", "chars/4", "after compaction", "cut back")
 
 
 class Request(NamedTuple):
-    """What was sent for one reply."""
+    """Size of one request."""
 
     units: int
     tokens: int
@@ -45,21 +44,21 @@ Errors = dict[str, list[float]]
 
 
 def measure(transcript: Transcript) -> Errors:
-    """The relative errors of every prediction in one session, by the way it was made."""
+    """Relative errors of all predictions in one session, by method."""
     errors: Errors = defaultdict(list)
     calibration, replies = Calibration(), 0
     for number, entries in enumerate(epochs(transcript)):
         view = View(Tokenizer(), calibrated=True)
-        view.calibration = calibration.forget_size()
+        view.calibration = calibration.reset_size()
         sent: list[Request] = []
         for predicted, by_chars, request in replay(view, transcript.format, entries):
             if replies >= LEARNING:
-                known = "after compaction" if number and not sent else "calibrated"
-                errors[known].append(error(predicted, request.tokens))
+                method = "after compaction" if number and not sent else "calibrated"
+                errors[method].append(error(predicted, request.tokens))
                 errors["o200k"].append(error(request.units, request.tokens))
                 errors["chars/4"].append(error(by_chars, request.tokens))
             if len(sent) > LEARNING and len(sent) % 10 == 0:
-                blind = view.calibration.forget_size()
+                blind = view.calibration.reset_size()
                 errors["cut back"] += [error(blind.tokens(old.units), old.tokens) for old in sent[BACK]]
             sent.append(request)
             replies += 1
@@ -67,21 +66,21 @@ def measure(transcript: Transcript) -> Errors:
     return errors
 
 
-def epochs(transcript: Transcript) -> Iterator[list[Entry]]:
-    """The entries between two compactions, behind what the second part of them started from."""
+def epochs(transcript: Transcript) -> Iterator[list[TranscriptEntry]]:
+    """Entries between two compactions, preceded by the context they started from."""
     cuts = [0, *(compaction.after for compaction in transcript.compactions), len(transcript.entries)]
     for number, (start, end) in enumerate(pairwise(cuts)):
-        before: list[Entry] = []
+        before: list[TranscriptEntry] = []
         if number:
             compaction = transcript.compactions[number - 1]
             kept = transcript.entries[start - compaction.kept : start]
-            before = [Entry(message) for message in compaction.head]
+            before = [TranscriptEntry(message) for message in compaction.head]
             before += [msgspec.structs.replace(entry, usage=None) for entry in kept]
         yield [*before, *transcript.entries[start:end]]
 
 
-def replay(view: View, format: str | None, entries: list[Entry]) -> Iterator[tuple[int, int, Request]]:
-    """For each reply: what was predicted right before it, what chars/4 says, and what its request really was."""
+def replay(view: View, format: str | None, entries: list[TranscriptEntry]) -> Iterator[tuple[int, int, Request]]:
+    """For each reply: the prediction, the chars/4 estimate, and the real request."""
     messages, found = decode_all([entry.message for entry in entries], format)
     chars, by_chars = CharsPerPiece(), 0
     waiting: tuple[int, int, int] | None = None
@@ -98,11 +97,11 @@ def replay(view: View, format: str | None, entries: list[Entry]) -> Iterator[tup
             waiting = None
 
 
-def _event(seq: int, entry: Entry, format: str) -> Event:
+def _event(seq: int, entry: TranscriptEntry, format: str) -> Event:
     body: dict[str, Any] = {"message": entry.message, "format": format}
     if entry.usage is not None:
         body["usage"] = msgspec.to_builtins(entry.usage)
-    return Event(f"e{seq}", Kind.MESSAGE, "", body, seq=seq)
+    return Event(f"e{seq}", EventKind.MESSAGE, "", body, seq=seq)
 
 
 def error(predicted: float, truth: int) -> float:

@@ -1,10 +1,10 @@
-"""Plain conversations: how many of the facts that a person mentioned in passing are still there.
+"""Plain conversations: share of casually mentioned facts that survive compaction.
 
     python benchmarks/conversations.py [--budget 2000]
 
-Nobody calls a tool here, so nothing but the words says what matters. Each conversation is made up from a seed:
-four hundred turns of small talk, and forty facts (names, dates, amounts, codes, preferences) strewn among
-them. A fact counts as kept if a line of the result holds its value and at least half of the words around it.
+There are no tool calls, so only the text shows what matters. Each conversation is generated from a seed: four
+hundred turns of small talk with forty facts (names, dates, amounts, codes, preferences) spread among them. A fact
+counts as kept if a line of the result contains its value and at least half of the words around it.
 """
 
 from __future__ import annotations
@@ -60,33 +60,33 @@ TALK = {
 
 def conversation(language: str, seed: int) -> tuple[Messages, list[Fact]]:
     """Small talk with facts in it, all from the seed."""
-    dice = random.Random(f"{language} {seed}")
+    rng = random.Random(f"{language} {seed}")
     forms = FACT_FORMS[language]
-    chosen = [dice.choice(forms) for _ in range(FACTS)]
-    facts = [(form.format(value := dice.choice(values.split())), value) for form, values in chosen]
-    spots = dict(zip(sorted(dice.sample(range(TURNS - 20), FACTS)), facts, strict=True))
+    chosen = [rng.choice(forms) for _ in range(FACTS)]
+    facts = [(form.format(value := rng.choice(values.split())), value) for form, values in chosen]
+    spots = dict(zip(sorted(rng.sample(range(TURNS - 20), FACTS)), facts, strict=True))
     messages: Messages = []
     for turn in range(TURNS):
-        said = _talk(language, dice)
+        text = _small_talk(language, rng)
         if turn in spots:
-            said = f"{said} {spots[turn][0]}"
-        messages += [{"role": "user", "content": said}, {"role": "assistant", "content": _talk(language, dice)}]
+            text = f"{text} {spots[turn][0]}"
+        messages += [{"role": "user", "content": text}, {"role": "assistant", "content": _small_talk(language, rng)}]
     return messages, list(dict.fromkeys(facts))
 
 
-def _talk(language: str, dice: random.Random) -> str:
+def _small_talk(language: str, rng: random.Random) -> str:
     words = TALK[language].split() if " " in TALK[language] else list(TALK[language])
     glue = " " if " " in TALK[language] else ""
-    sentences = [glue.join(dice.choices(words, k=dice.randint(8, 16))) for _ in range(dice.randint(1, 3))]
+    sentences = [glue.join(rng.choices(words, k=rng.randint(8, 16))) for _ in range(rng.randint(1, 3))]
     return " ".join(f"{sentence}{'。' if not glue else '.'}" for sentence in sentences)
 
 
-def kept(result: Messages, facts: list[Fact]) -> float:
+def kept_share(result: Messages, facts: list[Fact]) -> float:
     lines = [line for message in result for line in str(message["content"]).splitlines()]
-    return sum(any(_holds(line, *fact) for line in lines) for fact in facts) / len(facts)
+    return sum(any(_contains_fact(line, *fact) for line in lines) for fact in facts) / len(facts)
 
 
-def _holds(line: str, sentence: str, value: str) -> bool:
+def _contains_fact(line: str, sentence: str, value: str) -> bool:
     around = _words(sentence.replace(value, " "))
     return value in line and len(around & _words(line)) * 2 >= len(around)
 
@@ -118,7 +118,7 @@ def _random_lines(messages: Messages, budget: int) -> Messages:
     return [{"role": "user", "content": "\n".join(lines[place] for place in sorted(chosen))}]
 
 
-def _by(strategy: Any) -> Callable[[Messages, int], Messages]:
+def _with_strategy(strategy: Any) -> Callable[[Messages, int], Messages]:
     def run(messages: Messages, budget: int) -> Messages:
         done = compact(messages, budget=budget, target=budget, strategy=strategy(budget), estimator="chars/4")
         return list(done.messages)
@@ -127,25 +127,25 @@ def _by(strategy: Any) -> Callable[[Messages, int], Messages]:
 
 
 CONTESTANTS: dict[str, Callable[[Messages, int], Messages]] = {
-    "tail window": _by(TokenWindow),
+    "tail window": _with_strategy(TokenWindow),
     "head and tail": _head_and_tail,
     "random lines": _random_lines,
-    "truncation": _by(lambda budget: Truncate(max_tokens=budget)),
-    "ledger": _by(KeepLedger),
+    "truncation": _with_strategy(lambda budget: Truncate(max_tokens=budget)),
+    "ledger": _with_strategy(KeepLedger),
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Facts kept of plain conversations.")
-    parser.add_argument("--budget", type=int, default=2_000, help="tokens (chars/4) that may stay")
+    parser.add_argument("--budget", type=int, default=2_000, help="token budget (chars/4)")
     budget = parser.parse_args().budget
     print(f"{'facts kept':16}" + "".join(f"{language:>10}" for language in TALK))
     made = {language: [conversation(language, seed) for seed in range(SEEDS)] for language in TALK}
     for name, rule in CONTESTANTS.items():
-        shares = [sum(kept(rule(m, budget), facts) for m, facts in some) / SEEDS for some in made.values()]
+        shares = [sum(kept_share(rule(m, budget), facts) for m, facts in some) / SEEDS for some in made.values()]
         print(f"{name:16}" + "".join(f"{share:10.2f}" for share in shares))
     size = sum(len(_text(messages)) // 4 for some in made.values() for messages, _ in some) // (SEEDS * len(made))
-    print(f"{SEEDS} conversations a language of {size:,} tokens on average, down to {budget:,}")
+    print(f"{SEEDS} conversations per language of {size:,} tokens on average, down to {budget:,}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sessions that nobody would wish for: each must be compacted in a time and a memory that grow with its size alone."""
+"""Pathological sessions: time and memory of a compaction must grow only with the size of the input."""
 
 from __future__ import annotations
 
@@ -8,41 +8,40 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 
+from benchmarks.alone import report_call, run_alone, warm_up
+from benchmarks.measure import Options, Ratio
+from benchmarks.mixes import Json
 from holdfast import compact
-from holdfast.tokens.tokenizer import load
-
-from .alone import alone, report, warm_up
-from .measure import Options, Ratio
-from .mixes import Json
+from holdfast.tokens.tokenizer import load_counter
 
 BUDGET = 8_000
-QUICK = 50
-"""A first look has this part of the size."""
+QUICK_DIVISOR = 50
+"""--quick divides the sizes by this."""
 MEGA = 1_000_000
 _FAMILY = "👩‍👩‍👧‍👦🇺🇳👍🏽"
 
 
 def run(options: Options) -> Iterator[Ratio]:
-    part = QUICK if options.quick else 1
+    part = QUICK_DIVISOR if options.quick else 1
     for name in SESSIONS:
-        once = alone(__name__, name, str(part), "pass")
-        ours = alone(__name__, name, str(part), "compact")
+        once = run_alone(__name__, name, str(part), "pass")
+        ours = run_alone(__name__, name, str(part), "compact")
         yield Ratio(
             f"hostile: {name}",
             f"compact() / one pass of the tokenizer; {once.result:,.0f} tokens, "
-            f"{ours.peak / MEGA:,.0f} MB more at most, {once.peak / MEGA:,.0f} MB for the pass",
+            f"{ours.peak / MEGA:,.0f} MB peak growth, {once.peak / MEGA:,.0f} MB for the pass",
             ours.seconds / once.seconds,
             seconds={"compact": ours.seconds, "pass": once.seconds},
         )
 
 
 def one_pass(messages: list[Json]) -> float:
-    count = load("o200k_base")
+    count = load_counter("o200k_base")
     given = (call["function"]["arguments"] for message in messages for call in message.get("tool_calls") or ())
     return sum(count(text) for text in (*(message["content"] or "" for message in messages), *given))
 
 
-def compacted(messages: list[Json]) -> float:
+def compacted_size(messages: list[Json]) -> float:
     result = compact(messages, budget=BUDGET)
     assert result.messages and result.tokens_after <= BUDGET, result
     return result.tokens_after
@@ -53,32 +52,32 @@ def session(result: str, arguments: str = '{"command": "make"}') -> list[Json]:
     function = {"name": "run", "arguments": arguments}
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "function", "function": function}]}
     answer = {"role": "tool", "tool_call_id": "c", "content": result}
-    return [_said("Please sort this out."), call, answer, _said("Done.", "assistant"), _said("And now?")]
+    return [_message("Please sort this out."), call, answer, _message("Done.", "assistant"), _message("And now?")]
 
 
-def _said(text: str, role: str = "user") -> Json:
+def _message(text: str, role: str = "user") -> Json:
     return {"role": role, "content": text}
 
 
 def _log(size: int) -> str:
-    chance = random.Random(1)
+    rng = random.Random(1)
     line = "the parser reads each line of the file and keeps an index of item_{} at {}"
-    block = "\n".join(line.format(chance.randrange(10**6), chance.random()) for _ in range(2_000))
+    block = "\n".join(line.format(rng.randrange(10**6), rng.random()) for _ in range(2_000))
     return (block * (size // len(block) + 1))[:size]
 
 
 def _tiny(count: int) -> list[Json]:
-    return [_said(f"ok {place}", ("user", "assistant")[place % 2]) for place in range(count | 1)]
+    return [_message(f"ok {place}", ("user", "assistant")[place % 2]) for place in range(count | 1)]
 
 
 def _lines(count: int) -> list[Json]:
-    """Results in which no line comes twice."""
+    """Results without repeated lines."""
     whole = []
     for place in range(count // 500):
-        ask, call, answer, said, _ = session("\n".join(f"unique_{place}_{line} = {line}" for line in range(500)))
-        whole += [ask, json.loads(json.dumps(call).replace('"c"', f'"c{place}"')), answer, said]
+        request, call, answer, reply, _ = session("\n".join(f"unique_{place}_{line} = {line}" for line in range(500)))
+        whole += [request, json.loads(json.dumps(call).replace('"c"', f'"c{place}"')), answer, reply]
         answer["tool_call_id"] = f"c{place}"
-    return [*whole, _said("And now?")]
+    return [*whole, _message("And now?")]
 
 
 def _deep(depth: int) -> str:
@@ -87,10 +86,6 @@ def _deep(depth: int) -> str:
 
 def _steps(count: int) -> str:
     return json.dumps({"plan": [{"step": f"step {place}", "status": "pending"} for place in range(count)]})
-
-
-def _asked(text: str) -> list[Json]:
-    return [*_tiny(20)[:-1], _said(text)]
 
 
 SESSIONS: dict[str, Callable[[int], list[Json]]] = {
@@ -103,7 +98,7 @@ SESSIONS: dict[str, Callable[[int], list[Json]]] = {
     "only emoji": lambda part: session(_FAMILY * (MEGA // part)),
     "only base64": lambda part: session(base64.b64encode(random.Random(2).randbytes(7_500_000 // part)).decode()),
     "only digits": lambda part: session("".join(random.Random(3).choices("0123456789", k=10 * MEGA // part))),
-    "only whitespace": lambda part: [_said(" \n\t" * (3 * MEGA // 1_000 // part), m["role"]) for m in _tiny(1_000)],
+    "only whitespace": lambda part: [_message(" \n\t" * (3 * MEGA // 1_000 // part), m["role"]) for m in _tiny(1_000)],
     "arguments 900 levels deep": lambda part: session(_log(100_000), _deep(900)),
     "a plan of 100,000 steps": lambda part: session(_log(100_000), _steps(MEGA // 10 // part)),
     "a command of 10 MB": lambda part: session(_log(100_000), json.dumps({"command": "x " * (5 * MEGA // part)})),
@@ -113,7 +108,7 @@ SESSIONS: dict[str, Callable[[int], list[Json]]] = {
 def main(name: str, part: str, what: str) -> None:
     messages = SESSIONS[name](int(part))
     warm_up()
-    report(lambda: compacted(messages) if what == "compact" else one_pass(messages))
+    report_call(lambda: compacted_size(messages) if what == "compact" else one_pass(messages))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long it takes to import, each time in a new interpreter."""
+"""Import time, each in a new interpreter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from .measure import Options, Ratio, fastest
+from benchmarks.measure import Options, Ratio, fastest
 
 
 def run(options: Options) -> Iterator[Ratio]:
@@ -18,7 +18,7 @@ def run(options: Options) -> Iterator[Ratio]:
     ours, theirs = ours - nothing, theirs - nothing
     yield Ratio(
         "import",
-        "import langchain_core.messages / import holdfast, without Python's own start",
+        "import langchain_core.messages / import holdfast, without interpreter startup",
         theirs / ours,
         seconds={"langchain_core.messages": theirs, "holdfast": ours},
     )

@@ -1,4 +1,4 @@
-"""Deciding and trimming, beside LangChain's counting and trimming, on the same 10,000 messages."""
+"""Trigger decision and trimming, compared with LangChain's counting and trimming of the same 10,000 messages."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import Any
 from langchain_core.messages import trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
+from benchmarks.measure import Options, Ratio, fastest, repeat
+from benchmarks.mixes import Json, agent, chat, for_langchain
 from holdfast import MemoryStore, SessionService, TokenCount, TokenWindow, compact
-from holdfast.view import Plan, Request, View
-
-from .measure import Options, Ratio, fastest, many
-from .mixes import Json, agent, chat, for_langchain
+from holdfast.context import Plan, Request, View
 
 COUNT = 10_000
 SHARES = {"a half": 2, "a tenth": 10}
-"""How much of all tokens the window holds: LangChain's trim takes longer the more stays."""
+"""Share of all tokens that the window holds: LangChain's trim takes longer the more is kept."""
 ROUNDS = 12
 TIMES = 100
-"""How often what is very short is done in one timing."""
+"""Repetitions of very short calls in one timing."""
 
 
 def run(options: Options) -> Iterator[Ratio]:
@@ -33,19 +32,19 @@ def _compare(name: str, messages: list[Json]) -> Iterator[Ratio]:
     total = count_tokens_approximately(theirs)
     trigger = TokenCount(10**9)
     count, decide = fastest(
-        [lambda: count_tokens_approximately(theirs), many(lambda: trigger(Request(view)), TIMES)], ROUNDS
+        [lambda: count_tokens_approximately(theirs), repeat(lambda: trigger(Request(view)), TIMES)], ROUNDS
     )
     size = f"{COUNT:,} messages, {name}"
     yield _faster(f"decision, {size}", "LangChain's count / our trigger in a live session", count, decide / TIMES, 500)
     for share, part in SHARES.items():
         trim, plan, compacted = _trims(messages, theirs, view, total // part)
-        shown = f"{size}, {share} stays"
+        shown = f"{size}, {share} kept"
         yield _faster(f"plan, {shown}", "LangChain's trim / our window plan in a live session", trim, plan, 50)
         yield _faster(f"trim, {shown}", "LangChain's trim / compact(), decode and encode in", trim, compacted, 2)
 
 
 def _trims(messages: list[Json], theirs: list[Any], view: View, window: int) -> tuple[float, float, float]:
-    """Their trim, our plan, and our stateless trim, all down to this window."""
+    """Times of their trim, our plan and our stateless trim, down to the same window."""
     strategy = TokenWindow(window)
     assert isinstance(strategy(Request(view)), Plan)
     trim, plan, compacted = fastest(
@@ -53,7 +52,7 @@ def _trims(messages: list[Json], theirs: list[Any], view: View, window: int) -> 
             lambda: trim_messages(
                 theirs, strategy="last", max_tokens=window, token_counter=count_tokens_approximately, start_on="human"
             ),
-            many(lambda: strategy(Request(view)), TIMES),
+            repeat(lambda: strategy(Request(view)), TIMES),
             lambda: compact(messages, budget=window, strategy=strategy, estimator="chars/4"),
         ],
         ROUNDS,
@@ -66,7 +65,7 @@ def _faster(name: str, compares: str, theirs: float, ours: float, aim: float) ->
 
 
 async def _live(messages: list[Json]) -> View:
-    """The view of a session that these messages were appended to."""
+    """The live view of a session with these messages."""
     async with SessionService(MemoryStore(), estimator="chars/4") as service:
         await service.create(id="s", format="openai-chat")
         await service.append("s", messages)

@@ -1,4 +1,4 @@
-"""Timing two things fairly on a machine that does other things as well."""
+"""Fair timing of several calls on a busy machine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import msgspec
 
 
 class Ratio(msgspec.Struct, frozen=True):
-    """One line of the table."""
+    """One result line: a ratio and its aim."""
 
     name: str
     compares: str
-    """What is above the line and what is below."""
+    """Numerator and denominator in words."""
     ratio: float
     aim: float | None = None
-    """None where the figure is stated and nothing is promised."""
+    """None if the figure is only reported."""
     wanted: Literal["at most", "at least"] = "at most"
     seconds: dict[str, float] = {}
-    """What was timed, each in seconds."""
+    """Timings in seconds."""
 
     @property
     def met(self) -> bool | None:
@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True):
 
 
 def fastest(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
-    """The shortest time of each, taken in turns: a slow moment of the machine hits all alike."""
+    """Shortest time of each call, measured in turns so that slow moments affect all alike."""
     best = [float("inf")] * len(calls)
     for _ in range(rounds):
         for place, call in enumerate(calls):
@@ -55,8 +55,8 @@ def seconds(call: Callable[[], object]) -> float:
             gc.enable()
 
 
-async def awaited(call: Callable[[], Awaitable[object]]) -> float:
-    """The same for what must be awaited."""
+async def time_awaitable(call: Callable[[], Awaitable[object]]) -> float:
+    """Times an awaitable."""
     gc.disable()
     try:
         started = time.perf_counter()
@@ -66,8 +66,8 @@ async def awaited(call: Callable[[], Awaitable[object]]) -> float:
         gc.enable()
 
 
-def many(call: Callable[[], object], times: int) -> Callable[[], object]:
-    """A call so short that the clock needs several of it."""
+def repeat(call: Callable[[], object], times: int) -> Callable[[], object]:
+    """Repeats a call that is too short to time alone."""
 
     def run() -> None:
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""Two conversations to measure with: plain chat, and an agent at work. The same every time."""
+"""Two deterministic conversations: plain chat, and an agent with tools."""
 
 from __future__ import annotations
 
@@ -17,47 +17,47 @@ _WORDS = _PROSE.split()
 
 
 def chat(count: int) -> list[Json]:
-    """The user and the assistant in turns, in plain text."""
-    chance = random.Random(1)
+    """Alternating user and assistant messages in plain text."""
+    rng = random.Random(1)
     roles = ("user", "assistant")
-    return [{"role": roles[place % 2], "content": _text(chance, 8, 80)} for place in range(count)]
+    return [{"role": roles[place % 2], "content": _text(rng, 8, 80)} for place in range(count)]
 
 
 def agent(count: int) -> list[Json]:
-    """A request, a few rounds of one or two tool calls with their results, an answer; again and again."""
-    chance = random.Random(2)
+    """Repeats: a request, a few rounds of one or two tool calls with results, an answer."""
+    rng = random.Random(2)
     out: list[Json] = []
     while len(out) < count:
-        out += _task(chance, len(out))
-    return out[:count] if out[count - 1]["role"] != "tool" else [*out[: count - 1], _said("assistant", chance)]
+        out += _task(rng, len(out))
+    return out[:count] if out[count - 1]["role"] != "tool" else [*out[: count - 1], _message("assistant", rng)]
 
 
-def _task(chance: random.Random, start: int) -> Iterator[Json]:
-    yield _said("user", chance)
-    for step in range(chance.randint(1, 4)):
-        names = [f"call_{start}_{step}_{place}" for place in range(chance.randint(1, 2))]
-        yield {"role": "assistant", "content": None, "tool_calls": [_call(chance, name) for name in names]}
+def _task(rng: random.Random, start: int) -> Iterator[Json]:
+    yield _message("user", rng)
+    for step in range(rng.randint(1, 4)):
+        names = [f"call_{start}_{step}_{place}" for place in range(rng.randint(1, 2))]
+        yield {"role": "assistant", "content": None, "tool_calls": [_call(rng, name) for name in names]}
         for name in names:
-            yield {"role": "tool", "tool_call_id": name, "content": _text(chance, 20, 300)}
-    yield _said("assistant", chance)
+            yield {"role": "tool", "tool_call_id": name, "content": _text(rng, 20, 300)}
+    yield _message("assistant", rng)
 
 
-def _said(role: str, chance: random.Random) -> Json:
-    return {"role": role, "content": _text(chance, 8, 60)}
+def _message(role: str, rng: random.Random) -> Json:
+    return {"role": role, "content": _text(rng, 8, 60)}
 
 
-def _call(chance: random.Random, name: str) -> Json:
-    arguments = {"path": f"src/{chance.choice(_WORDS)}/{chance.choice(_WORDS)}.py", "query": _text(chance, 3, 12)}
-    function = {"name": chance.choice(("read_file", "search", "run")), "arguments": json.dumps(arguments)}
+def _call(rng: random.Random, name: str) -> Json:
+    arguments = {"path": f"src/{rng.choice(_WORDS)}/{rng.choice(_WORDS)}.py", "query": _text(rng, 3, 12)}
+    function = {"name": rng.choice(("read_file", "search", "run")), "arguments": json.dumps(arguments)}
     return {"id": name, "type": "function", "function": function}
 
 
-def _text(chance: random.Random, least: int, most: int) -> str:
-    return " ".join(chance.choices(_WORDS, k=chance.randint(least, most)))
+def _text(rng: random.Random, least: int, most: int) -> str:
+    return " ".join(rng.choices(_WORDS, k=rng.randint(least, most)))
 
 
 def for_langchain(messages: list[Json]) -> list[Any]:
-    """The same conversation as LangChain's own objects."""
+    """The same conversation as LangChain message objects."""
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
     out: list[Any] = []

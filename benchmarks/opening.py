@@ -1,4 +1,4 @@
-"""Opening a session with a long history and a short one, with the same live window."""
+"""Opening a session with a long history, compared with a short one with the same live window."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from holdfast import SessionService, SlidingWindow, SQLiteStore, always
-from holdfast.events import Event, Kind, new_id, now
-
-from .measure import Options, Ratio, awaited
-from .mixes import chat
+from benchmarks.measure import Options, Ratio, time_awaitable
+from benchmarks.mixes import chat
+from holdfast import SessionService, SlidingWindow, SQLiteStore
+from holdfast.context.events import Event, EventKind, new_id, now
+from holdfast.triggers import always
 
 SHORT, LONG, QUICK = 1_000, 1_000_000, 100_000
 AT_ONCE = 100_000
-"""Events of a session that was compacted only once: its checkpoint names all that it archived."""
+"""Events of a session compacted only once: its checkpoint lists all archived ids."""
 WINDOW = 200
 RHYTHM = 1_000
 """Events between two compactions, in the other sessions."""
@@ -54,18 +54,18 @@ async def _open_each(path: Path, long: int) -> dict[str, float]:
         for _ in range(ROUNDS):
             for session in best:
                 fresh = SessionService(store, estimator="chars/4")
-                best[session] = min(best[session], await awaited(partial(fresh.context, session)))
+                best[session] = min(best[session], await time_awaitable(partial(fresh.context, session)))
                 assert len(await fresh.context(session)) == WINDOW
     return best
 
 
 async def _build(service: SessionService, session: str, size: int, rhythm: int) -> None:
-    """Straight into the store, batch by batch, with compactions through the service in between."""
+    """Appends directly to the store in batches, with compactions through the service in between."""
     await service.create(id=session)
     messages = chat(RHYTHM)
     for written in range(RHYTHM, size + 1, RHYTHM):
         bodies = [{"message": m, "units": 2 - (-len(m["content"]) // 4), "counter": "chars/4"} for m in messages]
-        await service.store.append(session, [Event(new_id(), Kind.MESSAGE, now(), body) for body in bodies])
+        await service.store.append(session, [Event(new_id(), EventKind.MESSAGE, now(), body) for body in bodies])
         if written % rhythm == 0:
             done = await service.compact(session, always, SlidingWindow(WINDOW))
             assert done.outcome == "compacted", done

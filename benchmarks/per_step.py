@@ -1,4 +1,4 @@
-"""One step of an agent (append, then ask the trigger) in a short session and in a very long one."""
+"""One agent step (append, then evaluate the trigger) in a short and a very long session."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from functools import partial
 from itertools import cycle
 from pathlib import Path
 
+from benchmarks.measure import Options, Ratio, time_awaitable
+from benchmarks.mixes import Json, agent, chat
 from holdfast import MemoryStore, SessionService, SlidingWindow, SQLiteStore, TokenCount
 from holdfast.stores import Log
-
-from .measure import Options, Ratio, awaited
-from .mixes import Json, agent, chat
 
 SIZES = (100, 10_000, 100_000)
 AIM = 1.3
@@ -35,14 +34,14 @@ async def _compare(name: str, store: Log, sizes: tuple[int, ...]) -> list[Ratio]
     async with SessionService(store, estimator="chars/4") as service:
         for size in sizes[1:]:
             await _build(service, str(size), size)
-        for turn in range(ROUNDS):  # one for each round, as it would not stay short
+        for turn in range(ROUNDS):  # one per round, since it grows
             await _build(service, f"{sizes[0]}-{turn}", sizes[0])
         best = dict.fromkeys(sizes, float("inf"))
         steps = cycle(agent(1_000))
         for turn in range(ROUNDS):
             for size in sizes:
                 session = f"{size}-{turn}" if size == sizes[0] else str(size)
-                best[size] = min(best[size], await awaited(partial(_steps, service, session, steps)))
+                best[size] = min(best[size], await time_awaitable(partial(_steps, service, session, steps)))
     shortest = best[sizes[0]]
     return [
         Ratio(

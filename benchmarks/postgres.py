@@ -1,11 +1,11 @@
-"""PostgreSQL: appending to it, and finding something in it."""
+"""PostgreSQL: append and search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import postgres_append, postgres_search, postgres_sessions
-from .measure import Options, Ratio
+from benchmarks import postgres_append, postgres_search, postgres_sessions
+from benchmarks.measure import Options, Ratio
 
 
 def run(options: Options) -> Iterator[Ratio]:

@@ -1,7 +1,7 @@
-"""Appending to PostgreSQL through the store, and inserting the same rows with asyncpg alone.
+"""Appends to PostgreSQL through the store, compared with bare asyncpg inserts of the same rows.
 
-The store's append moves the session's version by compare-and-set, looks at its lane, and tells the search index; the
-bare insert does nothing of it. Both are durable: the server syncs before it answers.
+The store's append updates the session's version by compare-and-set, checks its lane, and notifies the search index; the
+bare insert does none of it. Both are durable: the server syncs before it answers.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any
 import asyncpg
 import msgspec
 
-from holdfast.events import Event, Kind, SessionRecord, new_id, now
+from benchmarks.measure import Options, Ratio, time_awaitable
+from benchmarks.mixes import chat
+from benchmarks.postgres_server import empty_database
+from holdfast.context.events import Event, EventKind, SessionRecord, new_id, now
 from holdfast.stores import PostgresStore
-
-from .measure import Options, Ratio, awaited
-from .mixes import chat
-from .postgres_server import empty_database
 
 WRITERS = 50
 CONNECTIONS = 10
@@ -47,27 +46,27 @@ def run(options: Options) -> Iterator[Ratio]:
 
 async def _all(options: Options) -> list[Ratio]:
     async with empty_database() as url:
-        found = [await _compared(url, 1, AIM), await _compared(url, WRITERS, None)]
+        found = [await _compare(url, 1, AIM), await _compare(url, WRITERS, None)]
         return [*found, await _growth(url, QUICK_LENGTHS if options.quick else LENGTHS)]
 
 
-async def _compared(url: str, writers: int, aim: float | None) -> Ratio:
+async def _compare(url: str, writers: int, aim: float | None) -> Ratio:
     ours = bare = float("inf")
-    async with PostgresStore(url, migrate=True, most=CONNECTIONS, tenant=f"{writers}") as store:
+    async with PostgresStore(url, migrate=True, max_connections=CONNECTIONS, tenant=f"{writers}") as store:
         for number in range(writers):
             await store.create(SessionRecord(str(number), now()))
-        hands = [await asyncpg.connect(url) for _ in range(min(writers, CONNECTIONS))]
-        await hands[0].execute("DROP TABLE IF EXISTS bare")
-        await hands[0].execute(_BARE)
+        connections = [await asyncpg.connect(url) for _ in range(min(writers, CONNECTIONS))]
+        await connections[0].execute("DROP TABLE IF EXISTS bare")
+        await connections[0].execute(_BARE)
         for turn in range(ROUNDS):
-            ours = min(ours, await awaited(partial(append_together, store, writers)))
-            await settled(hands[0])
-            bare = min(bare, await awaited(partial(_by_hand, hands, turn)))
-        for hand in hands:
-            await hand.close()
+            ours = min(ours, await time_awaitable(partial(append_concurrently, store, writers)))
+            await wait_for_index(connections[0])
+            bare = min(bare, await time_awaitable(partial(_insert_directly, connections, turn)))
+        for connection in connections:
+            await connection.close()
     return Ratio(
         f"PostgreSQL append, {writers} session{'s' * (writers > 1)}",
-        f"appends a second of the store / of a bare asyncpg insert, {len(hands)} connection{'s' * (len(hands) > 1)}",
+        f"appends a second of the store / of a bare asyncpg insert, connections: {len(connections)}",
         bare / ours,
         aim,
         "at least",
@@ -75,42 +74,42 @@ async def _compared(url: str, writers: int, aim: float | None) -> Ratio:
     )
 
 
-async def settled(hand: Any) -> None:
-    """The index is filled when it is quiet: not while something else is measured."""
-    while await hand.fetchval("SELECT EXISTS (SELECT FROM holdfast.unindexed)"):
-        await hand.execute("SELECT pg_sleep(0.05)")
+async def wait_for_index(connection: Any) -> None:
+    """Waits until the search index is up to date, so that indexing does not disturb the next timing."""
+    while await connection.fetchval("SELECT EXISTS (SELECT FROM holdfast.unindexed)"):
+        await connection.execute("SELECT pg_sleep(0.05)")
 
 
-async def append_together(store: PostgresStore, writers: int) -> None:
+async def append_concurrently(store: PostgresStore, writers: int) -> None:
     async def write(number: int) -> None:
         for body in BODIES[number::writers]:
-            await store.append(str(number), [Event(new_id(), Kind.MESSAGE, now(), body)])
+            await store.append(str(number), [Event(new_id(), EventKind.MESSAGE, now(), body)])
 
     await asyncio.gather(*map(write, range(writers)))
 
 
-async def _by_hand(hands: list[Any], turn: int) -> None:
-    """As many at once as there are connections: more would only wait."""
+async def _insert_directly(connections: list[Any], turn: int) -> None:
+    """One writer per connection: more would only wait."""
 
-    async def write(number: int, hand: Any) -> None:
-        for place, body in enumerate(BODIES[number :: len(hands)], turn * APPENDS):
+    async def write(number: int, connection: Any) -> None:
+        for place, body in enumerate(BODIES[number :: len(connections)], turn * APPENDS):
             text = msgspec.json.encode(body).decode()
-            await hand.execute(_INSERT, number, place + 1, new_id(), Kind.MESSAGE, now(), text)
+            await connection.execute(_INSERT, number, place + 1, new_id(), EventKind.MESSAGE, now(), text)
 
-    await asyncio.gather(*(write(number, hand) for number, hand in enumerate(hands)))
+    await asyncio.gather(*(write(number, connection) for number, connection in enumerate(connections)))
 
 
 async def _growth(url: str, lengths: tuple[int, ...]) -> Ratio:
-    """What one append takes in sessions of several lengths, each in turn."""
+    """Time of an append in sessions of several lengths, in turns."""
     best = dict.fromkeys(lengths, float("inf"))
     async with PostgresStore(url, tenant="growth") as store:
         await store.sessions()
-        store._station.filling.wake = _nothing  # type: ignore[method-assign]
+        store._loop_resources.indexer.wake = _skip_indexing  # type: ignore[method-assign]
         for length in lengths:
             await _build(store, length)
         for _ in range(ROUNDS):
             for length in lengths:
-                best[length] = min(best[length], await awaited(_appends(store, length)) / APPENDS)
+                best[length] = min(best[length], await time_awaitable(_appends(store, length)) / APPENDS)
     return Ratio(
         f"PostgreSQL append after {lengths[-1]:,} events",
         f"append to a session of {lengths[-1]:,} events / of {lengths[0]:,}",
@@ -120,14 +119,14 @@ async def _growth(url: str, lengths: tuple[int, ...]) -> Ratio:
     )
 
 
-def _nothing() -> None:
-    """The index is not filled here: with a million events, that would go on through all that is measured."""
+def _skip_indexing() -> None:
+    """Disables indexing: with a million events it would run through the whole measurement."""
 
 
 def _appends(store: PostgresStore, length: int) -> Callable[[], Awaitable[None]]:
     async def write() -> None:
         for body in BODIES:
-            await store.append(f"of {length}", [Event(new_id(), Kind.MESSAGE, now(), body)])
+            await store.append(f"of {length}", [Event(new_id(), EventKind.MESSAGE, now(), body)])
 
     return write
 
@@ -136,4 +135,4 @@ async def _build(store: PostgresStore, length: int) -> None:
     await store.create(SessionRecord(f"of {length}", now()))
     for first in range(0, length, BATCH):
         bodies = (BODIES[place % APPENDS] for place in range(first, min(first + BATCH, length)))
-        await store.append(f"of {length}", [Event(new_id(), Kind.MESSAGE, now(), body) for body in bodies])
+        await store.append(f"of {length}", [Event(new_id(), EventKind.MESSAGE, now(), body) for body in bodies])

@@ -1,4 +1,4 @@
-"""The PostgreSQL that is measured: the one that HOLDFAST_TEST_POSTGRES names, else one of its own, which syncs."""
+"""The PostgreSQL server to measure: HOLDFAST_TEST_POSTGRES, else a private one with fsync."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
-from tests.servers.running import Server
+from tests.servers.server import Server
 
 
 @asynccontextmanager
 async def empty_database() -> AsyncIterator[str]:
-    """The address of a new database, which goes at the end."""
+    """URL of a new database that is dropped at the end."""
     given = os.environ.get("HOLDFAST_TEST_POSTGRES")
     server = None if given else Server("postgres")
     address = given or (server.url if server else "")

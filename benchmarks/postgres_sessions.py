@@ -1,7 +1,7 @@
-"""Fifty sessions that append to one PostgreSQL at once, from more and more processes, until more add nothing.
+"""Fifty sessions append to one PostgreSQL at once, from a growing number of processes until throughput stops rising.
 
-The server has a core for itself and the processes that use it have another: then it is plain to see which of the two
-is full. All that an append leads to is in it, the filling of the search index too.
+The server is pinned to one core and the client processes to another, which shows which of the two is saturated. The
+measurement includes everything an append causes, also indexing.
 """
 
 from __future__ import annotations
@@ -20,38 +20,37 @@ import asyncpg
 import msgspec
 import psutil
 
-from holdfast.events import Event, Kind, SessionRecord, new_id, now
+from benchmarks.measure import Options, Ratio
+from benchmarks.postgres_append import BODIES, CONNECTIONS
+from benchmarks.postgres_server import empty_database
+from holdfast.context.events import Event, EventKind, SessionRecord, new_id, now
 from holdfast.stores import PostgresStore
 
-from .measure import Options, Ratio
-from .postgres_append import BODIES, CONNECTIONS
-from .postgres_server import empty_database
-
 SESSIONS = 50
-MOST = 8
+MAX_PROCESSES = 8
 SECONDS, QUICK_SECONDS, WARM_UP = 10.0, 3.0, 3.0
-ENOUGH = 1.1
-"""More processes are tried as long as they raise the throughput by this factor."""
-PATIENCE = 60.0
-"""Seconds that a process may take to start; one that died would never be ready."""
+MIN_SPEEDUP = 1.1
+"""Minimum throughput gain to try more processes."""
+START_TIMEOUT = 60.0
+"""Seconds for a process to start, in case it died."""
 LOOPS = {"asyncio": None, "uvloop": 1.2}
-"""Whose event loop runs the appends, and what is promised with it."""
+"""Event loops, and the aim for each."""
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What was seen under one load."""
+    """Throughput and core utilisation under one load."""
 
     appends: float
-    """A second."""
+    """Per second."""
     server: float
-    """How busy the server's core was, of 1."""
+    """Utilisation of the server's core, 0 to 1."""
     users: float
-    """How busy the core of all the others was."""
+    """Utilisation of the clients' core, 0 to 1."""
 
 
 def run(options: Options) -> Iterator[Ratio]:
     if "HOLDFAST_TEST_POSTGRES" in os.environ or not hasattr(os, "sched_setaffinity"):
-        print("PostgreSQL with fifty sessions: skipped, it gives cores to a server of its own.", file=sys.stderr)
+        print("PostgreSQL with fifty sessions: skipped, it must pin its own server to a core.", file=sys.stderr)
         return
     cores = sorted(os.sched_getaffinity(0))[:2]
     if len(cores) < 2:
@@ -61,12 +60,12 @@ def run(options: Options) -> Iterator[Ratio]:
         if importlib.util.find_spec(loop) is None:
             print(f"PostgreSQL with fifty sessions: skipped, pip install {loop}.", file=sys.stderr)
             continue
-        loads = asyncio.run(_until_full(loop, cores, QUICK_SECONDS if options.quick else SECONDS))
+        loads = asyncio.run(_load_until_saturated(loop, cores, QUICK_SECONDS if options.quick else SECONDS))
         full = loads[max(loads)]
         yield Ratio(
             f"PostgreSQL under {SESSIONS} sessions, {loop}",
-            f"how busy the server's core is ({full.server:.2f}) / that of Holdfast and its driver ({full.users:.2f}); "
-            "times are of one append, from so many processes",
+            f"utilisation of the server's core ({full.server:.2f}) / of the clients' core ({full.users:.2f}); "
+            "times are per append, by number of processes",
             full.server / full.users,
             aim,
             "at least",
@@ -74,17 +73,17 @@ def run(options: Options) -> Iterator[Ratio]:
         )
 
 
-async def _until_full(loop: str, cores: list[int], seconds: float) -> dict[int, Load]:
-    """What was seen from one, two, four processes …, until twice as many did no more."""
+async def _load_until_saturated(loop: str, cores: list[int], seconds: float) -> dict[int, Load]:
+    """Loads from one, two, four processes …, until more add nothing."""
     loads: dict[int, Load] = {}
     best, processes = 0.0, 1
     async with empty_database() as url:
         async with PostgresStore(url, migrate=True) as store:
             await store.sessions()
         await _give_core(url, cores[0])
-        while processes <= MOST:
-            loads[processes] = load = _loaded(url, loop, processes, cores, seconds)
-            if load.appends < best * ENOUGH:
+        while processes <= MAX_PROCESSES:
+            loads[processes] = load = _run_load(url, loop, processes, cores, seconds)
+            if load.appends < best * MIN_SPEEDUP:
                 break
             best, processes = load.appends, processes * 2
     return loads
@@ -101,48 +100,48 @@ async def _give_core(url: str, core: int) -> None:
             continue
 
 
-def _loaded(url: str, loop: str, processes: int, cores: list[int], seconds: float) -> Load:
+def _run_load(url: str, loop: str, processes: int, cores: list[int], seconds: float) -> Load:
     spawning = multiprocessing.get_context("spawn")
     together = spawning.Barrier(processes + 1)
     users, counts = [], []
     for number in range(processes):
-        count, tell = spawning.Pipe(duplex=False)
-        given = (url, loop, cores[1], f"{loop}-{processes}-{number}", SESSIONS // processes, seconds, together, tell)
-        users.append(spawning.Process(target=_use, args=given))
+        count, sender = spawning.Pipe(duplex=False)
+        given = (url, loop, cores[1], f"{loop}-{processes}-{number}", SESSIONS // processes, seconds, together, sender)
+        users.append(spawning.Process(target=_run_application, args=given))
         users[-1].start()
-        tell.close()  # so that whoever listens hears of its end
+        sender.close()  # so that the receiver sees the end of the pipe
         counts.append(count)
-    together.wait(PATIENCE)
+    together.wait(START_TIMEOUT)
     time.sleep(WARM_UP)
-    before = _busy(cores)
+    before = _core_seconds(cores)
     time.sleep(seconds)
-    server, others = (after - earlier for after, earlier in zip(_busy(cores), before, strict=True))
+    server, others = (after - earlier for after, earlier in zip(_core_seconds(cores), before, strict=True))
     appends = sum(count.recv() for count in counts)
     for user in users:
         user.join()
     return Load(appends / seconds, server / seconds, others / seconds)
 
 
-def _busy(cores: list[int]) -> list[float]:
-    """Seconds that each of these cores has worked."""
+def _core_seconds(cores: list[int]) -> list[float]:
+    """Busy seconds of each core."""
     all_cores = psutil.cpu_times(percpu=True)
     return [float(t.user + t.nice + t.system + t.irq + t.softirq) for t in (all_cores[core] for core in cores)]
 
 
-def _use(
-    url: str, loop: str, core: int, tenant: str, sessions: int, seconds: float, together: Barrier, tell: Connection
+def _run_application(
+    url: str, loop: str, core: int, tenant: str, sessions: int, seconds: float, together: Barrier, sender: Connection
 ) -> None:
-    """One application with its sessions: it tells how many appends were acknowledged in the time that counts."""
+    """One application process: sends the number of appends acknowledged after the warm-up."""
     os.sched_setaffinity(0, {core})
 
     async def append() -> None:
-        async with PostgresStore(url, tenant=tenant, most=CONNECTIONS) as store:
+        async with PostgresStore(url, tenant=tenant, max_connections=CONNECTIONS) as store:
             for number in range(sessions):
                 await store.create(SessionRecord(str(number), now()))
-            together.wait(PATIENCE)
+            together.wait(START_TIMEOUT)
             start = time.perf_counter() + WARM_UP
             counts = await asyncio.gather(*(_write(store, number, start, seconds) for number in range(sessions)))
-            tell.send(sum(counts))
+            sender.send(sum(counts))
 
     importlib.import_module(loop).run(append())
 
@@ -150,7 +149,7 @@ def _use(
 async def _write(store: PostgresStore, number: int, start: float, seconds: float) -> int:
     done, place = 0, number
     while (since := time.perf_counter() - start) < seconds:
-        await store.append(str(number), [Event(new_id(), Kind.MESSAGE, now(), BODIES[place % len(BODIES)])])
+        await store.append(str(number), [Event(new_id(), EventKind.MESSAGE, now(), BODIES[place % len(BODIES)])])
         done += since >= 0
         place += SESSIONS
     return done

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from . import (
+from benchmarks import (
     abort,
     cost,
     hostile,
@@ -21,7 +21,7 @@ from . import (
     search,
     sqlite_append,
 )
-from .measure import Options, Ratio
+from benchmarks.measure import Options, Ratio
 
 ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
     "per-step": per_step.run,
@@ -40,13 +40,13 @@ ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios, each measured within this run.")
-    parser.add_argument("--quick", action="store_true", help="smaller sessions: a first look")
-    parser.add_argument("--only", choices=ALL, action="append", help="one benchmark; may be given again")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line instead of the table")
-    given = parser.parse_args()
-    for name in given.only or ALL:
-        for ratio in ALL[name](Options(quick=given.quick)):
-            print(_json(ratio) if given.json else _line(ratio))
+    parser.add_argument("--quick", action="store_true", help="smaller sizes")
+    parser.add_argument("--only", choices=ALL, action="append", help="run only this benchmark; repeatable")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line instead of the table")
+    arguments = parser.parse_args()
+    for name in arguments.only or ALL:
+        for ratio in ALL[name](Options(quick=arguments.quick)):
+            print(_json(ratio) if arguments.json else _line(ratio))
             sys.stdout.flush()
 
 
@@ -55,7 +55,7 @@ def _json(ratio: Ratio) -> str:
 
 
 def _line(ratio: Ratio) -> str:
-    aim = "stated" if ratio.aim is None else f"{ratio.wanted} {ratio.aim:g}"
+    aim = "reported" if ratio.aim is None else f"{ratio.wanted} {ratio.aim:g}"
     met = {True: "met", False: "MISSED", None: ""}[ratio.met]
     timed = ", ".join(f"{name} {_time(value)}" for name, value in ratio.seconds.items())
     return f"{ratio.name:48}{ratio.ratio:10.2f}  {aim:14}{met:8}{ratio.compares}{f' ({timed})' if timed else ''}"

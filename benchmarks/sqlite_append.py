@@ -1,4 +1,4 @@
-"""Appending to SQLite through the store, and by hand with the driver alone."""
+"""Appends to SQLite through the store, compared with the bare driver."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from typing import Literal
 
 import msgspec
 
+from benchmarks.measure import Options, Ratio, seconds, time_awaitable
+from benchmarks.mixes import chat
 from holdfast import SQLiteStore
-from holdfast.events import Event, Kind, SessionRecord, new_id, now
-
-from .measure import Options, Ratio, awaited, seconds
-from .mixes import chat
+from holdfast.context.events import Event, EventKind, SessionRecord, new_id, now
 
 WRITERS = 50
 APPENDS = 500
 """In one timing."""
 ROUNDS = 16
-"""Short timings and many: the time that a disk takes for one commit swings by a factor of twenty."""
+"""Many short timings: the disk's commit time varies by a factor of twenty."""
 AIM = 0.6
 
-_MOVE = "UPDATE sessions SET version = ? WHERE key = ? AND version = ?"
+_SET_VERSION = "UPDATE sessions SET version = ? WHERE key = ? AND version = ?"
 _INSERT = (
     "INSERT INTO events (session, seq, id, lane, kind, time, v, digest, body) VALUES (?, ?, ?, '', ?, ?, 1, '', ?)"
 )
@@ -55,16 +54,16 @@ async def _compare(synchronous: Literal["FULL", "NORMAL"], writers: int) -> tupl
             for number in range(writers):
                 await store.create(SessionRecord(str(number), now()))
             for turn in range(ROUNDS):
-                ours = min(ours, await awaited(partial(_together, store, writers)))
-                bare = min(bare, seconds(partial(_by_hand, connection, writers, turn)))
+                ours = min(ours, await time_awaitable(partial(_append_concurrently, store, writers)))
+                bare = min(bare, seconds(partial(_insert_directly, connection, writers, turn)))
         connection.close()
     return ours, bare
 
 
-async def _together(store: SQLiteStore, writers: int) -> None:
+async def _append_concurrently(store: SQLiteStore, writers: int) -> None:
     async def write(number: int) -> None:
         for body in _BODIES[number::writers]:
-            await store.append(str(number), [Event(new_id(), Kind.MESSAGE, now(), body)])
+            await store.append(str(number), [Event(new_id(), EventKind.MESSAGE, now(), body)])
 
     await asyncio.gather(*map(write, range(writers)))
 
@@ -81,12 +80,12 @@ def _open(path: Path, synchronous: str, writers: int) -> sqlite3.Connection:
     return connection
 
 
-def _by_hand(connection: sqlite3.Connection, writers: int, turn: int) -> None:
-    """The writers take turns on one connection: no driver does it faster with a commit for each."""
+def _insert_directly(connection: sqlite3.Connection, writers: int, turn: int) -> None:
+    """Writers take turns on one connection: the fastest a driver can be with one commit each."""
     for place, body in enumerate(_BODIES, turn * APPENDS):
         session, version = place % writers, place // writers
         connection.execute("BEGIN IMMEDIATE")
-        assert connection.execute(_MOVE, (version + 1, session, version)).rowcount == 1
+        assert connection.execute(_SET_VERSION, (version + 1, session, version)).rowcount == 1
         text = msgspec.json.encode(body).decode()
-        connection.execute(_INSERT, (session, version + 1, new_id(), Kind.MESSAGE, now(), text))
+        connection.execute(_INSERT, (session, version + 1, new_id(), EventKind.MESSAGE, now(), text))
         connection.execute("COMMIT")

@@ -1,7 +1,7 @@
-"""Make the picture for the README and the output in docs/cli.md again, from real runs.
+"""Regenerate the picture of the README and the command output in docs/cli.md from real runs.
 
-Run it after a change of what the commands print: `python scripts/capture.py`. With `--check` nothing is
-written, and the exit code says whether anything would change.
+Run it after a change of command output: `python scripts/capture.py`. With `--check` nothing is written, and the exit
+code is 1 if anything would change.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-import holdfast.cli.compact
+import holdfast.cli.compaction
+import holdfast.cli.console
 import holdfast.cli.inspect
 import holdfast.cli.lab
 import holdfast.cli.presets
 import holdfast.cli.search
-import holdfast.cli.way
-from holdfast import ModelCall, Reply, ScriptedModel, Usage
 from holdfast.cli import main
-from holdfast.tokens import Tokenizer
+from holdfast.models import ModelCall, Reply, ScriptedModel
+from holdfast.tokens import Tokenizer, Usage
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PICTURE, PAGE = DOCS / "compaction.svg", DOCS / "cli.md"
@@ -37,7 +37,7 @@ _FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 _NEWLINES = re.compile(r"<text [^>]*>\n</text>")
 _INDENTED = re.compile(r'x="([\d.]+)"( y="[\d.]+") textLength="([\d.]+)"([^>]*>)((?:&#160;)+)')
 _CELL = 12.2
-"""The width of a character in rich's pictures."""
+"""Width of a character in rich's SVG export."""
 THEME = TerminalTheme(
     (24, 26, 31),
     (208, 212, 219),
@@ -90,11 +90,11 @@ SUMMARY = """\
 - Holds last 15 minutes for leisure boats and 20 for commercial ones.
 - The app 3.8 knows a fixed list of codes: not_allowed for what is new.
 """
-"""What the summarizer of the page answers: no run of this script costs anything."""
+"""Answer of the scripted summarizer, so that no run of this script calls a model."""
 
 
 class Summarizer(ScriptedModel):
-    """Stands in for a model on the page, and counts its tokens."""
+    """Scripted summarizer that reports real token counts."""
 
     def __init__(self, name: str) -> None:
         super().__init__(self._answer, repeat=True)
@@ -105,17 +105,19 @@ class Summarizer(ScriptedModel):
         return self._name
 
     def _answer(self, call: ModelCall) -> Reply:
-        ruler = Tokenizer()
-        read, written = (ruler.tokens(ruler.measure_text(text)) for text in (call.system + call.prompt, SUMMARY))
+        tokenizer = Tokenizer()
+        read, written = (
+            tokenizer.tokens(tokenizer.measure_text(text)) for text in (call.system + call.prompt, SUMMARY)
+        )
         return Reply(SUMMARY, usage=Usage(read, written), model=self._name)
 
 
-def recorded(command: str, console: Console) -> Console:
-    """Run a command in this process, with the console that it draws on replaced by this one."""
-    commands = holdfast.cli.compact, holdfast.cli.inspect, holdfast.cli.lab, holdfast.cli.presets, holdfast.cli.search
-    for module in commands:
-        vars(module)["console"] = lambda *, stderr=False: console
-    vars(holdfast.cli.way)["model_for"] = lambda name: name and Summarizer(name)
+def run_command(command: str, console: Console) -> Console:
+    """Runs a command in this process with its console replaced by this one."""
+    commands = holdfast.cli.inspect, holdfast.cli.lab, holdfast.cli.presets, holdfast.cli.search
+    for module in (holdfast.cli.console, *commands):  # `compact` imports it from there when it runs
+        vars(module)["make_console"] = lambda *, stderr=False: console
+    vars(holdfast.cli.compaction)["resolve_model"] = lambda name: name and Summarizer(name)
     try:
         main(shlex.split(command)[1:])
     except SystemExit as left:
@@ -124,27 +126,32 @@ def recorded(command: str, console: Console) -> Console:
     return console
 
 
-def picture() -> str:
-    """The report in colour. It names no font from the network: a page that shows it loads nothing else."""
+def render_picture() -> str:
+    """Renders the compaction report as SVG, without web fonts."""
     console = Console(record=True, width=COLUMNS, force_terminal=True, color_system="truecolor", file=io.StringIO())
     console.print(Text("$ ").append(COMMAND, "bold"))
-    svg = recorded(COMMAND, console).export_svg(title="holdfast", unique_id="holdfast", theme=THEME)
-    return _INDENTED.sub(_moved, _NEWLINES.sub("", _FONTS.sub("", svg)))
+    svg = run_command(COMMAND, console).export_svg(title="holdfast", unique_id="holdfast", theme=THEME)
+    return clean_svg(svg)
 
 
-def _moved(found: re.Match[str]) -> str:
-    """Blanks before a text become its place: some programs drop them, and numbers would no longer line up."""
+def clean_svg(svg: str) -> str:
+    """Removes web fonts and empty text elements, and turns leading blanks into positions."""
+    return _INDENTED.sub(_shift_indented, _NEWLINES.sub("", _FONTS.sub("", svg)))
+
+
+def _shift_indented(found: re.Match[str]) -> str:
+    """Turns leading blanks into an x position, because some viewers drop them."""
     x, y, length, rest, blanks = found.groups()
     shift = len(blanks) // len("&#160;") * _CELL
     return f'x="{float(x) + shift:g}"{y} textLength="{float(length) - shift:g}"{rest}'
 
 
-def page() -> str:
-    """The documentation with every block of output made anew."""
+def render_page() -> str:
+    """Renders docs/cli.md with every output block regenerated."""
 
     def block(found: re.Match[str]) -> str:
         plain = Console(width=COLUMNS, file=(out := io.StringIO()), color_system=None)
-        recorded(found["command"], plain)
+        run_command(found["command"], plain)
         return found["command"] + found["middle"] + out.getvalue().strip("\n") + "\n"
 
     return _BLOCK.sub(block, PAGE.read_text(encoding="utf-8"))
@@ -152,11 +159,11 @@ def page() -> str:
 
 def run(check: bool) -> int:
     stale = 0
-    for path, text in ((PICTURE, picture()), (PAGE, page())):
+    for path, text in ((PICTURE, render_picture()), (PAGE, render_page())):
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         stale += 1
-        print(f"{path.name} {'is stale' if check else 'was made again'}")
+        print(f"{path.name} {'is stale' if check else 'updated'}")
         if not check:
             path.write_text(text, encoding="utf-8")
     return 1 if check and stale else 0

@@ -1,8 +1,8 @@
-"""Everything that must hold before a change is good, from nothing but Python 3.11 or newer.
+"""Runs every check that a change must pass. Needs only Python 3.11 or newer.
 
-Makes `.venv`, installs what `requirements-dev.txt` pins (by uv, or by pip where uv cannot), and runs the
-formatter, the linter, the type checker, the directions of import, and all tests.
-`python3 scripts/check.py tests/view -x` runs some tests.
+Creates `.venv`, installs the pinned `requirements-dev.txt` (with uv, or pip as a fallback), and runs the formatter, the
+linter, the type checker, the documentation build, the import direction check, and all tests.
+`python3 scripts/check.py tests/context -x` runs some tests only.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
-CODE = ["src", "tests", "scripts", "benchmarks"]
+CODE = ["src", "tests", "scripts", "benchmarks", "examples"]
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 
 
@@ -28,26 +28,34 @@ def main(chosen: list[str]) -> int:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pinned = ["--require-hashes", "-r", "requirements-dev.txt"]
     with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *pinned]
-    # The tests are compiled once, beside the type checker, which takes one core, and not by every worker.
+    # Byte-compile the tests once, instead of in every worker. This and the documentation run in parallel with the type
+    # checker, which uses one core.
     compiling = [python, "-m", "pytest", "--collect-only", "-q", *chosen]
-    workers = str((os.cpu_count() or 1) + 1)  # one more than there are cores: tests also wait, for servers
-    steps = [
-        ("environment", [sys.executable, "-m", "venv", *(["--clear"] if another_python() else []), str(VENV)]),
-        ("installer", [*pip, "--require-hashes", "-r", "requirements-uv.txt"]),
-        ("dependencies", with_uv, [*pip, *pinned]),
-        ("holdfast", [*pip, "--no-deps", "--no-build-isolation", "--editable", "."]),
-        ("format", [python, "-m", "ruff", "format", "--check", "--quiet", *CODE]),
-        ("lint", [python, "-m", "ruff", "check", "--quiet", *CODE]),
-        ("types", [python, "-m", "mypy"]),
-        ("directions", [python, "scripts/directions.py"]),
-        ("tests", [python, "-m", "pytest", "-n", workers, "-q", *chosen]),
-    ]
-    for name, *ways in steps:
+    docs = [python, "-m", "mkdocs", "build", "--strict"]
+    workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests also wait for servers
+    steps: dict[str, list[list[str]]] = {  # the alternatives of a step are tried in turn
+        "environment": [[sys.executable, "-m", "venv", *(["--clear"] if another_python() else []), str(VENV)]],
+        "installer": [[*pip, "--require-hashes", "-r", "requirements-uv.txt"]],
+        "dependencies": [with_uv, [*pip, *pinned]],
+        "holdfast": [[*pip, "--no-deps", "--no-build-isolation", "--editable", "."]],
+        "format": [[python, "-m", "ruff", "format", "--check", "--quiet", *CODE]],
+        "lint": [[python, "-m", "ruff", "check", "--quiet", *CODE]],
+        "types": [[python, "-m", "mypy"]],
+        "docs": [docs],
+        "directions": [[python, "scripts/directions.py"]],
+        "words": [[python, "scripts/words.py"]],
+        "tests": [[python, "-m", "pytest", "-n", workers, "-q", *chosen]],
+    }
+    parallel: dict[str, subprocess.Popen[bytes]] = {}
+    for name, alternatives in steps.items():
         started = time.monotonic()
-        beside = start(compiling, subprocess.DEVNULL) if name == "types" else None
-        done = any(start(way).wait() == 0 for way in ways)
-        if beside:
-            beside.wait()
+        if name == "types":
+            parallel = {"compiling": start(compiling, subprocess.DEVNULL), "docs": start(docs)}
+        running = parallel.pop(name, None)
+        done = running.wait() == 0 if running else any(start(command).wait() == 0 for command in alternatives)
+        if not done or name == "docs":
+            for process in parallel.values():
+                process.wait()
         took = time.monotonic() - started
         print(f"{name}: {'ok' if done else 'FAILED'} in {took:.0f} s", flush=True)
         if not done:
@@ -56,13 +64,14 @@ def main(chosen: list[str]) -> int:
 
 
 def start(command: Sequence[str], output: int | None = None) -> subprocess.Popen[bytes]:
-    """What is compiled is kept, whatever is set: hundreds of processes are started by the tests."""
+    """Starts a process with byte-code caching on: the tests start hundreds of processes."""
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    kept["NO_MKDOCS_2_WARNING"] = "1"  # the theme's announcement of its successor
     return subprocess.Popen(command, cwd=ROOT, env=kept, stdout=output)
 
 
 def another_python() -> bool:
-    """Was the environment made with another Python? Then it must be made anew."""
+    """True if the environment was created by another Python version and must be recreated."""
     made = VENV / "pyvenv.cfg"
     settings = dict(line.split(" = ", 1) for line in made.read_text().splitlines()) if made.exists() else {}
     return bool(settings) and settings.get("version") != ".".join(map(str, sys.version_info[:3]))

@@ -1,9 +1,9 @@
-"""Learn what names and lines are worth from what real sessions needed later, and write `ledger/weights.toml`.
+"""Learns the weights of names and lines from what real sessions needed later, and writes `ledger/weights.toml`.
 
     python scripts/learn.py FOLDER
 
-Only sessions of the learning half are read (by the hash of their id, as in the lab); the other half is for
-reporting. Each cut weighs the same, however much was needed there: that is how the lab counts, too.
+Only sessions of the learning half are read (by the hash of their id, as in the lab); the other half is for reporting.
+Each cut has the same weight, however much was needed there, as in the lab's scores.
 """
 
 from __future__ import annotations
@@ -16,44 +16,50 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.lab.corpus import in_half, session_files, session_name
-from holdfast.lab.cuts import cuts
-from holdfast.lab.needs import needs
-from holdfast.ledger.line_worth import OWN, SHARED, line_features
-from holdfast.ledger.name_worth import NAME_FEATURES, chance, name_features, together
-from holdfast.ledger.notebook import Notebook
+from holdfast.lab.corpus import in_half, iter_cuts, session_files, session_name
+from holdfast.lab.needs import find_needed
+from holdfast.ledger.extract import HistoryExtractor
+from holdfast.ledger.scoring import (
+    NAME_FEATURES,
+    OWN_FEATURES,
+    SHARED_FEATURES,
+    feature_products,
+    line_features,
+    name_features,
+    name_probability,
+)
 from holdfast.transcripts import read_transcript
 
-PLACES = tuple(sixteenth / 16 for sixteenth in range(2, 16))
+CUT_FRACTIONS = tuple(sixteenth / 16 for sixteenth in range(2, 16))
 TARGET = Path(__file__).parents[1] / "src/holdfast/ledger/weights.toml"
 ROOM = 8_000
-"""Tokens for which lines are looked at: with more room, from further back."""
+"""Token budget for candidate lines: more room reaches further back."""
 PENALTY, CURVE_PENALTY = 2.0, 5.0
 ROUNDS = 40
 Rows = list[tuple[list[list[float]], list[bool]]]
 Table = npt.NDArray[np.float64]
 Points = list[tuple[float, float]]
 HEADER = """\
-# What a name or a line is worth: two logistic models, learned by scripts/learn.py from what came back later in
-# real sessions of a coding agent. A feature adds its value times its weight, or what its curve says: straight
-# between the points (value, addition). One with a number is nearness: 1 / (1 + age / number).
+# Weights of names and lines: two logistic models, learned by scripts/learn.py from what real sessions of a coding
+# agent needed later. A feature adds its value times its weight, or its piecewise linear curve through the points
+# (value, addition). A feature with a number is nearness: 1 / (1 + age / number).
 """
 
 
-def read(file: Path) -> list[tuple[frozenset[str], frozenset[str], Notebook]]:
-    """Every cut of a session: the names and lines that were needed, and what a notebook holds there."""
+def read_cuts(file: Path) -> list[tuple[frozenset[str], frozenset[str], HistoryExtractor]]:
+    """For every cut of a session: needed names, needed lines, and the extractor's state."""
     transcript = read_transcript(file)
     found = []
-    for cut in cuts(transcript, PLACES) if in_half(session_name(transcript, file), "learn") else ():
-        needed = needs(cut.before, cut.after)
-        notebook = Notebook()
-        notebook.read(cut.before, range(1, len(cut.before) + 1))
-        found.append((needed.names, needed.lines, notebook))
+    for cut in iter_cuts(transcript, CUT_FRACTIONS) if in_half(session_name(transcript, file), "learn") else ():
+        needed = find_needed(cut.before, cut.after)
+        history = HistoryExtractor()
+        history.read(cut.before, range(1, len(cut.before) + 1))
+        found.append((needed.names, needed.lines, history))
     return found
 
 
-def stacked(rows: Rows) -> tuple[Table, Table, Table]:
-    """Features, what was needed, and weights: every cut weighs the same."""
+def stack_rows(rows: Rows) -> tuple[Table, Table, Table]:
+    """Features, labels and sample weights; every cut has the same total weight."""
     rows = [(features, labels) for features, labels in rows if any(labels)]
     x = np.concatenate([np.array(features, float) for features, _ in rows])
     y = np.concatenate([np.array(labels, float) for _, labels in rows])
@@ -73,16 +79,16 @@ def learn(x: Table, y: Table, weight: Table, penalty: float) -> Table:
 
 
 def learn_curves(x: Table, y: Table, weight: Table) -> list[Points | float]:
-    """The same with a curve for each feature that has many values, bent where the needed ones part into fifths."""
-    bends = [_bends(column, column[y > 0]) for column in x.T]
-    bent = [np.maximum(0, x[:, place, None] - np.array(at)) for place, at in enumerate(bends)]
+    """Like `learn`, with a piecewise linear curve per many-valued feature; knots at fifths of the needed values."""
+    knots = [_knots(column, column[y > 0]) for column in x.T]
+    bent = [np.maximum(0, x[:, place, None] - np.array(at)) for place, at in enumerate(knots)]
     columns = np.concatenate([x, *bent], axis=1)
     scale = columns.std(axis=0)
     scale[0] = 1.0  # the bias
     learned = learn(columns / scale, y, weight, CURVE_PENALTY) / scale
     curves: list[Points | float] = []
     used = x.shape[1]
-    for place, at in enumerate(bends):
+    for place, at in enumerate(knots):
         turns, used = learned[used : used + len(at)], used + len(at)
         ends = [0.0, *at, float(np.max(x[:, place]))]
         heights = [learned[place] * end + sum(np.maximum(0, end - np.array(at)) * turns) for end in ends]
@@ -90,7 +96,7 @@ def learn_curves(x: Table, y: Table, weight: Table) -> list[Points | float]:
     return curves
 
 
-def _bends(values: Table, needed: Table) -> list[float]:
+def _knots(values: Table, needed: Table) -> list[float]:
     low, high = np.min(values), np.max(values)
     if len(np.unique(values)) <= 2:
         return []
@@ -98,7 +104,7 @@ def _bends(values: Table, needed: Table) -> list[float]:
     return [float(at) for at in np.unique(fifths) if low < at < high]
 
 
-def table(model: str, features: Sequence[str], learned: Iterable[Points | float]) -> Iterator[str]:
+def render_table(model: str, features: Sequence[str], learned: Iterable[Points | float]) -> Iterator[str]:
     yield f"[{model}]"
     for feature, adds in zip(features, learned, strict=True):
         name = f'"{feature}"' if " " in feature else feature
@@ -109,21 +115,25 @@ def table(model: str, features: Sequence[str], learned: Iterable[Points | float]
 
 def main(folder: str) -> None:
     with ProcessPoolExecutor() as workers:
-        found = [cut for session in workers.map(read, session_files(Path(folder))) for cut in session]
+        found = [cut for session in workers.map(read_cuts, session_files(Path(folder))) for cut in session]
     print(f"{len(found)} cuts")
     rows: Rows = []
-    for needed, _, notebook in found:
-        pairs = list(name_features(notebook))
-        features = [[*features, *together(features)] for _, features in pairs]
+    for needed, _, history in found:
+        pairs = list(name_features(history))
+        features = [[*features, *feature_products(features)] for _, features in pairs]
         rows.append((features, [name in needed for name, _ in pairs]))
-    names = learn(*stacked(rows), PENALTY)
+    names = learn(*stack_rows(rows), PENALTY)
     rows = []
-    for _, needed, notebook in found:
-        known = {name: chance(tuple(names), features) for name, features in name_features(notebook)}
-        lines = list(line_features(notebook, known, ROOM))
+    for _, needed, history in found:
+        known = {name: name_probability(tuple(names), features) for name, features in name_features(history)}
+        lines = list(line_features(history, known, ROOM))
         rows.append(([shared + own for _, shared, own in lines], [line.text.strip() in needed for line, *_ in lines]))
-    curves = learn_curves(*stacked(rows))
-    text = (HEADER, *table("names", NAME_FEATURES, names), *table("lines", (*SHARED, *OWN), curves))
+    curves = learn_curves(*stack_rows(rows))
+    text = (
+        HEADER,
+        *render_table("names", NAME_FEATURES, names),
+        *render_table("lines", (*SHARED_FEATURES, *OWN_FEATURES), curves),
+    )
     TARGET.write_text("\n".join(text), encoding="utf-8")
     print(TARGET.read_text(encoding="utf-8"))
 

@@ -1,7 +1,7 @@
-"""Make the pictures for docs/chat.md again, from a real run of the chat with a scripted model.
+"""Regenerate the pictures of docs/chat.md from a real run of the chat with a scripted model.
 
-The agent works in a small project that is made for it; its window is so small that the conversation is compacted.
-Run it after a change of what the chat shows: `python scripts/record_chat.py`.
+The agent works in a small generated project; its window is so small that the conversation is compacted. Run it after
+a change to the chat's screen: `python scripts/record_chat.py`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 
 from rich.console import Console
 
-from capture import _FONTS, _INDENTED, _NEWLINES, DOCS, THEME, _moved
-from holdfast import ModelCall, Reply
-from holdfast.chat import open_chat
+from capture import DOCS, THEME, clean_svg
+from holdfast.chat.open_chat import open_chat
+from holdfast.chat.terminal.app import ChatTerminal
+from holdfast.chat.terminal.conversation import Conversation
+from holdfast.chat.terminal.theme import ChatTheme
+from holdfast.models import ModelCall, Reply
 from holdfast.settings import load_settings
-from holdfast.terminal.app import ChatTerminal
-from holdfast.terminal.conversation import Conversation
-from holdfast.terminal.look import Look
 
 SIZE = (84, 32)
 WINDOW = 2_900
-PATIENCE = 10.0
+TIMEOUT = 10.0
 BOOKINGS = '''\
 """Berths and who holds them."""
 
@@ -75,7 +75,7 @@ FIXED = """\
 Two requests could both pass the check before either of them wrote. Now the database decides:
 
 - `Bookings.hold` uses **one statement**, `insert_if_free`.
-- Whoever comes second gets `Taken`, as before.
+- The second boat gets `Taken`, as before.
 
 All 36 tests pass. Nothing else changed.
 """
@@ -116,45 +116,45 @@ STORY = [
 
 
 class Summarizer:
-    """Writes its summary piece by piece, and stops in the middle until the picture is taken."""
+    """Streams its summary and pauses in the middle until the picture is taken."""
 
     name = "scripted"
 
     def __init__(self) -> None:
-        self.go_on = asyncio.Event()
+        self.resume = asyncio.Event()
 
     async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Reply:
         for start in range(0, len(SUMMARY), 64):
             on_delta(SUMMARY[start : start + 64])
             if start == 256:
-                await self.go_on.wait()
+                await self.resume.wait()
         return Reply(SUMMARY, model=self.name)
 
 
 class Recording:
-    """A chat that is typed at, and pictures of it."""
+    """Types into a chat and saves pictures of it."""
 
     def __init__(self, app: ChatTerminal, pilot: Any) -> None:
         self._app, self._pilot = app, pilot
 
-    async def types(self, text: str) -> None:
+    async def type(self, text: str) -> None:
         self._app.input.insert(text)
         await self._pilot.press("enter")
 
     async def press(self, *keys: str) -> None:
         await self._pilot.press(*keys)
 
-    async def sees(self, text: str) -> None:
+    async def wait_for_text(self, text: str) -> None:
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 while text not in self._lines():
                     await self._pilot.pause(0.02)
         except TimeoutError:
-            raise SystemExit(f"{text!r} was not seen; the screen is\n{self._lines()}") from None
+            raise SystemExit(f"{text!r} did not appear; the screen is\n{self._lines()}") from None
         await self._pilot.pause(0.3)
 
     def take(self, name: str) -> None:
-        """One picture. It names no font from the network, and blanks before a text become its place."""
+        """Saves one picture, without web fonts and with leading blanks turned into positions."""
         width, height = SIZE
         console = Console(
             width=width,
@@ -168,64 +168,66 @@ class Recording:
         )
         console.print(self._app.screen._compositor.render_update(full=True))
         svg = console.export_svg(title="holdfast chat", theme=THEME, unique_id=name)
-        svg = _INDENTED.sub(_moved, _NEWLINES.sub("", _FONTS.sub("", svg)))
+        svg = clean_svg(svg)
         (DOCS / f"{name}.svg").write_text(svg, encoding="utf-8")
-        print(f"{name}.svg was made")
+        print(f"{name}.svg written")
 
     def _lines(self) -> str:
         lines = self._app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in line) for line in lines)
 
 
-def project(place: Path) -> Path:
-    """A small project, which the agent is asked to mend."""
-    folder = place / "harbor"
+def create_project(root: Path) -> Path:
+    """Creates a small project with a bug for the agent to fix."""
+    folder = root / "harbor"
     (folder / "tidebook").mkdir(parents=True)
     (folder / "tests").mkdir()
     (folder / "tidebook" / "bookings.py").write_text(BOOKINGS)
     (folder / "tests" / "test_bookings.py").write_text(TEST)
     (folder / "check.py").write_text(CHECK)
-    (place / "demo.json").write_text(json.dumps({"steps": STORY, "delay": 0.01}))
+    (root / "demo.json").write_text(json.dumps({"steps": STORY, "delay": 0.01}))
     return folder
 
 
-async def record(place: Path) -> None:
-    folder = project(place)
-    flags = {"model": f"script:{place / 'demo.json'}", "store": f"sqlite:///{place / 'sessions.db'}", "window": WINDOW}
+async def record(root: Path) -> None:
+    folder = create_project(root)
+    flags = {"model": f"script:{root / 'demo.json'}", "store": f"sqlite:///{root / 'sessions.db'}", "window": WINDOW}
     conversation = Conversation()
-    app = ChatTerminal(conversation, Look())
-    settings = load_settings(folder, flags, {"HOME": str(place)})
-    async with open_chat(settings, folder=folder, tell=conversation.tell, approve=conversation.questions.ask) as chat:
+    app = ChatTerminal(conversation, ChatTheme())
+    settings = load_settings(folder, flags, {"HOME": str(root)})
+    async with open_chat(
+        settings, folder=folder, on_event=conversation.handle_event, approve=conversation.pending_approval.ask
+    ) as chat:
         conversation.chat = chat
         chat.agent.keeper.summarizer = summarizer = Summarizer()
         async with app.run_test(size=SIZE) as pilot:
-            on = Recording(app, pilot)
-            await on.sees("/help")
-            await on.types("Last night two boats got the same berth. Find out why, and mend it.")
-            await on.sees("May the agent use edit_file?")
-            on.take("chat-question")
-            await on.press("y")
-            await on.sees("May the agent use run_command?")
-            await on.press("a")
-            await on.sees("characters")
-            await on.types("Why not a lock in Python?")
-            await on.sees("queued")
-            on.take("chat-compacting")
-            summarizer.go_on.set()
-            await on.sees("The database sees all.")
-            on.take("chat")
+            recording = Recording(app, pilot)
+            await recording.wait_for_text("/help")
+            await recording.type("Last night two boats got the same berth. Find out why, and fix it.")
+            await recording.wait_for_text("May the agent use edit_file?")
+            recording.take("chat-question")
+            await recording.press("y")
+            await recording.wait_for_text("May the agent use run_command?")
+            await recording.press("a")
+            await recording.wait_for_text("characters")
+            await recording.type("Why not a lock in Python?")
+            await recording.wait_for_text("queued")
+            recording.take("chat-compacting")
+            summarizer.resume.set()
+            await recording.wait_for_text("The database sees all.")
+            recording.take("chat")
 
 
-def steady_ids() -> None:
-    """The same run has the same ids, so that pictures change only when something has."""
+def use_deterministic_ids() -> None:
+    """Makes ids deterministic, so that pictures change only when the screen does."""
     numbers = itertools.count(0x7A11)
     vars(secrets)["token_hex"] = lambda size: f"{next(numbers):0{2 * size}x}"
 
 
 def main() -> int:
-    steady_ids()
-    with tempfile.TemporaryDirectory() as place:
-        asyncio.run(record(Path(place)))
+    use_deterministic_ids()
+    with tempfile.TemporaryDirectory() as root:
+        asyncio.run(record(Path(root)))
     return 0
 
 

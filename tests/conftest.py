@@ -1,8 +1,12 @@
-"""How thorough the property tests are: `HYPOTHESIS_PROFILE=thorough` for a long look, `quick` for a first one."""
+"""Settings of all tests: how thorough property tests are, and that Ctrl-C works however the shell started them.
+
+`HYPOTHESIS_PROFILE=thorough` tries more examples, `quick` fewer.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -10,6 +14,9 @@ from hypothesis import HealthCheck, Phase, settings
 from servers.fixtures import new_database, postgres, postgres_server, valkey
 
 __all__ = ["new_database", "postgres", "postgres_server", "valkey"]
+
+# A shell that starts a job in the background makes it ignore SIGINT, and every process it starts would ignore it too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("thorough", **quiet)

@@ -1,4 +1,4 @@
-"""A tiny session to measure on: a file is read, an error seen, and later the file is edited from memory."""
+"""A tiny session for the lab's tests: a file is read, an error occurs, and later the file is edited."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.messages import Message, Text, ToolCall, ToolResult, assistant, encode_all, user
-from holdfast.transcripts import Entry, PastCompaction, Transcript
+from holdfast.transcripts import PastCompaction, Transcript, TranscriptEntry
 
 _numbers = iter(range(10**9))
 
 
 def call(tool: str, **arguments: Any) -> Message:
-    """The assistant uses a tool."""
+    """An assistant message with one tool call."""
     return Message("assistant", (ToolCall(f"toolu_{next(_numbers)}", tool, arguments),))
 
 
@@ -48,7 +48,7 @@ AFTER = [
 
 
 def long_history(rounds: int = 60) -> list[Message]:
-    """Many rounds, each with names of its own, long enough to be cut; every later round edits what an earlier read."""
+    """Many rounds with their own names, long enough to cut; later rounds edit files read earlier."""
     found: list[Message] = []
     for n in range(rounds):
         code = "\n".join(f"    value_{n}_{k} = compute_{k}(berth_{n}, tide=levels[{k}])" for k in range(24))
@@ -62,13 +62,13 @@ def long_history(rounds: int = 60) -> list[Message]:
 
 
 def transcript(messages: Sequence[Message], compactions: tuple[PastCompaction, ...] = ()) -> Transcript:
-    """A session file of these messages, in the wire format that keeps them one to one."""
+    """A transcript of these messages, one payload per message."""
     payloads = encode_all(list(messages), "openai-chat")
     assert len(payloads) == len(messages)
-    return Transcript("claude-code", "openai-chat", tuple(map(Entry, payloads)), compactions, id="a-session")
+    return Transcript("claude-code", "openai-chat", tuple(map(TranscriptEntry, payloads)), compactions, id="a-session")
 
 
 def write_session(path: Path, rounds: int = 60) -> Path:
-    """The long history as a plain file of messages."""
+    """Writes the long history as a plain file of messages."""
     path.write_text(json.dumps(encode_all(long_history(rounds), "openai-chat")))
     return path

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.messages import Message, decode_all, detect
+from holdfast.messages import Message, decode_all, detect_format
 from holdfast.transcripts import Transcript, read_transcript
 
 _SUFFIXES = (".jsonl", ".jsonl.gz", ".json", ".json.gz")
@@ -20,7 +20,7 @@ def _files(folder: str | Path) -> list[Path]:
 
 
 def _examples() -> list[Path]:
-    spec = find_spec("holdfast.examples")
+    spec = find_spec("holdfast.transcripts.examples")
     return [path for folder in (spec.submodule_search_locations or () if spec else ()) for path in _files(folder)]
 
 
@@ -44,4 +44,4 @@ def history(path: Path) -> list[Message]:
 
 
 def format_of(path: Path) -> str:
-    return transcript(path).format or detect(transcript(path).messages)
+    return transcript(path).format or detect_format(transcript(path).messages)

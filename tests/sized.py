@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.compaction import beside
+from holdfast.compaction.stateless import prompt_overhead
+from holdfast.context import Request, View
 from holdfast.messages import decode_all
 from holdfast.tokens import estimator_for
-from holdfast.view import Request, View
 
 Json = dict[str, Any]
 Messages = list[Json]
@@ -26,7 +26,7 @@ def user(tokens: int, text: str = "") -> Json:
     return {"role": "user", "content": text.ljust(4 * (tokens - ROLE), ".")}
 
 
-def said(tokens: int) -> Json:
+def assistant(tokens: int) -> Json:
     return {"role": "assistant", "content": letters(tokens - ROLE)}
 
 
@@ -57,6 +57,6 @@ def request_for(
 ) -> Request:
     """The request that a trigger or a strategy would be asked about these messages."""
     decoded, name = decode_all(messages, format)
-    view = View(estimator_for(estimator), format=name, beside=beside(system, None))
+    view = View(estimator_for(estimator), format=name, prompt_overhead=prompt_overhead(system, None))
     view.load(decoded, [str(place) for place in range(len(decoded))])
     return Request(view, budget=budget, target=target)

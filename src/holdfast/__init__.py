@@ -1,137 +1,103 @@
-"""Holdfast keeps an LLM agent's conversation inside its model's window, and loses nothing."""
+"""Holdfast keeps an LLM agent's conversation inside its model's window, and loses nothing.
 
-from .agent import Keeper
-from .boundaries import Problem, check, repair
-from .calls import Failure, Limits, Model, ModelCall, Notice, Reply
-from .compaction import Abort, CompactionResult, Cost, acompact, compact, replay
-from .errors import Aborted, HoldfastError, InvalidInput
-from .hooks import Hooks, Instructions, Veto
-from .messages import Message
-from .models import Anthropic, Gemini, OpenAIChat, OpenAIResponses, ScriptedModel
-from .outcome import Outcome
-from .presets import Preset, preset_named
-from .recall import BlockingRecall, Found, Passage, Recall, Referenced, recall_messages
-from .references import reference
-from .service import BlockingSessionService, Context, Handoff, SessionService
-from .stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore, open_store
-from .strategies import (
-    KeepFraction,
-    KeepLast,
-    KeepLedger,
-    KeepNothing,
-    KeepRecent,
-    KeepUserMessages,
-    Pipeline,
-    PruneToolResults,
-    RecursiveSummary,
-    SlidingWindow,
-    StateSummary,
-    StructuredSummary,
-    Summary,
-    TokenWindow,
-    Truncate,
-    TurnWindow,
-)
-from .summaries import AsExchange, AsReply, AsSystem, AsUser, FreeText, Structured, Style, as_assistant
-from .tokens import Usage
-from .triggers import (
-    ByteCount,
-    CostTrigger,
-    EventCount,
-    ImageCount,
-    OverBudget,
-    TokenCount,
-    TurnCount,
-    all_of,
-    always,
-    any_of,
-    never,
-    not_,
-)
+The names below are loaded when they are first used. Everything else is in the submodules: `holdfast.strategies`,
+`.triggers`, `.summaries`, `.models`, `.stores`, `.sessions`, `.hooks`, `.recall`, `.jobs`, `.messages`, `.tokens`,
+`.compaction`, `.transcripts`, `.errors`, `.types` and `.agent`.
+"""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .agent import Keeper
+    from .compaction import Abort, CompactionResult, acompact, compact, preset_named
+    from .errors import HoldfastError, Outcome
+    from .hooks import Hooks
+    from .messages import Message, check, repair
+    from .recall import Recall
+    from .sessions import BlockingSessionService, Context, SessionService
+    from .stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore, open_store
+    from .strategies import (
+        KeepLedger,
+        Pipeline,
+        PruneToolResults,
+        SlidingWindow,
+        StructuredSummary,
+        Summary,
+        TokenWindow,
+        Truncate,
+        TurnWindow,
+    )
+    from .triggers import OverBudget, TokenCount, TurnCount, any_of
+
+__version__ = "0.1.0"
 __all__ = [
     "Abort",
-    "Aborted",
-    "Anthropic",
-    "AsExchange",
-    "AsReply",
-    "AsSystem",
-    "AsUser",
-    "BlockingRecall",
     "BlockingSessionService",
-    "ByteCount",
     "CompactionResult",
     "Context",
-    "Cost",
-    "CostTrigger",
-    "EventCount",
-    "Failure",
-    "Found",
-    "FreeText",
-    "Gemini",
-    "Handoff",
     "HoldfastError",
     "Hooks",
-    "ImageCount",
-    "Instructions",
-    "InvalidInput",
     "JSONLStore",
-    "KeepFraction",
-    "KeepLast",
     "KeepLedger",
-    "KeepNothing",
-    "KeepRecent",
-    "KeepUserMessages",
     "Keeper",
-    "Limits",
     "MemoryStore",
     "Message",
-    "Model",
-    "ModelCall",
-    "Notice",
-    "OpenAIChat",
-    "OpenAIResponses",
     "Outcome",
     "OverBudget",
-    "Passage",
     "Pipeline",
     "PostgresStore",
-    "Preset",
-    "Problem",
     "PruneToolResults",
     "Recall",
-    "RecursiveSummary",
-    "Referenced",
-    "Reply",
     "SQLiteStore",
-    "ScriptedModel",
     "SessionService",
     "SlidingWindow",
-    "StateSummary",
-    "Structured",
     "StructuredSummary",
-    "Style",
     "Summary",
     "TokenCount",
     "TokenWindow",
     "Truncate",
     "TurnCount",
     "TurnWindow",
-    "Usage",
-    "Veto",
     "acompact",
-    "all_of",
-    "always",
     "any_of",
-    "as_assistant",
     "check",
     "compact",
-    "never",
-    "not_",
     "open_store",
     "preset_named",
-    "recall_messages",
-    "reference",
     "repair",
-    "replay",
 ]
+_NAMES = {
+    "agent": ("Keeper",),
+    "compaction": ("Abort", "CompactionResult", "acompact", "compact", "preset_named"),
+    "errors": ("HoldfastError", "Outcome"),
+    "hooks": ("Hooks",),
+    "messages": ("Message", "check", "repair"),
+    "recall": ("Recall",),
+    "sessions": ("BlockingSessionService", "Context", "SessionService"),
+    "stores": ("JSONLStore", "MemoryStore", "PostgresStore", "SQLiteStore", "open_store"),
+    "strategies": (
+        "KeepLedger",
+        "Pipeline",
+        "PruneToolResults",
+        "SlidingWindow",
+        "StructuredSummary",
+        "Summary",
+        "TokenWindow",
+        "Truncate",
+        "TurnWindow",
+    ),
+    "triggers": ("OverBudget", "TokenCount", "TurnCount", "any_of"),
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

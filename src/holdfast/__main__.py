@@ -1,5 +1,5 @@
 """`python -m holdfast`: the same command line where the script is not on the path."""
 
-from holdfast.cli import main
+from .cli import main
 
 main()

@@ -1,22 +1,26 @@
-"""Everything that can go wrong, as one tree.
+"""Errors raised by Holdfast, as one tree, and the outcomes of a compaction.
 
 HoldfastError
-├── InvalidInput          what was handed in cannot be used
-│   ├── UnknownFormat     no wire format fits the messages
-│   ├── InvalidLimit      a limit, budget or setting makes no sense
-│   └── CheckpointMismatch  ``previous=`` does not belong to these messages
-├── Aborted               somebody said stop
-├── SessionError          something about one session
+├── InvalidInput            an argument cannot be used
+│   ├── UnknownFormat       no wire format fits the messages
+│   ├── InvalidLimit        a limit, budget or setting is out of range
+│   ├── CheckpointMismatch  `previous=` does not belong to these messages
+│   ├── EmptyTranscript     a session file has no messages
+│   └── AlreadyImported     a session was imported before
+├── Aborted                 the caller aborted
+├── SessionError            an operation on one session failed
 │   ├── UnknownSession
 │   ├── UnknownEvent
-│   ├── AmbiguousReference  several events begin with what was given
-│   ├── DuplicateEvent    the same event id with other content
-│   ├── StaleVersion      ``after=`` names a version that is no longer the newest
-│   └── NoRoom            the context does not fit, and no compaction has made room in time
-└── StoreError            the place where sessions live cannot do it
-    ├── StoreClosed
-    ├── StoreReadOnly
-    └── CorruptLog        the log cannot be read or does not verify
+│   ├── AmbiguousReference  several events match a reference
+│   ├── DuplicateEvent      an event id was reused with other content
+│   ├── StaleVersion        `after=` is not the newest version
+│   └── NoRoom              the context does not fit, and no compaction finished in time
+├── StoreError              the store cannot do it
+│   ├── StoreClosed
+│   ├── StoreReadOnly
+│   └── CorruptLog          the log cannot be read or does not verify
+├── QueueError              the queue of compaction jobs cannot be reached
+└── JobFailed               an attempt of a compaction job failed
 
 Every message says what to do next.
 """
@@ -24,37 +28,75 @@ Every message says what to do next.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
+
+__all__ = [
+    "Aborted",
+    "AlreadyImported",
+    "AmbiguousReference",
+    "CheckpointMismatch",
+    "CorruptLog",
+    "DuplicateEvent",
+    "EmptyTranscript",
+    "HoldfastError",
+    "InvalidInput",
+    "InvalidLimit",
+    "JobFailed",
+    "NoRoom",
+    "Outcome",
+    "QueueError",
+    "SessionError",
+    "StaleVersion",
+    "StoreClosed",
+    "StoreError",
+    "StoreReadOnly",
+    "UnknownEvent",
+    "UnknownFormat",
+    "UnknownSession",
+]
 
 
 class HoldfastError(Exception):
-    """The root of all errors raised by Holdfast."""
+    """Base class of all errors that Holdfast raises."""
 
 
 class InvalidInput(HoldfastError, ValueError):
-    """What was handed in cannot be used."""
+    """Raised when an argument cannot be used: wrong type, malformed messages, unknown name."""
 
 
 class UnknownFormat(InvalidInput):
-    """No wire format fits the messages."""
+    """Raised when the wire format of messages cannot be detected, or its name is unknown."""
 
 
 class InvalidLimit(InvalidInput):
-    """A limit, budget or setting makes no sense."""
+    """Raised when a limit, budget or setting is out of range."""
 
 
 class CheckpointMismatch(InvalidInput):
-    """The checkpoint does not belong to these messages."""
+    """Raised when the checkpoint passed as `previous=` does not belong to these messages."""
+
+
+class EmptyTranscript(InvalidInput):
+    """Raised when a session file contains no messages."""
+
+
+class AlreadyImported(InvalidInput):
+    """Raised when a session was imported before, and nothing has been added to it since."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(f"Session {session_id!r} is already imported: to import it again, use another --id.")
+        self.session_id = session_id
 
 
 class Aborted(HoldfastError):
-    """Somebody said stop, and there is no result that could say so."""
+    """Raised when the caller aborts an operation that has no result to report it in."""
 
     def __init__(self) -> None:
-        super().__init__("It was aborted: nothing has changed, and nothing was tried instead.")
+        super().__init__("Aborted: nothing has changed, and no fallback was tried.")
 
 
 class SessionError(HoldfastError):
-    """Something about one session."""
+    """Base class of errors about one session; `session_id` names it."""
 
     def __init__(self, message: str, session_id: str | None = None) -> None:
         super().__init__(message)
@@ -62,7 +104,7 @@ class SessionError(HoldfastError):
 
 
 class UnknownSession(SessionError):
-    """There is no session with this id."""
+    """Raised when the store has no session with this id."""
 
     def __init__(self, session_id: str) -> None:
         super().__init__(
@@ -71,7 +113,7 @@ class UnknownSession(SessionError):
 
 
 class UnknownEvent(SessionError):
-    """There is no event with this id in the session."""
+    """Raised when the session has no event with this id."""
 
     def __init__(self, event_id: str, session_id: str, hint: str = "list its events to find the id") -> None:
         super().__init__(f"Session {session_id!r} has no event {event_id!r}: {hint}.", session_id)
@@ -79,7 +121,7 @@ class UnknownEvent(SessionError):
 
 
 class AmbiguousReference(SessionError):
-    """Several events of the session begin with what was given."""
+    """Raised when a shortened event id matches several events of the session."""
 
     def __init__(self, name: str, session_id: str, events: Sequence[str]) -> None:
         some = ", ".join(events)
@@ -91,7 +133,7 @@ class AmbiguousReference(SessionError):
 
 
 class DuplicateEvent(SessionError):
-    """The same event id was used for other content."""
+    """Raised when an append reuses an event id with other content."""
 
     def __init__(self, event_id: str, session_id: str) -> None:
         super().__init__(
@@ -102,7 +144,7 @@ class DuplicateEvent(SessionError):
 
 
 class StaleVersion(SessionError):
-    """The session has moved on since the version that was named."""
+    """Raised when `after=` is not the session's newest version (compare-and-set failed)."""
 
     def __init__(self, session_id: str, expected: int, actual: int) -> None:
         super().__init__(
@@ -114,12 +156,12 @@ class StaleVersion(SessionError):
 
 
 class NoRoom(SessionError):
-    """The context does not fit, and no compaction has made room in the time that there was."""
+    """Raised when the context exceeds its budget and no compaction made room within the time limit."""
 
     def __init__(self, session_id: str, tokens: int, budget: int, seconds: float) -> None:
         super().__init__(
             f"Session {session_id!r} has a context of {tokens:,} tokens, over the {budget:,} that fit, and no "
-            f"compaction has made room within {seconds:g} s: wait longer, compact it by hand, or start a new session.",
+            f"compaction has made room within {seconds:g} s: wait longer, compact it manually, or start a new session.",
             session_id,
         )
         self.tokens = tokens
@@ -127,11 +169,11 @@ class NoRoom(SessionError):
 
 
 class StoreError(HoldfastError):
-    """The place where sessions live cannot do what was asked."""
+    """Raised when the store cannot do what was requested; base class of store errors."""
 
 
 class StoreClosed(StoreError):
-    """The store was closed."""
+    """Raised when a closed store is used."""
 
     def __init__(
         self, message: str = "This store is closed: open a new one, or use it inside its `async with` block."
@@ -140,8 +182,38 @@ class StoreClosed(StoreError):
 
 
 class StoreReadOnly(StoreError):
-    """The store cannot be written."""
+    """Raised on a write to a store without write permission."""
 
 
 class CorruptLog(StoreError):
-    """A log cannot be read, or does not verify."""
+    """Raised when a log cannot be read or does not verify."""
+
+
+class QueueError(HoldfastError):
+    """Raised when the queue is unreachable.
+
+    No job is lost: the end of the next turn, or the next sweep, enqueues it again.
+    """
+
+
+class JobFailed(HoldfastError):
+    """Raised when an attempt of a job failed; `retryable` tells the queue whether to try again."""
+
+    def __init__(self, why: str, *, retryable: bool = True) -> None:
+        super().__init__(why)
+        self.retryable = retryable
+
+
+class Outcome(StrEnum):
+    """The outcome of a compaction."""
+
+    COMPACTED = "compacted"
+    NOT_NEEDED = "not_needed"
+    NOTHING_TO_COMPACT = "nothing_to_compact"
+    NO_PROGRESS = "no_progress"
+    CANNOT_FIT = "cannot_fit"
+    CONFLICT = "conflict"
+    VETOED = "vetoed"
+    ABORTED = "aborted"
+    SUMMARY_FAILED = "summary_failed"
+    BREAKER_OPEN = "breaker_open"

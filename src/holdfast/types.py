@@ -1,13 +1,76 @@
-"""The names of the callables that people pass in."""
+"""Types of what users pass in: strategies, triggers, estimators, messages, models."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from .calls import Steps
-from .view import Plan, Request, Skip
+from .context import Plan, Request, Skip
+from .context.checkpoint import Checkpoint
+from .context.events import Event
+from .messages import Message
+from .models.calls import Model, Steps
+from .models.names import SummarizeFunction
+from .tokens import Estimator
 
-Clock = Callable[[], float]
-"""Seconds since 1970."""
-Trigger = Callable[[Request], bool]
-Strategy = Callable[[Request], Plan | Skip | Steps[Plan | Skip]]
+__all__ = [
+    "CheckpointLike",
+    "Clock",
+    "Estimator",
+    "EstimatorLike",
+    "Event",
+    "Message",
+    "MessageLike",
+    "Model",
+    "Plan",
+    "Request",
+    "Skip",
+    "Strategy",
+    "StrategyFunction",
+    "StrategyLike",
+    "SummarizerLike",
+    "SystemLike",
+    "ToolsLike",
+    "Trigger",
+]
+Clock: TypeAlias = Callable[[], float]
+"""Returns seconds since 1970."""
+Trigger: TypeAlias = Callable[[Request], bool]
+"""Decides whether to compact."""
+StrategyFunction: TypeAlias = Callable[[Request], Plan | Skip | Steps[Plan | Skip]]
+"""Plans a compaction, or skips it; as a generator it yields model calls and receives their answers."""
+
+
+@runtime_checkable
+class Strategy(Protocol):
+    """A strategy with limits of its own. A plain function is one without: see `StrategyFunction`."""
+
+    @property
+    def target(self) -> int | None:
+        """Tokens to compact down to; None leaves it to the caller."""
+        ...
+
+    @property
+    def min_saving(self) -> float:
+        """The smallest saving worth committing, as a fraction of the context."""
+        ...
+
+    def __call__(self, request: Request, /) -> Plan | Skip | Steps[Plan | Skip]:
+        """Plans a compaction of this request."""
+        ...
+
+
+StrategyLike: TypeAlias = Strategy | StrategyFunction
+"""A strategy with limits of its own, or a plain function."""
+EstimatorLike: TypeAlias = Estimator | Callable[[str], int] | str
+"""An estimator, a function from text to tokens, or the name of a built-in one ("o200k_base", "chars/4", …)."""
+MessageLike: TypeAlias = Message | Mapping[str, Any] | Any
+"""A message in any of the wire formats: a dict, an object of a provider's SDK, or a neutral `Message`."""
+SummarizerLike: TypeAlias = Model | SummarizeFunction | str
+"""A model, a function from text to text (async or not), or a name such as "anthropic:claude-…"."""
+SystemLike: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
+"""A system prompt: text, or blocks as the provider takes them."""
+ToolsLike: TypeAlias = Sequence[Any] | Mapping[str, Any]
+"""Tool definitions as the provider takes them."""
+CheckpointLike: TypeAlias = Checkpoint | Mapping[str, Any] | str | bytes
+"""A result's checkpoint, or the same as JSON."""

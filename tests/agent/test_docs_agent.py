@@ -1,4 +1,4 @@
-"""The loop of docs/agent.md, run against a server that checks every request as its provider would."""
+"""The loop in docs/agent.md, run against a server that validates every request as its provider would."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.hooks.events import CompactionCompleted
-from holdfast.messages import Tool, tools_in
+from holdfast.messages import Tool, encode_tools
 from providers import Answer, Call, ProviderServer, Request, Say
 
 pytestmark = pytest.mark.anyio
@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "agent.md"
 LOOK = Tool("look", "Look at a berth.", {"type": "object", "properties": {"berth": {"type": "integer"}}})
 
 
-async def test_the_loop_of_the_page_works_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_loop_in_docs_runs_for_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = 0
 
     def script(request: Request) -> Answer:
@@ -29,10 +29,10 @@ async def test_the_loop_of_the_page_works_for_long(monkeypatch: pytest.MonkeyPat
 
     code = re.search(r"```python\n(from anthropic.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert code is not None
-    heard: list[Any] = []
+    events: list[Any] = []
     given = {
         "PROMPT": "You look after berths.",
-        "TOOLS": tools_in("anthropic", [LOOK]),
+        "TOOLS": encode_tools("anthropic", [LOOK]),
         "answered": lambda call: {"type": "tool_result", "tool_use_id": call["id"], "content": "deep water, " * 300},
     }
     with ProviderServer(script, window=20_000) as server:
@@ -40,7 +40,7 @@ async def test_the_loop_of_the_page_works_for_long(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
         exec(code[1], given)
         keeper: Any = given["keeper"]
-        keeper.listen = heard.append
+        keeper.listen = events.append
         history: list[Any] = [{"role": "user", "content": "Look at all berths."}]
         work: Any = given["work"]
         assert await work(history) == "All were looked at."
@@ -48,5 +48,5 @@ async def test_the_loop_of_the_page_works_for_long(monkeypatch: pytest.MonkeyPat
         await client.close()
         assert not server.refused and server.overflowed == 1
     assert keeper.window.size == 20_000
-    assert sum(isinstance(event, CompactionCompleted) for event in heard) >= 2
-    assert len(history) > 100, "the caller's own list is the caller's"
+    assert sum(isinstance(event, CompactionCompleted) for event in events) >= 2
+    assert len(history) > 100, "the caller's list keeps the whole history"

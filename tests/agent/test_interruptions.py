@@ -1,4 +1,4 @@
-"""Stopped or broken at any moment, an agent loses nothing that was said, and leaves a conversation that can go on."""
+"""An agent aborted or failing at any moment loses no message and leaves a conversation that can be continued."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Any
 
 import anyio
 import pytest
-from agents import Harbor, read
-from loops import asks, keeper_of, worked
+from agent_harness import Harbor, read
+from keeper_conversations import open_keeper, tool_steps, user_message
 
-from holdfast import Failure, check
+from holdfast import check
 from holdfast.agent import Keeper
-from holdfast.agent.events import AgentEvent, Replied, Said, Unsent
-from holdfast.agent.nudge import INTERRUPTED
-from holdfast.calls import StepReply
+from holdfast.agent.continuation import INTERRUPTED_PROMPT
+from holdfast.agent.events import AgentEvent, ReplyStored, TextDelta, Unsent
 from holdfast.errors import StoreError
 from holdfast.messages import ToolCall
-from holdfast.models import ScriptedAgentModel
+from holdfast.models import Failure, ScriptedAgentModel
+from holdfast.models.calls import StepReply
 
 pytestmark = pytest.mark.anyio
 
 
-async def shown(harbor: Harbor, session: str) -> list[dict[str, Any]]:
+async def context_of(harbor: Harbor, session: str) -> list[dict[str, Any]]:
     return list(await harbor.sessions.context(session))
 
 
-def stops_at(agent: Any, kind: type, harbor: Harbor) -> None:
-    """Says stop when the first event of this kind is told."""
+def abort_at(agent: Any, kind: type, harbor: Harbor) -> None:
+    """Aborts the agent at the first event of this kind."""
 
-    def tell(event: AgentEvent) -> None:
-        harbor.tell(event)
+    def on_event(event: AgentEvent) -> None:
+        harbor.on_event(event)
         if isinstance(event, kind):
-            agent.tell = harbor.tell
+            agent.on_event = harbor.on_event
             agent.abort()
 
-    agent.tell = tell
+    agent.on_event = on_event
 
 
-async def test_a_reply_that_was_read_is_stored_whenever_it_is_stopped(tmp_path: Path) -> None:
+async def test_abort_while_storing_reply_keeps_the_reply(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, ["All of it was read."])
     agent = await harbor.agent()
     append = harbor.sessions.append
@@ -50,20 +50,23 @@ async def test_a_reply_that_was_read_is_stored_whenever_it_is_stopped(tmp_path: 
 
     harbor.sessions.append = stopped  # type: ignore[method-assign]
     await agent.run("Tell me.")
-    assert [message["content"] for message in await shown(harbor, agent.session)] == ["Tell me.", "All of it was read."]
+    assert [message["content"] for message in await context_of(harbor, agent.session)] == [
+        "Tell me.",
+        "All of it was read.",
+    ]
 
 
-async def test_stopped_between_a_reply_and_its_tools_every_call_has_a_result(tmp_path: Path) -> None:
+async def test_abort_after_reply_adds_a_result_to_every_call(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, [[read(), read()], "Going on."])
     agent = await harbor.agent()
-    stops_at(agent, Replied, harbor)
+    abort_at(agent, ReplyStored, harbor)
     assert (await agent.run("Look twice.")).status == "aborted"
-    context = await shown(harbor, agent.session)
+    context = await context_of(harbor, agent.session)
     assert [message["role"] for message in context] == ["user", "assistant", "tool", "tool"]
     assert not check(context, "openai-chat")
 
 
-async def test_calls_that_a_crash_left_open_are_closed_before_the_model_is_asked(tmp_path: Path) -> None:
+async def test_calls_left_open_by_a_crash_are_closed_before_the_next_step(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, ["Then I do something else."])
     agent = await harbor.agent()
     call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": "{}"}}
@@ -74,17 +77,17 @@ async def test_calls_that_a_crash_left_open_are_closed_before_the_model_is_asked
     assert "interrupted" in harbor.model.steps[0].messages[-1]["content"]
 
 
-async def test_going_on_after_half_a_reply_does_not_end_with_the_model_s_own_words(tmp_path: Path) -> None:
+async def test_continuing_a_partial_reply_ends_with_a_user_message(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, ScriptedAgentModel(["I will now explain at length.", "The rest of it."], delay=0.01))
     agent = await harbor.agent()
-    stops_at(agent, Said, harbor)
+    abort_at(agent, TextDelta, harbor)
     await agent.run("Explain.")
     assert (await agent.run()).status == "done"
     last = harbor.model.steps[1].messages[-1]
-    assert last["role"] == "user" and INTERRUPTED in last["content"]
+    assert last["role"] == "user" and INTERRUPTED_PROMPT in last["content"]
 
 
-async def test_what_cannot_be_stored_is_given_back(tmp_path: Path) -> None:
+async def test_prompt_that_cannot_be_stored_is_returned_as_unsent(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, ["never"])
     agent = await harbor.agent()
 
@@ -94,18 +97,18 @@ async def test_what_cannot_be_stored_is_given_back(tmp_path: Path) -> None:
     harbor.sessions.append = broken  # type: ignore[method-assign]
     with pytest.raises(StoreError):
         await agent.run("An important prompt.")
-    assert [event.text for event in harbor.told if isinstance(event, Unsent)] == ["An important prompt."]
+    assert [event.text for event in harbor.events if isinstance(event, Unsent)] == ["An important prompt."]
 
 
-async def test_a_prompt_is_stored_even_if_it_is_stopped_at_once(tmp_path: Path) -> None:
+async def test_prompt_is_stored_when_aborted_at_once(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, ["never"])
     agent = await harbor.agent()
-    stops_at(agent, object, harbor)
+    abort_at(agent, object, harbor)
     await agent.run("An important prompt.")
-    assert (await shown(harbor, agent.session))[0]["content"] == "An important prompt."
+    assert (await context_of(harbor, agent.session))[0]["content"] == "An important prompt."
 
 
-async def test_stopped_in_the_last_compaction_the_work_is_done_all_the_same(tmp_path: Path) -> None:
+async def test_abort_in_last_compaction_still_finishes_as_done(tmp_path: Path) -> None:
     """(behaviour 22)"""
     harbor = Harbor(tmp_path, [read(), "Done."])
     agent = await harbor.agent()
@@ -120,18 +123,18 @@ async def test_stopped_in_the_last_compaction_the_work_is_done_all_the_same(tmp_
     assert (await agent.run("Look.")).status == "done"
 
 
-async def test_half_characters_are_mended_on_their_way_in(tmp_path: Path) -> None:
+async def test_lone_surrogates_are_replaced_before_storing(tmp_path: Path) -> None:
     """(behaviour 18)"""
     harbor = Harbor(tmp_path, [StepReply((), "half \ud83d a smile"), "Fine."])
     agent = await harbor.agent()
     assert (await agent.run("a \udc80 byte")).status == "done"
-    assert [message["content"] for message in await shown(harbor, agent.session)] == [
+    assert [message["content"] for message in await context_of(harbor, agent.session)] == [
         "a \ufffd byte",
         "half \ufffd a smile",
     ]
 
 
-async def test_an_overflow_may_be_mended_again_once_something_new_was_said(tmp_path: Path) -> None:
+async def test_overflow_is_recovered_again_after_a_new_prompt(tmp_path: Path) -> None:
     """(behaviour 5)"""
     too_long = Failure("overflow", "prompt is too long", window=9_000)
     steps = [*([read("long.txt")] * 4), too_long, too_long, *([read("long.txt")] * 3), too_long, "Done."]
@@ -141,7 +144,7 @@ async def test_an_overflow_may_be_mended_again_once_something_new_was_said(tmp_p
     assert (await agent.run("Again.")).status == "done"
 
 
-async def test_a_listener_that_breaks_does_not_break_a_step(tmp_path: Path) -> None:
+async def test_failing_listener_does_not_break_a_step(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, ["never"])
     agent = await harbor.agent()
     await harbor.sessions.append(agent.session, {"role": "user", "content": "word " * 3_000})
@@ -154,14 +157,14 @@ async def test_a_listener_that_breaks_does_not_break_a_step(tmp_path: Path) -> N
     assert (await keeper.prepare_step()).tokens < 8_000
 
 
-async def test_a_tool_without_arguments_can_be_told_in_a_line(tmp_path: Path) -> None:
+async def test_tool_call_without_arguments_runs(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, [ToolCall("", "unknown", {}), "Fine."])
     assert (await (await harbor.agent()).run("Try.")).status == "done"
 
 
-async def test_stopped_while_a_compaction_is_written_it_is_told_as_what_it_is(tmp_path: Path) -> None:
+async def test_cancel_during_commit_still_emits_completed(tmp_path: Path) -> None:
     heard: list[Any] = []
-    keeper = await keeper_of([asks(), *worked(20)], listen=heard.append)
+    keeper = await open_keeper([user_message(), *tool_steps(20)], listen=heard.append)
     store = keeper.sessions.store
     append = store.append
     with anyio.CancelScope() as scope:

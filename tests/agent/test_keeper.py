@@ -1,6 +1,6 @@
-"""What a keeper does around the steps of any loop (G2, G3, L11, L12, P3).
+"""`Keeper` around the steps of an agent loop (G2, G3, L11, L12, P3).
 
-Behaviours are those of the study of coding agents (docs/requirements.md).
+Behaviours refer to the study of coding agents (docs/requirements.md).
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from typing import Any
 
 import anyio
 import pytest
-from loops import TASK, answers, asks, finds, keeper_of, reads, worked
+from keeper_conversations import TASK, assistant_message, open_keeper, tool_call, tool_result, tool_steps, user_message
 
-from holdfast import Abort, Failure, InvalidInput, MemoryStore, Outcome, Reply, ScriptedModel, SessionService, check
+from holdfast import Abort, MemoryStore, Outcome, SessionService, check
 from holdfast.agent import Keeper
-from holdfast.agent.keeper import OFF
-from holdfast.agent.nudge import GO_ON
-from holdfast.calls import StepReply
+from holdfast.agent.continuation import CONTINUE_PROMPT
+from holdfast.agent.keeper import AUTO_COMPACTION_OFF
+from holdfast.errors import InvalidInput
 from holdfast.hooks.events import CompactionCompleted, CompactionEvent, Continued
 from holdfast.messages import ToolCall
+from holdfast.models import Failure, Reply, ScriptedModel
+from holdfast.models.calls import StepReply
 from holdfast.tokens import Usage
 
 pytestmark = pytest.mark.anyio
@@ -35,15 +37,15 @@ async def compactions(keeper: Keeper) -> int:
 # -- before a step ---------------------------------------------------------------------------------------
 
 
-async def test_g2_a_context_that_fits_is_sent_as_it_is() -> None:
-    keeper = await keeper_of([asks(), *worked(3)])
+async def test_g2_context_that_fits_is_unchanged() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(3)])
     context = await keeper.prepare_step()
-    assert list(context) == [asks(), *worked(3)]
+    assert list(context) == [user_message(), *tool_steps(3)]
     assert await compactions(keeper) == 0
 
 
-async def test_g2_a_full_window_is_compacted_before_the_model_is_asked() -> None:
-    keeper = await keeper_of([asks(), *worked(20)])
+async def test_g2_full_window_is_compacted_before_the_step() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(20)])
     context = await keeper.prepare_step()
     assert context.tokens < 8_000 * 0.6
     assert TASK in texts(context)
@@ -51,80 +53,80 @@ async def test_g2_a_full_window_is_compacted_before_the_model_is_asked() -> None
     assert await compactions(keeper) == 1
 
 
-async def test_without_a_summarizer_the_ledger_is_nothing_to_complain_about(caplog: pytest.LogCaptureFixture) -> None:
-    keeper = await keeper_of([asks(), *worked(20)])
+async def test_ledger_without_a_summarizer_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(20)])
     await keeper.prepare_step()
     assert await compactions(keeper) == 1
     assert [record for record in caplog.records if record.levelname != "INFO"] == []
 
 
-async def test_the_next_step_does_not_compact_again() -> None:
+async def test_next_step_after_a_compaction_does_not_compact() -> None:
     """(behaviour 21)"""
-    keeper = await keeper_of([asks(), *worked(20)])
+    keeper = await open_keeper([user_message(), *tool_steps(20)])
     first = await keeper.prepare_step()
-    await keeper.on_step_finish(reads(20))
-    await keeper.sessions.append(keeper.session_id, finds(20))
+    await keeper.on_step_finish(tool_call(20))
+    await keeper.sessions.append(keeper.session_id, tool_result(20))
     second = await keeper.prepare_step()
     assert await compactions(keeper) == 1
     assert second[: len(first)] == list(first), "the prompt cache holds"
 
 
-async def test_p22_unfinished_work_is_told_to_go_on_and_a_new_question_is_not() -> None:
+async def test_p22_continue_prompt_only_for_unfinished_work() -> None:
     heard: list[CompactionEvent] = []
-    working = await keeper_of([asks(), *worked(20)], listen=heard.append)
+    working = await open_keeper([user_message(), *tool_steps(20)], listen=heard.append)
     context = await working.prepare_step()
-    assert GO_ON in texts(context[-1:])
+    assert CONTINUE_PROMPT in texts(context[-1:])
     assert isinstance(heard[-1], Continued)
-    asked = await keeper_of([asks(), *worked(20), answers(), asks("And the lights?")])
+    asked = await open_keeper([user_message(), *tool_steps(20), assistant_message(), user_message("And the lights?")])
     context = await asked.prepare_step()
-    assert list(context)[-1] == asks("And the lights?")
+    assert list(context)[-1] == user_message("And the lights?")
 
 
-async def test_finished_work_is_compacted_and_nothing_goes_on() -> None:
+async def test_compaction_after_finished_work_adds_no_continue_prompt() -> None:
     """(behaviour 22)"""
-    keeper = await keeper_of([asks(), *worked(20), answers()])
+    keeper = await open_keeper([user_message(), *tool_steps(20), assistant_message()])
     assert await keeper.compact_if_due()
-    assert GO_ON not in texts(await keeper.context())
+    assert CONTINUE_PROMPT not in texts(await keeper.context())
 
 
-async def test_p22_telling_it_to_go_on_is_no_turn_and_goes_with_what_it_stood_beside() -> None:
-    keeper = await keeper_of([asks(), *worked(20)])
+async def test_p22_continue_prompt_is_not_a_turn_and_is_archived() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(20)])
     for number in range(20, 80):
         await keeper.prepare_step()
-        await keeper.on_step_finish(reads(number))
-        await keeper.sessions.append(keeper.session_id, finds(number))
+        await keeper.on_step_finish(tool_call(number))
+        await keeper.sessions.append(keeper.session_id, tool_result(number))
     assert await compactions(keeper) > 2
     context = await keeper.context()
-    assert texts(context).count(GO_ON) <= 1
-    assert texts(context).count(TASK) >= 1, "the newest words of the user are still the task"
+    assert texts(context).count(CONTINUE_PROMPT) <= 1
+    assert texts(context).count(TASK) >= 1, "the newest user message is still the task"
 
 
-async def test_l11_a_compaction_that_breaks_does_not_break_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    keeper = await keeper_of([asks(), *worked(20)])
+async def test_l11_failing_compaction_does_not_break_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(20)])
 
     async def broken(*args: Any, **options: Any) -> Any:
         raise RuntimeError("the disk is gone")
 
-    monkeypatch.setattr(keeper.sessions, "compact", broken)
+    monkeypatch.setattr("holdfast.agent.keeper.compact_session", broken)
     context = await keeper.prepare_step()
-    assert list(context) == [asks(), *worked(20)]
+    assert list(context) == [user_message(), *tool_steps(20)]
 
 
-async def test_a_summarizer_that_fails_is_replaced_by_the_ledger() -> None:
+async def test_failing_summarizer_falls_back_to_the_ledger() -> None:
     """(behaviour 20)"""
     model = ScriptedModel(Failure("transport", "the line is dead"), repeat=True)
-    keeper = await keeper_of([asks(), *worked(20)], summarizer=model)
+    keeper = await open_keeper([user_message(), *tool_steps(20)], summarizer=model)
     context = await keeper.prepare_step()
     assert context.tokens < 8_000 * 0.6
     assert TASK in texts(context)
 
 
-async def test_p2_nothing_is_compacted_where_it_is_turned_off() -> None:
-    keeper = await keeper_of([asks(), *worked(20)], auto=False)
-    assert list(await keeper.prepare_step()) == [asks(), *worked(20)]
+async def test_p2_auto_off_does_not_compact() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(20)], auto=False)
+    assert list(await keeper.prepare_step()) == [user_message(), *tool_steps(20)]
 
 
-async def test_w13_a_step_waits_for_a_compaction_that_is_running() -> None:
+async def test_w13_step_waits_for_a_running_compaction() -> None:
     release = anyio.Event()
     order: list[str] = []
 
@@ -137,7 +139,7 @@ async def test_w13_a_step_waits_for_a_compaction_that_is_running() -> None:
             order.append("answered")
             return Reply("## Completed Work\n- Berths were read.\n## Pending Work\n- The rest of the berths.")
 
-    keeper = await keeper_of([asks(), *worked(20)], summarizer=Slow())
+    keeper = await open_keeper([user_message(), *tool_steps(20)], summarizer=Slow())
     async with anyio.create_task_group() as group:
         group.start_soon(keeper.compact)
         await anyio.wait_all_tasks_blocked()
@@ -149,41 +151,41 @@ async def test_w13_a_step_waits_for_a_compaction_that_is_running() -> None:
 
         group.start_soon(step)
         await anyio.wait_all_tasks_blocked()
-        await keeper.sessions.append(keeper.session_id, asks("One more thing."))
+        await keeper.sessions.append(keeper.session_id, user_message("One more thing."))
         release.set()
     assert order == ["asked", "answered", "prepared"]
-    assert "One more thing." in texts(await keeper.context()), "what is said meanwhile is not lost"
+    assert "One more thing." in texts(await keeper.context()), "messages appended meanwhile are kept"
 
 
 @pytest.mark.parametrize("window", [1, 2, 100, 16_384, 20_000])
-async def test_a_window_smaller_than_any_reserve_ends_well(window: int) -> None:
+async def test_window_smaller_than_the_reserve_gives_a_valid_context(window: int) -> None:
     """(behaviour 14)"""
-    keeper = await keeper_of([asks(), *worked(20)], window=window)
+    keeper = await open_keeper([user_message(), *tool_steps(20)], window=window)
     context = await keeper.prepare_step()
     assert len(context) > 0
     assert not check(list(context), "openai-chat")
 
 
 @pytest.mark.parametrize("window", [0, -5, "many", True])
-async def test_a_window_that_makes_no_sense_is_refused(window: Any) -> None:
+async def test_invalid_window_is_rejected(window: Any) -> None:
     """(behaviour 14)"""
     with pytest.raises(InvalidInput, match="window must be a whole number"):
-        await keeper_of([], window=window)
+        await open_keeper([], window=window)
 
 
-async def test_an_unknown_model_has_the_presets_window_until_an_error_tells_better() -> None:
+async def test_unknown_model_uses_preset_window_until_an_error_reports_one() -> None:
     """(behaviour 14)"""
-    keeper = await keeper_of([asks(), *worked(20)], model="nobody/knows-this", window=None)
+    keeper = await open_keeper([user_message(), *tool_steps(20)], model="nobody/knows-this", window=None)
     assert keeper.window.size == keeper.preset.window
     await keeper.on_overflow(Failure("overflow", "too long", window=6_000))
     assert keeper.window.size == 6_000
 
 
-# -- when it did not fit -----------------------------------------------------------------------------------
+# -- overflow and length -----------------------------------------------------------------------------------
 
 
-async def test_g3_an_overflow_compacts_whatever_the_size_and_is_tried_again_once() -> None:
-    keeper = await keeper_of([asks(), *worked(6)])
+async def test_g3_overflow_compacts_and_allows_one_retry() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(6)])
     before = await keeper.prepare_step()
     recovery = await keeper.on_overflow(TOO_LONG)
     assert recovery.retry and recovery.context is not None
@@ -193,25 +195,25 @@ async def test_g3_an_overflow_compacts_whatever_the_size_and_is_tried_again_once
     assert not again.retry and "again" in again.why
 
 
-async def test_the_next_good_reply_allows_another() -> None:
+async def test_overflow_retry_is_allowed_again_after_a_reply() -> None:
     """(behaviour 5)"""
-    keeper = await keeper_of([asks(), *worked(8)])
+    keeper = await open_keeper([user_message(), *tool_steps(8)])
     assert (await keeper.on_overflow(TOO_LONG)).retry
-    await keeper.on_step_finish(reads(8))
-    await keeper.sessions.append(keeper.session_id, [finds(8), *worked(8, 9)])
+    await keeper.on_step_finish(tool_call(8))
+    await keeper.sessions.append(keeper.session_id, [tool_result(8), *tool_steps(8, 9)])
     assert (await keeper.on_overflow(TOO_LONG)).retry
 
 
-async def test_what_cannot_become_smaller_is_not_sent_again() -> None:
+async def test_overflow_that_cannot_shrink_is_not_retried() -> None:
     """(behaviour 5)"""
-    keeper = await keeper_of([asks("A single question.")])
+    keeper = await open_keeper([user_message("A single question.")])
     recovery = await keeper.on_overflow(TOO_LONG)
     assert not recovery.retry and "smaller" in recovery.why
 
 
-async def test_nothing_is_asked_again_once_a_part_of_the_reply_was_shown() -> None:
+async def test_overflow_after_streaming_is_not_retried() -> None:
     """(behaviour 5)"""
-    keeper = await keeper_of([asks(), *worked(6)])
+    keeper = await open_keeper([user_message(), *tool_steps(6)])
     recovery = await keeper.on_overflow(TOO_LONG, streamed=True)
     assert not recovery.retry and "twice" in recovery.why
     assert await compactions(keeper) == 0
@@ -220,15 +222,15 @@ async def test_nothing_is_asked_again_once_a_part_of_the_reply_was_shown() -> No
 @pytest.mark.parametrize(
     "failure", [Failure("transport", "429 rate limit reached"), Failure("auth", "no"), Failure("request", "bad")]
 )
-async def test_a_rate_limit_is_no_overflow(failure: Failure) -> None:
+async def test_rate_limit_is_not_an_overflow(failure: Failure) -> None:
     """(behaviour 4)"""
-    keeper = await keeper_of([asks(), *worked(6)])
+    keeper = await open_keeper([user_message(), *tool_steps(6)])
     recovery = await keeper.on_overflow(failure)
     assert not recovery.retry and failure.why in recovery.why
     assert await compactions(keeper) == 0
 
 
-async def test_an_exception_of_an_sdk_is_read_like_any_other_error() -> None:
+async def test_sdk_exception_is_classified_as_overflow() -> None:
     """(behaviour 4)"""
 
     class BadRequest(Exception):
@@ -238,31 +240,31 @@ async def test_an_exception_of_an_sdk_is_read_like_any_other_error() -> None:
         def body(self) -> Any:
             return {"error": {"message": "prompt is too long: 9000 tokens > 5000 maximum"}}
 
-    keeper = await keeper_of([asks(), *worked(6)])
+    keeper = await open_keeper([user_message(), *tool_steps(6)])
     assert (await keeper.on_overflow(BadRequest("Error code: 400"))).retry
     assert keeper.window.size == 5_000
 
 
-async def test_turned_off_means_off_when_it_overflows_too() -> None:
+async def test_auto_off_applies_to_overflow_and_length() -> None:
     """(behaviour 16)"""
-    keeper = await keeper_of([asks(), *worked(6)], auto=False)
+    keeper = await open_keeper([user_message(), *tool_steps(6)], auto=False)
     recovery = await keeper.on_overflow(TOO_LONG)
-    assert (recovery.retry, recovery.why) == (False, OFF)
-    full = await keeper_of([asks(), *worked(20)], auto=False)
-    assert (await full.on_length(answers("I was cut"))).why == OFF
+    assert (recovery.retry, recovery.why) == (False, AUTO_COMPACTION_OFF)
+    full = await open_keeper([user_message(), *tool_steps(20)], auto=False)
+    assert (await full.on_length(assistant_message("I was cut"))).why == AUTO_COMPACTION_OFF
     assert await compactions(keeper) == await compactions(full) == 0
 
 
-async def test_g3_an_open_breaker_does_not_keep_an_overflow_from_being_mended() -> None:
+async def test_g3_open_breaker_does_not_block_overflow_recovery() -> None:
     model = ScriptedModel(Failure("auth", "no key"), repeat=True)
-    keeper = await keeper_of([asks(), *worked(8)], summarizer=model, preset="pi")
+    keeper = await open_keeper([user_message(), *tool_steps(8)], summarizer=model, preset="pi")
     for _ in range(4):
         await keeper.compact_if_due()
     assert (await keeper.on_overflow(TOO_LONG)).retry, "the ledger needs no model"
 
 
 def cut_reply(arguments: str = '{"path": "/harbor/ber') -> StepReply:
-    whole = reads(90)["tool_calls"][0]
+    whole = tool_call(90)["tool_calls"][0]
     broken = {"id": "call_x", "type": "function", "function": {"name": "read_file", "arguments": arguments}}
     message = {"role": "assistant", "content": "Both at once.", "tool_calls": [whole, broken]}
     calls = (
@@ -272,8 +274,8 @@ def cut_reply(arguments: str = '{"path": "/harbor/ber') -> StepReply:
     return StepReply((message,), "Both at once.", calls, "length", Usage(input=7_000, output=400))
 
 
-async def test_g3_a_call_whose_json_breaks_off_is_dropped_and_the_others_stay() -> None:
-    keeper = await keeper_of([asks(), *worked(2)])
+async def test_g3_incomplete_call_is_dropped_and_others_kept() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(2)])
     cut = await keeper.on_length(cut_reply())
     assert [call.id for call in cut.calls] == ["call_90"]
     assert [call["id"] for call in cut.messages[0]["tool_calls"]] == ["call_90"]
@@ -282,28 +284,28 @@ async def test_g3_a_call_whose_json_breaks_off_is_dropped_and_the_others_stay() 
     assert stored["content"] == "Both at once."
 
 
-async def test_g3_room_left_means_stop_without_compacting() -> None:
-    keeper = await keeper_of([asks(), *worked(2)], window=100_000)
-    cut = await keeper.on_length(answers("This was too lo"))
+async def test_g3_length_with_room_left_returns_max_tokens() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(2)], window=100_000)
+    cut = await keeper.on_length(assistant_message("This was too lo"))
     assert cut.status == "max_tokens" and "of the window in use" in cut.why
     assert await compactions(keeper) == 0
 
 
-async def test_g3_a_full_window_is_compacted_and_the_reply_goes_on_once() -> None:
-    keeper = await keeper_of([asks(), *worked(20)])
-    cut = await keeper.on_length(answers("The first half of the ans"))
+async def test_g3_length_in_full_window_compacts_once() -> None:
+    keeper = await open_keeper([user_message(), *tool_steps(20)])
+    cut = await keeper.on_length(assistant_message("The first half of the ans"))
     assert cut.status == "go_on"
     context = await keeper.context()
     assert "The first half of the ans" in texts(context)
-    assert GO_ON in texts(context[-1:])
-    await keeper.sessions.append(keeper.session_id, worked(20, 40))
-    again = await keeper.on_length(answers("The second half of the an"))
+    assert CONTINUE_PROMPT in texts(context[-1:])
+    await keeper.sessions.append(keeper.session_id, tool_steps(20, 40))
+    again = await keeper.on_length(assistant_message("The second half of the an"))
     assert again.status == "max_tokens" and "again" in again.why
 
 
-async def test_g3_a_reply_of_which_nothing_is_whole_stores_nothing() -> None:
-    keeper = await keeper_of([asks()])
-    message = {**reads(1), "content": None}
+async def test_g3_reply_with_only_incomplete_calls_stores_nothing() -> None:
+    keeper = await open_keeper([user_message()])
+    message = {**tool_call(1), "content": None}
     message["tool_calls"][0]["function"]["arguments"] = '{"path": "/har'
     cut = await keeper.on_length([message])
     assert cut.messages == [] and cut.events == []
@@ -312,23 +314,23 @@ async def test_g3_a_reply_of_which_nothing_is_whole_stores_nothing() -> None:
 # -- after a step, and without a session ---------------------------------------------------------------------
 
 
-async def test_p3_the_providers_count_decides_and_not_our_guess() -> None:
-    keeper = await keeper_of([asks()])
-    await keeper.on_step_finish(answers("Hello."), {"prompt_tokens": 7_900, "completion_tokens": 50})
+async def test_p3_provider_usage_overrides_the_estimate() -> None:
+    keeper = await open_keeper([user_message()])
+    await keeper.on_step_finish(assistant_message("Hello."), {"prompt_tokens": 7_900, "completion_tokens": 50})
     assert (await keeper.context()).tokens == 7_950
 
 
-async def test_a_count_from_before_a_compaction_decides_nothing_after_it() -> None:
+async def test_usage_from_before_a_compaction_is_ignored() -> None:
     """(behaviour 3)"""
-    keeper = await keeper_of([asks(), *worked(6)])
-    await keeper.on_step_finish(answers(), {"input_tokens": 7_900, "output_tokens": 50})
-    await keeper.sessions.append(keeper.session_id, asks("And now?"))
+    keeper = await open_keeper([user_message(), *tool_steps(6)])
+    await keeper.on_step_finish(assistant_message(), {"input_tokens": 7_900, "output_tokens": 50})
+    await keeper.sessions.append(keeper.session_id, user_message("And now?"))
     assert (await keeper.prepare_step()).tokens < 7_000
     await keeper.prepare_step()
     assert await compactions(keeper) == 1
 
 
-async def test_an_aborted_compaction_leaves_nothing_behind() -> None:
+async def test_aborted_compaction_changes_nothing() -> None:
     """(behaviour 12)"""
     abort = Abort()
 
@@ -336,7 +338,7 @@ async def test_an_aborted_compaction_leaves_nothing_behind() -> None:
         abort()
         return "never read"
 
-    keeper = await keeper_of([asks(), *worked(20)], summarizer=ScriptedModel(stops, repeat=True))
+    keeper = await open_keeper([user_message(), *tool_steps(20)], summarizer=ScriptedModel(stops, repeat=True))
     before = list(await keeper.context())
     result = await keeper.compact(abort=abort)
     assert result.outcome is Outcome.ABORTED
@@ -344,39 +346,39 @@ async def test_an_aborted_compaction_leaves_nothing_behind() -> None:
     assert await compactions(keeper) == 0
 
 
-async def test_a_plain_list_of_messages_is_kept_small_too() -> None:
+async def test_message_list_stays_inside_the_window() -> None:
     heard: list[CompactionEvent] = []
     keeper = Keeper(window=8_000, listen=heard.append)
-    history = [asks()]
+    history = [user_message()]
     for number in range(60):
         context = await keeper.prepare_step(history)
         assert context.tokens < 8_000
         assert not check(list(context), "openai-chat")
-        await keeper.on_step_finish(reads(number), {"prompt_tokens": context.tokens, "completion_tokens": 20})
-        history += [reads(number), finds(number)]
+        await keeper.on_step_finish(tool_call(number), {"prompt_tokens": context.tokens, "completion_tokens": 20})
+        history += [tool_call(number), tool_result(number)]
     assert sum(isinstance(event, CompactionCompleted) for event in heard) > 2
     assert len(await keeper.sessions.events(keeper.session_id, kind="message", archived=None)) >= len(history)
 
 
-async def test_a_list_that_goes_on_from_what_was_returned_is_the_same_conversation() -> None:
+async def test_message_list_extending_the_result_is_the_same_session() -> None:
     keeper = Keeper(window=8_000)
-    messages: list[Any] = [asks(), *worked(20)]
+    messages: list[Any] = [user_message(), *tool_steps(20)]
     sent = list(await keeper.prepare_step(messages))
     session = keeper.session_id
-    await keeper.prepare_step([*sent, reads(20), finds(20)])
+    await keeper.prepare_step([*sent, tool_call(20), tool_result(20)])
     assert keeper.session_id == session
-    await keeper.prepare_step([asks("Something else.")])
-    assert keeper.session_id != session, "a list that was rewritten is another conversation"
+    await keeper.prepare_step([user_message("Something else.")])
+    assert keeper.session_id != session, "a rewritten list is another conversation"
 
 
-async def test_mistakes_get_one_clear_sentence() -> None:
+async def test_invalid_arguments_raise_invalid_input() -> None:
     with pytest.raises(InvalidInput, match="sessions="):
         Keeper(session_id="s")
-    with pytest.raises(InvalidInput, match=r"hand them to create\(\)"):
+    with pytest.raises(InvalidInput, match=r"pass them to create\(\)"):
         Keeper(SessionService(MemoryStore()), "s", system="Be brief.")
-    with pytest.raises(InvalidInput, match=r"hand them to create\(\)"):
+    with pytest.raises(InvalidInput, match=r"pass them to create\(\)"):
         Keeper(SessionService(MemoryStore()), "s", tools=[])
-    with pytest.raises(InvalidInput, match="Hand in the messages"):
+    with pytest.raises(InvalidInput, match="No messages"):
         await Keeper().prepare_step()
     with pytest.raises(InvalidInput, match="preset"):
         Keeper(SessionService(MemoryStore()), "s", preset="codexx")

@@ -1,4 +1,4 @@
-"""A conversation: prompts in their order, input that waits for a compaction, and moving between sessions (P14)."""
+"""Chat: prompts in order, input buffered during a compaction, and session changes (P14)."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from chats import Room, read_long
+from chat_harness import ChatHarness, read_long
 
-from holdfast import Failure, InvalidInput
-from holdfast.agent.events import Queued, RunFinished, Said, SessionChanged, ToolStarted, Unsent
-from holdfast.agent.nudge import GO_ON
-from holdfast.calls import ModelCall
+from holdfast.agent.continuation import CONTINUE_PROMPT
+from holdfast.agent.events import Queued, RunFinished, SessionChanged, TextDelta, ToolStarted, Unsent
+from holdfast.errors import InvalidInput
 from holdfast.hooks.events import CompactionBoundary, CompactionCompleted, CompactionFailed, CompactionStarted
 from holdfast.messages import ToolCall
-from holdfast.models import ScriptedAgentModel
+from holdfast.models import Failure, ScriptedAgentModel
+from holdfast.models.calls import ModelCall
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_prompts_are_answered_in_their_order(tmp_path: Path) -> None:
-    room = Room(tmp_path, ["One.", "Two.", "Three."])
-    async with room.open() as chat:
-        chat.say("First?")
+async def test_prompts_are_answered_in_order(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, ["One.", "Two.", "Three."])
+    async with harness.open() as chat:
+        chat.send("First?")
         await chat.wait_idle()
-        chat.say("Second?")
+        chat.send("Second?")
         await chat.wait_idle()
-    assert await room.texts() == ["First?", "One.", "Second?", "Two."]
+    assert await harness.texts() == ["First?", "One.", "Second?", "Two."]
 
 
-async def test_what_is_typed_while_the_agent_works_is_heard_before_its_next_step(tmp_path: Path) -> None:
-    room = Room(tmp_path, [read_long(), "As you say."])
-    async with room.open() as chat:
-        room.on = lambda event: chat.say("Only the deep ones.") if isinstance(event, ToolStarted) else None
-        chat.say("List the berths.")
+async def test_send_while_agent_runs_steers_it_before_next_step(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, [read_long(), "As you say."])
+    async with harness.open() as chat:
+        harness.on_event = lambda event: chat.send("Only the deep ones.") if isinstance(event, ToolStarted) else None
+        chat.send("List the berths.")
         await chat.wait_idle()
-    texts = await room.texts()
+    texts = await harness.texts()
     assert [texts[0], texts[3], texts[4]] == ["List the berths.", "Only the deep ones.", "As you say."]
 
 
-async def test_p14_a_compaction_in_the_middle_of_work_keeps_the_order_that_is_asked_for(tmp_path: Path) -> None:
-    """Stop taking events, abort the step, wait until idle, compact, rebuild, take events again, tell, go on."""
+async def test_p14_compact_during_run_keeps_required_order(tmp_path: Path) -> None:
+    """Close input, abort the step, wait until idle, compact, rebuild, reopen input, notify, continue."""
     order: list[str] = []
-    room = Room(tmp_path, [*([read_long()] * 9), "All is read."], window=40_000)
-    chat = room.chat
+    harness = ChatHarness(tmp_path, [*([read_long()] * 9), "All is read."], window=40_000)
+    chat = harness.chat
 
     def watch(event: Any) -> None:
         name = type(event).__name__
         if name in ("CompactionStarted", "CompactionCompleted", "CompactionBoundary", "RunFinished", "RunStarted"):
-            order.append(f"{name} running={chat.agent.running} taking={chat._intake.open}")
+            order.append(f"{name} running={chat.agent.running} taking={chat._input_buffer.is_open}")
         if isinstance(event, CompactionStarted):
-            chat.say("Typed meanwhile.")
+            chat.send("Typed meanwhile.")
 
-    async with room.open():
-        room.on = watch
-        chat.say("Read it nine times.")
+    async with harness.open():
+        harness.on_event = watch
+        chat.send("Read it nine times.")
         for _ in range(7):
-            await room.hears("ToolFinished")
+            await harness.wait_for_event("ToolFinished")
         compacted = await chat.compact("mind the depths")
         await chat.wait_idle()
     assert compacted.outcome == "compacted" and compacted.continued
@@ -67,176 +67,176 @@ async def test_p14_a_compaction_in_the_middle_of_work_keeps_the_order_that_is_as
         "CompactionBoundary running=False taking=True",
         "RunStarted running=True taking=True",
         "RunFinished running=False taking=True",
-    ], "nobody is told that the agent stopped: it goes on"
-    assert [event.text for event in room.told if isinstance(event, Queued)] == ["Typed meanwhile."]
-    texts = await room.texts()
+    ], "no event reports the abort, because the run continues"
+    assert [event.text for event in harness.events if isinstance(event, Queued)] == ["Typed meanwhile."]
+    texts = await harness.texts()
     assert texts[-1] == "All is read." and "Typed meanwhile." in texts
-    assert "mind the depths" in room.model.calls[0].prompt
+    assert "mind the depths" in harness.model.calls[0].prompt
 
 
-async def test_p14_work_that_is_done_does_not_go_on(tmp_path: Path) -> None:
-    room = Room(tmp_path, [*([read_long()] * 6), "All is read.", "never"], window=40_000)
-    async with room.open() as chat:
-        chat.say("Read it.")
+async def test_p14_compact_after_finished_run_does_not_continue_it(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, [*([read_long()] * 6), "All is read.", "never"], window=40_000)
+    async with harness.open() as chat:
+        chat.send("Read it.")
         await chat.wait_idle()
         compacted = await chat.compact()
         await chat.wait_idle()
     assert compacted.outcome == "compacted" and not compacted.continued
-    assert len(room.model.steps) == 7
-    assert GO_ON not in "".join(await room.texts())
+    assert len(harness.model.steps) == 7
+    assert CONTINUE_PROMPT not in "".join(await harness.texts())
 
 
-async def test_p14_what_is_typed_during_a_compaction_is_sent_after_it(tmp_path: Path) -> None:
-    room = Room(tmp_path, [*([read_long()] * 6), "All is read.", "Two.", "Three."], window=40_000)
-    async with room.open() as chat:
-        chat.say("Read it.")
+async def test_p14_input_during_compaction_is_sent_after_it(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, [*([read_long()] * 6), "All is read.", "Two.", "Three."], window=40_000)
+    async with harness.open() as chat:
+        chat.send("Read it.")
         await chat.wait_idle()
 
         def type_two(event: Any) -> None:
             if isinstance(event, CompactionStarted):
-                chat.say("Second?")
-                chat.say("Third?")
+                chat.send("Second?")
+                chat.send("Third?")
 
-        room.on = type_two
+        harness.on_event = type_two
         await chat.compact()
         await chat.wait_idle()
-    assert room.kinds("Queued", "CompactionCompleted", "RunStarted")[1:] == [
+    assert harness.event_names("Queued", "CompactionCompleted", "RunStarted")[1:] == [
         "Queued", "Queued", "CompactionCompleted", "RunStarted", "RunStarted",
     ]  # fmt: skip
-    assert (await room.texts())[-4:] == ["Second?", "Two.", "Third?", "Three."]
+    assert (await harness.texts())[-4:] == ["Second?", "Two.", "Third?", "Three."]
 
 
-async def test_what_is_typed_during_an_automatic_compaction_is_in_the_next_request(tmp_path: Path) -> None:
+async def test_input_during_automatic_compaction_is_in_next_request(tmp_path: Path) -> None:
     """(behaviour 11)"""
-    room = Room(tmp_path, [*([read_long()] * 9), "Done."], window=20_000)
-    async with room.open() as chat:
-        room.on = lambda event: chat.say("And the lights.") if isinstance(event, CompactionStarted) else None
-        chat.say("Read it all.")
+    harness = ChatHarness(tmp_path, [*([read_long()] * 9), "Done."], window=20_000)
+    async with harness.open() as chat:
+        harness.on_event = lambda event: chat.send("And the lights.") if isinstance(event, CompactionStarted) else None
+        chat.send("Read it all.")
         await chat.wait_idle()
-    place = next(n for n, step in enumerate(room.model.steps) if "And the lights." in str(step.messages))
-    assert room.model.steps[place].messages[-1]["content"] == "And the lights."
-    assert "And the lights." not in str(room.model.steps[place - 1].messages)
+    place = next(n for n, step in enumerate(harness.model.steps) if "And the lights." in str(step.messages))
+    assert harness.model.steps[place].messages[-1]["content"] == "And the lights."
+    assert "And the lights." not in str(harness.model.steps[place - 1].messages)
 
 
-async def test_a_compaction_that_is_aborted_leaves_everything_as_it_was(tmp_path: Path) -> None:
+async def test_compact_aborted_changes_nothing(tmp_path: Path) -> None:
     """(behaviour 12)"""
 
     def stop(call: ModelCall) -> str:
-        room.chat.abort()
+        harness.chat.abort()
         return "never read"
 
     model = ScriptedAgentModel([*([read_long()] * 6), "All is read."], answers=stop)
-    room = Room(tmp_path, model, window=40_000)
-    async with room.open() as chat:
-        chat.say("Read it.")
+    harness = ChatHarness(tmp_path, model, window=40_000)
+    async with harness.open() as chat:
+        chat.send("Read it.")
         await chat.wait_idle()
-        before = await room.texts()
+        before = await harness.texts()
         compacted = await chat.compact()
         assert compacted.outcome == "aborted"
-        assert await room.texts() == before
-        assert room.kinds("CompactionStarted", "CompactionFailed", "CompactionCompleted") == [
+        assert await harness.texts() == before
+        assert harness.event_names("CompactionStarted", "CompactionFailed", "CompactionCompleted") == [
             "CompactionStarted",
             "CompactionFailed",
         ]
-        assert not await room.sessions.events(chat.record.id, kind="compaction")
+        assert not await harness.sessions.events(chat.record.id, kind="compaction")
 
 
-async def test_p9_a_failure_is_told_and_the_person_decides(tmp_path: Path) -> None:
+async def test_p9_compact_failure_is_reported_and_chat_continues(tmp_path: Path) -> None:
     model = ScriptedAgentModel(["Hello.", "Still here."], answers=Failure("auth", "no such key"))
-    room = Room(tmp_path, model, preset="pi")
-    async with room.open() as chat:
-        chat.say("word " * 60_000)
+    harness = ChatHarness(tmp_path, model, preset="pi")
+    async with harness.open() as chat:
+        chat.send("word " * 60_000)
         await chat.wait_idle()
         compacted = await chat.compact()
         assert compacted.outcome == "summary_failed" and "no such key" in compacted.why
-        chat.say("Are you there?")
+        chat.send("Are you there?")
         await chat.wait_idle()
-    assert (await room.texts())[-1] == "Still here."
-    assert any(isinstance(event, CompactionFailed) for event in room.told)
+    assert (await harness.texts())[-1] == "Still here."
+    assert any(isinstance(event, CompactionFailed) for event in harness.events)
 
 
-async def test_escape_stops_the_agent_and_gives_back_what_it_did_not_hear(tmp_path: Path) -> None:
-    room = Room(tmp_path, ScriptedAgentModel(["A very long answer."], delay=0.02))
-    async with room.open() as chat:
+async def test_abort_returns_undelivered_steering_as_unsent(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, ScriptedAgentModel(["A very long answer."], delay=0.02))
+    async with harness.open() as chat:
 
         def stop(event: Any) -> None:
-            if isinstance(event, Said):
-                chat.say("Wait, one more thing.")
+            if isinstance(event, TextDelta):
+                chat.send("Wait, one more thing.")
                 chat.abort()
 
-        room.on = stop
-        chat.say("Tell me.")
+        harness.on_event = stop
+        chat.send("Tell me.")
         await chat.wait_idle()
-    assert [event.status for event in room.told if isinstance(event, RunFinished)] == ["aborted"]
-    assert [event.text for event in room.told if isinstance(event, Unsent)] == ["Wait, one more thing."]
+    assert [event.status for event in harness.events if isinstance(event, RunFinished)] == ["aborted"]
+    assert [event.text for event in harness.events if isinstance(event, Unsent)] == ["Wait, one more thing."]
 
 
-async def test_nothing_changes_the_session_under_a_working_agent(tmp_path: Path) -> None:
-    room = Room(tmp_path, ["Hello.", ToolCall("", "run_command", {"command": "sleep 30"})])
-    async with room.open() as chat:
-        chat.say("Hi.")
+async def test_session_changes_while_agent_runs_are_refused(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, ["Hello.", ToolCall("", "run_command", {"command": "sleep 30"})])
+    async with harness.open() as chat:
+        chat.send("Hi.")
         await chat.wait_idle()
-        chat.say("Sleep.")
-        await room.hears("ToolStarted")
+        chat.send("Sleep.")
+        await harness.wait_for_event("ToolStarted")
         for change in (chat.new, chat.undo, lambda: chat.fork(None), lambda: chat.switch(chat.record.id)):
             with pytest.raises(InvalidInput, match="The agent is working"):
                 await change()
         with pytest.raises(InvalidInput, match="The agent is working"):
-            chat.go_on()
+            chat.continue_run()
         chat.abort()
         await chat.wait_idle()
 
 
-async def test_p10_a_fork_goes_on_by_itself_and_its_source_is_untouched(tmp_path: Path) -> None:
-    room = Room(tmp_path, ["One.", "Two.", "Another."])
-    async with room.open() as chat:
+async def test_p10_fork_continues_and_source_is_unchanged(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, ["One.", "Two.", "Another."])
+    async with harness.open() as chat:
         for text in ("First?", "Second?"):
-            chat.say(text)
+            chat.send(text)
             await chat.wait_idle()
         source = chat.record.id
-        first = (await room.sessions.events(source, kind="message"))[0]
+        first = (await harness.sessions.events(source, kind="message"))[0]
         record = await chat.fork(first.id)
-        chat.go_on()
+        chat.continue_run()
         await chat.wait_idle()
-        assert await room.texts() == ["First?", "Another."]
-        assert any(event == SessionChanged(record.id, "forked", source) for event in room.told)
+        assert await harness.texts() == ["First?", "Another."]
+        assert any(event == SessionChanged(record.id, "forked", source) for event in harness.events)
         await chat.switch(source)
-        assert await room.texts() == ["First?", "One.", "Second?", "Two."]
+        assert await harness.texts() == ["First?", "One.", "Second?", "Two."]
 
 
-async def test_undo_restores_the_context_byte_for_byte(tmp_path: Path) -> None:
-    room = Room(tmp_path, [*([read_long()] * 6), "All is read."], window=40_000)
-    async with room.open() as chat:
-        chat.say("Read it.")
+async def test_chat_undo_restores_context_exactly(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, [*([read_long()] * 6), "All is read."], window=40_000)
+    async with harness.open() as chat:
+        chat.send("Read it.")
         await chat.wait_idle()
-        before = await room.sessions.context(chat.record.id)
+        before = await harness.sessions.context(chat.record.id)
         await chat.compact()
-        assert len(await room.sessions.context(chat.record.id)) < len(before)
+        assert len(await harness.sessions.context(chat.record.id)) < len(before)
         await chat.undo()
-        assert list(await room.sessions.context(chat.record.id)) == list(before)
+        assert list(await harness.sessions.context(chat.record.id)) == list(before)
 
 
-async def test_the_state_says_where_it_stands(tmp_path: Path) -> None:
-    room = Room(tmp_path, [*([read_long()] * 6), "All is read."], window=40_000)
-    async with room.open() as chat:
-        chat.use(auto=False)
-        chat.say("Read it.")
+async def test_state_after_compaction_reports_round_and_tokens(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, [*([read_long()] * 6), "All is read."], window=40_000)
+    async with harness.open() as chat:
+        chat.configure(auto=False)
+        chat.send("Read it.")
         await chat.wait_idle()
         await chat.compact()
         state = await chat.state()
     assert (state.activity, state.auto, state.window, state.known, state.round) == ("idle", False, 40_000, "unknown", 1)
     assert 0 < state.tokens < 40_000
-    completed = next(event for event in room.told if isinstance(event, CompactionCompleted))
+    completed = next(event for event in harness.events if isinstance(event, CompactionCompleted))
     assert completed.origin == "manual" and completed.tokens_after < completed.tokens_before
-    boundary = next(event for event in room.told if isinstance(event, CompactionBoundary))
+    boundary = next(event for event in harness.events if isinstance(event, CompactionBoundary))
     assert "less accurate" in boundary.notice
 
 
-async def test_leaving_in_the_middle_keeps_what_was_said(tmp_path: Path) -> None:
-    room = Room(tmp_path, ScriptedAgentModel(["A very long answer indeed."], delay=0.02))
-    async with room.open() as chat:
-        chat.say("Tell me.")
-        await room.hears("Said")
-    texts = await room.texts()
+async def test_chat_closed_during_reply_keeps_partial_reply(tmp_path: Path) -> None:
+    harness = ChatHarness(tmp_path, ScriptedAgentModel(["A very long answer indeed."], delay=0.02))
+    async with harness.open() as chat:
+        chat.send("Tell me.")
+        await harness.wait_for_event(TextDelta.__name__)
+    texts = await harness.texts()
     assert texts[0] == "Tell me." and texts[1].startswith("A very")
-    assert not await room.sessions.verify(chat.record.id)
+    assert not await harness.sessions.verify(chat.record.id)

@@ -1,4 +1,4 @@
-"""Files to run the command line on: a long conversation told in every wire format, and other tools' sessions."""
+"""Input files for the command line: a long conversation in every wire format, and other tools' sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = "The tide table says high water at noon, and the crane may not swing abov
 
 
 def conversation(format: str, messages: int = 600) -> list[Record]:
-    """User, call, result, reply: so many messages in all, each round with its own words."""
+    """A conversation of this many messages: user, call, result, reply; every round has its own words."""
     return [message for round in range(messages // 4) for message in _ROUNDS[format](round)]
 
 
@@ -75,7 +75,7 @@ _ROUNDS = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _a
 
 
 def request(format: str, messages: int = 600) -> Record:
-    """A request body: the messages under the provider's name for them, and what stands beside them."""
+    """A request body with messages, system prompt, tools and model under the provider's keys."""
     body: Record = {"model": "gpt-4o", "temperature": 0.5}
     if (name := SYSTEMS[format]) is not None:
         text = "You are the harbour master's assistant."
@@ -98,7 +98,7 @@ def loaded(text: str | Path) -> Any:
 
 
 def claude_code() -> list[Record]:
-    """A session that was compacted once, with the provider's counts."""
+    """A session with one compaction and the provider's token counts."""
 
     def line(kind: str, uuid: str, content: Any, **more: Any) -> Record:
         message = {"role": kind, "content": content, **more.pop("message", {})}
@@ -135,7 +135,7 @@ def codex() -> list[Record]:
     def line(kind: str, **payload: Any) -> Record:
         return {"timestamp": "2026-01-01T00:00:00Z", "type": kind, "payload": payload}
 
-    def said(role: str, text: str) -> Record:
+    def item(role: str, text: str) -> Record:
         kind = "output_text" if role == "assistant" else "input_text"
         return line("response_item", type="message", role=role, content=[{"type": kind, "text": text}])
 
@@ -143,10 +143,10 @@ def codex() -> list[Record]:
     return [
         line("session_meta", id="s-2", cwd="/x", base_instructions={"text": "be brief"}),
         line("turn_context", model="gpt-5"),
-        said("user", "list the berths"),
+        item("user", "list the berths"),
         line("response_item", type="function_call", name="ls", arguments="{}", call_id="c1"),
         line("response_item", type="function_call_output", call_id="c1", output="berth 1\nberth 2"),
-        said("assistant", "Two berths."),
+        item("assistant", "Two berths."),
         line("event_msg", type="token_count", info={"total_token_usage": {"n": 1}, "last_token_usage": last}),
     ]
 
@@ -156,13 +156,13 @@ def pi() -> list[Record]:
         message = {"role": role, "content": content, **more}
         return {"type": "message", "timestamp": "2026-01-01T00:00:00Z", "message": message}
 
-    def said(text: str) -> Record:
+    def text_part(text: str) -> Record:
         return {"type": "text", "text": text}
 
     return [
         {"type": "session", "id": "s-3", "cwd": "/x", "provider": "anthropic", "modelId": "claude-sonnet-4-5"},
-        line("user", [said("first question")]),
-        line("assistant", [said("first answer")], stopReason="stop"),
+        line("user", [text_part("first question")]),
+        line("assistant", [text_part("first answer")], stopReason="stop"),
         {
             "type": "compaction",
             "timestamp": "2026-01-01T00:00:05Z",
@@ -170,12 +170,12 @@ def pi() -> list[Record]:
             "tokensBefore": 90_000,
             "keepLastMessages": 0,
         },
-        line("user", [said("second question")]),
+        line("user", [text_part("second question")]),
         line(
             "assistant",
             [{"type": "toolCall", "id": "c1", "name": "ls", "arguments": {"path": "."}}],
             stopReason="toolUse",
         ),
-        line("toolResult", [said("a\nb")], toolCallId="c1", toolName="ls", isError=False),
-        line("assistant", [said("second answer")], stopReason="stop"),
+        line("toolResult", [text_part("a\nb")], toolCallId="c1", toolName="ls", isError=False),
+        line("assistant", [text_part("second answer")], stopReason="stop"),
     ]

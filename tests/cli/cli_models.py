@@ -1,4 +1,4 @@
-"""What a local server answers when the command line asks for a summary."""
+"""Summaries served by a local model server."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ SUMMARY = """\
 
 
 def at(server: ProviderServer) -> str:
-    """A model of this server, as a person names it."""
+    """The --summarizer value for a model of this server."""
     return f"{server.openai_url}#gpt-test"

@@ -1,4 +1,4 @@
-"""One way to run a command, and files to run it on."""
+"""Fixtures to run commands, and files to run them on."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ ADDRESSES = "OPENAI_BASE_URL ANTHROPIC_BASE_URL GOOGLE_GEMINI_BASE_URL"
 
 
 @pytest.fixture(autouse=True)
-def nobody_outside_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_api_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (*KEYS.split(), *ADDRESSES.split()):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command in this process; an exception that gets through fails the test."""
+    """Runs a command in this process; an escaping exception fails the test."""
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     def run(*args: Any, input: str | bytes | None = None, **env: str) -> Result:
@@ -43,7 +43,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 
 @pytest.fixture
 def refused(run: Run) -> Callable[..., str]:
-    """Run a command that must fail as bad input: exit 2, one line on stderr, nothing on stdout."""
+    """Runs a command that must fail as bad input: exit 2, one line on stderr, nothing on stdout."""
 
     def refused(*args: Any, **options: Any) -> str:
         result = run(*args, **options)
@@ -57,13 +57,13 @@ def refused(run: Run) -> Callable[..., str]:
 
 @pytest.fixture
 def chat(tmp_path: Path) -> Path:
-    """600 messages of OpenAI Chat as a list."""
+    """A JSON list of 600 OpenAI Chat messages."""
     return write_json(tmp_path / "chat.json", conversation("openai-chat"))
 
 
 @pytest.fixture
 def make_store(tmp_path: Path) -> Callable[..., Path]:
-    """A store with sessions that were compacted once, and went on."""
+    """Creates a store with sessions that were compacted once and then continued."""
 
     def make_store(name: str, sessions: int = 1, messages: int = 80) -> Path:
         path = tmp_path / name

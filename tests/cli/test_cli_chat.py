@@ -1,4 +1,4 @@
-"""`holdfast chat` without a terminal: one answer, or all that happens (P9, P11, P15)."""
+"""`holdfast chat` without a terminal: one answer, or JSON events (P9, P11, P15)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from cli_files import Run
 from holdfast import SessionService
 from holdfast.agent.events import AgentEvent
 from holdfast.cli import main
-from holdfast.hooks import ACCURACY
+from holdfast.hooks import ACCURACY_NOTICE
 from holdfast.stores import open_store
 
 Refused = Callable[..., str]
@@ -30,12 +30,12 @@ READ = {"calls": [{"name": "read_file", "arguments": {"path": "tides.txt"}}]}
 WRITE = {"calls": [{"name": "write_file", "arguments": {"path": "berths.txt", "content": "N3: free\n"}}]}
 LONG = "The tide tables of Osterhaven, berth by berth. " * 400
 """About 4,000 tokens."""
-PATIENCE = 30
+TIMEOUT = 30
 
 
 @pytest.fixture
 def harbor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder to work in, and no settings of anybody."""
+    """A folder to work in, with an empty home."""
     for name in [name for name in os.environ if name.startswith(("HOLDFAST_", "XDG_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -44,14 +44,14 @@ def harbor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def played(*steps: Any, **more: Any) -> list[str]:
-    """Options for a model that plays its part from a script."""
+def scripted(*steps: Any, **more: Any) -> list[str]:
+    """Options for a scripted model."""
     Path("script.json").write_text(json.dumps({"steps": list(steps), **more}))
     return ["--model", "script:script.json"]
 
 
 def events(output: str) -> list[Any]:
-    """What was told; each line is an event that the protocol knows, and nothing else was written."""
+    """Events of the output; every line must be a known event."""
     return [msgspec.json.decode(line, type=AgentEvent) for line in output.splitlines()]
 
 
@@ -60,7 +60,7 @@ def kinds(output: str) -> list[str]:
 
 
 def stored(store: str) -> list[list[str]]:
-    """What was said in each session, the newest first."""
+    """Message texts of each session, newest first."""
 
     async def read() -> list[list[str]]:
         async with SessionService(open_store(store)) as sessions:
@@ -73,8 +73,8 @@ def stored(store: str) -> list[list[str]]:
 # -- one answer -------------------------------------------------------------------------------------------------
 
 
-def test_print_gives_the_answer_and_nothing_else(harbor: Path, run: Run) -> None:
-    done = run("chat", "--print", "When is low water?", *played(READ, "It is low at 3."))
+def test_print_writes_only_the_answer_to_stdout(harbor: Path, run: Run) -> None:
+    done = run("chat", "--print", "When is low water?", *scripted(READ, "It is low at 3."))
     assert (done.exit_code, done.stdout) == (0, "It is low at 3.\n")
     assert "read_file tides.txt" in done.stderr and "session " in done.stderr
 
@@ -87,16 +87,16 @@ def test_print_gives_the_answer_and_nothing_else(harbor: Path, run: Run) -> None
         (["When is low water?"], "", "When is low water?"),
     ],
 )
-def test_the_prompt_is_given_or_piped_in_or_both(
+def test_print_accepts_argument_and_piped_prompt(
     harbor: Path, run: Run, prompt: list[str], piped: str, asked: str
 ) -> None:
-    done = run("chat", "--print", *prompt, *played("At 3."), "--store", "s.db", input=piped)
+    done = run("chat", "--print", *prompt, *scripted("At 3."), "--store", "s.db", input=piped)
     assert (done.exit_code, stored("s.db")) == (0, [[asked, "At 3."]])
 
 
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
-    """The end of standard input that somebody else holds."""
+    """The write end of standard input."""
     reading, writing = os.pipe()
     with open(reading) as source, open(writing, "wb", buffering=0) as held:
         monkeypatch.setattr("sys.stdin", source)
@@ -104,27 +104,27 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[BinaryIO]:
 
 
 def printed(*args: str) -> None:
-    """As `run`, but with the standard input of this process."""
+    """Like `run`, but with the standard input of this process."""
     with pytest.raises(SystemExit) as ended:
         main(["chat", "--print", *args])
     assert ended.value.code == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a pipe cannot be asked there")
-def test_a_pipe_that_says_nothing_keeps_nobody_waiting(
+def test_print_silent_pipe_times_out(
     harbor: Path, pipe: BinaryIO, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever starts it may have left its standard input open, without a word to say."""
-    monkeypatch.setattr("holdfast.cli.chat.PATIENCE", 0.05)
-    printed("When is low water?", *played("At 3."), "--store", "s.db")
-    told = capsys.readouterr()
-    assert told.out == "At 3.\n" and "holdfast: nothing was piped in within" in told.err
+    """The caller may leave standard input open without writing to it."""
+    monkeypatch.setattr("holdfast.cli.chat.PIPE_TIMEOUT", 0.05)
+    printed("When is low water?", *scripted("At 3."), "--store", "s.db")
+    output = capsys.readouterr()
+    assert output.out == "At 3.\n" and "holdfast: no piped input within" in output.err
     assert stored("s.db") == [["When is low water?", "At 3."]]
 
 
 @pytest.mark.parametrize("prompt", [["In feet?"], []])
-def test_who_has_begun_to_speak_is_heard_to_the_end(harbor: Path, pipe: BinaryIO, prompt: list[str]) -> None:
-    """A program may take its time, before the first word a little, and after it as long as it likes."""
+def test_print_slow_pipe_is_read_to_the_end(harbor: Path, pipe: BinaryIO, prompt: list[str]) -> None:
+    """The writer may be slow before the first byte, and slower after it."""
 
     def speak() -> None:
         time.sleep(0.1)
@@ -135,92 +135,92 @@ def test_who_has_begun_to_speak_is_heard_to_the_end(harbor: Path, pipe: BinaryIO
 
     speaker = threading.Thread(target=speak)
     speaker.start()
-    printed(*prompt, *played("Fine."), "--store", "s.db")
+    printed(*prompt, *scripted("Fine."), "--store", "s.db")
     speaker.join()
     assert stored("s.db") == [["\n\n".join([*prompt, "low 3, high 9"]), "Fine."]]
 
 
-def test_a_run_that_fails_exits_with_1(harbor: Path, run: Run) -> None:
-    done = run("chat", "--print", "Go on reading.", *played(READ))
+def test_print_failed_run_exits_1(harbor: Path, run: Run) -> None:
+    done = run("chat", "--print", "Go on reading.", *scripted(READ))
     assert (done.exit_code, done.stdout) == (1, "")
     assert "holdfast: failed: request: The script has 1 steps" in done.stderr
 
 
-def test_an_answer_that_was_cut_off_is_printed_and_exits_with_1(harbor: Path, run: Run) -> None:
-    done = run("chat", "--print", "Tell me all.", *played({"text": "Once upon a", "finish": "length"}))
+def test_print_truncated_answer_exits_1(harbor: Path, run: Run) -> None:
+    done = run("chat", "--print", "Tell me all.", *scripted({"text": "Once upon a", "finish": "length"}))
     assert (done.exit_code, done.stdout) == (1, "Once upon a\n")
     assert "holdfast: max tokens: the reply is too long" in done.stderr
 
 
-def test_changes_are_refused_unless_they_were_allowed_beforehand(harbor: Path, run: Run) -> None:
-    """The model is told, and nothing waits for an answer that nobody can give."""
-    options = [*played(WRITE, "I could not."), "--store", "s.db"]
+def test_print_refuses_changes_without_yes(harbor: Path, run: Run) -> None:
+    """The model gets an error, and nothing waits for an approval."""
+    options = [*scripted(WRITE, "I could not."), "--store", "s.db"]
     done = run("chat", "--print", "Write it down.", *options)
     assert (done.exit_code, done.stdout) == (0, "I could not.\n")
     assert not (harbor / "berths.txt").exists()
-    assert "Nobody can be asked here" in done.stderr and "Nobody can be asked here" in stored("s.db")[0][2]
+    assert "Changes are not allowed" in done.stderr and "Changes are not allowed" in stored("s.db")[0][2]
 
-    done = run("chat", "--print", "Write it down.", *played(WRITE, "Written."), "--yes")
+    done = run("chat", "--print", "Write it down.", *scripted(WRITE, "Written."), "--yes")
     assert (done.stdout, (harbor / "berths.txt").read_text()) == ("Written.\n", "N3: free\n")
 
 
-def test_a_compaction_is_one_line_with_its_notice(harbor: Path, run: Run) -> None:
+def test_print_compaction_is_one_line_with_notice(harbor: Path, run: Run) -> None:
     """P15."""
     options = ["--window", "5500", "--store", "s.db"]
-    run("chat", "--print", "Read the tables.", *played(LONG), *options, "--no-auto-compact")
-    done = run("chat", "--print", "And now?", *played("Fine.", summary="short"), *options, "--continue")
+    run("chat", "--print", "Read the tables.", *scripted(LONG), *options, "--no-auto-compact")
+    done = run("chat", "--print", "And now?", *scripted("Fine.", summary="short"), *options, "--continue")
     lines = [line for line in done.stderr.splitlines() if line.startswith("compacted: ")]
-    assert lines and all("tokens. " in line and line.endswith(ACCURACY) for line in lines)
+    assert lines and all("tokens. " in line and line.endswith(ACCURACY_NOTICE) for line in lines)
     assert done.stdout == "Fine.\n"
 
 
-# -- all that happens -------------------------------------------------------------------------------------------
+# -- JSON events -------------------------------------------------------------------------------------------------
 
 
-def test_json_tells_every_event_until_it_is_idle(harbor: Path, run: Run) -> None:
-    done = run("chat", "--mode", "json", "When is low water?", *played(READ, "It is low at 3."))
+def test_json_mode_prints_every_event(harbor: Path, run: Run) -> None:
+    done = run("chat", "--mode", "json", "When is low water?", *scripted(READ, "It is low at 3."))
     assert (done.exit_code, done.stderr) == (0, "")
     assert [type(event).__name__ for event in events(done.stdout)][:2] == ["SessionChanged", "RunStarted"]
-    told = [kind for kind in kinds(done.stdout) if kind not in ("gauge", "delta")]
-    assert told == ["session", "run_started", "reply", "tool_started", "tool_finished", "reply", "run_finished"]
+    shown = [kind for kind in kinds(done.stdout) if kind not in ("gauge", "delta")]
+    assert shown == ["session", "run_started", "reply", "tool_started", "tool_finished", "reply", "run_finished"]
     text = "".join(event["text"] for event in map(json.loads, done.stdout.splitlines()) if event["type"] == "delta")
     assert text == "read_fileIt is low at 3."
 
 
-def test_json_tells_compactions_and_their_failures(harbor: Path, run: Run) -> None:
-    """P9: where the preset leaves it to the person, an error record follows."""
+def test_json_mode_prints_compaction_failures(harbor: Path, run: Run) -> None:
+    """P9: if the preset leaves the decision to the user, an error record follows."""
     store = ["--store", "s.db", "--window", "5500"]
-    run("chat", "--print", "Read the tables.", *played(LONG), *store, "--no-auto-compact")
-    done = run("chat", "--mode", "json", "And now?", *played("Fine."), *store, "--continue", "--preset", "pi")
-    told = kinds(done.stdout)
-    assert told.index("compaction_started") < told.index("compaction_failed") < told.index("error")
-    assert done.exit_code == 0, "the conversation goes on"
-    done = run("chat", "--mode", "json", "And now?", *played("Fine."), *store, "--continue")
+    run("chat", "--print", "Read the tables.", *scripted(LONG), *store, "--no-auto-compact")
+    done = run("chat", "--mode", "json", "And now?", *scripted("Fine."), *store, "--continue", "--preset", "pi")
+    shown = kinds(done.stdout)
+    assert shown.index("compaction_started") < shown.index("compaction_failed") < shown.index("error")
+    assert done.exit_code == 0, "the chat continues"
+    done = run("chat", "--mode", "json", "And now?", *scripted("Fine."), *store, "--continue")
     assert {"compaction_started", "compaction_completed", "compaction_boundary"} <= set(kinds(done.stdout))
-    done = run("chat", "--mode", "json", "Well?", *played(LONG), *store, "--continue", "--no-auto-compact")
+    done = run("chat", "--mode", "json", "Well?", *scripted(LONG), *store, "--continue", "--no-auto-compact")
     assert not any(kind.startswith("compaction") for kind in kinds(done.stdout))
 
 
-def test_json_exits_with_1_where_the_run_failed(harbor: Path, run: Run) -> None:
-    done = run("chat", "--mode", "json", "Go on reading.", *played(READ))
+def test_json_mode_failed_run_exits_1(harbor: Path, run: Run) -> None:
+    done = run("chat", "--mode", "json", "Go on reading.", *scripted(READ))
     assert done.exit_code == 1 and json.loads(done.stdout.splitlines()[-1])["status"] == "failed"
 
 
 # -- sessions and settings --------------------------------------------------------------------------------------
 
 
-def test_a_session_goes_on_by_its_id_or_as_the_newest(harbor: Path, run: Run) -> None:
+def test_chat_continues_session_by_id_or_newest(harbor: Path, run: Run) -> None:
     store = ["--store", "jsonl:kept"]
-    first = run("chat", "--mode", "json", "one", *played("1"), *store)
+    first = run("chat", "--mode", "json", "one", *scripted("1"), *store)
     session = events(first.stdout)[0].session
-    run("chat", "--print", "two", *played("2"), *store)
-    run("chat", "--print", "three", *played("3"), *store, "--continue")
-    run("chat", "--print", "four", *played("4"), *store, "--session", session)
+    run("chat", "--print", "two", *scripted("2"), *store)
+    run("chat", "--print", "three", *scripted("3"), *store, "--continue")
+    run("chat", "--print", "four", *scripted("4"), *store, "--session", session)
     assert stored("jsonl:kept") == [["two", "2", "three", "3"], ["one", "1", "four", "4"]]
 
 
-def test_settings_come_from_the_environment_and_from_files(harbor: Path, run: Run) -> None:
-    played("Fine.")
+def test_chat_settings_come_from_environment_and_files(harbor: Path, run: Run) -> None:
+    scripted("Fine.")
     done = run("chat", "--print", "hello", HOLDFAST_MODEL="script:script.json", HOLDFAST_STORE="memory:")
     assert (done.exit_code, done.stdout) == (0, "Fine.\n")
     (harbor / ".holdfast").mkdir()
@@ -235,42 +235,42 @@ def test_settings_come_from_the_environment_and_from_files(harbor: Path, run: Ru
         (["--print", "hello"], "No model is set: name one with --model, in HOLDFAST_MODEL, or as model = … in "),
         (["--print", "hello"], "http://localhost:8080/v1#MODEL, or script:FILE"),
         (["--print", "hello", "--model", "script:nowhere.json"], "cannot be read"),
-        (["--print", "--model", "script:script.json"], "nothing to answer"),
+        (["--print", "--model", "script:script.json"], "There is no prompt"),
         (["--print", "--mode", "json", "hello"], "use one of them"),
         (["--session", "x", "--continue", "--print", "hello"], "use one of them"),
         (["--print", "hello", "--continue", "--store", "memory:"], "no session to continue"),
         (["--print", "hello", "--model", "script:script.json", "--session", "x"], "no session 'x'"),
-        (["--print", "hello", "--model", "script:script.json", "--folder", "nowhere"], "is no folder"),
+        (["--print", "hello", "--model", "script:script.json", "--folder", "nowhere"], "is not a folder"),
         (["--print", "hello", "--model", "script:script.json", "--store", "nowhere.txt"], "no store at"),
         (["--print", "hello", "--preset", "claude"], "did you mean 'claude_code'?"),
         (["--mode", "xml", "hello"], "not a mode"),
         (["--window", "many", "--print", "hello"], "whole number"),
-        (["--model", "script:script.json"], "This is no terminal: use --print"),
+        (["--model", "script:script.json"], "Not a terminal: use --print"),
     ],
 )
-def test_bad_input_is_one_line(harbor: Path, refused: Refused, args: list[str], says: str) -> None:
-    played("Fine.")
+def test_chat_bad_input_is_one_line(harbor: Path, refused: Refused, args: list[str], says: str) -> None:
+    scripted("Fine.")
     assert says in refused("chat", *args)
 
 
-def test_on_a_terminal_the_chat_begins(harbor: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_on_terminal_starts_terminal_app(harbor: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: dict[str, Any] = {}
 
     def terminal(settings: Any, **named: Any) -> int:
         opened.update(named, model=settings.model)
         return 0
 
-    monkeypatch.setattr("holdfast.terminal.run_terminal", terminal)
+    monkeypatch.setattr("holdfast.chat.terminal.run_terminal", terminal)
     screen = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr("holdfast.cli.chat.sys", SimpleNamespace(stdin=screen, stdout=screen))
-    assert run("chat", *played("Fine."), "--yes", "--session", "x").exit_code == 0
+    assert run("chat", *scripted("Fine."), "--yes", "--session", "x").exit_code == 0
     given = {"model": "script:script.json", "folder": ".", "session": "x", "yes": True, "prompt": None}
     assert opened == given
-    assert run("chat", "hello", *played("Fine.")).exit_code == 0
+    assert run("chat", "hello", *scripted("Fine.")).exit_code == 0
     assert opened["prompt"] == "hello"
 
 
-# -- the real thing: pipes and signals --------------------------------------------------------------------------
+# -- real processes: pipes and signals --------------------------------------------------------------------------
 
 
 def start(*args: str) -> subprocess.Popen[str]:
@@ -290,33 +290,33 @@ def until(process: subprocess.Popen[str], word: str) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_ctrl_c_keeps_what_was_said(harbor: Path) -> None:
-    options = [*played(READ, LONG, delay=0.4), "--store", "s.db"]
+def test_json_mode_ctrl_c_keeps_partial_answer(harbor: Path) -> None:
+    options = [*scripted(READ, LONG, delay=0.4), "--store", "s.db"]
     with start("--mode", "json", "Read the tables.", *options) as process:
         until(process, '"kind":"text"')
         process.send_signal(signal.SIGINT)
-        rest, said = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, said) == (130, "")
+        rest, errors = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, errors) == (130, "")
     assert json.loads(rest.splitlines()[-1])["status"] == "aborted"
     partial = stored("s.db")[0][-1]
     assert LONG.startswith(partial) and partial != LONG
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_ctrl_c_while_printing(harbor: Path) -> None:
-    with start("--print", "Read the tables.", *played(READ, LONG, delay=0.4), "--store", "s.db") as process:
+def test_print_ctrl_c_exits_130(harbor: Path) -> None:
+    with start("--print", "Read the tables.", *scripted(READ, LONG, delay=0.4), "--store", "s.db") as process:
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()
         process.stdin = None
         assert any("read_file" in line for line in iter(process.stderr.readline, ""))
         process.send_signal(signal.SIGINT)
-        out, said = process.communicate(timeout=PATIENCE)
+        out, errors = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (130, "")
-    assert said == "holdfast: aborted: stopped by the user\n"
+    assert errors == "holdfast: aborted: stopped by the user\n"
 
 
-def test_each_line_of_the_input_is_a_prompt_and_a_reader_may_leave(harbor: Path) -> None:
-    with start("--mode", "json", *played("1", "2", "3", LONG, delay=0.1), "--store", "s.db") as process:
+def test_json_mode_each_input_line_is_a_prompt(harbor: Path) -> None:
+    with start("--mode", "json", *scripted("1", "2", "3", LONG, delay=0.1), "--store", "s.db") as process:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
         process.stdin.write("one\n\ntwo\n")
         process.stdin.flush()
@@ -329,6 +329,6 @@ def test_each_line_of_the_input_is_a_prompt_and_a_reader_may_leave(harbor: Path)
         process.stdin.flush()
         until(process, "delta")
         process.stdout.close()
-        assert process.wait(PATIENCE) == 141
+        assert process.wait(TIMEOUT) == 141
         assert process.stderr.read() == ""
     assert stored("s.db")[0][:7] == ["one", "1", "two", "2", "three", "3", "four"]

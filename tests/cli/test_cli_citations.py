@@ -1,4 +1,4 @@
-"""What notes cite, `holdfast read` finds: also where a session was compacted before, or left calls unanswered (H1)."""
+"""Citations in notes are readable with `holdfast read`, also after compactions and unanswered calls (H1)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ CITED = re.compile(r"^\[([\d,]+)\] (Order \d+:)", re.MULTILINE)
 
 
 def orders(first: int, last: int) -> list[tuple[str, str]]:
-    """What is said in a part of the work, by whom."""
+    """Role and text of the messages for these orders."""
     return [
-        said
+        order
         for number in range(first, last)
-        for said in (("user", f"Order {number}: paint berth {number}."), ("assistant", f"Painted {number}. {LONG}"))
+        for order in (("user", f"Order {number}: paint berth {number}."), ("assistant", f"Painted {number}. {LONG}"))
     ]
 
 
@@ -37,7 +37,7 @@ def _codex() -> list[Record]:
         kind = "output_text" if role == "assistant" else "input_text"
         return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
 
-    def said(role: str, text: str) -> Record:
+    def message(role: str, text: str) -> Record:
         return {"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "payload": item(role, text)}
 
     before = orders(0, 20)
@@ -45,9 +45,9 @@ def _codex() -> list[Record]:
     compacted = {"message": "Twenty are painted.", "replacement_history": [*shown, item("user", "Twenty are painted.")]}
     return [
         {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "s-2", "cwd": "/x"}},
-        *(said(role, text) for role, text in before),
+        *(message(role, text) for role, text in before),
         {"timestamp": "2026-01-01T00:00:00Z", "type": "compacted", "payload": compacted},
-        *(said(role, text) for role, text in orders(20, 60)),
+        *(message(role, text) for role, text in orders(20, 60)),
     ]
 
 
@@ -86,7 +86,7 @@ def _lead_back(run: Run, file: Path, *options: Any) -> None:
 
 
 def _texts(value: Any) -> list[str]:
-    """Every text in it, wherever a format has it."""
+    """All texts in a value of any format."""
     if isinstance(value, dict | list):
         return [text for item in (value.values() if isinstance(value, dict) else value) for text in _texts(item)]
     return [value] if isinstance(value, str) else []
@@ -94,19 +94,19 @@ def _texts(value: Any) -> list[str]:
 
 @pytest.mark.parametrize("options", [(), ("--whole",)], ids=["context", "whole"])
 @pytest.mark.parametrize("records", [_claude_code, _codex, _pi, _unanswered])
-def test_h1_what_notes_on_a_file_cite_is_read_in_that_file(
+def test_h1_citations_in_notes_are_readable_in_the_file(
     records: Callable[[], list[Record]], options: tuple[str, ...], run: Run, tmp_path: Path
 ) -> None:
     _lead_back(run, write_lines(tmp_path / "session.jsonl", records()), *options)
 
 
-def test_h1_a_summary_that_another_tool_wrote_can_be_read_as_well(run: Run, tmp_path: Path) -> None:
+def test_h1_summary_of_another_tool_is_readable(run: Run, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "session.jsonl", pi())
     assert "They greeted." in run("read", "3", file).stdout
 
 
 @pytest.mark.parametrize("options", [(), ("--whole",)], ids=["context", "whole"])
-def test_h1_the_same_in_a_store_that_was_compacted(
+def test_h1_citations_are_readable_in_a_compacted_store(
     options: tuple[str, ...], run: Run, make_store: Callable[..., Path], tmp_path: Path
 ) -> None:
     store = make_store("agent.db")
@@ -117,7 +117,7 @@ def test_h1_the_same_in_a_store_that_was_compacted(
         assert text in run("read", f"[{number}]", store).stdout
 
 
-def test_numbers_are_those_that_the_file_has_once_it_is_imported(run: Run, tmp_path: Path) -> None:
+def test_citation_numbers_equal_numbers_after_import(run: Run, tmp_path: Path) -> None:
     file, store = write_lines(tmp_path / "session.jsonl", _codex()), tmp_path / "agent.db"
     assert run("import", file, "--store", store).exit_code == 0
     for query in ("Order 7:", "Order 33:"):
@@ -128,6 +128,6 @@ def test_numbers_are_those_that_the_file_has_once_it_is_imported(run: Run, tmp_p
         assert found[0] == found[1] != set()
 
 
-def test_messages_in_a_file_are_counted(run: Run, tmp_path: Path) -> None:
+def test_citation_numbers_in_plain_file_are_positions(run: Run, tmp_path: Path) -> None:
     file = write_json(tmp_path / "chat.json", conversation("openai-chat", 8))
     assert json.dumps("Question 1: what about berth 1?") in json.dumps(run("read", "5", file).stdout.splitlines())

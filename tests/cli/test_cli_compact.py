@@ -1,4 +1,4 @@
-"""`holdfast compact`: long conversations in every format and shape come out valid and fit."""
+"""`holdfast compact`: long conversations in every format and shape become valid contexts that fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUDGET = 12_000
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_600_messages_compact_to_something_valid_that_fits(format: str, run: Run, tmp_path: Path) -> None:
+def test_compact_600_messages_is_valid_and_fits(format: str, run: Run, tmp_path: Path) -> None:
     messages = conversation(format)
     file = write_json(tmp_path / "long.json", messages)
     result = run("compact", file, "--budget", "12k", "--json")
@@ -32,7 +32,7 @@ def test_600_messages_compact_to_something_valid_that_fits(format: str, run: Run
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_the_command_line_and_the_library_agree(format: str, run: Run, tmp_path: Path) -> None:
+def test_compact_equals_library_result(format: str, run: Run, tmp_path: Path) -> None:
     body = request(format)
     file = write_json(tmp_path / "request.json", body)
     facts = loaded(run("compact", file, "--budget", BUDGET, "--json", "--estimator", "chars/4").stdout)
@@ -42,7 +42,7 @@ def test_the_command_line_and_the_library_agree(format: str, run: Run, tmp_path:
     assert (facts["tokens_before"], facts["tokens_after"]) == (same.tokens_before, same.tokens_after)
 
 
-def test_a_report_for_a_person(run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compact_prints_report(run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(chat.parent)
     out = run("compact", "chat.json", "--budget", "20k").stdout
     assert "\x1b" not in out
@@ -54,11 +54,11 @@ def test_a_report_for_a_person(run: Run, chat: Path, monkeypatch: pytest.MonkeyP
     assert "[Notes on the earlier conversation:" in out
 
 
-def test_under_the_budget_it_says_so_and_what_to_do(run: Run, chat: Path) -> None:
+def test_compact_under_budget_suggests_smaller_budget(run: Run, chat: Path) -> None:
     result = run("compact", chat)
     assert result.exit_code == 0
     assert "are within the budget of 108,800." in result.stdout
-    advice = result.stdout.rstrip().rpartition("To compact all the same: ")[2].split()
+    advice = result.stdout.rstrip().rpartition("To compact anyway: ")[2].split()
     assert advice[:4] == ["holdfast", "compact", str(chat), "--budget"]
     assert run(*advice[1:]).stdout.rstrip().endswith("% smaller.")
     facts = loaded(run("compact", chat, "--json").stdout)
@@ -76,17 +76,17 @@ def test_under_the_budget_it_says_so_and_what_to_do(run: Run, chat: Path) -> Non
         (("--budget", "90,000"), 90_000),
     ],
 )
-def test_without_a_budget_the_window_decides(args: tuple[str, ...], budget: int, run: Run, chat: Path) -> None:
+def test_compact_default_budget_is_share_of_window(args: tuple[str, ...], budget: int, run: Run, chat: Path) -> None:
     assert loaded(run("compact", chat, "--json", *args).stdout)["budget"] == budget
 
 
-def test_a_model_named_in_the_file_decides_too(run: Run, tmp_path: Path) -> None:
+def test_compact_uses_model_in_file(run: Run, tmp_path: Path) -> None:
     file = write_json(tmp_path / "a.json", {"model": "claude-opus-4-5", "messages": conversation("anthropic", 8)})
     facts = loaded(run("compact", file, "--json").stdout)
     assert (facts["model"], facts["window"], facts["budget"]) == ("claude-opus-4-5", 200_000, 170_000)
 
 
-def test_the_nearest_tokenizer_counts_unless_another_is_asked_for(run: Run, chat: Path) -> None:
+def test_compact_estimator_defaults_to_closest_tokenizer(run: Run, chat: Path) -> None:
     def counter(*args: str) -> str:
         return str(loaded(run("compact", chat, "--json", *args).stdout)["estimator"])
 
@@ -108,7 +108,7 @@ def test_the_nearest_tokenizer_counts_unless_another_is_asked_for(run: Run, chat
         ("prune:1k+tokens:8k", "pruning+token window"),
     ],
 )
-def test_strategies_by_name(strategy: str, by: str, run: Run, chat: Path) -> None:
+def test_compact_strategy_by_name(strategy: str, by: str, run: Run, chat: Path) -> None:
     result = run("compact", chat, "--budget", "20k", "--strategy", strategy, "--json")
     facts = loaded(result.stdout)
     assert result.exit_code == 0
@@ -117,13 +117,13 @@ def test_strategies_by_name(strategy: str, by: str, run: Run, chat: Path) -> Non
     assert check(facts["messages"], "openai-chat") == []
 
 
-def test_the_target_says_how_far_to_go(run: Run, chat: Path) -> None:
+def test_compact_target_limits_result(run: Run, chat: Path) -> None:
     near = loaded(run("compact", chat, "--budget", "20k", "--target", "18k", "--json").stdout)
     far = loaded(run("compact", chat, "--budget", "20k", "--target", "2k", "--json").stdout)
     assert far["tokens_after"] <= 2_000 < near["tokens_after"] <= 18_000
 
 
-def test_what_cannot_fit_is_exit_1_and_still_the_smallest_valid_context(run: Run, tmp_path: Path) -> None:
+def test_compact_cannot_fit_exits_1_with_smallest_context(run: Run, tmp_path: Path) -> None:
     file = write_json(tmp_path / "huge.json", [{"role": "user", "content": "word " * 5_000}])
     result = run("compact", file, "--budget", "100")
     assert result.exit_code == 1
@@ -136,7 +136,7 @@ def test_what_cannot_fit_is_exit_1_and_still_the_smallest_valid_context(run: Run
 @pytest.mark.parametrize(
     ("records", "format"), [(claude_code, "anthropic"), (codex, "openai-responses"), (pi, "anthropic")]
 )
-def test_other_tools_sessions(
+def test_compact_reads_other_tools_sessions(
     records: Callable[[], list[dict[str, object]]], format: str, run: Run, tmp_path: Path
 ) -> None:
     file = write_lines(tmp_path / "session.jsonl", records())
@@ -147,19 +147,19 @@ def test_other_tools_sessions(
     assert run("compact", file, "--budget", "20").exit_code == result.exit_code
 
 
-def test_gzip_is_seen_through(run: Run, chat: Path, tmp_path: Path) -> None:
+def test_compact_reads_gzip(run: Run, chat: Path, tmp_path: Path) -> None:
     packed = tmp_path / "chat.json.gz"
     packed.write_bytes(gzip.compress(chat.read_bytes()))
     args = ("--budget", "20k", "--json")
     assert run("compact", packed, *args).stdout == run("compact", chat, *args).stdout
 
 
-def test_from_a_pipe(run: Run, chat: Path) -> None:
+def test_compact_reads_stdin(run: Run, chat: Path) -> None:
     args = ("--budget", "20k", "--json")
     assert run("compact", "-", *args, input=chat.read_bytes()).stdout == run("compact", chat, *args).stdout
 
 
-def test_whole_is_all_that_was_ever_said(run: Run, tmp_path: Path) -> None:
+def test_compact_whole_uses_full_history(run: Run, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "session.jsonl", claude_code())
     now = loaded(run("compact", file, "--json").stdout)["messages"]
     ever = loaded(run("compact", file, "--json", "--whole").stdout)["messages"]
@@ -168,13 +168,13 @@ def test_whole_is_all_that_was_ever_said(run: Run, tmp_path: Path) -> None:
     assert ever[2:] == now
 
 
-def test_plain_text_that_fits_several_formats(run: Run, tmp_path: Path) -> None:
+def test_compact_plain_text_fits_several_formats(run: Run, tmp_path: Path) -> None:
     file = write_json(tmp_path / "plain.json", [{"role": "user", "content": "hello"}])
     assert loaded(run("compact", file, "--json").stdout)["format"] is None
     assert loaded(run("compact", file, "--json", "--format", "claude").stdout)["format"] == "anthropic"
 
 
-def test_a_session_cannot_write_escape_codes_to_the_terminal(run: Run, tmp_path: Path) -> None:
+def test_compact_report_strips_escape_codes(run: Run, tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J" + "words " * 400
     file = write_json(
         tmp_path / "evil.json", [{"role": "user", "content": evil}, {"role": "assistant", "content": evil}] * 9
@@ -184,24 +184,24 @@ def test_a_session_cannot_write_escape_codes_to_the_terminal(run: Run, tmp_path:
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}, {}])
-def test_no_colour_where_none_is_wanted(env: dict[str, str], run: Run, chat: Path) -> None:
+def test_compact_no_color_prints_plain_text(env: dict[str, str], run: Run, chat: Path) -> None:
     assert "\x1b" not in run("compact", chat, "--budget", "20k", **env).output
 
 
-def test_a_terminal_that_knows_only_ascii(run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.cli.before_after.ascii_only", lambda console: True)
+def test_compact_report_ascii_only(run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.cli.compaction_report.is_ascii_only", lambda console: True)
     out = run("compact", chat, "--budget", "20k").stdout
     assert "####" in out and "━" not in out
 
 
-def test_json_is_one_object_on_one_line(run: Run, chat: Path) -> None:
+def test_compact_json_is_one_line(run: Run, chat: Path) -> None:
     out = run("compact", chat, "--budget", "20k", "--json").stdout
     assert out.count("\n") == 1 and isinstance(json.loads(out), dict)
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40, 60, 200])
 @pytest.mark.parametrize("command", ["compact", "inspect"])
-def test_any_width_will_do(command: str, columns: int, run: Run, chat: Path) -> None:
+def test_reports_fit_any_width(command: str, columns: int, run: Run, chat: Path) -> None:
     options = ("--budget", "20k") if command == "compact" else ()
     result = run(command, chat, *options, COLUMNS=str(columns))
     assert result.exit_code == 0

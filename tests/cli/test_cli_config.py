@@ -1,4 +1,4 @@
-"""`holdfast config`: every setting with the place it came from, and a way to change one."""
+"""`holdfast config`: every setting with its origin, and `config set`."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def project(text: str) -> Path:
 
 
 def rows(out: str) -> dict[str, tuple[str, str]]:
-    """Key, value and place of each line of the table."""
+    """Key, value and origin of each table row."""
     cut = [line.split() for line in out.splitlines() if line.split()[:1] and line.split()[0] in KEYS]
     return {words[0]: (" ".join(words[1:-1]), words[-1]) for words in cut}
 
 
-def test_every_setting_stands_there_with_its_place(run: Run, file: Path) -> None:
+def test_config_lists_every_setting_with_origin(run: Run, file: Path) -> None:
     run("config", "set", "preset", "pi")
     path = project("window = 9000")
     table = rows(run("config", HOLDFAST_MODEL="openai:gpt-5").stdout)
@@ -50,7 +50,7 @@ def test_every_setting_stands_there_with_its_place(run: Run, file: Path) -> None
     assert table["hooks.before"] == ("–", "default")
 
 
-def test_for_programs(run: Run, home: Path, file: Path) -> None:
+def test_config_json(run: Run, home: Path, file: Path) -> None:
     run("config", "set", "hooks.after", "make notes")
     path = project("window = 9000\nstore = 'jsonl:x'")
     facts = loaded(run("config", "--json").stdout)
@@ -62,7 +62,7 @@ def test_for_programs(run: Run, home: Path, file: Path) -> None:
     assert len(facts["notes"]) == 1 and "store was left out" in facts["notes"][0]
 
 
-def test_what_a_project_may_not_set_is_told(run: Run) -> None:
+def test_config_warns_of_settings_a_project_may_not_set(run: Run) -> None:
     project("[hooks]\nbefore = ['evil']")
     result = run("config")
     assert result.exit_code == 0
@@ -80,35 +80,35 @@ def test_what_a_project_may_not_set_is_told(run: Run) -> None:
         ("hooks.before", "echo 'a, b'", ["echo 'a, b'"]),
     ],
 )
-def test_setting_one(key: str, given: str, value: object, run: Run, file: Path) -> None:
+def test_config_set_writes_value(key: str, given: str, value: object, run: Run, file: Path) -> None:
     result = run("config", "set", key, given)
     assert result.exit_code == 0 and result.stdout.startswith(f"{key} = ") and str(file) in result.stdout
     assert loaded(run("config", "--json").stdout)["settings"][key] == {"value": value, "from": str(file)}
 
 
-def test_a_setting_that_something_stronger_overrides_is_told(run: Run) -> None:
+def test_config_set_warns_if_overridden(run: Run) -> None:
     result = run("config", "set", "preset", "pi", HOLDFAST_PRESET="codex")
-    assert "here preset is still codex, from HOLDFAST_PRESET, which is stronger" in result.stderr
+    assert "preset is still codex, from HOLDFAST_PRESET, which takes precedence here" in result.stderr
 
 
-def test_where_the_file_is(run: Run, file: Path) -> None:
+def test_config_path_prints_file(run: Run, file: Path) -> None:
     assert run("config", "path").stdout == f"{file}\n"
     assert not file.exists()
 
 
-def test_a_password_in_an_address_is_not_shown(run: Run, file: Path) -> None:
+def test_config_hides_password_in_address(run: Run, file: Path) -> None:
     run("config", "set", "model", "http://ann:hunter22@localhost/v1#m")
     assert "hunter22" in file.read_text()
     for args in ((), ("--json",)):
         assert "hunter22" not in run("config", *args).output
 
 
-def test_a_key_in_a_command_is_not_shown(run: Run, file: Path) -> None:
+def test_config_hides_key_in_command(run: Run, file: Path) -> None:
     line = "curl -H 'Authorization: Bearer sk-abcdefghijklmnop' https://ann:hunter22@harbor.example/notes"
-    said = run("config", "set", "hooks.before", line)
+    output = run("config", "set", "hooks.before", line)
     assert "sk-abcdefghijklmnop" in file.read_text(), "it is only not shown"
     stronger = run("config", "set", "model", "m", HOLDFAST_MODEL="http://ann:hunter22@localhost/v1#m")
-    for result in (said, stronger, run("config"), run("config", "--json")):
+    for result in (output, stronger, run("config"), run("config", "--json")):
         assert result.exit_code == 0
         assert "sk-abcdefghijklmnop" not in result.output and "hunter22" not in result.output
     assert rows(run("config").stdout)["hooks.before"][0].startswith(
@@ -117,7 +117,7 @@ def test_a_key_in_a_command_is_not_shown(run: Run, file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "message"),
     [
         (("set", "presett", "pi"), "'presett' is not a setting: did you mean 'preset'?"),
         (("set", "preset", "pie"), "There is no preset 'pie': did you mean 'pi'?"),
@@ -127,12 +127,14 @@ def test_a_key_in_a_command_is_not_shown(run: Run, file: Path) -> None:
         (("stte",), "No such command 'stte'"),
     ],
 )
-def test_what_is_wrong_is_one_line(args: tuple[str, ...], said: str, refused: Callable[..., str], file: Path) -> None:
-    assert said in refused("config", *args)
+def test_config_bad_input_is_one_line(
+    args: tuple[str, ...], message: str, refused: Callable[..., str], file: Path
+) -> None:
+    assert message in refused("config", *args)
     assert not file.exists()
 
 
-def test_a_broken_file_is_one_line_too(refused: Callable[..., str], file: Path) -> None:
+def test_config_broken_file_is_one_line(refused: Callable[..., str], file: Path) -> None:
     file.parent.mkdir(parents=True)
     file.write_text("\nmodle = 'x'\n")
     assert f"{file}, line 2: there is no setting 'modle': did you mean 'model'?" in refused("config")
@@ -140,12 +142,12 @@ def test_a_broken_file_is_one_line_too(refused: Callable[..., str], file: Path) 
     assert "The variable HOLDFAST_MODLE sets nothing" in refused("config", HOLDFAST_MODLE="x")
 
 
-def test_the_shell_completes_keys() -> None:
+def test_config_completes_keys() -> None:
     shell = ShellComplete(main, {}, "holdfast", "_HOLDFAST_COMPLETE")
     found = [item.value for item in shell.get_completions(["config", "set"], "compaction.")]
     assert found == [key for key in KEYS if key.startswith("compaction.")]
 
 
-def test_any_width_will_do(run: Run) -> None:
+def test_config_fits_any_width(run: Run) -> None:
     for columns in (1, 20, 200):
         assert len(rows(run("config", COLUMNS=str(columns)).stdout)) == len(KEYS)

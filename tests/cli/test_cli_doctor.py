@@ -1,4 +1,4 @@
-"""`holdfast doctor`: every line says whether it is as it should be, and what to do if not."""
+"""`holdfast doctor`: every line has a status and advice."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from cli_files import Run
 
-from holdfast.stores.postgres import examining
-from servers.running import Server
-from stores.databases import by_hand
+from holdfast.stores.postgres import doctor
+from servers.server import Server
+from stores.databases import raw_connection
 
 SOUND: dict[str, Any] = {
     "version": 160_004,
-    "said": "16.4",
+    "version_text": "16.4",
     "encoding": "UTF8",
     "synchronous_commit": "on",
     "fsync": "on",
@@ -36,7 +36,7 @@ def states(result: Any) -> dict[str, str]:
     return {finding["name"]: finding["state"] for finding in json.loads(result.stdout)["findings"]}
 
 
-def test_a_database_as_it_should_be(run: Run, postgres: str) -> None:
+def test_doctor_healthy_database_is_ok(run: Run, postgres: str) -> None:
     result = run("doctor", postgres, "--json")
     found = states(result)
     assert result.exit_code == 0
@@ -46,13 +46,13 @@ def test_a_database_as_it_should_be(run: Run, postgres: str) -> None:
     assert (shown.exit_code, shown.stdout.startswith("ok  ")) == (0, True)
 
 
-def test_one_without_tables(run: Run, new_database: Callable[[], str]) -> None:
+def test_doctor_database_without_tables_is_problem(run: Run, new_database: Callable[[], str]) -> None:
     result = run("doctor", new_database())
     assert result.exit_code == 1
     assert "→ Run `holdfast migrate` on it." in result.stdout
 
 
-def test_one_that_is_not_there_gives_nothing_away(run: Run) -> None:
+def test_doctor_unreachable_database_hides_password(run: Run) -> None:
     for form in ((), ("--json",)):
         result = run("doctor", "postgresql://ann:hunter22@127.0.0.1:1/agents", *form)
         assert result.exit_code == 1
@@ -60,10 +60,10 @@ def test_one_that_is_not_there_gives_nothing_away(run: Run) -> None:
         assert "hunter22" not in result.stdout + result.stderr
 
 
-def test_a_user_without_rights_is_told_which(run: Run, postgres: str, postgres_server: Server) -> None:
+def test_doctor_lists_missing_privileges(run: Run, postgres: str, postgres_server: Server) -> None:
     async def make(statement: str) -> None:
-        async with by_hand(postgres) as hand:
-            await hand.execute(statement)
+        async with raw_connection(postgres) as connection:
+            await connection.execute(statement)
 
     asyncio.run(make("CREATE ROLE holdfast_stranger LOGIN"))
     try:
@@ -91,20 +91,20 @@ def test_a_user_without_rights_is_told_which(run: Run, postgres: str, postgres_s
         ({"in_the_clear": True}, "encryption", "warning"),
     ],
 )
-def test_what_a_server_says_of_itself(fact: dict[str, Any], name: str | None, state: str) -> None:
-    found = [finding for finding in examining._server(SOUND | fact) if finding.state != "ok"]
+def test_doctor_checks_server_settings(fact: dict[str, Any], name: str | None, state: str) -> None:
+    found = [finding for finding in doctor._check_server(SOUND | fact) if finding.state != "ok"]
     assert [(finding.name, finding.state) for finding in found] == ([] if name is None else [(name, state)])
     assert all(finding.advice for finding in found)
 
 
 @pytest.mark.parametrize(("seconds", "state"), [(0.2, "ok"), (-0.9, "ok"), (5, "warning"), (-3600, "problem")])
-def test_clocks_that_differ(seconds: float, state: str) -> None:
-    assert examining._clock(seconds).state == state
+def test_doctor_checks_clock_difference(seconds: float, state: str) -> None:
+    assert doctor._check_clock(seconds).state == state
 
 
-def test_stores_in_files(run: Run, tmp_path: Path, make_store: Callable[..., Path]) -> None:
+def test_doctor_checks_file_stores(run: Run, tmp_path: Path, make_store: Callable[..., Path]) -> None:
     missing = run("doctor", tmp_path / "none.db")
-    assert (missing.exit_code, "made when it is first used" in missing.stdout) == (0, True)
+    assert (missing.exit_code, "created on first use" in missing.stdout) == (0, True)
     assert not (tmp_path / "none.db").exists()
     for name in ("agent.db", "sessions"):
         assert "opens, with 1 session" in " ".join(run("doctor", make_store(name)).stdout.split())
@@ -112,17 +112,17 @@ def test_stores_in_files(run: Run, tmp_path: Path, make_store: Callable[..., Pat
     assert run("doctor", tmp_path / "notes.txt").exit_code == 1
 
 
-def test_the_store_of_the_settings_is_the_default(run: Run, tmp_path: Path) -> None:
+def test_doctor_default_is_store_in_settings(run: Run, tmp_path: Path) -> None:
     result = run("doctor", "--json", HOLDFAST_STORE=str(tmp_path / "mine.db"))
     assert json.loads(result.stdout)["store"] == str(tmp_path / "mine.db")
 
 
-def test_a_queue_as_it_should_be(run: Run, tmp_path: Path, valkey: str) -> None:
+def test_doctor_healthy_queue_is_ok(run: Run, tmp_path: Path, valkey: str) -> None:
     result = run("doctor", tmp_path / "a.db", "--queue", valkey, "--json")
     assert (result.exit_code, states(result)) == (0, {"store": "ok", "queue": "ok"})
 
 
-def test_a_queue_that_forgets(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_queue_with_eviction_is_problem(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from redis.asyncio import Redis
 
     async def answers(self: Any) -> bool:
@@ -138,7 +138,7 @@ def test_a_queue_that_forgets(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
     assert states(result) == {"store": "ok", "queue": "ok", "queue memory": "problem", "queue file": "warning"}
 
 
-def test_a_queue_that_is_not_there_gives_nothing_away(run: Run, refused: Callable[..., str], tmp_path: Path) -> None:
+def test_doctor_unreachable_queue_hides_password(run: Run, refused: Callable[..., str], tmp_path: Path) -> None:
     result = run("doctor", tmp_path / "a.db", "--queue", "redis://ann:hunter22@127.0.0.1:1/0")
     assert (result.exit_code, "does not answer" in result.stdout) == (1, True)
     assert "hunter22" not in result.stdout

@@ -1,4 +1,4 @@
-"""Bad input: exit 2, one line that says what to do, nothing written."""
+"""Bad input: exit code 2, one line with advice, nothing written."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("command", ["compact", "inspect"])
-def test_files_that_hold_no_messages(command: str, name: str, refused: Refused, tmp_path: Path) -> None:
+def test_file_without_messages_is_refused(command: str, name: str, refused: Refused, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(FILES[name])
     options = ("-o", tmp_path / "out.json") if command == "compact" else ()
     assert str(tmp_path / name) in refused(command, tmp_path / name, *options)
@@ -52,7 +52,7 @@ def test_files_that_hold_no_messages(command: str, name: str, refused: Refused, 
 
 
 @pytest.mark.parametrize("command", ["compact", "inspect", "verify"])
-def test_files_and_folders_that_are_not_there(command: str, refused: Refused, tmp_path: Path) -> None:
+def test_missing_file_is_refused(command: str, refused: Refused, tmp_path: Path) -> None:
     for name in ("missing.json", "no/such/folder.json", "missing.db", "a\nb", "a" * 5_000):
         refused(command, tmp_path / name)
     (tmp_path / "folder").mkdir()
@@ -77,21 +77,21 @@ def test_files_and_folders_that_are_not_there(command: str, refused: Refused, tm
         (["--strategy", "fraction:2"], "between 0 and 1"),
         (["--format", "antropic"], "did you mean 'anthropic'?"),
         (["--format", "xml"], "Use one of openai-chat"),
-        (["--format", "gemini"], "name their real format"),
+        (["--format", "gemini"], "pass their real format"),
         (["--estimator", "o200k"], "did you mean 'o200k_base'?"),
         (["--estimator", "abacus"], "is not an estimator"),
-        (["--session", "s-1"], "is no Holdfast store"),
+        (["--session", "s-1"], "is not a Holdfast store"),
         (["--budgets", "3"], "See holdfast compact --help."),
         (["extra"], "unexpected extra argument"),
     ],
 )
-def test_options_that_make_no_sense(options: list[str], words: str, refused: Refused, tmp_path: Path) -> None:
+def test_invalid_options_are_refused(options: list[str], words: str, refused: Refused, tmp_path: Path) -> None:
     file = write_json(tmp_path / "chat.json", [{"role": "user", "content": "hi"}])
     assert words in refused("compact", file, *options, "-o", tmp_path / "out.json")
     assert os.listdir(tmp_path) == ["chat.json"]
 
 
-def test_commands_that_are_none(refused: Refused) -> None:
+def test_unknown_command_is_refused(refused: Refused) -> None:
     assert "did you mean 'compact'?" in refused("compcat", "x")
     assert "use one of chat, compact, presets, inspect, search, read, " in refused("frobnicate")
     assert "did you mean 'bash'?" in refused("completion", "bsh")
@@ -99,47 +99,49 @@ def test_commands_that_are_none(refused: Refused) -> None:
     assert "requires an argument" in refused("compact", "x", "--budget")
 
 
-def test_unknown_example(refused: Refused) -> None:
+def test_unknown_example_is_refused(refused: Refused) -> None:
     assert "is not an example" in refused("compact", "example:nowhere")
 
 
-def test_a_strangers_database_is_left_as_it_was(refused: Refused, tmp_path: Path) -> None:
+def test_foreign_database_is_not_changed(refused: Refused, tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE visits (url TEXT)")
     connection.close()
     before = path.read_bytes()
     for command in ("compact", "inspect", "verify"):
-        assert "no Holdfast store" in refused(command, path)
+        assert "not a Holdfast store" in refused(command, path)
     assert path.read_bytes() == before and os.listdir(tmp_path) == ["history.db"]
 
 
 @pytest.mark.parametrize("name", ["agent.db", "logs"])
-def test_sessions_that_are_not_there(name: str, refused: Refused, make_store: Callable[..., Path]) -> None:
+def test_unknown_session_is_refused(name: str, refused: Refused, make_store: Callable[..., Path]) -> None:
     store = make_store(name, sessions=2)
     for command in ("compact", "inspect", "verify"):
-        assert "There is no session 'nope'" in refused(command, store, "--session", "nope")
+        assert "has the id or prefix 'nope'" in refused(command, store, "--session", "nope")
     assert "name one with --session" in refused("compact", store)
 
 
-def test_a_session_without_messages(refused: Refused, make_store: Callable[..., Path]) -> None:
+def test_session_without_messages_is_refused(refused: Refused, make_store: Callable[..., Path]) -> None:
     assert "holds no messages yet" in refused("compact", make_store("agent.db", messages=0))
 
 
-def test_a_store_without_sessions(run: Run, refused: Refused, make_store: Callable[..., Path]) -> None:
+def test_store_without_sessions_is_refused(run: Run, refused: Refused, make_store: Callable[..., Path]) -> None:
     store = make_store("agent.db", sessions=0)
     assert "holds no session yet" in refused("compact", store)
-    assert "It holds no session yet" in run("inspect", store).stdout
+    assert "No sessions yet" in run("inspect", store).stdout
     assert run("verify", store).exit_code == 0
 
 
-def test_a_renamed_session_file(refused: Refused, make_store: Callable[..., Path]) -> None:
+def test_renamed_session_file_is_refused(refused: Refused, make_store: Callable[..., Path]) -> None:
     store = make_store("logs")
     (store / "s-0.jsonl").rename(store / "renamed.jsonl")
-    assert "under another name" in refused("inspect", store / "renamed.jsonl")
+    assert "under another file name" in refused("inspect", store / "renamed.jsonl")
 
 
-def test_a_closed_store(refused: Refused, make_store: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_store_is_refused(
+    refused: Refused, make_store: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Closed(MemoryStore):
         def __init__(self) -> None:
             super().__init__()
@@ -151,18 +153,18 @@ def test_a_closed_store(refused: Refused, make_store: Callable[..., Path], monke
         assert "closed" in refused(command, store)
 
 
-def test_verify_wants_a_store(refused: Refused, chat: Path) -> None:
+def test_verify_needs_a_store(refused: Refused, chat: Path) -> None:
     assert "`holdfast inspect` checks a file of messages" in refused("verify", chat)
 
 
 @pytest.mark.parametrize(("problem", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(), 141)])
-def test_being_stopped_is_quiet(
+def test_interrupt_prints_nothing(
     problem: BaseException, code: int, run: Run, chat: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr("holdfast.cli.compact.open_source", stop)
+    monkeypatch.setattr("holdfast.cli.sources.open_source", stop)
     monkeypatch.setattr("holdfast.cli.os.dup2", lambda *_: None)
     result = run("compact", chat)
     assert result.exit_code in (code, 1) and result.output.strip() == ""

@@ -1,4 +1,4 @@
-"""The sessions that ship with the package: the first command of the README needs no file."""
+"""Bundled sessions: `holdfast compact example` needs no file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cli_files import Run, loaded
 
 from holdfast import check
 
-FOLDER = resources.files("holdfast") / "examples"
+FOLDER = resources.files("holdfast.transcripts") / "examples"
 NAMES = (
     sorted(file.name.partition(".")[0] for file in FOLDER.iterdir() if ".json" in file.name) if FOLDER.is_dir() else []
 )
@@ -18,7 +18,7 @@ if not NAMES:
     pytest.skip("no examples are shipped", allow_module_level=True)
 
 
-def test_the_first_command_of_the_readme(run: Run) -> None:
+def test_example_compacts_without_options(run: Run) -> None:
     result = run("compact", "example")
     assert result.exit_code == 0
     assert "Compacted:" in result.stdout
@@ -26,7 +26,7 @@ def test_the_first_command_of_the_readme(run: Run) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_example_is_valid_and_compacts(name: str, run: Run) -> None:
+def test_example_is_valid_and_compacts(name: str, run: Run) -> None:
     whole = loaded(run("inspect", f"example:{name}", "--json").stdout)
     assert whole["problems"] == []
     facts = loaded(run("compact", f"example:{name}", "--budget", whole["tokens"] // 2, "--json").stdout)
@@ -34,7 +34,7 @@ def test_every_example_is_valid_and_compacts(name: str, run: Run) -> None:
     assert check(facts["messages"], facts["format"] or "openai-chat") == []
 
 
-def test_the_shipped_file_is_not_overwritten(run: Run) -> None:
+def test_example_file_is_not_overwritten(run: Run) -> None:
     with resources.as_file(FOLDER) as folder:
         path = next(Path(folder).glob("harbor.json*"))
         before = path.read_bytes()

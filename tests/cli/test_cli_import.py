@@ -1,4 +1,4 @@
-"""`holdfast import`: one file, several, a folder; what fails is told and stops nothing else."""
+"""`holdfast import`: files and folders; a failure is reported and does not stop the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cli_files import Run, claude_code, codex, conversation, loaded, pi, write_json, write_lines
 from cli_home import make_home
 
-from holdfast.transcripts import in_view, read_transcript
+from holdfast.transcripts import live_context, read_transcript
 
 
 @pytest.fixture(autouse=True)
@@ -21,13 +21,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def store(home: Path) -> Path:
-    """Where sessions are kept if nothing else is said."""
+    """The default store."""
     return home / "data" / "holdfast" / "sessions.db"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A session of every tool, and files that are none."""
+    """A session of every tool, and files without sessions."""
     folder = tmp_path / "sessions"
     (folder / "-harbor-tidebook").mkdir(parents=True)
     write_lines(folder / "-harbor-tidebook" / "s-1.jsonl", claude_code())
@@ -45,17 +45,17 @@ def context(run: Run, store: Path, id: str) -> list[object]:
     return messages
 
 
-def test_one_session_goes_into_the_usual_store(run: Run, store: Path, folder: Path) -> None:
+def test_import_session_into_default_store(run: Run, store: Path, folder: Path) -> None:
     file = folder / "-harbor-tidebook" / "s-1.jsonl"
     result = run("import", file)
     assert result.exit_code == 0
     assert f"s-1  claude-code, 5 messages, 1 compaction  {file}\n" in result.stdout
-    assert f"1 imported into sqlite:///{store}, 0 there already, 0 failed." in result.stdout
-    assert context(run, store, "s-1") == in_view(read_transcript(file)).messages
+    assert f"1 imported into sqlite:///{store}, 0 already there, 0 failed." in result.stdout
+    assert context(run, store, "s-1") == live_context(read_transcript(file)).messages
     assert run("verify", store).exit_code == 0
 
 
-def test_a_folder_with_all_that_is_in_it(run: Run, store: Path, folder: Path) -> None:
+def test_import_folder(run: Run, store: Path, folder: Path) -> None:
     facts = loaded(run("import", folder, "--json").stdout)
     kinds = {one["kind"]: one["id"] for one in facts["files"] if one["outcome"] == "imported"}
     assert set(kinds) == {"claude-code", "codex", "pi", "messages"}
@@ -67,7 +67,7 @@ def test_a_folder_with_all_that_is_in_it(run: Run, store: Path, folder: Path) ->
     assert loaded(run("verify", store, "--json").stdout)["sessions"] == {id: [] for id in kinds.values()}
 
 
-def test_opencodes_storage_is_a_folder_of_sessions(run: Run, store: Path, tmp_path: Path) -> None:
+def test_import_opencode_storage(run: Run, store: Path, tmp_path: Path) -> None:
     storage = tmp_path / "opencode" / "storage"
     info = {"id": "ses_1", "projectID": "p", "time": {"created": 1}}
     write = {
@@ -84,7 +84,7 @@ def test_opencodes_storage_is_a_folder_of_sessions(run: Run, store: Path, tmp_pa
     assert "berth 4" in run("search", "berth 4", store).stdout
 
 
-def test_notes_about_what_was_left_out_are_shown(run: Run, tmp_path: Path) -> None:
+def test_import_prints_notes_on_omissions(run: Run, tmp_path: Path) -> None:
     records = [*claude_code(), {"type": "system", "subtype": "turn_duration", "uuid": "t", "sessionId": "s-1"}]
     assert (
         "\n    1 record of type 'system/turn_duration' left out\n"
@@ -92,7 +92,7 @@ def test_notes_about_what_was_left_out_are_shown(run: Run, tmp_path: Path) -> No
     )
 
 
-def test_one_bad_file_does_not_stop_the_others(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_import_bad_file_does_not_stop_the_others(run: Run, folder: Path, tmp_path: Path) -> None:
     broken = folder / "a-broken.jsonl"
     broken.write_text('{"type": "user"}\n{"type": \n{"type": "user"}\n')
     gone = tmp_path / "gone.jsonl"
@@ -100,45 +100,45 @@ def test_one_bad_file_does_not_stop_the_others(run: Run, folder: Path, tmp_path:
     assert result.exit_code == 1
     assert f"holdfast: There is no file {gone}: check the path.\n" in result.stderr
     assert f"holdfast: Line 2 of {broken} is not complete JSON" in result.stderr
-    assert "4 imported into" in result.stdout and "0 there already, 2 failed." in result.stdout
-    assert "2 files passed over: no session is in them." in result.stdout
+    assert "4 imported into" in result.stdout and "0 already there, 2 failed." in result.stdout
+    assert "2 files skipped: no session in them." in result.stdout
 
 
-def test_the_second_time_nothing_is_written(run: Run, store: Path, folder: Path) -> None:
+def test_import_twice_writes_nothing(run: Run, store: Path, folder: Path) -> None:
     run("import", folder)
     before = store.read_bytes()
     result = run("import", folder)
     assert result.exit_code == 0
-    assert "0 imported into" in result.stdout and "4 there already, 0 failed." in result.stdout
+    assert "0 imported into" in result.stdout and "4 already there, 0 failed." in result.stdout
     assert store.read_bytes() == before
     again = loaded(run("import", folder / "pi.jsonl", "--json").stdout)["files"][0]
-    assert again["outcome"] == "there" and "give it another --id" in again["why"]
+    assert again["outcome"] == "there" and "use another --id" in again["why"]
 
 
-def test_under_another_name(run: Run, store: Path, folder: Path) -> None:
+def test_import_with_id(run: Run, store: Path, folder: Path) -> None:
     run("import", folder / "pi.jsonl")
     assert run("import", folder / "pi.jsonl", "--id", "mine").exit_code == 0
     assert context(run, store, "mine") == context(run, store, "s-3")
 
 
-def test_a_session_that_went_on_by_itself_fails(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_import_of_diverged_session_fails(run: Run, folder: Path, tmp_path: Path) -> None:
     run("import", folder / "pi.jsonl", "--id", "mine")
     result = run("import", folder / "rollout.jsonl", folder / "chat.json", "--store", tmp_path / "logs")
     assert result.exit_code == 0 and (tmp_path / "logs" / "s-2.jsonl").is_file()
     result = run("import", folder / "rollout.jsonl", "--id", "mine")
-    assert result.exit_code == 2 and "is there already, and it is another one" in result.stderr
+    assert result.exit_code == 2 and "already exists, and is a different one" in result.stderr
 
 
 @pytest.mark.parametrize("place", ["agent.db", "logs", "sqlite:///{}/other.db", "jsonl:{}/more"])
-def test_into_another_store(place: str, run: Run, folder: Path, store: Path, tmp_path: Path) -> None:
+def test_import_into_named_store(place: str, run: Run, folder: Path, store: Path, tmp_path: Path) -> None:
     where = place.format(tmp_path) if "{}" in place else str(tmp_path / place)
     assert run("import", folder / "pi.jsonl", "--store", where).exit_code == 0
     assert run("verify", where).exit_code == 0
     assert not store.exists()
-    assert run("import", folder / "pi.jsonl", HOLDFAST_STORE=where).stdout.count("there already") == 2
+    assert run("import", folder / "pi.jsonl", HOLDFAST_STORE=where).stdout.count("already there") == 2
 
 
-def test_what_was_exported_is_imported(run: Run, folder: Path, store: Path, tmp_path: Path) -> None:
+def test_import_of_export_is_lossless(run: Run, folder: Path, store: Path, tmp_path: Path) -> None:
     run("import", folder / "-harbor-tidebook" / "s-1.jsonl")
     out = tmp_path / "s-1.holdfast.jsonl"
     run("export", "s-1", "-o", out)
@@ -149,39 +149,39 @@ def test_what_was_exported_is_imported(run: Run, folder: Path, store: Path, tmp_
     assert run("export", "s-1", "--store", other).stdout == out.read_text()
 
 
-def test_progress_is_shown_only_to_a_person(run: Run, folder: Path) -> None:
+def test_import_progress_only_on_terminal(run: Run, folder: Path) -> None:
     assert run("import", folder).stderr == ""
 
 
-def test_bad_input_is_one_line(refused: Callable[..., str], folder: Path, tmp_path: Path) -> None:
+def test_import_bad_input_is_one_line(refused: Callable[..., str], folder: Path, tmp_path: Path) -> None:
     assert "There is no file" in refused("import", tmp_path / "gone.jsonl")
-    assert "no session of Claude Code, Codex, pi or OpenCode" in refused("import", folder / "package.json")
+    assert "neither a session of Claude Code, Codex, pi or OpenCode" in refused("import", folder / "package.json")
     assert "holds no messages" in refused("import", folder / "empty.jsonl")
-    assert "--id names one session, and these are 6 files" in refused("import", folder, "--id", "x")
+    assert "--id needs a single file, not 6" in refused("import", folder, "--id", "x")
     (tmp_path / "nothing").mkdir()
-    assert "There is no session file in the folder" in refused("import", tmp_path / "nothing")
+    assert "No session file in the folder" in refused("import", tmp_path / "nothing")
     assert "There is no store at" in refused("import", folder / "pi.jsonl", "--store", "redis:x")
     assert "Missing argument 'PATH...'" in refused("import")
     assert "A session id must not be empty" in refused("import", folder / "pi.jsonl", "--id", "")
 
 
-def test_a_strangers_database_is_not_written_to(refused: Callable[..., str], folder: Path, tmp_path: Path) -> None:
+def test_import_refuses_foreign_database(refused: Callable[..., str], folder: Path, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger.db"
     with sqlite3.connect(stranger) as connection:
         connection.execute("CREATE TABLE boats (name)")
     connection.close()
     before = stranger.read_bytes()
-    assert "no Holdfast store" in refused("import", folder / "pi.jsonl", "--store", stranger)
+    assert "not a Holdfast store" in refused("import", folder / "pi.jsonl", "--store", stranger)
     assert stranger.read_bytes() == before
 
 
-def test_a_file_of_a_jsonl_store_is_told_how_to_come_out(run: Run, refused: Callable[..., str], tmp_path: Path) -> None:
+def test_import_of_store_file_suggests_export(run: Run, refused: Callable[..., str], tmp_path: Path) -> None:
     run("import", write_lines(tmp_path / "pi.jsonl", pi()), "--store", tmp_path / "logs")
-    said = refused("import", tmp_path / "logs" / "s-3.jsonl")
-    assert f"holdfast export s-3 --store jsonl:{tmp_path / 'logs'}" in said
+    error = refused("import", tmp_path / "logs" / "s-3.jsonl")
+    assert f"holdfast export s-3 --store jsonl:{tmp_path / 'logs'}" in error
 
 
-def test_a_cut_export_is_completed_by_the_whole_one(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_import_completes_partial_export(run: Run, folder: Path, tmp_path: Path) -> None:
     run("import", folder / "pi.jsonl")
     data = run("export", "s-3").stdout
     cut = tmp_path / "cut.jsonl"

@@ -1,4 +1,4 @@
-"""`holdfast inspect`: where the tokens are, in every kind of file."""
+"""`holdfast inspect`: token breakdown of every kind of file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def facts(run: Run, *args: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_request_in_every_format(format: str, run: Run, tmp_path: Path) -> None:
+def test_inspect_request_in_every_format(format: str, run: Run, tmp_path: Path) -> None:
     file = write_json(tmp_path / "request.json", request(format))
     found = facts(run, file)
     assert (found["kind"], found["format"], found["model"]) == ("messages", format, "gpt-4o")
@@ -35,7 +35,7 @@ def test_a_request_in_every_format(format: str, run: Run, tmp_path: Path) -> Non
     assert found["largest_results"][0]["tool"] == "look"
 
 
-def test_a_picture_for_a_person(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_prints_report(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_json(tmp_path / "request.json", request("anthropic"))
     monkeypatch.chdir(tmp_path)
     out = run("inspect", "request.json").stdout
@@ -46,11 +46,11 @@ def test_a_picture_for_a_person(run: Run, tmp_path: Path, monkeypatch: pytest.Mo
     assert "problems  none: valid for anthropic" in out
 
 
-def test_the_number_of_large_results_can_be_chosen(run: Run, chat: Path) -> None:
+def test_inspect_largest_limits_results(run: Run, chat: Path) -> None:
     assert len(facts(run, chat, "--largest", "12")["largest_results"]) == 12
 
 
-def test_problems_are_told_in_words_with_their_place(run: Run, tmp_path: Path) -> None:
+def test_inspect_lists_problems_with_position(run: Run, tmp_path: Path) -> None:
     messages = conversation("openai-chat", 12)
     del messages[6]
     file = write_json(tmp_path / "broken.json", messages)
@@ -60,7 +60,7 @@ def test_problems_are_told_in_words_with_their_place(run: Run, tmp_path: Path) -
     assert [problem["index"] for problem in facts(run, file)["problems"]] == [5]
 
 
-def test_claude_code(run: Run, tmp_path: Path) -> None:
+def test_inspect_claude_code(run: Run, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "session.jsonl", claude_code())
     found = facts(run, file)
     assert (found["kind"], found["id"], found["model"]) == ("claude-code", "s-1", "claude-opus-4-5")
@@ -77,7 +77,7 @@ def test_claude_code(run: Run, tmp_path: Path) -> None:
     assert (whole["messages"], whole["usage"]) == (6, None)
 
 
-def test_codex(run: Run, tmp_path: Path) -> None:
+def test_inspect_codex(run: Run, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "rollout.jsonl", codex())
     found = facts(run, file)
     assert (found["kind"], found["format"], found["model"]) == ("codex", "openai-responses", "gpt-5")
@@ -85,7 +85,7 @@ def test_codex(run: Run, tmp_path: Path) -> None:
     assert found["shares"][0]["label"] == "system prompt"
 
 
-def test_pi_shows_its_summary_in_place_of_what_left(run: Run, tmp_path: Path) -> None:
+def test_inspect_pi_includes_summary(run: Run, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "session.jsonl", pi())
     found = facts(run, file)
     assert (found["kind"], found["model"]) == ("pi", "claude-sonnet-4-5")
@@ -94,7 +94,7 @@ def test_pi_shows_its_summary_in_place_of_what_left(run: Run, tmp_path: Path) ->
     assert found["largest_turn"] is not None
 
 
-def test_what_came_after_the_last_report_is_estimated(run: Run, tmp_path: Path) -> None:
+def test_inspect_estimates_messages_after_reported_usage(run: Run, tmp_path: Path) -> None:
     records = claude_code()
     later = dict(records[0], uuid="later", message={"role": "user", "content": "word " * 300})
     found = facts(run, write_lines(tmp_path / "session.jsonl", [*records, later]))
@@ -102,7 +102,7 @@ def test_what_came_after_the_last_report_is_estimated(run: Run, tmp_path: Path) 
     assert found["usage"]["messages"] == 4
 
 
-def test_a_message_that_is_not_the_users_alone(run: Run, tmp_path: Path) -> None:
+def test_inspect_user_message_with_tool_results(run: Run, tmp_path: Path) -> None:
     file = write_json(tmp_path / "lone.json", [{"role": "assistant", "content": "hello"}])
     assert facts(run, file)["turns"] == 0
     assert run("inspect", file).exit_code == 0
@@ -110,7 +110,7 @@ def test_a_message_that_is_not_the_users_alone(run: Run, tmp_path: Path) -> None
 
 @pytest.mark.skipif(not REAL, reason="HOLDFAST_SESSIONS names no sessions")
 @pytest.mark.parametrize("path", REAL[::6] + REAL[-1:], ids=lambda path: f"{path.parent.name}-{path.name[:8]}")
-def test_real_sessions(path: Path, run: Run) -> None:
+def test_inspect_real_sessions(path: Path, run: Run) -> None:
     for scope in ((), ("--whole",)):
         found = facts(run, path, *scope)
         assert found["messages"] > 0 and found["tokens"] > 0

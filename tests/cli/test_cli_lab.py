@@ -1,4 +1,4 @@
-"""`holdfast lab` on what ships with the project."""
+"""`holdfast lab` on the bundled sessions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def session(tmp_path: Path) -> Path:
     return write_session(tmp_path / "session.json", 110)
 
 
-def test_the_example_that_ships_with_it(run: Run) -> None:
+def test_lab_example(run: Run) -> None:
     done = run(
         "lab", "example", "--half", "all", "--budget", "4k", "--only", "ledger", "--page", "none", "--rounds", "1"
     )
@@ -33,12 +33,12 @@ def test_the_example_that_ships_with_it(run: Run) -> None:
     assert "plain: 1 session, 7 cuts" in done.stdout and "Holdfast ledger" in done.stdout
 
 
-def test_a_table_a_page_and_json(run: Run, session: Path, tmp_path: Path) -> None:
+def test_lab_writes_tables_page_and_json(run: Run, session: Path, tmp_path: Path) -> None:
     page, data = tmp_path / "lab.html", tmp_path / "data"
     done = run("lab", session, *QUICK, "--page", page, "--json", data)
     assert done.exit_code == 0
-    for said in ("plain: 1 session, 5 cuts", "2,000 tokens", "4,000 tokens", "in a row", "Holdfast ledger"):
-        assert said in done.stdout
+    for text in ("plain: 1 session, 5 cuts", "2,000 tokens", "4,000 tokens", "in a row", "Holdfast ledger"):
+        assert text in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
     assert page.read_text().startswith("<!doctype html>")
     found = json.loads(data.read_text())
@@ -52,12 +52,12 @@ def test_a_table_a_page_and_json(run: Run, session: Path, tmp_path: Path) -> Non
     assert both[0] == both[1], "the same every time"
 
 
-def test_one_session_can_be_cut_more_often(run: Run, session: Path) -> None:
+def test_lab_cuts_option(run: Run, session: Path) -> None:
     done = run("lab", session, *QUICK, "--cuts", "15", "--page", "none")
     assert "plain: 1 session, 10 cuts" in done.stdout
 
 
-def test_json_to_standard_output_leaves_the_table_to_the_other(run: Run, session: Path) -> None:
+def test_lab_json_to_stdout_prints_tables_to_stderr(run: Run, session: Path) -> None:
     done = run("lab", session, *QUICK, "--page", "none", "--json", "-")
     assert json.loads(done.stdout)["settings"]["budgets"] == [2000, 4000]
     assert "Holdfast ledger" in done.stderr
@@ -69,7 +69,7 @@ def test_json_to_standard_output_leaves_the_table_to_the_other(run: Run, session
     ["years of work", '{"years": "of work"}', '{"deep": ' + "[" * 5_000],
     ids=["text", "an object", "a deep one"],
 )
-def test_nothing_that_is_not_ours_is_overwritten(
+def test_lab_never_overwrites_foreign_files(
     options: tuple[str, ...], work: str, refused: Callable[..., str], session: Path, tmp_path: Path
 ) -> None:
     thesis = tmp_path / "thesis"
@@ -78,7 +78,7 @@ def test_nothing_that_is_not_ours_is_overwritten(
     assert thesis.read_text() == work
 
 
-def test_files_are_compressed_by_name_and_written_again(run: Run, session: Path, tmp_path: Path) -> None:
+def test_lab_compresses_gz_files(run: Run, session: Path, tmp_path: Path) -> None:
     data, page, advice = (tmp_path / name for name in ("data.json.gz", "lab.html.gz", "advice.json"))
     advice.touch()
     for _ in range(2):
@@ -89,11 +89,11 @@ def test_files_are_compressed_by_name_and_written_again(run: Run, session: Path,
     assert json.loads(advice.read_text())["sessions"] == 1
 
 
-def test_what_cannot_be_measured_is_said(refused: Callable[..., str], tmp_path: Path) -> None:
-    assert "no file or folder" in refused("lab", tmp_path / "nowhere")
+def test_lab_reports_why_nothing_was_measured(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "does not exist" in refused("lab", tmp_path / "nowhere")
     (tmp_path / "a.json").write_text('[{"role": "user", "content": "hello"}]')
     assert "did you mean 'report'" in refused("lab", tmp_path, "--half", "reprot")
-    assert "No contestant is called" in refused("lab", tmp_path, "--only", "nobody", "--page", "none")
+    assert "No contestant matches" in refused("lab", tmp_path, "--only", "nobody", "--page", "none")
     assert "--budget takes a whole number" in refused("lab", tmp_path, "--budget", "2k,many")
     assert "--budget takes a whole number" in refused("lab", tmp_path, "--budget", "")
 
@@ -102,12 +102,12 @@ def test_what_cannot_be_measured_is_said(refused: Callable[..., str], tmp_path: 
     ("file", "options", "words"),
     [
         ("short", [], "(too short to cut): name longer sessions."),
-        ("broken", [], "(no session): name other sessions."),
+        ("broken", [], "(not a session): name other sessions."),
         ("broken", ["--tune"], "No session could be simulated: name a folder with sessions."),
-        ("session", ["--budget", "1"], "(the user's newest message is over every budget): give a larger --budget."),
+        ("session", ["--budget", "1"], "(the newest user message exceeds every budget): give a larger --budget."),
     ],
 )
-def test_nobody_is_told_to_do_what_was_done(
+def test_lab_suggests_only_useful_options(
     file: str, options: list[str], words: str, refused: Callable[..., str], session: Path
 ) -> None:
     session.with_name("short.json").write_text('[{"role": "user", "content": "hello"}]')
@@ -116,31 +116,31 @@ def test_nobody_is_told_to_do_what_was_done(
     assert words in refused("lab", session.with_name(f"{file}.json"), "--half", "all", *options, *page)
 
 
-def test_the_other_half_is_told_of(refused: Callable[..., str], session: Path) -> None:
+def test_lab_mentions_other_half(refused: Callable[..., str], session: Path) -> None:
     halves = [
         refused("lab", session, "--half", half, "--budget", "1", "--page", "none") for half in ("learn", "report")
     ]
-    assert sum("(of the other half): try --half all." in said for said in halves) == 1
+    assert sum("(in the other half): try --half all." in text for text in halves) == 1
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--page", "/nowhere/at/all/lab.html"), "There is no folder /nowhere/at/all"),
-        (("--json", "/nowhere/at/all/lab.json", "--page", "none"), "There is no folder /nowhere/at/all"),
-        (("--tune", "--page", "t.html"), "--tune draws no page"),
+        (("--page", "/nowhere/at/all/lab.html"), "The folder /nowhere/at/all does not exist"),
+        (("--json", "/nowhere/at/all/lab.json", "--page", "none"), "The folder /nowhere/at/all does not exist"),
+        (("--tune", "--page", "t.html"), "--tune writes no page"),
         (("--tune", "--model", "nosuch"), "The model 'nosuch' is not in the catalog"),
-        (("--model", "gpt-4o"), "--model is for --tune"),
+        (("--model", "gpt-4o"), "--model only applies to --tune"),
     ],
 )
-def test_what_would_come_to_nothing_is_said_before_anything_is_measured(
+def test_lab_rejects_useless_options_before_measuring(
     options: tuple[str, ...], words: str, refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.lab.corpus.session_files", lambda *places: pytest.fail("it was begun"))
     assert words in refused("lab", "example", *options)
 
 
-def test_tuning_says_one_sentence(run: Run, tmp_path: Path) -> None:
+def test_lab_tune_prints_recommendation(run: Run, tmp_path: Path) -> None:
     session = write_session(tmp_path / "session.json", 35)
     done = run("lab", session, "--half", "all", "--tune", "--model", "gpt-3.5-turbo", "--jobs", "1")
     assert done.exit_code == 0
@@ -148,7 +148,7 @@ def test_tuning_says_one_sentence(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="looks at processes in /proc")
-def test_an_interrupt_ends_it_and_all_its_processes(tmp_path: Path) -> None:
+def test_lab_interrupt_ends_all_processes(tmp_path: Path) -> None:
     for n in range(12):
         write_session(tmp_path / f"{n}.json", 200)
     command = [sys.executable, "-m", "holdfast", "lab", str(tmp_path), "--half", "all", "--page", "none", "--jobs", "2"]

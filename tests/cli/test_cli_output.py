@@ -1,4 +1,4 @@
-"""`-o`: the same shape as the input, all or nothing, and never over a log."""
+"""`-o`: the same shape as the input, written atomically, never over a store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = ("--budget", "12k")
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_a_request_body_comes_back_as_one(format: str, run: Run, tmp_path: Path) -> None:
+def test_output_keeps_request_body(format: str, run: Run, tmp_path: Path) -> None:
     body = request(format)
     file, out = write_json(tmp_path / "in.json", body), tmp_path / "out.json"
     assert run("compact", file, *SMALL, "-o", out).exit_code == 0
@@ -34,7 +34,7 @@ def test_a_request_body_comes_back_as_one(format: str, run: Run, tmp_path: Path)
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_lists_come_back_as_lists_and_lines_as_lines(format: str, run: Run, tmp_path: Path) -> None:
+def test_output_keeps_list_or_lines(format: str, run: Run, tmp_path: Path) -> None:
     messages = conversation(format)
     as_list, as_lines = write_json(tmp_path / "a.json", messages), write_lines(tmp_path / "a.jsonl", messages)
     expected = loaded(run("compact", as_list, *SMALL, "--json").stdout)["messages"]
@@ -44,7 +44,7 @@ def test_lists_come_back_as_lists_and_lines_as_lines(format: str, run: Run, tmp_
     assert [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()] == expected
 
 
-def test_another_tools_session_becomes_a_request(run: Run, tmp_path: Path) -> None:
+def test_output_of_tool_session_is_request_body(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     run("compact", write_lines(tmp_path / "claude.jsonl", claude_code()), "-o", out)
     assert list(loaded(out)) == ["model", "messages"]
@@ -54,12 +54,12 @@ def test_another_tools_session_becomes_a_request(run: Run, tmp_path: Path) -> No
     assert check(back["input"], "openai-responses") == []
 
 
-def test_json_says_nothing_of_messages_that_went_to_a_file(run: Run, chat: Path, tmp_path: Path) -> None:
+def test_json_omits_messages_written_to_file(run: Run, chat: Path, tmp_path: Path) -> None:
     facts = loaded(run("compact", chat, *SMALL, "--json", "-o", tmp_path / "out.json").stdout)
     assert facts["outcome"] == "compacted" and "messages" not in facts
 
 
-def test_a_dash_puts_messages_on_stdout_and_the_report_on_stderr(run: Run, chat: Path) -> None:
+def test_output_dash_writes_messages_to_stdout(run: Run, chat: Path) -> None:
     result = run("compact", chat, *SMALL, "-o", "-")
     assert check(loaded(result.stdout), "openai-chat") == []
     assert "Compacted:" in result.stderr
@@ -68,7 +68,7 @@ def test_a_dash_puts_messages_on_stdout_and_the_report_on_stderr(run: Run, chat:
     assert loaded(result.stderr)["outcome"] == "compacted"
 
 
-def test_it_is_written_whatever_the_outcome(run: Run, tmp_path: Path) -> None:
+def test_output_is_written_for_every_outcome(run: Run, tmp_path: Path) -> None:
     messages = [{"role": "user", "content": "word " * 500}]
     file, out = write_json(tmp_path / "in.json", messages), tmp_path / "out.json"
     assert run("compact", file, "-o", out).exit_code == 0
@@ -78,12 +78,12 @@ def test_it_is_written_whatever_the_outcome(run: Run, tmp_path: Path) -> None:
     assert loaded(out) == messages
 
 
-def test_the_input_is_overwritten_only_by_force(run: Run, refused: Refused, chat: Path, tmp_path: Path) -> None:
+def test_output_over_input_needs_force(run: Run, refused: Refused, chat: Path, tmp_path: Path) -> None:
     before = chat.read_bytes()
     link = tmp_path / "link.json"
     link.symlink_to(chat)
     for name in (chat, link, tmp_path / "." / "chat.json"):
-        assert "is the input itself" in refused("compact", chat, *SMALL, "-o", name)
+        assert "is the input file" in refused("compact", chat, *SMALL, "-o", name)
         assert chat.read_bytes() == before
     assert run("compact", chat, *SMALL, "-o", link, "--force").exit_code == 0
     assert link.is_symlink() and check(loaded(chat), "openai-chat") == []
@@ -91,18 +91,16 @@ def test_the_input_is_overwritten_only_by_force(run: Run, refused: Refused, chat
 
 
 @pytest.mark.parametrize("name", ["agent.db", "logs"])
-def test_a_log_is_never_overwritten_not_even_by_force(
-    name: str, refused: Refused, make_store: Store, chat: Path
-) -> None:
+def test_output_never_overwrites_a_store(name: str, refused: Refused, make_store: Store, chat: Path) -> None:
     path = make_store(name)
     out = path if path.is_file() else path / "s-0.jsonl"
     before = out.read_bytes()
-    assert "a log is never overwritten" in refused("compact", path, "-o", out, "--force")
-    assert "a log is never overwritten" in refused("compact", chat, "-o", out, "--force")
+    assert "which is never overwritten" in refused("compact", path, "-o", out, "--force")
+    assert "which is never overwritten" in refused("compact", chat, "-o", out, "--force")
     assert out.read_bytes() == before
 
 
-def test_nothing_else_is_left_behind_and_permissions_hold(run: Run, chat: Path, tmp_path: Path) -> None:
+def test_output_keeps_permissions_and_leaves_no_temporary_file(run: Run, chat: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
     out = folder / "out.json"
@@ -118,7 +116,7 @@ def test_nothing_else_is_left_behind_and_permissions_hold(run: Run, chat: Path, 
     assert os.listdir(folder) == ["out.json"]
 
 
-def test_a_failed_write_leaves_the_old_file(
+def test_output_failed_write_keeps_old_file(
     refused: Refused, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.json"
@@ -127,35 +125,35 @@ def test_a_failed_write_leaves_the_old_file(
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device", str(out))
 
-    monkeypatch.setattr("holdfast.cli.shape.os.fsync", fail)
+    monkeypatch.setattr("holdfast.cli.sources.os.fsync", fail)
     assert "No space left on device" in refused("compact", chat, *SMALL, "-o", out)
     assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["chat.json", "out.json"]
 
 
-def test_a_device_is_written_to_and_not_replaced(run: Run, chat: Path) -> None:
+def test_output_device_is_not_replaced(run: Run, chat: Path) -> None:
     assert run("compact", chat, *SMALL, "-o", "/dev/null").exit_code == 0
     assert not Path("/dev/null").is_file()
 
 
-def test_a_gz_name_is_compressed(run: Run, chat: Path, tmp_path: Path) -> None:
+def test_output_gz_is_compressed(run: Run, chat: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json.gz"
     run("compact", chat, *SMALL, "-o", out)
     assert check(json.loads(gzip.decompress(out.read_bytes())), "openai-chat") == []
 
 
 @pytest.mark.parametrize("where", ["missing/out.json", "", "/proc/out.json"])
-def test_nowhere_to_write(where: str, refused: Refused, chat: Path, tmp_path: Path) -> None:
+def test_output_invalid_path_is_refused(where: str, refused: Refused, chat: Path, tmp_path: Path) -> None:
     refused("compact", chat, *SMALL, "-o", tmp_path / where)
     assert os.listdir(tmp_path) == ["chat.json"]
 
 
-def test_a_file_that_may_not_be_written(
+def test_output_without_permission_is_refused(
     refused: Refused, chat: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.json"
     out.write_text("old")
     out.chmod(0o444)
-    monkeypatch.setattr("holdfast.cli.shape.os.access", lambda path, mode: False)  # root may write anything
-    assert "cannot be written" in refused("compact", chat, *SMALL, "-o", out)
+    monkeypatch.setattr("holdfast.cli.sources.os.access", lambda path, mode: False)  # root may write anything
+    assert "is not writable" in refused("compact", chat, *SMALL, "-o", out)
     assert out.read_text() == "old"

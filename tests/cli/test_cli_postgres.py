@@ -1,4 +1,4 @@
-"""The commands that look into a store reach one on a server, too."""
+"""Reading commands work on a PostgreSQL store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def holdfast(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "holdfast", *words], capture_output=True, text=True, check=False)
 
 
-def test_a_session_on_a_server_is_inspected_searched_and_verified(postgres: str) -> None:
+def test_postgres_session_is_inspected_searched_and_verified(postgres: str) -> None:
     with BlockingSessionService(PostgresStore(postgres)) as sessions:
         record = sessions.create()
         sessions.append(record.id, {"role": "user", "content": "Mend the tide tables of Osterhaven."})

@@ -1,4 +1,4 @@
-"""`holdfast presets`: the known systems, for people and for programs."""
+"""`holdfast presets`: text and JSON."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from collections.abc import Callable
 import pytest
 from cli_files import Run, loaded
 
-from holdfast.presets import PRESETS
+from holdfast.compaction.presets import PRESETS
 
 
-def test_all_of_them_with_their_numbers(run: Run) -> None:
+def test_presets_lists_all(run: Run) -> None:
     result = run("presets")
     assert result.exit_code == 0 and "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    said = " ".join(result.stdout.split())
+    output = " ".join(result.stdout.split())
     for preset in PRESETS.values():
-        assert f"{preset.name} {preset.about} compacts {preset.figures['compacts']} keeps" in said
+        assert f"{preset.name} {preset.about} compacts {preset.figures['compacts']} keeps" in output
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_one_in_full(name: str, run: Run) -> None:
-    said = " ".join(run("presets", name).stdout.split())
+def test_presets_shows_one_in_full(name: str, run: Run) -> None:
+    output = " ".join(run("presets", name).stdout.split())
     for label, words in PRESETS[name].figures.items():
-        assert f"{label} {words}" in said
-    assert f"window {PRESETS[name].window:,} tokens" in said
-    assert f"--preset {name}" in said
+        assert f"{label} {words}" in output
+    assert f"window {PRESETS[name].window:,} tokens" in output
+    assert f"--preset {name}" in output
 
 
-def test_as_json(run: Run) -> None:
+def test_presets_json(run: Run) -> None:
     listed = loaded(run("presets", "--json").stdout)["presets"]
     assert [preset["name"] for preset in listed] == list(PRESETS)
     codex = loaded(run("presets", "codex", "--json").stdout)
@@ -41,15 +41,15 @@ def test_as_json(run: Run) -> None:
     }
 
 
-def test_dashes_will_do(run: Run) -> None:
+def test_presets_accepts_dashes(run: Run) -> None:
     assert run("presets", "claude-code").stdout == run("presets", "claude_code").stdout
 
 
-def test_one_that_is_not_there(refused: Callable[..., str]) -> None:
+def test_presets_unknown_name_is_refused(refused: Callable[..., str]) -> None:
     assert "did you mean 'codex'?" in refused("presets", "codx")
     assert "Use one of holdfast, spring, pi," in refused("presets", "xyzzy")
 
 
 @pytest.mark.parametrize("columns", [1, 20, 40, 200])
-def test_any_width_will_do(columns: int, run: Run) -> None:
+def test_presets_fits_any_width(columns: int, run: Run) -> None:
     assert run("presets", COLUMNS=str(columns)).exit_code == 0

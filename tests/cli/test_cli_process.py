@@ -1,4 +1,4 @@
-"""The real thing: processes, pipes, signals."""
+"""Real processes, pipes and signals."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def start(*args: Any, **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", timeout=120, **options)
 
 
-def test_a_pipe_gets_plain_text(chat: Path) -> None:
+def test_pipe_gets_plain_text(chat: Path) -> None:
     done = start("compact", chat, "--budget", "20k")
     assert done.returncode == 0 and done.stderr == ""
     assert "\x1b" not in done.stdout and "Compacted:" in done.stdout
 
 
-def test_messages_through_two_pipes(chat: Path) -> None:
+def test_compact_through_two_pipes(chat: Path) -> None:
     done = start("compact", "-", "--budget", "20k", "-o", "-", input=chat.read_text())
     assert done.returncode == 0
     assert json.loads(done.stdout)[-1] == json.loads(chat.read_text())[-1]
@@ -35,35 +35,35 @@ def test_messages_through_two_pipes(chat: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/bin/bash"), reason="needs bash")
-def test_a_shells_process_substitution(chat: Path) -> None:
+def test_compact_reads_process_substitution(chat: Path) -> None:
     script = f"exec '{sys.executable}' -m holdfast compact <(cat '{chat}') --budget 20k --json"
     done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, text=True, timeout=120)
     assert json.loads(done.stdout)["outcome"] == "compacted"
 
 
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
+def test_process_bad_input_is_one_line(tmp_path: Path) -> None:
     done = start("compact", tmp_path / "missing.json")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("holdfast: There is no file ") and done.stderr.count("\n") == 1
 
 
-def test_bad_standard_input_is_called_that() -> None:
+def test_process_bad_stdin_is_named() -> None:
     done = start("inspect", "-", input="not json")
     assert done.returncode == 2
     assert done.stderr.startswith("holdfast: standard input is not JSON")
 
 
-def test_a_reader_that_leaves_early_is_no_error(chat: Path) -> None:
+def test_broken_pipe_is_no_error(chat: Path) -> None:
     command = [*HOLDFAST, "compact", str(chat), "-o", "-"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
-        said = process.stderr.read().decode()
-    assert "Traceback" not in said and "BrokenPipe" not in said
+        errors = process.stderr.read().decode()
+    assert "Traceback" not in errors and "BrokenPipe" not in errors
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
+def test_ctrl_c_exits_130(tmp_path: Path) -> None:
     fifo = tmp_path / "never"
     os.mkfifo(fifo)
     with subprocess.Popen([*HOLDFAST, "compact", str(fifo)], stderr=subprocess.PIPE, text=True) as process:
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_with_130(tmp_path: Path) -> None:
         assert (code, process.stderr.read().strip()) == (130, "")
 
 
-def test_an_ascii_terminal_gets_no_traceback(chat: Path) -> None:
+def test_ascii_terminal_gets_no_traceback(chat: Path) -> None:
     done = start("compact", chat, "--budget", "20k", env={**os.environ, "PYTHONIOENCODING": "ascii"})
     assert done.returncode == 0 and done.stdout.isascii() and "####" in done.stdout
 
@@ -104,7 +104,7 @@ def test_completion_scripts(shell: str) -> None:
         ("holdfast compact ./", "file,./"),
     ],
 )
-def test_completion_answers(words: str, found: str) -> None:
+def test_completion_completes_words(words: str, found: str) -> None:
     env = {
         **os.environ,
         "_HOLDFAST_COMPLETE": "bash_complete",
@@ -114,13 +114,13 @@ def test_completion_answers(words: str, found: str) -> None:
     assert found in start(env=env).stdout.splitlines()
 
 
-def test_importing_the_command_line_does_not_import_drawing() -> None:
+def test_cli_import_does_not_load_rich() -> None:
     script = "import sys, holdfast.cli; print(*(m for m in sys.modules if m.split('.')[0] in ('rich', 'splintr')))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == ""
 
 
-def test_a_terminal_gets_colours_and_nobody_else(tmp_path: Path) -> None:
+def test_colours_only_on_terminal(tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
     file = write_json(tmp_path / "chat.json", conversation("openai-chat", 80))
 

@@ -1,4 +1,4 @@
-"""H1 on the command line: find what was archived, and read it back."""
+"""`holdfast search` and `holdfast read`: archived events are found and read (H1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def hits(run: Run, *args: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_h1_what_was_archived_is_found_and_read(name: str, run: Run, make_store: Store) -> None:
+def test_h1_archived_event_is_found_and_read(name: str, run: Run, make_store: Store) -> None:
     store = make_store(name)
     hit = hits(run, "question berth 7", store, "--role", "user")[0]
     assert (hit["session"], hit["ref"], hit["kind"], hit["archived"]) == ("s-0", "#29", "message", True)
@@ -34,7 +34,7 @@ def test_h1_what_was_archived_is_found_and_read(name: str, run: Run, make_store:
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_all_sessions_of_a_store_or_one(name: str, run: Run, make_store: Store) -> None:
+def test_search_all_sessions_or_one(name: str, run: Run, make_store: Store) -> None:
     store = make_store(name, sessions=2)
     assert {hit["session"] for hit in hits(run, "And then?", store)} == {"s-0", "s-1"}
     assert {hit["session"] for hit in hits(run, "And then?", store, "--session", "s-1")} == {"s-1"}
@@ -43,7 +43,7 @@ def test_all_sessions_of_a_store_or_one(name: str, run: Run, make_store: Store) 
         assert {hit["session"] for hit in hits(run, "And then?", store / "s-0.jsonl")} == {"s-0"}
 
 
-def test_conditions(run: Run, make_store: Store) -> None:
+def test_search_filters(run: Run, make_store: Store) -> None:
     store = make_store("agent.db")
     assert {hit["role"] for hit in hits(run, "berth", store, "--tool", "look", "--limit", "50")} == {
         "assistant",
@@ -55,7 +55,7 @@ def test_conditions(run: Run, make_store: Store) -> None:
     assert hits(run, "berth", store, "--since", "1d", "--lane", "")
 
 
-def test_pages(run: Run, make_store: Store) -> None:
+def test_search_pages(run: Run, make_store: Store) -> None:
     store = make_store("agent.db")
     first = loaded(run("search", "berth", store, "--limit", "3", "--json").stdout)
     assert first["next"] == 3 and len(first["hits"]) == 3
@@ -63,26 +63,26 @@ def test_pages(run: Run, make_store: Store) -> None:
     assert "3 found, more: --offset 3" in run("search", "berth", store, "--limit", "3").stdout
 
 
-def test_nothing_found_is_exit_code_1(run: Run, make_store: Store) -> None:
+def test_search_without_hits_exits_1(run: Run, make_store: Store) -> None:
     store = make_store("agent.db")
     result = run("search", "unheard-of", store)
-    assert (result.exit_code, result.stderr) == (1, "") and "No event holds every word" in result.stdout
+    assert (result.exit_code, result.stderr) == (1, "") and "No event contains every word" in result.stdout
     assert loaded(run("search", "unheard-of", store, "--json").stdout)["hits"] == []
 
 
-def test_nothing_under_these_conditions_is_not_nothing_at_all(run: Run, make_store: Store) -> None:
+def test_search_without_hits_names_active_filters(run: Run, make_store: Store) -> None:
     store = make_store("agent.db")
     for options, named in (
         (["--role", "system", "--session", "s-0"], "(--session, --role)"),
         (["--lane", "", "--until", "2020-01-01"], "(--lane, --until)"),
         (["--offset", "900"], "(--offset)"),
     ):
-        said = " ".join(run("search", "berth", store, *options).stdout.split())
-        assert f"every word of 'berth' under these conditions {named}: leave some out" in said
+        output = " ".join(run("search", "berth", store, *options).stdout.split())
+        assert f"every word of 'berth' with these filters {named}: leave some out" in output
     assert "conditions" not in run("search", "unheard-of", store).stdout
 
 
-def test_what_has_no_time_is_in_no_stretch_of_it(run: Run, chat: Path) -> None:
+def test_search_since_excludes_events_without_time(run: Run, chat: Path) -> None:
     assert hits(run, "berth 7", chat)
     assert hits(run, "berth 7", chat, "--since", "2020-01-01") == hits(run, "berth 7", chat, "--until", "1d") == []
 
@@ -97,7 +97,7 @@ def test_what_has_no_time_is_in_no_stretch_of_it(run: Run, chat: Path) -> None:
         (pi(), "second answer", "#7", False),
     ],
 )
-def test_sessions_of_other_tools(
+def test_search_other_tools_sessions(
     records: list[Any], query: str, ref: str, archived: bool, run: Run, tmp_path: Path
 ) -> None:
     file = write_lines(tmp_path / "session.jsonl", records)
@@ -106,21 +106,21 @@ def test_sessions_of_other_tools(
     assert query in run("read", ref, file).stdout.lower()
 
 
-def test_messages_from_a_pipe_and_from_the_examples(run: Run, chat: Path) -> None:
+def test_search_stdin_and_examples(run: Run, chat: Path) -> None:
     found = loaded(run("search", "berth 7", "-", "--json", input=chat.read_text()).stdout)
     assert found["hits"] and found["hits"][0]["time"] is None
     assert hits(run, "refund", "example:support", "--tool", "refund")
 
 
-def test_long_events_are_read_piece_by_piece(run: Run) -> None:
+def test_read_long_event_in_pieces(run: Run) -> None:
     result = run("read", "29", "example", "--tokens", "300")
-    assert "There is more: holdfast read '#29@" in result.stdout
+    assert "To continue: holdfast read '#29@" in result.stdout
     assert result.stdout.rstrip().endswith("example")
     facts = loaded(run("read", "29", "example", "--tokens", "300", "--json").stdout)
     assert facts["next"].startswith("#29@") and facts["tokens"] <= 300
 
 
-def test_what_a_terminal_might_obey_is_not_printed(run: Run, tmp_path: Path) -> None:
+def test_read_strips_escape_codes(run: Run, tmp_path: Path) -> None:
     file = write_lines(tmp_path / "chat.jsonl", [{"role": "user", "content": "\x1b[31mred\x07 alert\r\nnext"}])
     for result in (run("search", "alert", file), run("read", "1", file)):
         assert "red" in result.stdout and "\x1b" not in result.stdout and "\x07" not in result.stdout
@@ -129,7 +129,7 @@ def test_what_a_terminal_might_obey_is_not_printed(run: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["search", "", "example"], "There is nothing to look for"),
+        (["search", "", "example"], "The query has no words"),
         (["search", "x", "example", "--since", "soon"], "since takes a date like 2026-03-01"),
         (
             ["search", "x", "example", "--since", "2026-03-02", "--until", "2026-03-01"],
@@ -142,35 +142,33 @@ def test_what_a_terminal_might_obey_is_not_printed(run: Run, tmp_path: Path) -> 
         (["search", "x", "nowhere.db"], "There is no file"),
         (["search", "x"], "Missing argument 'FILE'"),
         (["read", "#999", "example:support"], "it has #1 to #65"),
-        (["read", "#", "example"], "is no reference"),
+        (["read", "#", "example"], "is not a reference"),
         (["read", "1", "example", "--tokens", "3"], "max_tokens must be at least"),
-        (["mcp", "-"], "Standard input belongs to the MCP client"),
+        (["mcp", "-"], "Standard input is used by the MCP client"),
         (["mcp", "nowhere.db"], "There is no file"),
     ],
 )
-def test_what_cannot_be_done_says_why(args: list[str], words: str, refused: Refused) -> None:
+def test_search_bad_input_gives_reason(args: list[str], words: str, refused: Refused) -> None:
     assert words in refused(*args)
 
 
-def test_a_file_of_messages_has_no_sessions(refused: Refused, chat: Path) -> None:
-    assert "is no Holdfast store" in refused("search", "x", chat, "--session", "s")
+def test_search_session_option_needs_store(refused: Refused, chat: Path) -> None:
+    assert "is not a Holdfast store" in refused("search", "x", chat, "--session", "s")
 
 
-def test_a_session_must_be_meant_to_read_from_it(refused: Refused, make_store: Store) -> None:
+def test_read_store_with_several_sessions_needs_session(refused: Refused, make_store: Store) -> None:
     store = make_store("agent.db", sessions=2)
     for command in (("read", "#1", store), ("search", "x", store, "--archived")):
         assert "name one with --session" in refused(*command)
     for command in (("search", "x"), ("read", "#1"), ("mcp",)):
-        assert "There is no session 'nope'" in refused(*command, store, "--session", "nope")
+        assert "has the id or prefix 'nope'" in refused(*command, store, "--session", "nope")
 
 
-def test_without_the_sdk_mcp_says_how_to_install_it(
-    refused: Refused, make_store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from holdfast.recall import server
+def test_mcp_without_sdk_suggests_install(refused: Refused, make_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    from holdfast.recall import mcp
 
     def missing(name: str) -> str:
-        raise server.PackageNotFoundError(name)
+        raise mcp.PackageNotFoundError(name)
 
-    monkeypatch.setattr(server, "version", missing)
-    assert "pip install 'holdfast[mcp]'" in refused("mcp", make_store("agent.db"))
+    monkeypatch.setattr(mcp, "version", missing)
+    assert "pip install 'holdfast-context[mcp]'" in refused("mcp", make_store("agent.db"))

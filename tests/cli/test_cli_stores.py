@@ -1,4 +1,4 @@
-"""Holdfast's own sessions on the command line: read, listed, verified, and never changed."""
+"""Holdfast stores on the command line: read, listed, verified, never changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ("agent.db", "agent.sqlite3", "logs")
 
 
 def events(path: Path) -> bytes:
-    """All that a store holds, as bytes that must not change."""
+    """Content of a store as bytes that must not change."""
     if path.is_dir():
         return b"".join(file.read_bytes() for file in sorted(path.glob("*.jsonl")))
     with sqlite3.connect(path) as connection:
@@ -29,7 +29,7 @@ def events(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_only_session_of_a_store_is_meant(name: str, run: Run, make_store: Store) -> None:
+def test_store_single_session_is_default(name: str, run: Run, make_store: Store) -> None:
     store = make_store(name)
     before = events(store)
     facts = loaded(run("compact", store, "--budget", "500", "--json").stdout)
@@ -40,7 +40,7 @@ def test_the_only_session_of_a_store_is_meant(name: str, run: Run, make_store: S
 
 @pytest.fixture
 def named(tmp_path: Path) -> Path:
-    """A store with ids as Holdfast gives them: long, and alike at first."""
+    """A store with generated ids: long, with a common prefix."""
     path = tmp_path / "agent.db"
     with BlockingSessionService(open_store(path)) as sessions:
         for end in ("ab12", "ab34", "cd56"):
@@ -49,25 +49,25 @@ def named(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_beginning_of_an_id_will_do_where_no_other_shares_it(run: Run, refused: Refused, named: Path) -> None:
+def test_session_unique_prefix_is_enough(run: Run, refused: Refused, named: Path) -> None:
     start = f"0198f2{'0' * 20}"
     for command in (("inspect",), ("compact",), ("search", "Hello"), ("read", "#1"), ("verify",)):
         done = run(*command, named, "--session", f"{start}cd", "--json")
         assert done.exit_code == 0 and "ab12" not in done.stdout, command
     assert "cd56" in run("export", f"{start}c", "--store", named).stdout
-    said = refused("read", "#1", named, "--session", f"{start}ab")
-    assert f"several sessions, {start}ab34, {start}ab12: write more of it" in said
-    said = refused("inspect", named, "--session", "nope")
-    assert "There is no session 'nope'" in said and "create" not in said
+    error = refused("read", "#1", named, "--session", f"{start}ab")
+    assert f"several sessions, {start}ab34, {start}ab12: give a longer one" in error
+    error = refused("inspect", named, "--session", "nope")
+    assert "has the id or prefix 'nope'" in error and "create" not in error
 
 
-def test_ids_are_listed_in_full_however_narrow_the_terminal(run: Run, named: Path) -> None:
+def test_session_list_never_truncates_ids(run: Run, named: Path) -> None:
     listed = run("inspect", named, COLUMNS="60").stdout
     assert all(f"0198f2{'0' * 20}{end}" in listed for end in ("ab12", "ab34", "cd56"))
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_several_sessions_are_listed(name: str, run: Run, make_store: Store) -> None:
+def test_store_with_several_sessions_is_listed(name: str, run: Run, make_store: Store) -> None:
     store = make_store(name, sessions=3)
     rows = loaded(run("inspect", store, "--json").stdout)["sessions"]
     assert {row["id"] for row in rows} == {"s-0", "s-1", "s-2"}
@@ -77,7 +77,7 @@ def test_several_sessions_are_listed(name: str, run: Run, make_store: Store) -> 
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_session_is_named_by_its_id(name: str, run: Run, make_store: Store) -> None:
+def test_session_is_selected_by_id(name: str, run: Run, make_store: Store) -> None:
     store = make_store(name, sessions=2)
     facts = loaded(run("inspect", store, "--session", "s-1", "--json").stdout)
     assert (facts["kind"], facts["id"], facts["model"]) == ("holdfast", "s-1", "gpt-4o")
@@ -89,36 +89,36 @@ def test_a_session_is_named_by_its_id(name: str, run: Run, make_store: Store) ->
 
 
 @pytest.mark.parametrize("name", ["agent.db", "logs"])
-def test_whole_brings_back_all_that_was_said(name: str, run: Run, make_store: Store) -> None:
+def test_whole_returns_full_history(name: str, run: Run, make_store: Store) -> None:
     facts = loaded(run("compact", make_store(name), "--whole", "--json").stdout)
     assert facts["messages"] == [*conversation("openai-chat", 80), {"role": "user", "content": "And then?"}]
 
 
-def test_a_session_file_stands_for_itself(run: Run, make_store: Store) -> None:
+def test_session_file_selects_itself(run: Run, make_store: Store) -> None:
     store = make_store("logs", sessions=2)
     facts = loaded(run("inspect", store / "s-1.jsonl", "--json").stdout)
     assert (facts["kind"], facts["id"]) == ("holdfast", "s-1")
     assert loaded(run("verify", store / "s-1.jsonl", "--json").stdout)["sessions"] == {"s-1": []}
 
 
-def test_a_store_by_its_address(run: Run, make_store: Store) -> None:
+def test_store_by_url(run: Run, make_store: Store) -> None:
     assert run("verify", f"sqlite:///{make_store('agent.db')}").exit_code == 0
     assert run("verify", f"jsonl:{make_store('logs')}").exit_code == 0
 
 
 @pytest.mark.parametrize("words", [("inspect",), ("verify",), ("compact",), ("search", "tide"), ("read", "#3")])
 @pytest.mark.parametrize("scheme", ["sqlite:///", "jsonl:"])
-def test_a_store_that_is_not_there_is_told_with_what_makes_one(
+def test_missing_store_suggests_import_or_chat(
     words: tuple[str, ...], scheme: str, refused: Callable[..., str], tmp_path: Path
 ) -> None:
-    told = refused(*words, f"{scheme}{tmp_path / 'gone'}")
-    assert "There is no store at" in told and "import a session or chat first, or name another." in told
+    error = refused(*words, f"{scheme}{tmp_path / 'gone'}")
+    assert "There is no store at" in error and "import a session or chat first, or name another." in error
     assert not (tmp_path / "gone").exists()
     (tmp_path / "gone").write_text("notes")
-    assert "is no Holdfast store: name another." in refused(*words, f"{scheme}{tmp_path / 'gone'}")
+    assert "is not a Holdfast store: name another." in refused(*words, f"{scheme}{tmp_path / 'gone'}")
 
 
-def test_the_session_is_written_as_a_request(run: Run, make_store: Store, tmp_path: Path) -> None:
+def test_store_session_is_written_as_request_body(run: Run, make_store: Store, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     run("compact", make_store("agent.db"), "--budget", "500", "-o", out)
     body = loaded(out)
@@ -128,16 +128,16 @@ def test_the_session_is_written_as_a_request(run: Run, make_store: Store, tmp_pa
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_verify_says_that_all_is_well(name: str, run: Run, make_store: Store) -> None:
+def test_verify_consistent_store(name: str, run: Run, make_store: Store) -> None:
     store = make_store(name, sessions=2)
     result = run("verify", store)
-    assert (result.exit_code, result.stdout) == (0, f"2 sessions of {store}: all is well.\n")
+    assert (result.exit_code, result.stdout) == (0, f"2 sessions of {store}: all consistent.\n")
     facts = loaded(run("verify", store, "--json").stdout)
     assert facts == {"store": str(store), "ok": True, "sessions": {"s-0": [], "s-1": []}}
     assert loaded(run("verify", store, "--session", "s-0", "--json").stdout)["sessions"] == {"s-0": []}
 
 
-def test_verify_finds_a_changed_row(run: Run, make_store: Store) -> None:
+def test_verify_finds_changed_row(run: Run, make_store: Store) -> None:
     store = make_store("agent.db", sessions=2)
     with sqlite3.connect(store) as connection:
         connection.execute(
@@ -153,7 +153,7 @@ def test_verify_finds_a_changed_row(run: Run, make_store: Store) -> None:
     assert facts["ok"] is False and facts["sessions"]["s-0"] == [] and facts["sessions"]["s-1"]
 
 
-def test_verify_finds_a_changed_line_and_a_file_without_a_head(run: Run, make_store: Store) -> None:
+def test_verify_finds_changed_line_and_missing_header(run: Run, make_store: Store) -> None:
     store = make_store("logs", sessions=3)
     changed = store / "s-1.jsonl"
     changed.write_text(changed.read_text().replace("berth 3", "berth 9", 1))
@@ -162,11 +162,11 @@ def test_verify_finds_a_changed_line_and_a_file_without_a_head(run: Run, make_st
     result = run("verify", store)
     assert result.exit_code == 1
     assert "s-1: " in result.stdout
-    assert "s-2.jsonl: does not begin with a session" in result.stdout
+    assert "s-2.jsonl: does not start with a session header" in result.stdout
     assert result.stderr == ""
 
 
-def test_verify_reports_a_damaged_database_as_a_problem(run: Run, make_store: Store) -> None:
+def test_verify_reports_damaged_database(run: Run, make_store: Store) -> None:
     store = make_store("agent.db")
     data = store.read_bytes()
     store.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
@@ -175,9 +175,9 @@ def test_verify_reports_a_damaged_database_as_a_problem(run: Run, make_store: St
     assert "damaged" in result.stdout
 
 
-def test_a_long_list_is_cut_short_for_a_person(run: Run, make_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_session_list_is_limited(run: Run, make_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store = make_store("agent.db", sessions=5, messages=0)
-    monkeypatch.setattr("holdfast.cli.inspect.SHOWN", 2)
+    monkeypatch.setattr("holdfast.cli.inspect.MAX_LISTED_SESSIONS", 2)
     out = run("inspect", store).stdout
-    assert "5 sessions" in out and "and 3 older ones" in out and "s-0" not in out
+    assert "5 sessions" in out and "and 3 older sessions" in out and "s-0" not in out
     assert len(loaded(run("inspect", store, "--json").stdout)["sessions"]) == 5

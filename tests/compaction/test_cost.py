@@ -1,21 +1,21 @@
-"""What a compaction cost, what it saves, and when it has paid for itself (H4)."""
+"""Cost of a compaction, its savings, and when it has paid for itself (H4)."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from holdfast.catalog.prices import Prices
-from holdfast.compaction.cost import Cost, cost_of
+from holdfast.compaction.result import Cost, cost_of
 from holdfast.tokens import Usage
+from holdfast.tokens.catalog import Prices
 
 SONNET = Prices(3.0, 15.0, 0.3, 3.75)
 HAIKU = Prices(1.0, 5.0, 0.1, 1.25)
 SUMMARY = Usage(input=500, output=4_000, cache_read=150_000)
 
 
-def test_h4_all_that_is_recorded_of_a_compaction() -> None:
-    """$0.1065 for the summary, 34,000 tokens at $3.45 more than their reading: 7 calls at 100,000 tokens less."""
+def test_h4_cost_records_all_fields() -> None:
+    """$0.1065 for the summary, 34,000 cache writes at $3.45 more than a read: 7.5 calls at 100,000 tokens less."""
     cost = cost_of([SUMMARY], SONNET, 152_000, 52_000, 18_000)
     assert cost == Cost(
         calls=1,
@@ -30,14 +30,14 @@ def test_h4_all_that_is_recorded_of_a_compaction() -> None:
     assert 7 < spent / (100_000 * 0.30 / 1e6) < 8
 
 
-def test_h4_several_calls_are_summed() -> None:
+def test_h4_usage_of_several_calls_is_summed() -> None:
     cost = cost_of([SUMMARY, Usage(output=1_000, cache_write=2_000)], SONNET, 9, 3, 0)
     assert (cost.calls, cost.usage) == (2, Usage(500, 5_000, 150_000, 2_000))
     assert cost.price == pytest.approx(0.1065 + 0.015 + 0.0075)
 
 
-def test_h4_it_pays_exactly_when_the_bills_meet() -> None:
-    """Both bills, call by call, with and without the compaction."""
+def test_h4_pays_after_equals_simulated_break_even() -> None:
+    """Simulates the cost call by call, with and without the compaction."""
     before, after, stays = 152_000, 52_000, 18_000
     cost = cost_of([SUMMARY], SONNET, before, after, stays)
     with_it, without, calls = cost.price or 0.0, 0.0, 0
@@ -49,34 +49,34 @@ def test_h4_it_pays_exactly_when_the_bills_meet() -> None:
     assert calls == cost.pays_after
 
 
-def test_h4_without_a_model_only_the_cache_is_paid_for() -> None:
+def test_h4_without_a_model_only_cache_writes_cost() -> None:
     cost = cost_of([], SONNET, 150_000, 50_000, 20_000)
     assert (cost.calls, cost.usage, cost.price) == (0, Usage(), 0.0)
     assert cost.pays_after == 4  # 30,000 times 1.15, by 100,000 times 0.1
 
 
-def test_h4_what_changes_nothing_before_it_and_asks_nobody_is_free() -> None:
+def test_h4_unchanged_prefix_without_a_model_is_free() -> None:
     cost = cost_of([], SONNET, 150_000, 50_000, 50_000)
     assert (cost.cached, cost.rewritten, cost.pays_after) == (1.0, 0, 0)
 
 
 @pytest.mark.parametrize("after", [150_000, 160_000])
-def test_h4_what_saves_nothing_never_pays(after: int) -> None:
+def test_h4_no_savings_never_pay(after: int) -> None:
     cost = cost_of([SUMMARY], SONNET, 150_000, after, 10_000)
     assert (cost.saved_per_call, cost.pays_after) == (0, None)
 
 
-def test_h4_where_reading_costs_nothing_it_never_pays() -> None:
+def test_h4_free_cache_reads_never_pay() -> None:
     assert cost_of([SUMMARY], Prices(3.0, 15.0, 0.0, 3.75), 150_000, 50_000, 0).pays_after is None
 
 
-def test_h4_without_prices_the_usual_ratios_say_when_it_pays() -> None:
+def test_h4_unknown_prices_use_default_ratios() -> None:
     unknown, known = (cost_of([SUMMARY], prices, 152_000, 52_000, 18_000) for prices in (None, SONNET))
     assert unknown.price is None
     assert unknown.pays_after == known.pays_after
 
 
-def test_h4_a_cheaper_model_for_the_summary_pays_sooner() -> None:
+def test_h4_cheaper_summarizer_pays_sooner() -> None:
     own = cost_of([SUMMARY], SONNET, 152_000, 52_000, 18_000)
     other = cost_of([SUMMARY], SONNET, 152_000, 52_000, 18_000, summarizer=HAIKU)
     assert own.price is not None and other.price is not None and own.pays_after is not None
@@ -84,24 +84,24 @@ def test_h4_a_cheaper_model_for_the_summary_pays_sooner() -> None:
     assert other.pays_after == 6
 
 
-def test_h4_an_unpriced_model_for_the_summary_makes_the_price_unknown() -> None:
+def test_h4_summarizer_without_prices_has_unknown_price() -> None:
     cost = cost_of([SUMMARY], SONNET, 152_000, 52_000, 18_000, summarizer=Prices())
     assert cost.price is None
     assert cost.pays_after == 8
 
 
 @pytest.mark.parametrize(("stays", "cached"), [(-5, 0.0), (0, 0.0), (500, 0.5), (1_000, 1.0), (9_000, 1.0)])
-def test_what_stays_cached_is_no_more_than_there_is(stays: int, cached: float) -> None:
+def test_cached_fraction_is_clamped(stays: int, cached: float) -> None:
     cost = cost_of([], SONNET, 5_000, 1_000, stays)
     assert cost.cached == cached
     assert cost.rewritten == 1_000 - cached * 1_000
 
 
-def test_nothing_left_is_no_division_by_nothing() -> None:
+def test_empty_result_does_not_divide_by_zero() -> None:
     assert cost_of([], SONNET, 10, 0, 0) == Cost(price=0.0, saved_per_call=10, pays_after=0)
 
 
-def test_h4_a_record_is_small_and_reads_back() -> None:
+def test_h4_cost_round_trips_through_json() -> None:
     cost = cost_of([SUMMARY], SONNET, 152_000, 52_000, 18_000)
     assert msgspec.json.decode(msgspec.json.encode(cost), type=Cost) == cost
     assert msgspec.json.encode(Cost()) == b"{}"

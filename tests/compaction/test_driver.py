@@ -1,4 +1,4 @@
-"""One driver runs all work that asks a model: in order, patiently, within limits, and it can be stopped."""
+"""The driver: order of answers, retries, limits, metering, progress, abort."""
 
 from __future__ import annotations
 
@@ -9,77 +9,77 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.calls import Answer, Failure, Limits, ModelCall, Notice, Reply, Steps
 from holdfast.compaction import Abort, Meter, drive, replay, without_model
 from holdfast.models import ScriptedModel
+from holdfast.models.calls import Answer, Failure, Limits, ModelCall, Notice, Reply, Steps
 from holdfast.tokens import Usage
 
 QUICK = Limits(backoff=0.001, timeout=5)
 
 
-def asking(*batches: int) -> Steps[list[str]]:
-    """Asks so many questions at a time, and returns what was answered."""
-    heard: list[str] = []
-    for count in batches:
-        answers = yield tuple(ModelCall(f"question {len(heard) + place}") for place in range(count))
-        heard += [answer.text if isinstance(answer, Reply) else answer.kind for answer in answers]
-    return heard
+def batches_of(*sizes: int) -> Steps[list[str]]:
+    """Makes batches of so many calls, and returns the answers."""
+    answered: list[str] = []
+    for count in sizes:
+        answers = yield tuple(ModelCall(f"question {len(answered) + place}") for place in range(count))
+        answered += [answer.text if isinstance(answer, Reply) else answer.kind for answer in answers]
+    return answered
 
 
 def run(work: Steps[Any], model: Any, limits: Limits = QUICK, **more: Any) -> Any:
     return anyio.run(lambda: drive(work, model, limits, **more))
 
 
-def test_answers_come_back_in_the_order_of_the_calls() -> None:
+def test_answers_are_in_the_order_of_the_calls() -> None:
     model = ScriptedModel(lambda call: call.prompt.upper(), repeat=True)
-    assert run(asking(1, 3), model) == ["QUESTION 0", "QUESTION 1", "QUESTION 2", "QUESTION 3"]
+    assert run(batches_of(1, 3), model) == ["QUESTION 0", "QUESTION 1", "QUESTION 2", "QUESTION 3"]
 
 
-def test_work_that_asks_nothing_needs_no_model() -> None:
-    assert run(asking(), None) == [] == without_model(asking())
+def test_work_without_calls_needs_no_model() -> None:
+    assert run(batches_of(), None) == [] == without_model(batches_of())
 
 
-def test_without_a_model_nobody_answers() -> None:
-    assert run(asking(2), None) == ["no_model"] * 2 == without_model(asking(2))
+def test_calls_without_a_model_fail_with_no_model() -> None:
+    assert run(batches_of(2), None) == ["no_model"] * 2 == without_model(batches_of(2))
 
 
-def test_replay_is_the_whole_test_double() -> None:
-    assert replay(asking(1, 2), ["one", Reply("two")]) == ["one", "two", "no_model"]
+def test_replay_answers_then_fails_with_no_model() -> None:
+    assert replay(batches_of(1, 2), ["one", Reply("two")]) == ["one", "two", "no_model"]
 
 
-def test_what_may_pass_is_tried_again_and_what_may_not_is_not() -> None:
+def test_transient_failures_are_retried_and_others_are_not() -> None:
     shaky = ScriptedModel([Failure("transport"), Failure("timeout"), "third"])
-    assert run(asking(1), shaky) == ["third"]
+    assert run(batches_of(1), shaky) == ["third"]
     for kind in ("auth", "overflow", "media", "request"):
         model = ScriptedModel([Failure(kind), "second"])  # type: ignore[arg-type]
-        assert run(asking(1), model) == [kind] and len(model.calls) == 1
+        assert run(batches_of(1), model) == [kind] and len(model.calls) == 1
 
 
-def test_attempts_are_bounded() -> None:
+def test_attempts_are_limited() -> None:
     model = ScriptedModel(Failure("transport"), repeat=True)
-    assert run(asking(1), model, Limits(attempts=4, backoff=0)) == ["transport"]
+    assert run(batches_of(1), model, Limits(attempts=4, backoff=0)) == ["transport"]
     assert len(model.calls) == 4
 
 
-def test_a_provider_that_asks_for_too_long_a_wait_has_failed() -> None:
+def test_long_retry_after_fails_at_once() -> None:
     model = ScriptedModel([Failure("transport", retry_after=9_000.0), "never"])
-    assert run(asking(1), model) == ["transport"]
+    assert run(batches_of(1), model) == ["transport"]
 
 
-def test_the_wait_that_a_provider_asks_for_is_kept() -> None:
-    heard: list[Notice] = []
+def test_retry_after_is_respected() -> None:
+    notices: list[Notice] = []
     model = ScriptedModel([Failure("transport", retry_after=0.02), "second"])
-    run(asking(1), model, notify=heard.append)
-    assert [notice.seconds for notice in heard if notice.kind == "waiting"] == [0.02]
+    run(batches_of(1), model, notify=notices.append)
+    assert [notice.seconds for notice in notices if notice.kind == "waiting"] == [0.02]
 
 
-def test_calls_are_bounded() -> None:
+def test_calls_are_limited() -> None:
     model = ScriptedModel("yes", repeat=True)
-    assert run(asking(1, 1, 1), model, Limits(max_calls=2)) == ["yes", "yes", "call_budget"]
+    assert run(batches_of(1, 1, 1), model, Limits(max_calls=2)) == ["yes", "yes", "call_budget"]
 
 
 class Slow:
-    """Says nothing, or a word now and then."""
+    """A model that sends nothing, or a word now and then."""
 
     name = "slow"
 
@@ -96,30 +96,30 @@ class Slow:
         return Reply("word " * self.words)
 
 
-def test_silence_has_a_limit_and_every_word_renews_it() -> None:
+def test_timeout_is_renewed_by_every_delta() -> None:
     once = Limits(timeout=0.15, attempts=1)
-    assert run(asking(1), Slow(), once) == ["timeout"]
-    assert run(asking(1), Slow(words=6), once) == ["word " * 6]
+    assert run(batches_of(1), Slow(), once) == ["timeout"]
+    assert run(batches_of(1), Slow(words=6), once) == ["word " * 6]
 
 
-def test_all_of_it_together_has_a_limit() -> None:
-    assert run(asking(1, 1), Slow(words=1_000), Limits(deadline=0.2, timeout=5)) == ["timeout", "timeout"]
+def test_deadline_limits_all_calls_together() -> None:
+    assert run(batches_of(1, 1), Slow(words=1_000), Limits(deadline=0.2, timeout=5)) == ["timeout", "timeout"]
 
 
-def test_progress_is_told() -> None:
-    heard: list[Notice] = []
-    run(asking(1), ScriptedModel("a summary"), notify=heard.append)
-    assert [notice.kind for notice in heard if notice.kind != "delta"] == ["calling", "answered"]
-    assert "".join(notice.text for notice in heard if notice.kind == "delta") == "a summary"
+def test_progress_notices_are_sent() -> None:
+    notices: list[Notice] = []
+    run(batches_of(1), ScriptedModel("a summary"), notify=notices.append)
+    assert [notice.kind for notice in notices if notice.kind != "delta"] == ["calling", "answered"]
+    assert "".join(notice.text for notice in notices if notice.kind == "delta") == "a summary"
 
 
-def test_usage_is_metered_of_every_reply() -> None:
+def test_meter_records_usage_of_every_reply() -> None:
     meter = Meter()
-    run(asking(1, 1), ScriptedModel([Reply("a", usage=Usage(5, 2)), Reply("b", usage=Usage(7, 1))]), meter=meter)
+    run(batches_of(1, 1), ScriptedModel([Reply("a", usage=Usage(5, 2)), Reply("b", usage=Usage(7, 1))]), meter=meter)
     assert (meter.calls, meter.usage) == (2, [Usage(5, 2), Usage(7, 1)])
 
 
-def test_a_model_that_raises_is_a_failure_like_any_other() -> None:
+def test_model_exception_becomes_a_failure_without_secrets() -> None:
     class Broken:
         name = "broken"
 
@@ -134,7 +134,7 @@ def test_a_model_that_raises_is_a_failure_like_any_other() -> None:
     assert answer.kind == "request" and "no luck" in answer.why and "sk-abc" not in answer.why
 
 
-def test_cancelling_closes_the_work() -> None:
+def test_cancelling_closes_the_generator() -> None:
     closed = threading.Event()
 
     def work() -> Steps[None]:
@@ -151,12 +151,12 @@ def test_cancelling_closes_the_work() -> None:
     assert closed.is_set()
 
 
-def test_an_abort_from_another_thread_is_heard_at_once() -> None:
+def test_abort_from_another_thread_cancels() -> None:
     abort, model = Abort(), Slow()
 
     async def main() -> bool:
         with abort.scope() as scope:
-            await drive(asking(1), model, QUICK)
+            await drive(batches_of(1), model, QUICK)
         return scope.cancelled_caught
 
     caller = threading.Thread(target=lambda: (model.started.wait(), abort()))
@@ -165,13 +165,13 @@ def test_an_abort_from_another_thread_is_heard_at_once() -> None:
     caller.join()
 
 
-def test_an_abort_that_came_before_is_heard_too() -> None:
+def test_abort_before_the_start_cancels() -> None:
     abort, model = Abort(), ScriptedModel("never")
     abort()
 
     async def main() -> None:
         with abort.scope():
-            await drive(asking(1), model, QUICK)
+            await drive(batches_of(1), model, QUICK)
 
     anyio.run(main)
     assert model.calls == []
@@ -180,15 +180,15 @@ def test_an_abort_that_came_before_is_heard_too() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"timeout": 0}, {"deadline": -1}, {"attempts": 0}, {"max_calls": 0}, {"concurrency": 0}, {"backoff": -1}]
 )
-def test_limits_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_limits_are_rejected(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         Limits(**wrong)
 
 
-def test_a_listener_that_breaks_does_not_break_the_work() -> None:
+def test_failing_progress_listener_does_not_break_the_work() -> None:
     """L11"""
 
-    def breaks(notice: Notice) -> None:
-        raise RuntimeError("no telephone")
+    def failing(notice: Notice) -> None:
+        raise RuntimeError("no terminal")
 
-    assert run(asking(1), ScriptedModel("a summary"), notify=breaks) == ["a summary"]
+    assert run(batches_of(1), ScriptedModel("a summary"), notify=failing) == ["a summary"]

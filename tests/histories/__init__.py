@@ -1,8 +1,8 @@
-"""Random histories in every wire format, made to be drawn by the thousand.
+"""Random histories in every wire format, cheap enough to draw by the thousand.
 
-A story is written once, from a byte string, and told in each format: `wire` gives one telling of it,
-`everywhere` all four. With `broken=False` the provider would accept it, save for calls that still wait
-at its end; with `broken=True` it has some of the faults that real histories have.
+A story is generated once, from a byte string, and rendered in each format: `wire` draws one rendering,
+`everywhere` all four. With `broken=False` the provider would accept it, except for pending calls at its
+end; with `broken=True` it has some of the faults of real histories.
 """
 
 from typing import Any
@@ -27,11 +27,11 @@ PROFILES = tuple(_RENDER)
 _SCENE = st.binary(min_size=28, max_size=28)
 _FEW, _SOME = st.lists(_SCENE, max_size=2), st.lists(_SCENE, max_size=8)
 _SCENES = _FEW | _SOME | st.lists(_SCENE, min_size=9, max_size=18)
-_FRAME = st.binary(min_size=64, max_size=64)  # the client's habits, the faults, the first and last steps
+_FRAME = st.binary(min_size=64, max_size=64)  # client options, faults, first and last steps
 
 
 def stories(broken: bool = False) -> st.SearchStrategy[Story]:
-    """Draw a neutral script: one step to some sixty, half of them under twenty."""
+    """Draw a neutral script of 1 to about 60 steps, half of them under 20."""
     return st.builds(_story, frame=_FRAME, scenes=_SCENES, word=st.text(max_size=12), broken=st.just(broken))
 
 
@@ -41,12 +41,12 @@ def wire(profile: str, broken: bool = False) -> st.SearchStrategy[list[dict[str,
 
 
 def everywhere(broken: bool = False) -> st.SearchStrategy[dict[str, list[dict[str, Any]]]]:
-    """Draw one story told in every format, by profile."""
+    """Draw one story rendered in every format, by profile."""
     return stories(broken).map(lambda story: {profile: render(story, profile) for profile in PROFILES})
 
 
 def render(story: Story, profile: str) -> list[dict[str, Any]]:
-    """Tell `story` in the format of `profile`."""
+    """Render `story` in the format of `profile`."""
     messages = _RENDER[profile](story)
     for message in messages[::3] if story.extras else ():
         message["x_trace"] = {"span": "7f", "retries": 0}

@@ -1,4 +1,4 @@
-"""Tells a story to `messages`. What comes before the first turn is the `system` parameter, not a message."""
+"""Renders a story for `messages`. System text before the first turn is the `system` parameter, not a message."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def _messages(step: Step, story: Story) -> list[dict[str, Any]]:
 
 
 def _message(role: str, blocks: list[dict[str, Any]], story: Story) -> list[dict[str, Any]]:
-    """A careful client leaves empty texts out, and the message with them."""
+    """A careful client omits empty texts, and messages without content."""
     if not story.careless:
         blocks = [block for block in blocks if block != {"type": "text", "text": ""}]
         if not blocks:

@@ -1,4 +1,4 @@
-"""Ways in which real histories go wrong: each takes a script and returns it with one more fault."""
+"""Faults of real histories: each function takes a script and returns it with one more fault."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,7 +24,7 @@ def orphan_result(steps: list[Step], tape: Tape) -> list[Step]:
 
 
 def result_twice(steps: list[Step], tape: Tape) -> list[Step]:
-    """Answer a call again: in the same breath, or at some later place."""
+    """Answer a call twice: at once, or at a later position."""
     places = _answers(steps)
     if not places:
         return orphan_result(steps, tape)
@@ -39,7 +39,7 @@ def result_twice(steps: list[Step], tape: Tape) -> list[Step]:
 
 
 def result_late(steps: list[Step], tape: Tape) -> list[Step]:
-    """Let the user speak between a call and its results."""
+    """Insert a user message between a call and its results."""
     places = _answers(steps)
     if not places:
         return orphan_result(steps, tape)
@@ -56,7 +56,7 @@ def result_early(steps: list[Step], tape: Tape) -> list[Step]:
 
 
 def call_unanswered(steps: list[Step], tape: Tape) -> list[Step]:
-    """Lose one result of a turn, or all of them."""
+    """Drop one result of a turn, or all of them."""
     places = _answers(steps)
     if not places:
         return _insert(steps, tape, Writer(tape).round()[0])
@@ -68,7 +68,7 @@ def call_unanswered(steps: list[Step], tape: Tape) -> list[Step]:
 
 
 def same_id(steps: list[Step], tape: Tape) -> list[Step]:
-    """Tell a whole round a second time: a retried request that was appended twice."""
+    """Repeat a whole round: a retried request that was appended twice."""
     places = [at for at, step in enumerate(steps) if isinstance(step, Model) and step.calls]
     if not places:
         return orphan_result(steps, tape)
@@ -82,12 +82,12 @@ def hollow(steps: list[Step], tape: Tape) -> list[Step]:
 
 
 def stray_thought(steps: list[Step], tape: Tape) -> list[Step]:
-    """A thought that led to nothing, or that lost its seal on the way."""
+    """Reasoning that nothing follows, or without its signature."""
     return _insert(steps, tape, Model((Thought(tape.text(), tape.one(("c3RyYXk", ""))),)))
 
 
 def model_first(steps: list[Step], tape: Tape) -> list[Step]:
-    """Cut the head off, as truncation does: what is left starts wherever it starts."""
+    """Cut off the beginning, as truncation does, at any position."""
     del tape
     left = list(steps)
     while len(left) > 1 and isinstance(left[0], System | Summary | User):

@@ -1,4 +1,4 @@
-"""Writes scripts that every provider would accept."""
+"""Generates scripts that every provider would accept."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ FORMS: tuple[Literal["image", "link", "file"], ...] = ("image", "link", "file")
 
 
 class Writer:
-    """Keeps the counters that make ids and seals unique within a story."""
+    """Generates steps; keeps the counters that make ids and signatures unique within a story."""
 
     def __init__(self, tape: Tape) -> None:
         self.tape = tape
@@ -19,9 +19,9 @@ class Writer:
         self._giant = False
 
     def script(self, scenes: list[Tape]) -> list[Step]:
-        """Return one to five steps a scene; the shortest story is one user message.
+        """Return one to five steps per scene; the shortest story is one user message.
 
-        A scene has a tape of its own, so that a failing example shrinks by losing whole scenes.
+        Each scene has its own tape, so that a failing example shrinks by losing whole scenes.
         """
         tape = self.tape
         steps: list[Step] = []
@@ -42,9 +42,9 @@ class Writer:
             return [*self._asked(alone), self.model()]
         if kind <= 4:
             return self.round()
-        if kind == 5:  # two rounds, then the answer: the usual shape of an agent's turn
+        if kind == 5:  # two rounds, then the reply: a typical agent turn
             return [*self.round(), *self.round(), self.model()]
-        if kind == 6:  # a note may only stand between what the user said and what the model says
+        if kind == 6:  # a system message may only come between a user message and a reply
             return [*self._asked(alone), System(self.tape.text()), self.model()]
         return [Model((Text(""),))] if alone or self.tape.rarely(2) else [User((Text(""),))]
 
@@ -52,7 +52,7 @@ class Writer:
         return self.round() if alone else [self.user()]
 
     def _ending(self, alone: bool) -> list[Step]:
-        """Return how the story stops: as it stands, or waiting for the model, the user or tools."""
+        """Return the last steps: complete, or waiting for the model, the user or tools."""
         kind = self.tape.below(8)
         if kind == 1:
             return [self.model()] if alone else [self.user()]
@@ -84,12 +84,12 @@ class Writer:
         return Thought(self.tape.text(), f"c2VhbA{self._thoughts:04d}", redacted=self.tape.rarely(5))
 
     def model(self) -> Model:
-        """Return an answer in words; a thought always leads to something."""
+        """Return a text reply; reasoning is always followed by content."""
         thoughts = [self.thought() for _ in range((0, 0, 1, 2)[self.tape.below(4)])]
         return Model((*thoughts, Text(self.tape.text())))
 
     def round(self) -> list[Step]:
-        """Return calls and their results, in any order, for parallel tools end when they end."""
+        """Return calls and their results, in any order, because parallel tools finish in any order."""
         tape = self.tape
         parts: list[Thought | Text | Call] = [self.thought()] if tape.rarely(3) else []
         if tape.rarely(3):

@@ -1,4 +1,4 @@
-"""Tells a story to `generateContent`. System text before the first turn is `systemInstruction`."""
+"""Renders a story for `generateContent`. System text before the first turn is `systemInstruction`."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def render(story: Story) -> list[dict[str, Any]]:
             calls = [call.id for call in step.calls]
         content = _content(step, calls, story)
         if isinstance(step, Model) and step.calls and not story.careless:
-            # a call may not follow a model turn: words just before it belong to its own turn
+            # a call may not follow a model turn: text just before it belongs to the same turn
             while contents and contents[-1]["role"] == "model" and not _calls_in(contents[-1]):
                 content["parts"][:0] = contents.pop()["parts"]
         contents.append(content)
@@ -52,10 +52,10 @@ def _content(step: Step, calls: list[str], story: Story) -> dict[str, Any]:
             return {"role": "model", "parts": _spoken(parts, story.ids)}
         case Results(results):
             order = list(results)
-            if not story.ids and not story.careless:  # only their order tells which call they answer
+            if not story.ids and not story.careless:  # only their order shows which call they answer
                 order.sort(key=lambda result: calls.index(result.id) if result.id in calls else len(calls))
-            told = [part for result in order for part in _response(result, story.ids)]
-            return {"role": "user" if story.terse else "function", "parts": told}
+            responses = [part for result in order for part in _response(result, story.ids)]
+            return {"role": "user" if story.terse else "function", "parts": responses}
 
 
 def _part(part: Text | Media) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def _part(part: Text | Media) -> dict[str, Any]:
 
 
 def _spoken(parts: tuple[Thought | Text | Call, ...], ids: bool) -> list[dict[str, Any]]:
-    """A thought's signature travels on the part that the thought led to."""
+    """The signature of a thought is on the part that follows it."""
     found: list[dict[str, Any]] = []
     seal = ""
     for part in parts:

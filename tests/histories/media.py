@@ -1,4 +1,4 @@
-"""The smallest files that are what they claim to be."""
+"""The smallest valid files of each type."""
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 PDF = "JVBERi0xLjEKJSVFT0YK"

@@ -1,4 +1,4 @@
-"""Tells a story to `chat/completions`. Reasoning stays with the client: the format has no place for it."""
+"""Renders a story for `chat/completions`. Reasoning is omitted: the format does not support it."""
 
 import json
 from typing import Any

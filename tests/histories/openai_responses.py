@@ -1,4 +1,4 @@
-"""Tells a story to `responses`: a flat list of items."""
+"""Renders a story for `responses`: a flat list of items."""
 
 import json
 from typing import Any
@@ -41,7 +41,7 @@ def _items(step: Step, story: Story) -> list[dict[str, Any]]:
         case User(parts):
             return [_user(parts, story)]
         case Model(parts):
-            return [_said(part, story) for part in parts] or [_said(Text(""), story)]
+            return [_text_part(part, story) for part in parts] or [_text_part(Text(""), story)]
         case Results(results):
             return [_output(result) for result in results]
 
@@ -65,7 +65,7 @@ def _media(media: Media) -> dict[str, Any]:
     return {"type": "input_image", "image_url": url, "detail": "auto"}
 
 
-def _said(part: Thought | Text | Call, story: Story) -> dict[str, Any]:
+def _text_part(part: Thought | Text | Call, story: Story) -> dict[str, Any]:
     match part:
         case Thought(text, seal, redacted):
             summary = [] if redacted else [{"type": "summary_text", "text": text}]

@@ -1,4 +1,4 @@
-"""A conversation as a neutral script, so that one story can be told in every wire format."""
+"""A conversation as a neutral script, so that one story can be rendered in every wire format."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -31,7 +31,7 @@ class Media:
 
 @dataclass(frozen=True)
 class Thought:
-    """Reasoning with its seal: the signature or encrypted content, different for each thought."""
+    """Reasoning with its signature or encrypted content, different for each thought."""
 
     text: str
     seal: str
@@ -61,7 +61,7 @@ class System:
 
 @dataclass(frozen=True)
 class Summary:
-    """What an earlier compaction left: the vendor's own block where there is one."""
+    """The result of an earlier compaction: the vendor's own block if there is one."""
 
     text: str
 
@@ -90,10 +90,10 @@ Step = System | Summary | User | Model | Results
 
 @dataclass(frozen=True)
 class Story:
-    """Steps, and the habits of the client that wrote them down.
+    """Steps, and the options of the client that recorded them.
 
     `terse` clients send a lone text as a string; `ids` keeps the optional ids of items and calls; `split`
-    puts every tool result in its own message where the format lets one choose. A `careless` client sends
+    puts every tool result in its own message if the format allows it. A `careless` client sends
     empty messages and split turns as they come; `extras` adds fields no provider knows.
     """
 

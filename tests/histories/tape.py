@@ -1,4 +1,4 @@
-"""Choices read from a byte string, so that a whole story costs Hypothesis a few draws and not hundreds."""
+"""Choices read from a byte string, so that a story costs Hypothesis a few draws instead of hundreds."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -44,7 +44,7 @@ class Tape:
         return self.below(one_in) == one_in - 1
 
     def text(self) -> str:
-        """Return a short text that is more than white space, which Anthropic refuses."""
+        """Return a short text that is more than white space, which Anthropic rejects."""
         found = " ".join(self.one(self._words) for _ in range(1 + self.below(3)))
         return found if found.strip() else f"ok{found}"
 

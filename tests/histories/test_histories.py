@@ -1,4 +1,4 @@
-"""The generated histories are what they say: good ones pass the judge, broken ones often do not."""
+"""Generated histories: valid ones pass the judge, broken ones often do not."""
 
 import json
 from collections import Counter
@@ -29,20 +29,20 @@ from judge import PROFILES, judge
 Wire = list[dict[str, Any]]
 
 
-def test_profiles_are_the_judges() -> None:
+def test_histories_and_judge_have_same_formats() -> None:
     assert set(histories.PROFILES) == set(PROFILES)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
-def test_good_history_is_accepted(profile: str, data: st.DataObject) -> None:
+def test_histories_valid_history_is_accepted_by_judge(profile: str, data: st.DataObject) -> None:
     messages = data.draw(histories.wire(profile))
     assert judge(messages, profile, extras_ok=False) == []
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_broken_history_is_often_refused(profile: str) -> None:
+def test_histories_broken_history_is_often_rejected_by_judge(profile: str) -> None:
     refused = 0
 
     @settings(max_examples=200, deadline=None, database=None)
@@ -56,8 +56,8 @@ def test_broken_history_is_often_refused(profile: str) -> None:
     assert refused > 60
 
 
-def test_broken_history_shrinks_to_something_readable() -> None:
-    """A failure nobody can read is of no use; one format is enough to see that scenes drop out."""
+def test_histories_broken_history_shrinks_to_short_example() -> None:
+    """Failing examples must be readable; one format is enough to show that scenes are dropped."""
     quick = settings(max_examples=200, database=None)
     refused = find(histories.wire("gemini", broken=True), lambda it: bool(judge(it, "gemini")), settings=quick)
     assert len(refused) <= 6
@@ -66,9 +66,9 @@ def test_broken_history_shrinks_to_something_readable() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(histories.everywhere(broken=True))
-def test_histories_are_json_of_valid_unicode(told: dict[str, Wire]) -> None:
-    assert set(told) == set(PROFILES)
-    for messages in told.values():
+def test_histories_are_json_with_valid_unicode(renderings: dict[str, Wire]) -> None:
+    assert set(renderings) == set(PROFILES)
+    for messages in renderings.values():
         assert json.loads(json.dumps(messages, ensure_ascii=False).encode()) == messages
 
 
@@ -92,7 +92,7 @@ FEATURES: dict[str, Callable[[Story], bool]] = {
     "one message": lambda story: len(story.steps) == 1,
     "a long story": lambda story: len(story.steps) > 30,
     "parallel calls": lambda story: any(len(step.calls) > 2 for step in of(story, Model)),
-    "text beside calls": lambda story: any(step.calls and Text in map(type, step.parts) for step in of(story, Model)),
+    "text with calls": lambda story: any(step.calls and Text in map(type, step.parts) for step in of(story, Model)),
     "a thought": lambda story: any(isinstance(part, Thought) for part in parts(story)),
     "a picture": lambda story: Media("image") in parts(story) and Media("link") in parts(story),
     "a file": lambda story: Media("file") in parts(story),
@@ -113,7 +113,7 @@ FEATURES: dict[str, Callable[[Story], bool]] = {
 }
 
 
-def test_every_feature_occurs() -> None:
+def test_histories_cover_every_feature() -> None:
     seen: Counter[str] = Counter()
 
     @settings(max_examples=400, deadline=None, database=None)
@@ -125,7 +125,7 @@ def test_every_feature_occurs() -> None:
     assert {name: seen[name] for name in FEATURES if not seen[name]} == {}
 
 
-def test_one_story_in_four_formats() -> None:
+def test_histories_one_story_in_four_formats() -> None:
     call = Call("1", "read", {"path": "a"})
     story = Story((User((Text("go"),)), Model((Thought("hm", "sig"), call)), Results((Result("1", "read", "a!"),))))
     assert histories.render(story, "openai-chat") == [

@@ -1,4 +1,4 @@
-"""Shell commands as hooks: real scripts, every way to answer, and every way to fail (G7)."""
+"""Shell commands as hooks: real scripts, all answers and all failures (G7)."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast import CompactionResult, EventCount, Outcome, SessionService, always
+from compaction_session import SUMMARY, SUMMARY_TEXT, EventRecorder, model_calls, open_session, visible_names
+from holdfast import CompactionResult, Outcome, SessionService
 from holdfast.errors import InvalidInput
-from holdfast.hooks import Command, Hooks
-from hooked import SAID, SUMMARY, Heard, calls, seen, talk
+from holdfast.hooks import Hooks
+from holdfast.hooks.hooks import CommandHook
+from holdfast.triggers import EventCount, always
 
 pytestmark = pytest.mark.anyio
 
 
 class Scripts:
-    """Commands of a folder, with what they were told."""
+    """Commands in a folder, and the input that they received."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(self, body: str, timeout: float = 20.0) -> Command:
+    def __call__(self, body: str, timeout: float = 20.0) -> CommandHook:
         path = self.folder / f"hook{len(list(self.folder.glob('*.sh')))}.sh"
-        path.write_text(f"#!/bin/sh\ncat > {shlex.quote(str(path))}.told\n{body}\n")
+        path.write_text(f"#!/bin/sh\ncat > {shlex.quote(str(path))}.input\n{body}\n")
         path.chmod(0o755)
-        return Command(shlex.quote(str(path)), timeout)
+        return CommandHook(shlex.quote(str(path)), timeout)
 
     @property
-    def told(self) -> list[dict[str, Any]]:
-        return [json.loads(path.read_text()) for path in sorted(self.folder.glob("*.told"))]
+    def inputs(self) -> list[dict[str, Any]]:
+        return [json.loads(path.read_text()) for path in sorted(self.folder.glob("*.input"))]
 
 
 @pytest.fixture
@@ -43,19 +45,19 @@ def script(tmp_path: Path) -> Scripts:
     return Scripts(folder)
 
 
-async def compacted(hooks: Hooks, **options: Any) -> tuple[SessionService, CompactionResult]:
-    service = await talk(hooks)
+async def compact_with(hooks: Hooks, **options: Any) -> tuple[SessionService, CompactionResult]:
+    service = await open_session(hooks)
     return service, await service.compact("s", always, SUMMARY, **options)
 
 
-# -- what they are told ---------------------------------------------------------------------------------------------
+# -- input ---------------------------------------------------------------------------------------------------------
 
 
-async def test_each_is_told_what_happens_as_one_json_object(script: Scripts) -> None:
+async def test_command_gets_one_json_object(script: Scripts) -> None:
     hooks = Hooks(before=script(""), session_start=script(""), after=script(""))
-    service = await talk(hooks)
+    service = await open_session(hooks)
     result = await service.compact("s", EventCount(2), SUMMARY, budget=90_000, instructions="mind the ships")
-    before, start, after = script.told
+    before, start, after = script.inputs
     common = {
         "session_id": "s",
         "lane": None,
@@ -72,7 +74,7 @@ async def test_each_is_told_what_happens_as_one_json_object(script: Scripts) -> 
     }
     assert after == common | {
         "hook_event_name": "PostCompact",
-        "compact_summary": SAID,
+        "compact_summary": SUMMARY_TEXT,
         "tokens": result.tokens_after,
         "tokens_before": result.tokens_before,
         "tokens_after": result.tokens_after,
@@ -80,27 +82,27 @@ async def test_each_is_told_what_happens_as_one_json_object(script: Scripts) -> 
     }
 
 
-async def test_a_person_is_told_apart_from_a_trigger(script: Scripts) -> None:
-    await compacted(Hooks(before=script("")))
-    assert script.told[0]["trigger"] == "manual"
+async def test_command_input_trigger_is_manual_or_auto(script: Scripts) -> None:
+    await compact_with(Hooks(before=script("")))
+    assert script.inputs[0]["trigger"] == "manual"
 
 
-async def test_what_is_told_cannot_become_a_command(script: Scripts, tmp_path: Path) -> None:
+async def test_command_input_is_never_executed(script: Scripts, tmp_path: Path) -> None:
     evil = f"'; touch {tmp_path}/owned; echo $(touch {tmp_path}/owned) `touch {tmp_path}/owned`\n\"\\"
-    await compacted(Hooks(before=script("")), instructions=evil)
-    assert script.told[0]["custom_instructions"] == evil
+    await compact_with(Hooks(before=script("")), instructions=evil)
+    assert script.inputs[0]["custom_instructions"] == evil
     assert not (tmp_path / "owned").exists()
 
 
-async def test_a_plain_text_is_a_command_with_a_pipe_and_the_environment(
+async def test_plain_text_hook_is_a_shell_command_with_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HARBOUR", "Osterhaven")
-    service, _ = await compacted(Hooks(before='echo "Mind $HARBOUR" | tr a-z A-Z'))
-    assert "MIND OSTERHAVEN" in calls(service)[0].prompt
+    service, _ = await compact_with(Hooks(before='echo "Mind $HARBOUR" | tr a-z A-Z'))
+    assert "MIND OSTERHAVEN" in model_calls(service)[0].prompt
 
 
-# -- how they answer ------------------------------------------------------------------------------------------------
+# -- answers --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -118,9 +120,9 @@ async def test_a_plain_text_is_a_command_with_a_pipe_and_the_environment(
         ("echo 'only logged' >&2", None),
     ],
 )
-async def test_with_0_it_agrees_and_may_add_instructions(body: str, instructions: str | None, script: Scripts) -> None:
+async def test_exit_0_consents_and_may_add_instructions(body: str, instructions: str | None, script: Scripts) -> None:
     given: list[str | None] = []
-    _, result = await compacted(Hooks(before=[script(body), lambda before: given.append(before.instructions)]))
+    _, result = await compact_with(Hooks(before=[script(body), lambda before: given.append(before.instructions)]))
     assert (result.outcome, result.remarks) == (Outcome.COMPACTED, ())
     assert given == [instructions]
 
@@ -134,53 +136,53 @@ async def test_with_0_it_agrees_and_may_add_instructions(body: str, instructions
     ],
 )
 @pytest.mark.parametrize("trigger", [None, EventCount(2)], ids=["manual", "automatic"])
-async def test_with_2_or_in_words_it_says_no(body: str, why: str, trigger: Any, script: Scripts) -> None:
-    service = await talk(Hooks(before=script(body)))
+async def test_exit_2_or_block_decision_vetoes(body: str, why: str, trigger: Any, script: Scripts) -> None:
+    service = await open_session(Hooks(before=script(body)))
     result = await service.compact("s", trigger, SUMMARY)
-    assert (result.outcome, result.why, calls(service)) == (Outcome.VETOED, why, [])
+    assert (result.outcome, result.why, model_calls(service)) == (Outcome.VETOED, why, [])
 
 
 @pytest.mark.parametrize("body", ["exit 2", """echo '{"decision": "block"}'"""])
-async def test_a_veto_without_a_reason_names_the_command(body: str, script: Scripts) -> None:
-    _, result = await compacted(Hooks(before=script(body)))
-    assert result.why.startswith("the hook ") and result.why.endswith("said no")
+async def test_veto_without_reason_names_the_command(body: str, script: Scripts) -> None:
+    _, result = await compact_with(Hooks(before=script(body)))
+    assert result.why.startswith("vetoed by the hook ")
     assert ".sh" in result.why
 
 
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("echo 'no such table' >&2; exit 1", "it ended with 1: no such table"),
-        ("exit 3", "it ended with 3"),
-        ("kill -9 $$", "it ended with "),
-        ("""echo '{"instructions": {"files": 3}}'""", 'its instructions is no text but {"files":3}'),
-        ("""echo '{"decision": "block", "reason": 7}'""", "its reason is no text but 7"),
+        ("echo 'no such table' >&2; exit 1", "it exited with 1: no such table"),
+        ("exit 3", "it exited with 3"),
+        ("kill -9 $$", "it exited with "),
+        ("""echo '{"instructions": {"files": 3}}'""", 'its instructions is not a text: {"files":3}'),
+        ("""echo '{"decision": "block", "reason": 7}'""", "its reason is not a text: 7"),
     ],
 )
-async def test_any_other_end_is_an_error_that_stops_nothing(body: str, why: str, script: Scripts) -> None:
-    service, result = await compacted(Hooks(before=script(body)))
-    assert (result.outcome, len(calls(service))) == (Outcome.COMPACTED, 1)
+async def test_other_exit_codes_and_invalid_answers_are_skipped(body: str, why: str, script: Scripts) -> None:
+    service, result = await compact_with(Hooks(before=script(body)))
+    assert (result.outcome, len(model_calls(service))) == (Outcome.COMPACTED, 1)
     (remark,) = result.remarks
     assert why in remark
 
 
-async def test_a_command_that_is_not_there_stops_nothing() -> None:
-    _, result = await compacted(Hooks(before="./no-such-hook.sh"))
+async def test_missing_command_is_skipped() -> None:
+    _, result = await compact_with(Hooks(before="./no-such-hook.sh"))
     assert (result.outcome, len(result.remarks)) == (Outcome.COMPACTED, 1)
-    assert result.remarks[0].startswith("the hook './no-such-hook.sh' was passed over: it ended with 127: ")
+    assert result.remarks[0].startswith("the hook './no-such-hook.sh' was skipped: it exited with 127: ")
 
 
-async def test_of_a_flood_the_beginning_is_heard_and_the_cut_is_marked(script: Scripts) -> None:
-    """It is read to its end, so that the command can finish, and neither memory nor the prompt is flooded."""
+async def test_long_output_is_truncated_and_marked(script: Scripts) -> None:
+    """All output is read, so that the command can finish, but neither memory nor the prompt is flooded."""
     flood = "i=0; while [ $i -lt 200 ]; do printf '%20000s' x; i=$((i+1)); done; echo; echo end >&2"
-    service, result = await compacted(Hooks(before=script(f"printf 'Name every file.'; {flood}")))
+    service, result = await compact_with(Hooks(before=script(f"printf 'Name every file.'; {flood}")))
     assert (result.outcome, result.remarks) == (Outcome.COMPACTED, ())
-    prompt = calls(service)[0].prompt
+    prompt = model_calls(service)[0].prompt
     assert "Name every file." in prompt and "more characters]" in prompt
     assert len(prompt) < 30_000
 
 
-# -- when they take too long ----------------------------------------------------------------------------------------
+# -- timeouts -------------------------------------------------------------------------------------------------------
 
 
 def alive(pid: int) -> bool:
@@ -192,48 +194,50 @@ def alive(pid: int) -> bool:
     return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-async def ended(pids: list[int]) -> bool:
-    """The kernel may take a moment."""
+async def wait_until_gone(pids: list[int]) -> bool:
+    """Waits until the processes are gone."""
     with anyio.move_on_after(10):
-        while any(map(alive, pids)):  # noqa: ASYNC110 - they tell nobody
+        while any(map(alive, pids)):  # noqa: ASYNC110 - there is nothing to wait for
             await anyio.sleep(0.005)
         return True
     return False
 
 
-async def test_one_that_hangs_is_ended_with_all_that_it_started(script: Scripts) -> None:
+async def test_timeout_kills_the_command_and_its_children(script: Scripts) -> None:
     pids = script.folder / "pids"
     note = f"> {shlex.quote(str(pids))}"
     hang = f"sleep 60 & echo $! {note}; (sleep 60 & echo $! >{note}; wait) & echo $$ >{note}; wait"
-    _, result = await compacted(Hooks(before=script(hang, timeout=1)))
+    _, result = await compact_with(Hooks(before=script(hang, timeout=1)))
     assert result.outcome is Outcome.COMPACTED
-    assert "it took over 1 s" in result.remarks[0]
+    assert "it timed out after 1 s" in result.remarks[0]
     started = [int(pid) for pid in pids.read_text().split()]
-    assert len(started) == 3 and await ended(started)
+    assert len(started) == 3 and await wait_until_gone(started)
 
 
-async def test_one_that_ignores_what_it_is_told_and_a_hangup_is_ended_too() -> None:
-    service = await talk(Hooks(before=Command("trap '' TERM HUP INT; exec <&-; while :; do sleep 1; done", 0.2)))
+async def test_timeout_kills_a_command_that_ignores_signals() -> None:
+    service = await open_session(
+        Hooks(before=CommandHook("trap '' TERM HUP INT; exec <&-; while :; do sleep 1; done", 0.2))
+    )
     result = await service.compact("s", always, SUMMARY, instructions="much to say " * 20_000)
-    assert "it took over 0.2 s" in result.remarks[0]
+    assert "it timed out after 0.2 s" in result.remarks[0]
 
 
-async def test_what_it_leaves_in_the_background_is_not_waited_for(script: Scripts) -> None:
+async def test_background_children_are_not_waited_for(script: Scripts) -> None:
     pid = script.folder / "pid"
     body = f"echo 'Name every file.'; sleep 60 & echo $! > {shlex.quote(str(pid))}"
-    service, result = await compacted(Hooks(before=script(body, timeout=30)))
+    service, result = await compact_with(Hooks(before=script(body, timeout=30)))
     assert (result.outcome, result.remarks) == (Outcome.COMPACTED, ())
-    assert "Name every file." in calls(service)[0].prompt
+    assert "Name every file." in model_calls(service)[0].prompt
     started = int(pid.read_text())
-    assert alive(started), "and it is left alone"
+    assert alive(started), "it is not killed"
     os.kill(started, 9)
 
 
-async def test_a_command_need_not_listen() -> None:
-    service = await talk(Hooks(before=["true", "exec <&-; echo 'Name every file.'"]))
+async def test_command_may_ignore_its_standard_input() -> None:
+    service = await open_session(Hooks(before=["true", "exec <&-; echo 'Name every file.'"]))
     result = await service.compact("s", always, SUMMARY, instructions="much to say " * 20_000)
     assert (result.outcome, result.remarks) == (Outcome.COMPACTED, ())
-    assert "Name every file." in calls(service)[0].prompt
+    assert "Name every file." in model_calls(service)[0].prompt
 
 
 # -- after ----------------------------------------------------------------------------------------------------------
@@ -248,34 +252,34 @@ async def test_a_command_need_not_listen() -> None:
         "Rules: never push to main."}}'""",
     ],
 )
-async def test_what_is_said_at_the_start_of_a_session_is_in_its_context(body: str, script: Scripts) -> None:
-    service, result = await compacted(Hooks(session_start=script(body)))
+async def test_session_start_text_is_in_the_context(body: str, script: Scripts) -> None:
+    service, result = await compact_with(Hooks(session_start=script(body)))
     assert str((await service.context("s"))[-1]["content"]).startswith("Rules: never push to main.\n[holdfast:")
     assert result.remarks == ()
 
 
 @pytest.mark.parametrize("body", ["", "echo '{}'", """echo '{"additionalContext": ""}'"""])
-async def test_one_with_nothing_to_say_says_nothing(body: str, script: Scripts) -> None:
-    service, _ = await compacted(Hooks(session_start=script(body)))
-    assert await seen(service) == ["They", "u5", "a5", "u6", "a6"]
+async def test_session_start_without_text_adds_nothing(body: str, script: Scripts) -> None:
+    service, _ = await compact_with(Hooks(session_start=script(body)))
+    assert await visible_names(service) == ["They", "u5", "a5", "u6", "a6"]
 
 
-async def test_after_a_compaction_it_is_too_late_for_a_veto(script: Scripts) -> None:
-    heard, no = Heard(), "echo 'too late' >&2; exit 2"
-    service, result = await compacted(Hooks(session_start=script(no), after=script(no), listen=heard))
+async def test_veto_after_the_compaction_is_skipped(script: Scripts) -> None:
+    events, no = EventRecorder(), "echo 'too late' >&2; exit 2"
+    service, result = await compact_with(Hooks(session_start=script(no), after=script(no), listen=events))
     assert result.outcome is Outcome.COMPACTED
-    assert len(result.remarks) == 2 and all("it ended with 2: too late" in remark for remark in result.remarks)
-    assert heard.names == ["Started", "Completed", "Boundary"]
-    assert await seen(service) == ["They", "u5", "a5", "u6", "a6"]
+    assert len(result.remarks) == 2 and all("it exited with 2: too late" in remark for remark in result.remarks)
+    assert events.names == ["Started", "Completed", "Boundary"]
+    assert await visible_names(service) == ["They", "u5", "a5", "u6", "a6"]
 
 
 @pytest.mark.parametrize("line", ["", "  ", None, 7])
-def test_a_command_is_a_line(line: Any) -> None:
+def test_command_must_be_a_non_empty_line(line: Any) -> None:
     with pytest.raises(InvalidInput, match="A command is a line for the shell"):
-        Command(line)
+        CommandHook(line)
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), "60", None])
-def test_a_command_has_some_time(timeout: Any) -> None:
+def test_command_timeout_must_be_positive(timeout: Any) -> None:
     with pytest.raises(InvalidInput, match="timeout must be a number of seconds above 0"):
-        Command("true", timeout)
+        CommandHook("true", timeout)

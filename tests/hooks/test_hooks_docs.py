@@ -1,4 +1,4 @@
-"""The examples in docs/hooks.md work as they stand there, and the page leaves nothing out."""
+"""The examples in docs/hooks.md work, and the page is complete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from unittest.mock import Mock
 import pytest
 
 import holdfast.hooks
-from holdfast import EventCount, KeepLast, Outcome, ScriptedModel, SessionService, SQLiteStore
-from holdfast.hooks import Before, Hooks, Telemetry
-from holdfast.hooks.speaking import told
-from hooked import SUMMARY, go_on
+from compaction_session import SUMMARY, append_turns
+from holdfast import Outcome, SessionService, SQLiteStore
+from holdfast.hooks import BeforeCompaction, Hooks, Telemetry
+from holdfast.hooks.command_protocol import command_input
+from holdfast.models import ScriptedModel
+from holdfast.strategies import KeepLast
+from holdfast.triggers import EventCount
 
 pytestmark = pytest.mark.anyio
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "hooks.md").read_text(encoding="utf-8")
@@ -31,11 +34,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def lives_through_it(sessions: SessionService, folder: Path) -> None:
-    """A veto while there is a lock; then instructions before, and rules after."""
+async def run_example(sessions: SessionService, folder: Path) -> None:
+    """Vetoes while there is a lock; then adds instructions before, and rules after."""
     model = ScriptedModel("They talked of the harbour.")
     await sessions.create(id="s", format="openai-chat")
-    await go_on(sessions)
+    await append_turns(sessions)
     (folder / "RELEASE.lock").touch()
     vetoed = await sessions.compact("s", FULL, SUMMARY, summarizer=model)
     assert (vetoed.outcome, vetoed.why) == (Outcome.VETOED, "a release is being made")
@@ -46,13 +49,13 @@ async def lives_through_it(sessions: SessionService, folder: Path) -> None:
     assert str(result.messages[-1]["content"]).startswith("Rules: never push to main.")
 
 
-async def test_the_functions_do_what_the_page_says(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_docs_function_example_works(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(blocks("python")[0], names)
     async with names["sessions"] as sessions:
-        await lives_through_it(sessions, folder)
-    told = [line for line in capsys.readouterr().out.split() if line != "CompactionProgress"]
-    assert told == [
+        await run_example(sessions, folder)
+    events = [line for line in capsys.readouterr().out.split() if line != "CompactionProgress"]
+    assert events == [
         "CompactionStarted",
         "CompactionSkipped",
         "CompactionStarted",
@@ -61,39 +64,39 @@ async def test_the_functions_do_what_the_page_says(folder: Path, capsys: pytest.
     ]
 
 
-async def test_the_command_does_what_the_page_says(folder: Path) -> None:
+async def test_docs_command_example_works(folder: Path) -> None:
     script = folder / "compact-hook.sh"
     script.write_text(blocks("sh")[0])
     script.chmod(0o755)
     names: dict[str, Any] = {"Hooks": Hooks}
     exec(blocks("python")[1], names)
     async with SessionService(SQLiteStore("agent.db"), hooks=names["hooks"]) as sessions:
-        await lives_through_it(sessions, folder)
+        await run_example(sessions, folder)
 
 
-@pytest.mark.parametrize("name", sorted(set(holdfast.hooks.__all__) - {"ACCURACY", "Around", "Origin"}))
-def test_every_name_has_its_place(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(set(holdfast.hooks.__all__) - {"ACCURACY_NOTICE", "HookRunner", "Origin"}))
+def test_docs_mention_every_public_name(name: str) -> None:
     assert re.search(rf"\b{name}\b", PAGE)
 
 
-@pytest.mark.parametrize("field", Before.__struct_fields__)
-def test_every_field_that_a_hook_is_given_is_named(field: str) -> None:
+@pytest.mark.parametrize("field", BeforeCompaction.__struct_fields__)
+def test_docs_mention_every_field_of_a_hook_input(field: str) -> None:
     assert f"`{field}`" in PAGE
 
 
-async def test_every_field_that_a_command_is_told_is_named(folder: Path) -> None:
+async def test_docs_mention_every_field_of_a_command_input(folder: Path) -> None:
     given: list[Any] = []
     hooks = Hooks(before=given.append, session_start=given.append, after=lambda done, result: given.append(done))
     async with SessionService(SQLiteStore("agent.db"), hooks=hooks) as sessions:
         await sessions.create(id="s", format="openai-chat")
-        await go_on(sessions)
+        await append_turns(sessions)
         await sessions.compact("s", FULL, KeepLast(4))
-    fields = {name for one in given for name in told(one, None)}
+    fields = {name for one in given for name in command_input(one, None)}
     assert len(given) == 3
     assert [name for name in fields if f"`{name}`" not in PAGE] == []
 
 
-def test_every_metric_is_named() -> None:
+def test_docs_mention_every_metric() -> None:
     meters = Mock()
     Telemetry(meter_provider=meters)
     made = {call.args[0] for call in meters.get_meter.return_value.method_calls}

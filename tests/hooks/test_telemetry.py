@@ -1,4 +1,4 @@
-"""Compactions as spans and metrics, seen through the real SDK of OpenTelemetry (P11)."""
+"""Telemetry: spans and metrics of compactions, with the real OpenTelemetry SDK (P11)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from holdfast import EventCount, Failure, KeepLast, Limits, Reply, SessionService, TokenCount, Usage, always
+from compaction_session import SUMMARY, SUMMARY_TEXT, make_message, make_turns, never_answering, open_session
+from holdfast import SessionService, TokenCount
 from holdfast.hooks import Hooks, Telemetry, Veto
-from hooked import SAID, SUMMARY, message, stopping, talk, turns
+from holdfast.models import Failure, Limits, Reply
+from holdfast.strategies import KeepLast
+from holdfast.tokens import Usage
+from holdfast.triggers import EventCount, always
 
 pytestmark = pytest.mark.anyio
 
 
 class Sdk:
-    """What OpenTelemetry's own SDK got of it."""
+    """Spans and metrics that the OpenTelemetry SDK received."""
 
     def __init__(self) -> None:
         self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
@@ -50,8 +54,8 @@ def sdk() -> Sdk:
     return Sdk()
 
 
-async def listening(sdk: Sdk, **options: Any) -> SessionService:
-    return await talk(Hooks(listen=sdk.telemetry), **options)
+async def open_with_telemetry(sdk: Sdk, **options: Any) -> SessionService:
+    return await open_session(Hooks(listen=sdk.telemetry), **options)
 
 
 class Named:
@@ -60,11 +64,11 @@ class Named:
     name = "gemini:gemini-9-pro"
 
     async def __call__(self, call: Any, on_delta: Any) -> Reply:
-        return Reply(SAID, usage=Usage(input=900, output=12, cache_read=100, cache_write=7))
+        return Reply(SUMMARY_TEXT, usage=Usage(input=900, output=12, cache_read=100, cache_write=7))
 
 
-async def test_a_compaction_is_a_span_in_the_conventions_words(sdk: Sdk) -> None:
-    service = await listening(sdk)
+async def test_telemetry_span_follows_the_conventions(sdk: Sdk) -> None:
+    service = await open_with_telemetry(sdk)
     result = await service.compact("s", EventCount(2), SUMMARY, summarizer=Named())
     (span,) = sdk.spans
     assert span.name == "compact gemini-9-pro"
@@ -91,16 +95,16 @@ async def test_a_compaction_is_a_span_in_the_conventions_words(sdk: Sdk) -> None
     assert [event.name for event in span.events] == ["holdfast.calling", "holdfast.answered"]
 
 
-async def test_nothing_that_was_said_is_recorded(sdk: Sdk) -> None:
-    service = await listening(sdk)
+async def test_telemetry_records_no_content(sdk: Sdk) -> None:
+    service = await open_with_telemetry(sdk)
     await service.compact("s", always, SUMMARY, instructions="mind the ships")
     (span,) = sdk.spans
-    assert not [word for word in (SAID, "harbour", "mind the ships") if word in span.to_json()]
+    assert not [word for word in (SUMMARY_TEXT, "harbour", "mind the ships") if word in span.to_json()]
 
 
-async def test_without_a_model_there_is_none_in_it(sdk: Sdk) -> None:
-    service = await listening(sdk)
-    await service.append("s", [message("u7"), message("a7")], lane="tests")
+async def test_telemetry_without_model_has_no_model_attributes(sdk: Sdk) -> None:
+    service = await open_with_telemetry(sdk)
+    await service.append("s", [make_message("u7"), make_message("a7")], lane="tests")
     await service.compact("s", always, KeepLast(4), lane="tests")
     (span,) = sdk.spans
     assert (span.name, span.events, (span.attributes or {})["holdfast.lane"]) == ("compact", (), "tests")
@@ -108,9 +112,11 @@ async def test_without_a_model_there_is_none_in_it(sdk: Sdk) -> None:
     assert sdk.points("gen_ai.client.token.usage") == []
 
 
-async def test_a_failure_is_an_error_with_its_type_and_its_reason(sdk: Sdk) -> None:
+async def test_telemetry_failure_is_an_error_with_type_and_reason(sdk: Sdk) -> None:
     """P9."""
-    service = await listening(sdk, says=Failure("transport", "Overloaded"), limits=Limits(attempts=2, backoff=0.001))
+    service = await open_with_telemetry(
+        sdk, says=Failure("transport", "Overloaded"), limits=Limits(attempts=2, backoff=0.001)
+    )
     result = await service.compact("s", always, SUMMARY)
     (span,) = sdk.spans
     assert span.status.status_code is StatusCode.ERROR
@@ -121,18 +127,18 @@ async def test_a_failure_is_an_error_with_its_type_and_its_reason(sdk: Sdk) -> N
     assert "Overloaded" in str((span.events[1].attributes or {})["holdfast.what"])
 
 
-async def test_a_strategy_that_raises_and_a_cancelled_task_end_their_spans(sdk: Sdk) -> None:
-    service = await listening(sdk)
+async def test_telemetry_span_ends_after_exception_and_cancellation(sdk: Sdk) -> None:
+    service = await open_with_telemetry(sdk)
     with pytest.raises(ZeroDivisionError):
         await service.compact("s", always, lambda request: 1 / 0)  # type: ignore[arg-type, return-value]
     with anyio.CancelScope() as scope:
-        await service.compact("s", always, SUMMARY, summarizer=stopping(scope.cancel))
+        await service.compact("s", always, SUMMARY, summarizer=never_answering(scope.cancel))
     assert [(span.attributes or {})["error.type"] for span in sdk.spans] == ["error", "aborted"]
     assert trace.get_current_span() is trace.INVALID_SPAN
 
 
-async def test_a_veto_is_no_error(sdk: Sdk) -> None:
-    service = await talk(Hooks(before=lambda before: Veto("not now"), listen=sdk.telemetry))
+async def test_telemetry_veto_is_no_error(sdk: Sdk) -> None:
+    service = await open_session(Hooks(before=lambda before: Veto("not now"), listen=sdk.telemetry))
     await service.compact("s", always, SUMMARY)
     (span,) = sdk.spans
     assert span.status.status_code is StatusCode.UNSET
@@ -140,17 +146,15 @@ async def test_a_veto_is_no_error(sdk: Sdk) -> None:
     assert sdk.points("holdfast.compactions") == [({"holdfast.outcome": "vetoed", "holdfast.origin": "manual"}, 1)]
 
 
-async def test_it_stands_inside_the_span_around_it_and_around_what_is_done_in_it(
-    sdk: Sdk, caplog: pytest.LogCaptureFixture
-) -> None:
-    """So that the spans of an instrumented SDK hang where they belong."""
+async def test_telemetry_spans_are_nested(sdk: Sdk, caplog: pytest.LogCaptureFixture) -> None:
+    """Spans of an instrumented SDK are children of the compaction's span."""
     tracer = sdk.tracing.get_tracer("agent")
 
     async def instrumented(text: str) -> str:
         with tracer.start_as_current_span("chat"):
-            return SAID
+            return SUMMARY_TEXT
 
-    service = await listening(sdk)
+    service = await open_with_telemetry(sdk)
     with tracer.start_as_current_span("step"), caplog.at_level(logging.ERROR):
         await service.compact("s", always, SUMMARY, summarizer=instrumented)
         with tracer.start_as_current_span("next"):
@@ -159,31 +163,33 @@ async def test_it_stands_inside_the_span_around_it_and_around_what_is_done_in_it
     ids = {span.name: span.context.span_id for span in sdk.spans}
     compact = next(name for name in ids if name.startswith("compact"))
     assert parents == {"chat": ids[compact], compact: ids["step"], "next": ids["step"], "step": None}
-    assert caplog.text == "", "the context is given back without a complaint"
+    assert caplog.text == "", "the context is restored without an error"
 
 
-async def test_two_at_once_do_not_mix_up_their_spans(sdk: Sdk) -> None:
-    service = await listening(sdk)
+async def test_telemetry_concurrent_compactions_have_separate_spans(sdk: Sdk) -> None:
+    service = await open_with_telemetry(sdk)
     await service.create(id="t", format="openai-chat")
-    await service.append("t", turns())
-    both, begun = anyio.Event(), []
+    await service.append("t", make_turns())
+    both, started = anyio.Event(), []
 
-    async def waits(text: str) -> str:
-        begun.append(text)
-        if len(begun) == 2:
+    async def wait_for_both(text: str) -> str:
+        started.append(text)
+        if len(started) == 2:
             both.set()
         await both.wait()
-        return SAID
+        return SUMMARY_TEXT
 
     async with anyio.create_task_group() as group:
         for session in "st":
-            group.start_soon(lambda session=session: service.compact(session, always, SUMMARY, summarizer=waits))
+            group.start_soon(
+                lambda session=session: service.compact(session, always, SUMMARY, summarizer=wait_for_both)
+            )
     assert sorted(str((span.attributes or {})["gen_ai.conversation.id"]) for span in sdk.spans) == ["s", "t"]
     assert all([event.name for event in span.events] == ["holdfast.calling", "holdfast.answered"] for span in sdk.spans)
 
 
-async def test_outcomes_sizes_and_times_are_counted(sdk: Sdk) -> None:
-    service = await listening(sdk, says=Reply(SAID, usage=Usage(900, 12)))
+async def test_telemetry_metrics(sdk: Sdk) -> None:
+    service = await open_with_telemetry(sdk, says=Reply(SUMMARY_TEXT, usage=Usage(900, 12)))
     result = await service.compact("s", always, SUMMARY)
     await service.compact("s", EventCount(2), SUMMARY)
     await service.compact("s", TokenCount(100_000), SUMMARY)
@@ -192,7 +198,7 @@ async def test_outcomes_sizes_and_times_are_counted(sdk: Sdk) -> None:
     assert sdk.points("holdfast.compactions") == [({"holdfast.outcome": "compacted"} | manual, 1), (nothing, 1)]
     assert sdk.points("holdfast.compaction.tokens.before") == [(manual, result.tokens_before)]
     assert sdk.points("holdfast.compaction.tokens.after") == [(manual, result.tokens_after)]
-    assert [about["holdfast.outcome"] for about, _ in sdk.points("holdfast.compaction.duration")] == [
+    assert [attributes["holdfast.outcome"] for attributes, _ in sdk.points("holdfast.compaction.duration")] == [
         "compacted",
         "nothing_to_compact",
     ]
@@ -207,20 +213,20 @@ async def test_outcomes_sizes_and_times_are_counted(sdk: Sdk) -> None:
     ]
 
 
-async def test_one_that_was_not_even_begun_is_counted_without_a_span(sdk: Sdk) -> None:
-    service = await listening(sdk, says=" ")
+async def test_telemetry_open_breaker_is_counted_without_a_span(sdk: Sdk) -> None:
+    service = await open_with_telemetry(sdk, says=" ")
     for _ in range(2):
         await service.compact("s", EventCount(2), SUMMARY)
     assert len(sdk.spans) == 1
     assert ({"holdfast.outcome": "breaker_open"}, 1) in sdk.points("holdfast.compactions")
 
 
-def test_without_providers_of_its_own_it_uses_those_of_the_program() -> None:
+def test_telemetry_uses_global_providers_by_default() -> None:
     Telemetry()
 
 
-def test_without_the_extra_it_says_how_to_get_it() -> None:
-    """Everything else works without it."""
+def test_telemetry_without_the_extra_raises_with_install_command() -> None:
+    """Other hooks work without it."""
     blocked = """
 import sys
 sys.modules["opentelemetry"] = None
@@ -232,4 +238,4 @@ except ValueError as problem:
     print(problem)
 """
     done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=True)
-    assert done.stdout == "Telemetry needs OpenTelemetry: pip install 'holdfast[otel]'.\n"
+    assert done.stdout == "Telemetry needs OpenTelemetry: pip install 'holdfast-context[otel]'.\n"

@@ -1,10 +1,10 @@
-"""A server for the queue, and a queue of its own on it for each test."""
+"""Fixtures: a Valkey server, and queue settings with a queue name for each test."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.events import new_id
+from holdfast.context.events import new_id
 from holdfast.jobs import QueueSettings
 from servers.fixtures import valkey
 
@@ -18,5 +18,5 @@ def redis_url(valkey: str) -> str:
 
 @pytest.fixture
 def settings() -> QueueSettings:
-    """Times that a test can wait for."""
+    """Short times, for tests."""
     return QueueSettings(name=f"test-{new_id()}", backoff=0.05, lock=1.0, grace=5.0)

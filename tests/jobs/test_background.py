@@ -1,4 +1,4 @@
-"""A conversation and the compaction behind it: assessed at each turn's end, waited for only if it must be (W2, W13)."""
+"""Background compaction: checked at each turn's end, waited for only over the hard threshold (W2, W13)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import Any
 
 import anyio
 import pytest
-from harbour import PRESET, Slow, rounds, service_with, talk, until
+from job_sessions import PRESET, Slow, rounds, service_with, talk, until
 
-from holdfast import EventCount, MemoryStore, Outcome, Preset, ScriptedModel, SessionService, all_of, always
+from compaction_session import SUMMARY, append_turns, make_message, visible_names
+from holdfast import MemoryStore, Outcome, SessionService
+from holdfast.compaction import Preset
 from holdfast.errors import InvalidInput, InvalidLimit, NoRoom, UnknownSession
-from holdfast.jobs import Background, Job, QueueError, QueueSettings
+from holdfast.jobs import BackgroundCompactor, Job, QueueError, QueueSettings
+from holdfast.models import ScriptedModel
 from holdfast.strategies import StateSummary
-from hooked import SUMMARY, go_on, message, seen
+from holdfast.triggers import EventCount, all_of, always
 
 pytestmark = pytest.mark.anyio
 
 
-class Noted:
-    """A queue that only remembers."""
+class RecordingQueue:
+    """A queue that records its jobs."""
 
     def __init__(self) -> None:
         self.jobs: list[Job] = []
@@ -28,21 +31,21 @@ class Noted:
         self.jobs.append(job)
 
 
-class Away:
-    """A queue whose server is not there."""
+class UnreachableQueue:
+    """A queue whose server is unreachable."""
 
     async def enqueue(self, job: Job) -> None:
-        raise QueueError("The queue at redis://away:6379 has not answered in 5 s.")
+        raise QueueError("The queue at redis://away:6379 did not answer in 5 s.")
 
 
 # -- the end of a turn ------------------------------------------------------------------------------------------------
 
 
-async def test_a_job_is_enqueued_when_summary_and_live_messages_reach_the_threshold() -> None:
+async def test_turn_end_over_threshold_enqueues_a_job() -> None:
     """W1, W2: 70 % of 200,000 at three characters a token; the summary counts."""
-    queue = Noted()
+    queue = RecordingQueue()
     service = SessionService(MemoryStore(), preset="workstream")
-    background = Background(service, queue)
+    background = BackgroundCompactor(service, queue)
     await service.create(id="s")
     await service.append("s", {"role": "user", "content": "x" * (3 * 139_999)})
     assert not await background.on_turn_end("s")
@@ -52,8 +55,8 @@ async def test_a_job_is_enqueued_when_summary_and_live_messages_reach_the_thresh
     assert queue.jobs[0].key == "compact:session:s"
 
 
-async def test_what_was_compacted_away_counts_only_as_its_summary() -> None:
-    queue, told = Noted(), "What was said. " * 600
+async def test_turn_end_counts_archived_part_as_its_summary() -> None:
+    queue, long_summary = RecordingQueue(), "What happened. " * 600
     preset = Preset(
         name="small",
         about="",
@@ -63,8 +66,8 @@ async def test_what_was_compacted_away_counts_only_as_its_summary() -> None:
         estimator="chars/3",
         window=30_000,
     )
-    service = SessionService(MemoryStore(), preset=preset, summarizer=lambda text: f'{{"summary": "{told}"}}')
-    background = Background(service, queue)
+    service = SessionService(MemoryStore(), preset=preset, summarizer=lambda text: f'{{"summary": "{long_summary}"}}')
+    background = BackgroundCompactor(service, queue)
     await service.create(id="s", format="openai-chat")
     for number in range(20):
         await service.append("s", {"role": "user" if number % 2 == 0 else "assistant", "content": "y" * 4_800})
@@ -80,54 +83,54 @@ async def test_what_was_compacted_away_counts_only_as_its_summary() -> None:
     assert len(queue.jobs) == 2
 
 
-async def test_a_queue_that_is_away_does_not_disturb_the_turn(caplog: pytest.LogCaptureFixture) -> None:
-    """L11: it is logged, and the end of the next turn asks again."""
+async def test_turn_end_unreachable_queue_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
+    """L11: the error is logged, and the next turn's end tries again."""
     service = service_with()
     await talk(service)
     with caplog.at_level(logging.WARNING, "holdfast.jobs"):
-        assert await Background(service, Away()).on_turn_end("s") is False
-    assert "session 's' was not enqueued" in caplog.text
+        assert await BackgroundCompactor(service, UnreachableQueue()).on_turn_end("s") is False
+    assert "session 's' could not be enqueued" in caplog.text
 
 
-async def test_mistakes_are_said_clearly() -> None:
-    with pytest.raises(InvalidInput, match="goes by a preset"):
-        Background(SessionService(MemoryStore()))
-    with pytest.raises(InvalidInput, match="goes by a preset"):
-        Background(SessionService(MemoryStore()), Noted())
-    background = Background(service_with(), Noted())
+async def test_background_compactor_errors_name_the_cause() -> None:
+    with pytest.raises(InvalidInput, match="needs a preset"):
+        BackgroundCompactor(SessionService(MemoryStore()))
+    with pytest.raises(InvalidInput, match="needs a preset"):
+        BackgroundCompactor(SessionService(MemoryStore()), RecordingQueue())
+    background = BackgroundCompactor(service_with(), RecordingQueue())
     with pytest.raises(UnknownSession):
         await background.on_turn_end("nobody")
     with pytest.raises(InvalidLimit, match="timeout"):
         await background.before_turn("nobody", timeout=0)
     service = service_with()
     await talk(service)
-    with pytest.raises(InvalidInput, match="inside its `async with` block"):
-        await Background(service).on_turn_end("s")
+    with pytest.raises(InvalidInput, match="in an `async with` block"):
+        await BackgroundCompactor(service).on_turn_end("s")
 
 
 # -- in this process --------------------------------------------------------------------------------------------------
 
 
-async def test_it_is_done_behind_the_conversation() -> None:
+async def test_background_compaction_runs_in_process() -> None:
     service = service_with()
-    async with service, Background(service) as background:
+    async with service, BackgroundCompactor(service) as background:
         await talk(service, turns=4)
         assert not await background.on_turn_end("s")
-        await go_on(service, 5, 2)
+        await append_turns(service, 5, 2)
         assert await background.on_turn_end("s")
         await until(lambda: rounds(service))
-        assert await seen(service) == ["They", "u5", "a5", "u6", "a6"]
+        assert await visible_names(service) == ["They", "u5", "a5", "u6", "a6"]
         assert not await background.on_turn_end("s")
 
 
-async def test_what_is_said_while_it_is_prepared_is_kept_and_a_second_end_of_turn_asks_for_no_second_summary() -> None:
+async def test_background_compaction_keeps_concurrent_messages_and_is_not_duplicated() -> None:
     model = Slow()
     service = service_with(model)
-    async with service, Background(service) as background:
+    async with service, BackgroundCompactor(service) as background:
         await talk(service)
         await background.on_turn_end("s")
         await until(lambda: model.asked)
-        await service.append("s", message("u7"))
+        await service.append("s", make_message("u7"))
         assert await background.on_turn_end("s")
         model.goes_on.set()
         await until(lambda: rounds(service))
@@ -136,18 +139,18 @@ async def test_what_is_said_while_it_is_prepared_is_kept_and_a_second_end_of_tur
     assert model.asked == 1, "the follow-up found that nothing was due any more"
 
 
-async def test_a_follow_up_compacts_what_came_while_the_first_one_ran() -> None:
+async def test_background_follow_up_compacts_messages_added_meanwhile() -> None:
     model = Slow()
     service = service_with(model)
-    async with service, Background(service) as background:
+    async with service, BackgroundCompactor(service) as background:
         await talk(service)
         await background.on_turn_end("s")
         await until(lambda: model.asked)
-        await go_on(service, 7, 5)
+        await append_turns(service, 7, 5)
         await background.on_turn_end("s")
         model.goes_on.set()
         await until(lambda: _compacted(service, 2))
-        assert await seen(service) == ["They", "u10", "a10", "u11", "a11"]
+        assert await visible_names(service) == ["They", "u10", "a10", "u11", "a11"]
         assert await service.verify("s") == []
 
 
@@ -155,11 +158,11 @@ async def _compacted(service: SessionService, times: int) -> bool:
     return await rounds(service) == times
 
 
-async def test_a_prepared_plan_is_published_only_if_its_boundary_still_stands() -> None:
-    """S3: a person compacted while the model wrote."""
+async def test_background_plan_with_stale_boundary_is_dropped() -> None:
+    """S3: the user compacted while the summary was being written."""
     model = Slow()
     service = service_with(model)
-    async with service, Background(service, settings=QueueSettings(backoff=0.01)) as background:
+    async with service, BackgroundCompactor(service, settings=QueueSettings(backoff=0.01)) as background:
         await talk(service)
         await background.on_turn_end("s")
         await until(lambda: model.asked)
@@ -168,25 +171,25 @@ async def test_a_prepared_plan_is_published_only_if_its_boundary_still_stands() 
         await until(lambda: not service.compacting("s"))
         await anyio.wait_all_tasks_blocked()
         assert by_hand.outcome is Outcome.COMPACTED
-        assert (await seen(service))[0] == "By"
+        assert (await visible_names(service))[0] == "By"
         assert await rounds(service) == 1
 
 
-async def test_what_a_crash_left_is_found_when_it_starts() -> None:
+async def test_background_start_sweeps_sessions_left_by_a_crash() -> None:
     service = service_with()
     async with service:
         await talk(service, "one", "two")
         await talk(service, "short", turns=2)
-        async with Background(service):
+        async with BackgroundCompactor(service):
             for name in ("one", "two"):
                 await until(lambda name=name: rounds(service, name))
         assert await rounds(service, "short") == 0
 
 
-async def test_it_is_swept_now_and_then() -> None:
-    """Somebody else appended, and told nobody."""
+async def test_background_sweeps_periodically() -> None:
+    """Another process appended without calling on_turn_end."""
     service = service_with()
-    async with service, Background(service, settings=QueueSettings(sweep=0.02)):
+    async with service, BackgroundCompactor(service, settings=QueueSettings(sweep=0.02)):
         await anyio.sleep(0.05)
         await talk(service)
         await until(lambda: rounds(service))
@@ -198,10 +201,10 @@ async def test_it_is_swept_now_and_then() -> None:
 HARD = EventCount(11)
 
 
-async def test_over_the_soft_threshold_the_conversation_goes_on() -> None:
+async def test_before_turn_over_soft_threshold_does_not_wait() -> None:
     model = Slow()
     service = service_with(model)
-    async with service, Background(service, hard=HARD) as background:
+    async with service, BackgroundCompactor(service, hard=HARD) as background:
         await talk(service, turns=5)
         await background.on_turn_end("s")
         await until(lambda: model.asked)
@@ -209,10 +212,10 @@ async def test_over_the_soft_threshold_the_conversation_goes_on() -> None:
         model.goes_on.set()
 
 
-async def test_over_the_hard_threshold_the_turn_waits() -> None:
+async def test_before_turn_over_hard_threshold_waits() -> None:
     model, contexts = Slow(), []
     service = service_with(model)
-    async with service, Background(service, hard=HARD) as background:
+    async with service, BackgroundCompactor(service, hard=HARD) as background:
         await talk(service)
 
         async def turn() -> None:
@@ -228,32 +231,32 @@ async def test_over_the_hard_threshold_the_turn_waits() -> None:
     assert model.asked == 1
 
 
-async def test_after_the_time_out_the_turn_goes_on_if_it_fits() -> None:
+async def test_before_turn_timeout_returns_context_that_fits() -> None:
     service = service_with(Slow())
-    async with service, Background(service, hard=HARD, settings=QueueSettings(grace=0.01)) as background:
+    async with service, BackgroundCompactor(service, hard=HARD, settings=QueueSettings(grace=0.01)) as background:
         await talk(service)
         assert len(await background.before_turn("s", timeout=0.05)) == 12
 
 
-async def test_after_the_time_out_the_turn_is_refused_if_it_does_not_fit() -> None:
+async def test_before_turn_timeout_raises_no_room() -> None:
     service = service_with(window=500)
     await talk(service)
-    for queue in (Noted(), Away()):
+    for queue in (RecordingQueue(), UnreachableQueue()):
         with pytest.raises(NoRoom, match=r"over the 500 that fit.*within 0\.05 s"):
-            await Background(service, queue, hard=HARD).before_turn("s", timeout=0.05)
+            await BackgroundCompactor(service, queue, hard=HARD).before_turn("s", timeout=0.05)
 
 
-async def test_nobody_waits_for_what_nobody_will_do() -> None:
-    """After a failure automatic compactions wait for something to be said: so does not the turn."""
+async def test_before_turn_does_not_wait_when_no_compaction_is_due() -> None:
+    """After a failure automatic compactions wait for new messages; the turn does not wait for them."""
     service = service_with(ScriptedModel([]))
     await talk(service)
     assert (await service.compact("s")).outcome is Outcome.SUMMARY_FAILED
-    queue = Noted()
-    assert len(await Background(service, queue, hard=HARD).before_turn("s", timeout=600)) == 12
+    queue = RecordingQueue()
+    assert len(await BackgroundCompactor(service, queue, hard=HARD).before_turn("s", timeout=600)) == 12
     assert queue.jobs == []
 
 
-async def test_the_hard_threshold_leaves_room_for_a_reply() -> None:
+async def test_hard_threshold_leaves_room_for_a_reply() -> None:
     """16,384 tokens, or a quarter of a small window."""
     asked: list[str] = []
     anything = Preset(**_fields(PRESET) | {"trigger_in": lambda window: all_of(lambda request: True)})
@@ -261,8 +264,8 @@ async def test_the_hard_threshold_leaves_room_for_a_reply() -> None:
         service = service_with(preset=anything, window=window, estimator="chars/3")
         await service.create(id="s")
         await service.append("s", {"role": "user", "content": "x" * 3 * most})
-        queue = Noted()
-        background = Background(service, queue)
+        queue = RecordingQueue()
+        background = BackgroundCompactor(service, queue)
         await background.before_turn("s", timeout=0.01)
         assert queue.jobs == []
         await service.append("s", {"role": "user", "content": "x"})

@@ -1,4 +1,4 @@
-"""docs/background.md says what is so: its first example runs, and its numbers are the code's."""
+"""docs/background.md is correct: its first example runs, and its numbers are those of the code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harbour import talk
+from job_sessions import talk
 
 from holdfast import SessionService, SQLiteStore
-from holdfast.jobs import QueueSettings, Tally
+from holdfast.jobs import JobStats, QueueSettings
 
 pytestmark = pytest.mark.anyio
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "background.md"
@@ -20,7 +20,7 @@ if not PAGE.exists():
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-async def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_docs_background_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask(context: Any) -> dict[str, str]:
         return {"role": "assistant", "content": f"I have read {len(context)} messages."}
 
@@ -37,15 +37,15 @@ async def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.Monkey
         assert (await sessions.context("s"))[-1]["content"] == "I have read 4 messages."
 
 
-def test_every_number_has_its_line() -> None:
+def test_docs_background_lists_every_queue_setting() -> None:
     lines = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \|", TEXT, re.MULTILINE))
     settings = QueueSettings()
-    said = {name: getattr(settings, name) for name in settings.__struct_fields__}
-    assert lines == {name: f"{value:,}" if isinstance(value, int) else str(value) for name, value in said.items()}
+    defaults = {name: getattr(settings, name) for name in settings.__struct_fields__}
+    assert lines == {name: f"{value:,}" if isinstance(value, int) else str(value) for name, value in defaults.items()}
 
 
-def test_what_is_shown_of_a_worker_is_what_it_tells() -> None:
-    facts = Tally().facts()
+def test_docs_background_metrics_match_the_report() -> None:
+    metrics = JobStats().report()
     shown = re.search(r"```json\n(.*?)```", TEXT, re.DOTALL)
     assert shown is not None
-    assert set(json.loads(shown[1])) == {"status", "why", *facts}
+    assert set(json.loads(shown[1])) == {"status", "why", *metrics}

@@ -1,4 +1,4 @@
-"""What a worker tells of itself: in a file that goes when it ends, or on a port that understands little."""
+"""Health of a worker: in a file that is removed at the end, or on an HTTP port."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from pathlib import Path
 
 import anyio
 import pytest
-from harbour import until
+from job_sessions import until
 
 from holdfast.errors import InvalidInput
-from holdfast.jobs import QueueError, Tally
-from holdfast.jobs.health import Health
-from holdfast.jobs.health_places import HealthFile, HealthPort, health_place
+from holdfast.jobs import JobStats, QueueError
+from holdfast.jobs.health import Health, HealthFile, HealthPort, health_reporter
 
 pytestmark = pytest.mark.anyio
 
 
 class Needs:
-    """Something that a worker needs, and that may be away."""
+    """A dependency of a worker that may be unreachable."""
 
     away = False
 
@@ -28,14 +27,14 @@ class Needs:
             raise QueueError("The queue at redis://ada:0s7erhaven@host cannot be reached.")
 
 
-async def test_a_file_is_kept_up_to_date_and_goes_at_the_end(tmp_path: Path) -> None:
+async def test_health_file_is_updated_and_removed_at_the_end(tmp_path: Path) -> None:
     needs, path = Needs(), tmp_path / "health.json"
-    place = health_place(str(path), Health(Tally(), needs, every=0.01))
+    place = health_reporter(str(path), Health(JobStats(), needs, every=0.01))
     assert isinstance(place, HealthFile)
     await place.open()
     assert json.loads(path.read_text())["status"] == "ok"
     async with anyio.create_task_group() as group:
-        group.start_soon(place.keep_on)
+        group.start_soon(place.run_forever)
         needs.away = True
         await until(lambda: json.loads(path.read_text())["status"] == "unreachable")
         assert "0s7erhaven" not in path.read_text()
@@ -46,28 +45,28 @@ async def test_a_file_is_kept_up_to_date_and_goes_at_the_end(tmp_path: Path) -> 
     assert not path.exists()
 
 
-async def test_a_file_that_cannot_be_written_is_told_at_the_start(tmp_path: Path) -> None:
+async def test_health_file_unwritable_is_refused_at_start(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be written"):
-        await HealthFile(str(tmp_path / "no" / "folder"), Health(Tally(), Needs())).open()
+        await HealthFile(str(tmp_path / "no" / "folder"), Health(JobStats(), Needs())).open()
 
 
-async def test_what_takes_too_long_to_answer_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.jobs.health.PATIENCE", 0.01)
-    health = Health(Tally(), anyio.sleep_forever)
-    await health.look()
-    assert not health.well and health.facts()["why"] == "no answer in 0.01 s"
+async def test_health_check_timeout_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.jobs.health.CHECK_TIMEOUT", 0.01)
+    health = Health(JobStats(), anyio.sleep_forever)
+    await health.refresh()
+    assert not health.healthy and health.report()["why"] == "no answer in 0.01 s"
 
 
-async def test_one_that_stops_is_well() -> None:
-    health = Health(Tally(), Needs())
-    assert not health.well
+async def test_health_stopping_worker_is_healthy() -> None:
+    health = Health(JobStats(), Needs())
+    assert not health.healthy
     health.status = "stopping"
-    await health.look()
-    assert health.status == "stopping" and health.well
+    await health.refresh()
+    assert health.status == "stopping" and health.healthy
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("request_bytes", "status"),
     [
         (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK"),
         (b"GET /metrics?now HTTP/1.0\r\n\r\n", b"200 OK"),
@@ -77,54 +76,54 @@ async def test_one_that_stops_is_well() -> None:
         (b"GET /" + b"x" * 20_000, b"404"),
     ],
 )
-async def test_a_port_answers_whoever_asks_in_http(asked: bytes, status: bytes) -> None:
+async def test_health_port_answers_http_requests(request_bytes: bytes, status: bytes) -> None:
     place = await _listening()
     async with anyio.create_task_group() as group:
-        group.start_soon(place.keep_on)
+        group.start_soon(place.run_forever)
         async with await anyio.connect_tcp("127.0.0.1", place._port) as stream:
-            await stream.send(asked)
+            await stream.send(request_bytes)
             answer = await stream.receive()
         assert answer.startswith(b"HTTP/1.1 " + status)
         json.loads(answer.partition(b"\r\n\r\n")[2])
         async with await anyio.connect_tcp("127.0.0.1", place._port):
-            pass  # somebody who asks nothing and goes
+            pass  # a client that sends nothing and disconnects
         group.cancel_scope.cancel()
     await place.close()
 
 
-async def test_a_port_that_is_taken_is_told_at_the_start() -> None:
+async def test_health_port_in_use_is_refused_at_start() -> None:
     place = await _listening()
-    with pytest.raises(InvalidInput, match=r"cannot be listened on .*name another"):
-        await HealthPort("127.0.0.1", place._port, Health(Tally(), Needs())).open()
+    with pytest.raises(InvalidInput, match=r"Cannot listen on port .*name another port"):
+        await HealthPort("127.0.0.1", place._port, Health(JobStats(), Needs())).open()
     await place.close()
 
 
 async def _listening() -> HealthPort:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        place = health_place(str(free.getsockname()[1]), Health(Tally(), Needs()))
+        place = health_reporter(str(free.getsockname()[1]), Health(JobStats(), Needs()))
     assert isinstance(place, HealthPort)
     await place.open()
     return place
 
 
-def test_where_it_is_told() -> None:
-    health = Health(Tally(), Needs())
+def test_health_reporter_file_or_port() -> None:
+    health = Health(JobStats(), Needs())
     for where, host, port in (("8080", "127.0.0.1", 8080), ("0.0.0.0:80", "0.0.0.0", 80), ("[::1]:80", "::1", 80)):
-        place = health_place(where, health)
+        place = health_reporter(where, health)
         assert isinstance(place, HealthPort) and (place._host, place._port) == (host, port)
     for where in ("", "0", "host:99999"):
-        with pytest.raises(InvalidInput, match="in a file or on a port"):
-            health_place(where, health)
+        with pytest.raises(InvalidInput, match="is neither a file nor a port"):
+            health_reporter(where, health)
 
 
-def test_a_tally_counts_what_was_done() -> None:
-    tally = Tally()
-    with tally.job():
-        assert tally.facts()["running"] == 1
-    tally.note("compacted", 400)
-    tally.note("failed")
-    facts = tally.facts()
-    assert (facts["running"], facts["jobs"], facts["tokens_saved"]) == (0, 2, 400)
-    assert facts["outcomes"] == {"compacted": 1, "failed": 1}
-    assert 0 <= facts["seconds_longest"] <= facts["seconds_total"] <= facts["up_seconds"]
+def test_job_stats_count_outcomes_and_time() -> None:
+    stats = JobStats()
+    with stats.timed():
+        assert stats.report()["running"] == 1
+    stats.count("compacted", 400)
+    stats.count("failed")
+    metrics = stats.report()
+    assert (metrics["running"], metrics["jobs"], metrics["tokens_saved"]) == (0, 2, 400)
+    assert metrics["outcomes"] == {"compacted": 1, "failed": 1}
+    assert 0 <= metrics["seconds_longest"] <= metrics["seconds_total"] <= metrics["up_seconds"]

@@ -1,10 +1,10 @@
-"""Jobs in this process: one for each session, two at a time, and none is lost while another runs (W12)."""
+"""The in-process queue: one job for each session, two at a time, with follow-ups (W12)."""
 
 from __future__ import annotations
 
 import anyio
 import pytest
-from harbour import until
+from job_sessions import until
 
 from holdfast.errors import InvalidInput
 from holdfast.jobs import InProcessQueue, Job, JobFailed, QueueError, QueueSettings
@@ -12,20 +12,20 @@ from holdfast.jobs import InProcessQueue, Job, JobFailed, QueueError, QueueSetti
 pytestmark = pytest.mark.anyio
 
 
-class Harbour:
-    """Work that can be held up, and remembers who came."""
+class BlockingHandler:
+    """A job handler that can be blocked, and records its jobs."""
 
     def __init__(self, *fails: JobFailed | None) -> None:
         self.open = anyio.Event()
         self.came: list[str] = []
         self.left: list[str] = []
-        self.tries_again: list[bool] = []
+        self.will_retry: list[bool] = []
         self.inside = self.most_inside = 0
         self.fails = list(fails)
 
-    async def __call__(self, job: Job, *, tries_again: bool) -> None:
+    async def __call__(self, job: Job, *, will_retry: bool) -> None:
         self.came.append(job.entity_id)
-        self.tries_again.append(tries_again)
+        self.will_retry.append(will_retry)
         self.inside += 1
         self.most_inside = max(self.most_inside, self.inside)
         try:
@@ -41,8 +41,8 @@ def job(name: str) -> Job:
     return Job("session", name)
 
 
-async def test_a_job_that_waits_already_is_not_taken_twice() -> None:
-    harbour = Harbour()
+async def test_in_process_waiting_job_is_deduplicated() -> None:
+    harbour = BlockingHandler()
     async with InProcessQueue(harbour, QueueSettings(concurrency=1)) as queue:
         await queue.enqueue(job("first"))
         await until(lambda: harbour.came)
@@ -54,9 +54,9 @@ async def test_a_job_that_waits_already_is_not_taken_twice() -> None:
     assert harbour.came == ["first", "waits"]
 
 
-async def test_one_that_comes_while_it_runs_is_run_once_more_after_it() -> None:
-    """For what was said since it began to read."""
-    harbour = Harbour()
+async def test_in_process_running_job_gets_one_follow_up() -> None:
+    """For messages added since the job read the log."""
+    harbour = BlockingHandler()
     async with InProcessQueue(harbour) as queue:
         await queue.enqueue(job("s"))
         await until(lambda: harbour.came)
@@ -71,9 +71,9 @@ async def test_one_that_comes_while_it_runs_is_run_once_more_after_it() -> None:
         await until(lambda: len(harbour.left) == 3)
 
 
-async def test_at_most_so_many_run_at_once() -> None:
+async def test_in_process_concurrency_is_limited() -> None:
     for concurrency in (1, 2, 3):
-        harbour = Harbour()
+        harbour = BlockingHandler()
         async with InProcessQueue(harbour, QueueSettings(concurrency=concurrency)) as queue:
             for number in range(6):
                 await queue.enqueue(job(f"s{number}"))
@@ -85,24 +85,24 @@ async def test_at_most_so_many_run_at_once() -> None:
         assert sorted(harbour.came) == [f"s{number}" for number in range(6)]
 
 
-async def test_one_that_fails_is_tried_again_and_no_more_often_than_it_may() -> None:
-    harbour = Harbour(JobFailed("no"), JobFailed("no"), JobFailed("no"), JobFailed("no"))
+async def test_in_process_failed_job_is_retried_up_to_the_limit() -> None:
+    harbour = BlockingHandler(JobFailed("no"), JobFailed("no"), JobFailed("no"), JobFailed("no"))
     harbour.open.set()
     async with InProcessQueue(harbour, QueueSettings(attempts=3, backoff=0.01)) as queue:
         await queue.enqueue(job("s"))
         await until(lambda: len(harbour.came) == 3)
         await anyio.sleep(0.1)
-    assert harbour.tries_again == [True, True, False]
+    assert harbour.will_retry == [True, True, False]
     assert harbour.left == []
 
 
-async def test_the_pause_before_an_attempt_doubles() -> None:
+async def test_queue_settings_retry_delay_doubles() -> None:
     settings = QueueSettings()
-    assert [settings.pause(attempt) for attempt in (1, 2, 3)] == [3.0, 6.0, 12.0]
+    assert [settings.retry_delay(attempt) for attempt in (1, 2, 3)] == [3.0, 6.0, 12.0]
 
 
-async def test_others_run_while_one_waits_for_its_next_attempt() -> None:
-    harbour = Harbour(JobFailed("no"))
+async def test_in_process_retry_delay_does_not_block_other_jobs() -> None:
+    harbour = BlockingHandler(JobFailed("no"))
     harbour.open.set()
     async with InProcessQueue(harbour, QueueSettings(concurrency=1, backoff=60)) as queue:
         await queue.enqueue(job("fails"))
@@ -113,8 +113,8 @@ async def test_others_run_while_one_waits_for_its_next_attempt() -> None:
     assert harbour.came == ["fails", "another"], "and the one that waits is not taken twice"
 
 
-async def test_one_that_cannot_do_better_is_not_tried_again() -> None:
-    harbour = Harbour(JobFailed("there is no such session", again=False))
+async def test_in_process_unretryable_failure_is_not_retried() -> None:
+    harbour = BlockingHandler(JobFailed("there is no such session", retryable=False))
     harbour.open.set()
     async with InProcessQueue(harbour, QueueSettings(backoff=0.01)) as queue:
         await queue.enqueue(job("s"))
@@ -123,33 +123,33 @@ async def test_one_that_cannot_do_better_is_not_tried_again() -> None:
     assert harbour.came == ["s"]
 
 
-async def test_closing_lets_what_runs_come_to_its_end_and_drops_the_rest() -> None:
-    harbour = Harbour()
+async def test_in_process_close_finishes_running_and_drops_waiting_jobs() -> None:
+    harbour = BlockingHandler()
     async with anyio.create_task_group() as group, InProcessQueue(harbour, QueueSettings(concurrency=1)) as queue:
         await queue.enqueue(job("runs"))
         await queue.enqueue(job("waits"))
         await until(lambda: harbour.came)
-        group.start_soon(_opens_later, harbour)
+        group.start_soon(_open_later, harbour)
     assert harbour.left == ["runs"]
     with pytest.raises(QueueError, match="closed"):
         await queue.enqueue(job("late"))
 
 
-async def _opens_later(harbour: Harbour) -> None:
+async def _open_later(harbour: BlockingHandler) -> None:
     await anyio.sleep(0.02)
     harbour.open.set()
 
 
-async def test_closing_waits_no_longer_than_the_grace_time() -> None:
-    harbour = Harbour()
+async def test_in_process_close_waits_at_most_the_grace_period() -> None:
+    harbour = BlockingHandler()
     async with InProcessQueue(harbour, QueueSettings(grace=0.02)) as queue:
         await queue.enqueue(job("s"))
         await until(lambda: harbour.came)
     assert harbour.left == [] and harbour.inside == 0
 
 
-async def test_an_error_of_the_application_is_not_dressed_up() -> None:
-    harbour = Harbour()
+async def test_in_process_application_error_is_not_wrapped() -> None:
+    harbour = BlockingHandler()
     with pytest.raises(ZeroDivisionError):
         async with InProcessQueue(harbour) as queue:
             await queue.enqueue(job("s"))
@@ -158,7 +158,7 @@ async def test_an_error_of_the_application_is_not_dressed_up() -> None:
     assert harbour.inside == 0
 
 
-def test_the_key_is_the_documents() -> None:
+def test_job_key_matches_the_document() -> None:
     """W12."""
     assert Job("workstream", "w-17").key == "compact:workstream:w-17"
     assert Job("session", "a:b").key == "compact:session:a:b"
@@ -167,7 +167,7 @@ def test_the_key_is_the_documents() -> None:
             Job(domain, name)
 
 
-def test_the_numbers_are_the_documents_and_can_be_set() -> None:
+def test_queue_settings_defaults_match_the_document() -> None:
     """W12."""
     settings = QueueSettings()
     assert settings.name == "context-compaction"
@@ -181,6 +181,6 @@ def test_the_numbers_are_the_documents_and_can_be_set() -> None:
     [("name", ""), ("name", "a:b"), ("concurrency", 0), ("attempts", 1.5), ("keep", -1)]
     + [(name, value) for name in ("backoff", "deadline", "lock", "grace", "sweep") for value in (0, -1, "soon", True)],
 )
-def test_a_number_that_makes_no_sense_is_refused(setting: str, value: object) -> None:
+def test_queue_settings_invalid_number_is_refused(setting: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=setting):
         QueueSettings(**{setting: value})  # type: ignore[arg-type]

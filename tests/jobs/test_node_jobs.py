@@ -1,4 +1,4 @@
-"""Jobs from elsewhere: as Node's BullMQ writes them, by hand and by Node itself (W12)."""
+"""Jobs of other producers: written key by key as Node's BullMQ does, and by Node itself (W12)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import anyio
 import pytest
-from harbour import rounds, service_with, talk, until
+from job_sessions import rounds, service_with, talk, until
 
-from holdfast.jobs import BullMQQueue, BullMQWorker, Job, QueueSettings, Work
+from holdfast.jobs import BullMQQueue, BullMQWorker, Job, JobRunner, QueueSettings
 
-pytest.importorskip("bullmq", reason="BullMQ is not installed: pip install 'holdfast[bullmq]'")
+pytest.importorskip("bullmq", reason="BullMQ is not installed: pip install 'holdfast-context[bullmq]'")
 pytestmark = pytest.mark.anyio
 HERE = Path(__file__).resolve().parent
 PACKAGES = ("bullmq@6.7.0", "ioredis@6.0.0")
@@ -25,7 +25,7 @@ PACKAGES = ("bullmq@6.7.0", "ioredis@6.0.0")
 
 @pytest.fixture(scope="module")
 def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Node's packages: those that HOLDFAST_NODE_MODULES names, else newly installed."""
+    """Node's packages: those of HOLDFAST_NODE_MODULES, else newly installed."""
     if given := os.environ.get("HOLDFAST_NODE_MODULES"):
         return Path(given)
     if shutil.which("node") is None or (npm := shutil.which("npm")) is None:
@@ -50,17 +50,17 @@ async def redis(redis_url: str) -> AsyncIterator[Any]:
 
 
 async def compacts(url: str, settings: QueueSettings, *names: str) -> None:
-    """Run a worker until these sessions are compacted."""
+    """Runs a worker until these sessions are compacted."""
     service, stop = service_with(), anyio.Event()
     await talk(service, *names)
     async with anyio.create_task_group() as group:
-        group.start_soon(BullMQWorker(url, Work(service, settings)).run, stop)
+        group.start_soon(BullMQWorker(url, JobRunner(service, settings)).run, stop)
         for name in names:
             await until(lambda name=name: rounds(service, name))
         stop.set()
 
 
-async def test_a_job_that_was_put_there_by_hand_is_run(redis: Any, redis_url: str, settings: QueueSettings) -> None:
+async def test_worker_runs_job_written_as_node_does(redis: Any, redis_url: str, settings: QueueSettings) -> None:
     """Key by key, as BullMQ's scripts do it: a hash for the job, its id in a list, and a marker that wakes a worker."""
     key = f"bull:{settings.name}"
     options = {
@@ -92,7 +92,7 @@ async def test_a_job_that_was_put_there_by_hand_is_run(redis: Any, redis_url: st
     assert await redis.exists(f"{key}:de:compact:session:s") == 0
 
 
-async def test_a_job_of_ours_looks_as_one_of_nodes(redis: Any, redis_url: str, settings: QueueSettings) -> None:
+async def test_enqueued_job_has_the_keys_of_node(redis: Any, redis_url: str, settings: QueueSettings) -> None:
     async with BullMQQueue(redis_url, settings) as queue:
         await queue.enqueue(Job("session", "s"))
     key = f"bull:{settings.name}"
@@ -103,7 +103,7 @@ async def test_a_job_of_ours_looks_as_one_of_nodes(redis: Any, redis_url: str, s
     assert await redis.get(f"{key}:de:compact:session:s") == number
 
 
-async def test_node_sees_our_jobs_and_adds_its_own(redis_url: str, settings: QueueSettings, modules: Path) -> None:
+async def test_node_sees_jobs_and_adds_its_own(redis_url: str, settings: QueueSettings, modules: Path) -> None:
     async with BullMQQueue(redis_url, settings) as queue:
         await queue.enqueue(Job("session", "ours"))
     seen = await _node(modules, redis_url, settings, "theirs")

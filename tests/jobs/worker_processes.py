@@ -1,4 +1,4 @@
-"""`holdfast worker` as processes of their own, which can be held up in the middle of a compaction."""
+"""`holdfast worker` as real processes that can be blocked in the middle of a compaction."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LONG = 60
 
 
 class WorkerProcess:
-    """One worker. It stops before its compaction is decided until its gate is opened."""
+    """One worker process. With a gate it blocks before its compaction is decided until the gate is opened."""
 
-    def __init__(self, home: Harbour, name: str, *options: str, gated: bool = False) -> None:
+    def __init__(self, home: WorkerHome, name: str, *options: str, gated: bool = False) -> None:
         self.gate = home.folder / name
         self.log = home.folder / f"{name}.log"
         command = [sys.executable, "-m", "holdfast", "worker", "--store", home.store, "--preset", "spring"]
@@ -34,7 +34,7 @@ class WorkerProcess:
                 env=environ,
             )
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return self.log.read_text()
 
     def has_begun(self) -> bool:
@@ -46,12 +46,12 @@ class WorkerProcess:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def ends(self) -> int:
+    def exit_code(self) -> int:
         return self.process.wait(LONG)
 
 
-class Harbour:
-    """A store, a script for the summaries, and settings with the hook that holds workers up."""
+class WorkerHome:
+    """A store, a script for the summaries, and settings with the hook that blocks workers."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -83,17 +83,17 @@ class Harbour:
 def until(condition: Callable[[], object]) -> None:
     end = time.monotonic() + LONG
     while not condition():
-        assert time.monotonic() < end, "it never came to be"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.02)
 
 
-async def long_talk(service: SessionService, *names: str, turns: int = 25) -> None:
-    """More turns than the preset lets stand."""
+async def append_turns(service: SessionService, *names: str, turns: int = 25) -> None:
+    """Appends more turns than the preset keeps."""
     for name in names:
         await service.create(id=name, format="openai-chat")
-        said = [
+        log_text = [
             {"role": who, "content": f"{who} {number} of {name} goes on about the harbour and whatever comes to mind"}
             for number in range(turns)
             for who in ("user", "assistant")
         ]
-        await service.append(name, said)
+        await service.append(name, log_text)

@@ -1,7 +1,7 @@
-"""A referee that has never read our library: would the provider accept this request?
+"""An independent validator that shares no code with the library: would the provider accept this request?
 
-Written from the error messages the providers send, so that a mistake in the library's own idea of a
-legal history cannot hide in the tests. An empty list means accepted.
+Written from the providers' error messages, so that a mistake in the library's own validation cannot hide
+in the tests. An empty list means accepted.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def judge(
     """Return the provider's complaints about `messages`, worded and located like its errors.
 
     `pending_ok` lets the last turn wait for tool results: a history in progress, not yet a request.
-    `extras_ok` overlooks unknown fields, which are the caller's and not the compactor's to remove.
+    `extras_ok` ignores unknown fields, which a compactor must not remove.
     `need_thought_signature` adds the Gemini 3 rule; the other providers have no such setting.
     """
     options = {"need_thought_signature": True} if need_thought_signature and profile == "gemini" else {}

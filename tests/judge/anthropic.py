@@ -1,4 +1,4 @@
-"""What `POST /v1/messages` refuses in `messages`: the turns and who answers whom.
+"""Validates `messages` of `POST /v1/messages`: turns, calls and results.
 
 Turns of one role in a row are merged by the API, so the order is judged after merging; a complaint
 still names the message and block as the caller wrote them.
@@ -112,7 +112,7 @@ def _tool_ids(turns: list[_Turn]) -> Iterator[str]:
 
 
 def _compactions(turns: list[_Turn]) -> Iterator[str]:
-    """A signed block (made on demand) opens the history and is alone; the others may stand anywhere."""
+    """A signed block (made on demand) opens the history and is alone; the others may be anywhere."""
     signed = [where for turn in turns for where, block in turn.of("compaction") if block.get("signature")]
     for where in signed:
         if where != "messages.0.content.0":

@@ -1,4 +1,4 @@
-"""Preserved thinking: a thinking block is valid only behind the conversation it was thought in."""
+"""Preserved thinking: a thinking block is valid only after the conversation that produced it."""
 
 from typing import Any
 
@@ -9,10 +9,10 @@ _Block = tuple[str, dict[str, Any]]
 def bound_thinking(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[str]:
     """Return a complaint for each thinking block of `after` whose prefix is not that of `before`.
 
-    Thinking may be dropped from the front, so the thoughts still standing before a block must be the
+    Thinking may be dropped from the front, so the remaining thoughts before a block must be the
     latest ones, without a hole; everything else before it must be unchanged. `cache_control` is not part
     of the check, nor is how one role's blocks are spread over messages, and a vendor's compaction block
-    starts the prefix anew.
+    starts a new prefix.
     """
     original, kept, paths = _flat(before), _flat(after), _paths(after)
     homes: dict[str, list[int]] = {}

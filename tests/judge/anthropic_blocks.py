@@ -1,4 +1,4 @@
-"""What the Messages API refuses inside one content block."""
+"""Validates one content block of the Messages API."""
 
 import re
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""The fields each provider knows, for the checks that want unknown ones refused too.
+"""Known fields of each provider, to reject unknown ones on request.
 
-Only the kinds that pass through a compactor are listed; a kind not listed here is not looked into.
+Only the kinds that pass through a compactor are listed; other kinds are not checked.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ def unknown(messages: list[dict[str, Any]], profile: str) -> list[str]:
 
 
 def _dicts(values: object) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield what has fields at all; the rest is refused for its shape elsewhere."""
+    """Yield the dicts; other values are rejected for their shape elsewhere."""
     for i, value in enumerate(values if isinstance(values, list) else ()):
         if isinstance(value, dict):
             yield i, value

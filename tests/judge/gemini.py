@@ -1,4 +1,4 @@
-"""What `generateContent` refuses in `contents`."""
+"""Validates `contents` of `generateContent`."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -51,7 +51,7 @@ def _content(content: object, i: int, count: int) -> Iterator[str]:
 
 
 def _part(part: object, role: object, where: str) -> Iterator[str]:
-    """Empty text passes: a thought signature may come in such a part and must go back in it."""
+    """Empty text passes: such a part may hold a thought signature, which must be sent back."""
     given = [name for name in _DATA if isinstance(part, dict) and get(part, name) is not None]
     if not isinstance(part, dict) or not given:
         missing = "required oneof field 'data' must have one initialized field"
@@ -109,22 +109,22 @@ def _matched(calls: list[dict[str, Any]], given: list[dict[str, Any]], i: int, w
     if len(calls) != len(given) and not waiting:
         yield (
             "Please ensure that the number of function response parts is equal to the number of function "
-            f"call parts of the function call turn. (contents[{i}]: {len(calls)} asked, {len(given)} told)"
+            f"call parts of the function call turn. (contents[{i}]: {len(calls)} calls, {len(given)} responses)"
         )
         return
     ids = all(body.get("id") for body in calls + given)
     asked = [(str(body.get("id")) if ids else "", str(body.get("name"))) for body in calls]
-    told = [(str(body.get("id")) if ids else "", str(body.get("name"))) for body in given]
+    answered = [(str(body.get("id")) if ids else "", str(body.get("name"))) for body in given]
     if ids:
-        fits = len(set(told)) == len(told) and set(told) <= set(asked)
-    else:  # without ids the order of the calls is all there is to go by
+        fits = len(set(answered)) == len(answered) and set(answered) <= set(asked)
+    else:  # without ids only the order of the calls can be compared
         rest = iter(asked)
-        fits = all(name in rest for name in told)
+        fits = all(name in rest for name in answered)
     if not fits:
         yield (
             "Please ensure that the function response parts match the function call parts of the function "
             f"call turn. (contents[{i + 1}]: asked {[name for _, name in asked]}, "
-            f"answered {[name for _, name in told]})"
+            f"answered {[name for _, name in answered]})"
         )
 
 

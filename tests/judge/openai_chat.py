@@ -1,4 +1,4 @@
-"""What `POST /v1/chat/completions` refuses in `messages`."""
+"""Validates `messages` of `POST /v1/chat/completions`."""
 
 import re
 from collections.abc import Iterator

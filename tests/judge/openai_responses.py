@@ -1,4 +1,4 @@
-"""What `POST /v1/responses` refuses in `input`."""
+"""Validates `input` of `POST /v1/responses`."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -30,7 +30,7 @@ _LONGEST_ID = 64
 
 
 def complaints(messages: list[dict[str, Any]], *, pending_ok: bool = True) -> list[str]:
-    """Judge every item alone, then calls against outputs and reasoning against what it led to."""
+    """Judge every item alone, then calls against outputs and reasoning against the item after it."""
     if not messages:
         return ["One of 'input' or 'previous_response_id' or 'prompt' must be provided. (input)"]
     found = [text for i, item in enumerate(messages) for text in _item(item, f"input[{i}]")]
@@ -47,7 +47,7 @@ def complaints(messages: list[dict[str, Any]], *, pending_ok: bool = True) -> li
 def bound_reasoning(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> list[str]:
     """Return a complaint for each item kept with its `id` but without the reasoning it came from.
 
-    The API knows the pair by its ids, so only the history before can say what belonged together; an item
+    The API knows the pair by its ids, so only the earlier history shows what belonged together; an item
     whose `id` was stripped is a new item to the API and is bound to nothing.
     """
     cause = {
@@ -165,7 +165,7 @@ def _twice(items: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _pairs(items: list[dict[str, Any]], pending_ok: bool) -> Iterator[str]:
-    """A call needs an output of its kind somewhere after it; a reference may stand for either."""
+    """A call needs an output of its kind somewhere after it; a reference may replace either."""
     referred = any(_kind(item) == "item_reference" for item in items)
     outputs: dict[str, list[int]] = {}
     for i, item in enumerate(items):
@@ -204,7 +204,7 @@ def _from_model(item: dict[str, Any]) -> bool:
 
 
 def _reasoning(items: list[dict[str, Any]]) -> Iterator[str]:
-    """Checked by id: reasoning sent without one (encrypted, nothing stored) is paired with nothing."""
+    """Checked by id: reasoning sent without one (encrypted, nothing stored) has no pair."""
     for i, item in enumerate(items):
         if _kind(item) != "reasoning" or not item.get("id"):
             continue

@@ -16,7 +16,7 @@ def calls(*ids: str, **more: Any) -> Message:
     return {"role": "assistant", "tool_calls": made, **more}
 
 
-def told(name: str, content: Any = "done") -> Message:
+def tool_message(name: str, content: Any = "done") -> Message:
     return {"role": "tool", "tool_call_id": name, "content": content}
 
 
@@ -26,10 +26,10 @@ def call_with(**changes: Any) -> Message:
 
 CHAT_GOOD: dict[str, list[Message]] = {
     "plain": [{"role": "system", "content": "be kind"}, USER, ASSISTANT],
-    "parallel, answered in any order": [USER, calls("a", "b"), told("b"), told("a"), ASSISTANT],
-    "an id used again in a later turn": [USER, calls("a"), told("a"), calls("a"), told("a")],
+    "parallel, answered in any order": [USER, calls("a", "b"), tool_message("b"), tool_message("a"), ASSISTANT],
+    "an id used again in a later turn": [USER, calls("a"), tool_message("a"), calls("a"), tool_message("a")],
     "calls still waiting": [USER, calls("a", "b")],
-    "one of two calls waiting": [USER, calls("a", "b"), told("b")],
+    "one of two calls waiting": [USER, calls("a", "b"), tool_message("b")],
     "empty strings": [{"role": "user", "content": ""}, {"role": "assistant", "content": ""}],
     "refusal without content": [USER, {"role": "assistant", "refusal": "no"}],
     "no user at all": [{"role": "developer", "content": "go"}, ASSISTANT],
@@ -46,7 +46,7 @@ CHAT_BAD: dict[str, tuple[str, list[Message]]] = {
     "part payload": ("'messages[0].content[0].text'", [{"role": "user", "content": [{"type": "text"}]}]),
     "image from a tool": (
         "Image URLs are only allowed for messages with role 'user'",
-        [USER, calls("a"), told("a", [{"type": "image_url", "image_url": {"url": "https://x.test"}}])],
+        [USER, calls("a"), tool_message("a", [{"type": "image_url", "image_url": {"url": "https://x.test"}}])],
     ),
     "no calls in tool_calls": ("'messages[1].tool_calls': empty array", [USER, calls(content="x")]),
     "arguments": (
@@ -59,17 +59,17 @@ CHAT_BAD: dict[str, tuple[str, list[Message]]] = {
     "long id": ("maximum length 40", [USER, calls("a" * 41)]),
     "tool without id": (
         "Missing parameter 'tool_call_id'",
-        [USER, calls("a"), {**told("a"), "tool_call_id": None}],
+        [USER, calls("a"), {**tool_message("a"), "tool_call_id": None}],
     ),
     "unanswered": (
         "did not have response messages: b (messages.[3].role)",
-        [USER, calls("a", "b"), told("a"), USER],
+        [USER, calls("a", "b"), tool_message("a"), USER],
     ),
-    "orphan": ("'tool' must be a response to a preceeding message", [USER, told("a")]),
-    "late": ("(messages.[3].role)", [USER, calls("a"), USER, told("a")]),
-    "other id": ("'x' not found in 'tool_calls'", [USER, calls("a"), told("x"), told("a")]),
-    "twice": ("in messages[2] and messages[3]", [USER, calls("a"), told("a"), told("a")]),
-    "same id in one turn": ("Duplicate value for 'id' of 'a'", [USER, calls("a", "a"), told("a")]),
+    "orphan": ("'tool' must be a response to a preceeding message", [USER, tool_message("a")]),
+    "late": ("(messages.[3].role)", [USER, calls("a"), USER, tool_message("a")]),
+    "other id": ("'x' not found in 'tool_calls'", [USER, calls("a"), tool_message("x"), tool_message("a")]),
+    "twice": ("in messages[2] and messages[3]", [USER, calls("a"), tool_message("a"), tool_message("a")]),
+    "same id in one turn": ("Duplicate value for 'id' of 'a'", [USER, calls("a", "a"), tool_message("a")]),
     "calls from the user": ("'messages[0].tool_calls'", [{**calls("a"), "role": "user", "content": "x"}]),
 }
 
@@ -181,12 +181,12 @@ GEMINI_BAD: dict[str, tuple[str, list[Message]]] = {
     "call first": ("function call turn comes immediately after", [turn("model", ask())]),
     "call after model": ("function call turn comes immediately after", [HI, YES, turn("model", ask())]),
     "unanswered": ("number of function response parts", [HI, turn("model", ask()), HI]),
-    "half answered": ("2 asked, 1 told", [HI, turn("model", ask(), ask()), turn("user", answer()), YES]),
+    "half answered": ("2 calls, 1 responses", [HI, turn("model", ask(), ask()), turn("user", answer()), YES]),
     "split answers": (
         "number of function response parts",
         [HI, turn("model", ask(), ask()), turn("user", answer()), turn("user", answer())],
     ),
-    "too many": ("1 asked, 2 told", [HI, turn("model", ask()), turn("user", answer(), answer())]),
+    "too many": ("1 calls, 2 responses", [HI, turn("model", ask()), turn("user", answer(), answer())]),
     "orphan": ("function response turn comes immediately after", [HI, turn("user", answer())]),
     "other name": ("match the function call parts", [HI, turn("model", ask()), turn("user", answer("ls"))]),
     "order without ids": (
@@ -214,7 +214,7 @@ BAD = {"openai-chat": CHAT_BAD, "openai-responses": RESPONSES_BAD, "gemini": GEM
     ("profile", "messages"),
     [pytest.param(p, case, id=f"{p}: {name}") for p, cases in GOOD.items() for name, case in cases.items()],
 )
-def test_good_history_is_accepted(profile: str, messages: list[Message]) -> None:
+def test_judge_valid_history_is_accepted(profile: str, messages: list[Message]) -> None:
     assert judge(messages, profile) == []
 
 
@@ -222,5 +222,5 @@ def test_good_history_is_accepted(profile: str, messages: list[Message]) -> None
     ("profile", "error", "messages"),
     [pytest.param(p, *case, id=f"{p}: {name}") for p, cases in BAD.items() for name, case in cases.items()],
 )
-def test_bad_history_is_refused(profile: str, error: str, messages: list[Message]) -> None:
+def test_judge_invalid_history_is_rejected(profile: str, error: str, messages: list[Message]) -> None:
     assert [text for text in judge(messages, profile) if error in text]

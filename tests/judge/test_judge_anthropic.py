@@ -132,12 +132,12 @@ BAD: dict[str, tuple[str, list[Message]]] = {
 
 
 @pytest.mark.parametrize("messages", [pytest.param(case, id=name) for name, case in GOOD.items()])
-def test_good_history_is_accepted(messages: list[Message]) -> None:
+def test_judge_anthropic_valid_history_is_accepted(messages: list[Message]) -> None:
     assert judge(messages, "anthropic") == []
 
 
 @pytest.mark.parametrize(("error", "messages"), [pytest.param(*case, id=name) for name, case in BAD.items()])
-def test_bad_history_is_refused(error: str, messages: list[Message]) -> None:
+def test_judge_anthropic_invalid_history_is_rejected(error: str, messages: list[Message]) -> None:
     assert [text for text in judge(messages, "anthropic") if error in text]
 
 
@@ -174,17 +174,17 @@ UNBOUND: dict[str, tuple[list[str], list[Message]]] = {
 
 
 @pytest.mark.parametrize("after", [pytest.param(case, id=name) for name, case in KEPT.items()])
-def test_thinking_still_bound(after: list[Message]) -> None:
+def test_judge_anthropic_thinking_still_verifies(after: list[Message]) -> None:
     assert bound_thinking(STORY, after) == []
 
 
 @pytest.mark.parametrize(("paths", "after"), [pytest.param(*case, id=name) for name, case in UNBOUND.items()])
-def test_thinking_bound_elsewhere(paths: list[str], after: list[Message]) -> None:
+def test_judge_anthropic_moved_thinking_does_not_verify(paths: list[str], after: list[Message]) -> None:
     found = bound_thinking(STORY, after)
     assert [text.split(":")[0] for text in found] == paths
     assert all("bound to a different conversation" in text for text in found)
 
 
-def test_prefix_starts_at_the_vendors_summary() -> None:
+def test_judge_anthropic_prefix_starts_at_vendor_summary() -> None:
     assert bound_thinking([USER, ASSISTANT, *COMPACTED], COMPACTED) == []
     assert len(bound_thinking(COMPACTED, [COMPACTED[0], *COMPACTED[2:]])) == 2

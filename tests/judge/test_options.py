@@ -1,4 +1,4 @@
-"""The settings of the judge, and the pairs only the history before can tell."""
+"""Options of the judge, and pairs that only the earlier history determines."""
 
 from typing import Any
 
@@ -22,13 +22,13 @@ WAITING: dict[str, list[Message]] = {
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_waiting_calls_are_accepted_only_as_a_history(profile: str) -> None:
+def test_judge_pending_calls_are_accepted_only_as_history(profile: str) -> None:
     assert judge(WAITING[profile], profile) == []
     assert len(judge(WAITING[profile], profile, pending_ok=False)) == 1
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_unknown_fields_are_refused_on_request(profile: str) -> None:
+def test_judge_unknown_fields_are_rejected_on_request(profile: str) -> None:
     first, *rest = WAITING[profile]
     assert judge([first, *rest], profile, extras_ok=False) == []
     marked = [{**first, "x_trace": 1}, *rest]
@@ -45,7 +45,7 @@ def step(signature: str | None) -> list[Message]:
     return [{"role": "model", "parts": [signed, part]}, {"role": "user", "parts": [response, response]}]
 
 
-def test_gemini_3_wants_a_signature_on_the_first_call_of_each_current_step() -> None:
+def test_judge_gemini_3_requires_signature_on_first_call_of_current_steps() -> None:
     signed = [HI, *step("s"), *step("s")]
     unsigned = [HI, *step("s"), *step(None)]
     assert judge(signed, "gemini", need_thought_signature=True) == []
@@ -55,7 +55,7 @@ def test_gemini_3_wants_a_signature_on_the_first_call_of_each_current_step() -> 
     assert "contents[3].parts[0]" in found
 
 
-def test_gemini_3_overlooks_signatures_of_earlier_turns() -> None:
+def test_judge_gemini_3_ignores_signatures_of_earlier_turns() -> None:
     assert judge([HI, *step(None), HI, *step("s")], "gemini", need_thought_signature=True) == []
 
 
@@ -74,7 +74,7 @@ BEFORE = [USER, THOUGHT, NEXT, DONE]
         pytest.param([USER, {k: v for k, v in NEXT.items() if k != "id"}, DONE], id="id stripped"),
     ],
 )
-def test_reasoning_still_bound(after: list[Message]) -> None:
+def test_judge_reasoning_still_verifies(after: list[Message]) -> None:
     assert bound_reasoning(BEFORE, after) == []
 
 
@@ -86,6 +86,6 @@ def test_reasoning_still_bound(after: list[Message]) -> None:
         pytest.param([THOUGHT, USER, NEXT, DONE], id="something between"),
     ],
 )
-def test_reasoning_lost(after: list[Message]) -> None:
+def test_judge_reasoning_lost_is_found(after: list[Message]) -> None:
     (found,) = bound_reasoning(BEFORE, after)
     assert found.startswith("Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item")

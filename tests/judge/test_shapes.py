@@ -1,4 +1,4 @@
-"""Values of the wrong shape are refused with a path, and never stop the judge."""
+"""Values of the wrong shape are rejected with a path, and never raise."""
 
 from typing import Any
 
@@ -63,12 +63,12 @@ CASES: list[tuple[str, str, list[Any]]] = [
 @pytest.mark.parametrize(
     ("profile", "error", "messages"), [pytest.param(*case, id=f"{case[0]}: {case[1]}") for case in CASES]
 )
-def test_wrong_shape_is_refused(profile: str, error: str, messages: list[Any]) -> None:
+def test_judge_wrong_shape_is_rejected(profile: str, error: str, messages: list[Any]) -> None:
     found = judge(messages, profile, extras_ok=False, pending_ok=False, need_thought_signature=True)
     assert [text for text in found if error in text]
 
 
-def test_unknown_fields_inside_blocks_are_found() -> None:
+def test_judge_unknown_fields_inside_blocks_are_found() -> None:
     messages = result(content=[{"type": "text", "text": "x", "note": 1}], extra=2)
     assert judge(messages, "anthropic", extras_ok=False) == [
         "messages.2.content.0.tool_result.extra: Extra inputs are not permitted",
@@ -76,5 +76,5 @@ def test_unknown_fields_inside_blocks_are_found() -> None:
     ]
 
 
-def test_system_message_may_carry_only_output_settings() -> None:
+def test_judge_system_message_may_hold_only_output_settings() -> None:
     assert judge([USER, {"role": "system", "output_config": {"effort": "low"}}], "anthropic") == []

@@ -1,4 +1,4 @@
-"""From one session to tables and a page."""
+"""Report and page of one session."""
 
 from __future__ import annotations
 
@@ -9,31 +9,29 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.examples import example_path
-from holdfast.lab.contestants import LEDGER, field
-from holdfast.lab.page import MARK, page_of
-from holdfast.lab.report import Report, report
-from holdfast.lab.results import NotMeasured, SessionResults
-from holdfast.lab.run import Results, run
-from holdfast.lab.settings import Settings
-from holdfast.lab.trial import OTHER_HALF, try_session
-from holdfast.lab.written import is_ours
+from holdfast.lab.contestants import LEDGER, choose_contestants
+from holdfast.lab.page import PAGE_MARKER, is_lab_output, render_page
+from holdfast.lab.report import LabReport, build_report
+from holdfast.lab.results import LabSettings, NotMeasured, SessionResults
+from holdfast.lab.run import LabResults, run_lab
+from holdfast.lab.trial import OTHER_HALF, measure_session
+from holdfast.transcripts.examples import example_path
 from real_sessions import SESSIONS
 
-QUICK = Settings(budgets=(4_000,), rounds=(3,), cuts=1, half="all", contestants=("tail w", "ledger"))
+QUICK = LabSettings(budgets=(4_000,), rounds=(3,), cuts=1, half="all", contestants=("tail w", "ledger"))
 
 
 @pytest.fixture(scope="module")
-def results() -> Results:
-    return run([example_path()], QUICK)
+def results() -> LabResults:
+    return run_lab([example_path()], QUICK)
 
 
 @pytest.fixture(scope="module")
-def made(results: Results) -> Report:
-    return report(results, field(QUICK.contestants))
+def made(results: LabResults) -> LabReport:
+    return build_report(results, choose_contestants(QUICK.contestants))
 
 
-def test_one_row_for_each_contestant_budget_and_cut(results: Results) -> None:
+def test_report_has_row_per_contestant_budget_and_cut(results: LabResults) -> None:
     (session,) = results.sessions
     assert session.kind == "plain" and results.kinds == ["plain"]
     assert sorted((row.contestant, row.budget, row.rounds) for row in session.rows) == [
@@ -44,7 +42,7 @@ def test_one_row_for_each_contestant_budget_and_cut(results: Results) -> None:
     assert not session.at_summary and not session.failures
 
 
-def test_the_ledger_invents_nothing_and_is_valid(made: Report) -> None:
+def test_report_ledger_is_valid_and_invents_nothing(made: LabReport) -> None:
     cells = [*made.kinds[0].cells, *made.kinds[0].in_a_row]
     assert [cell.contestant for cell in cells] == 2 * ["tail window", LEDGER]
     for cell in cells:
@@ -56,7 +54,7 @@ def test_the_ledger_invents_nothing_and_is_valid(made: Report) -> None:
             assert cell.valid is None
 
 
-def test_names_of_one_cut_agree_with_its_score(results: Results) -> None:
+def test_report_names_agree_with_score(results: LabResults) -> None:
     (session,) = results.sessions
     (names,) = session.names
     for row in session.rows:
@@ -66,40 +64,42 @@ def test_names_of_one_cut_agree_with_its_score(results: Results) -> None:
         assert row.score.in_context == pytest.approx(digits.count("2") / len(digits))
 
 
-def test_the_page_needs_nothing_from_elsewhere(made: Report, tmp_path: Path) -> None:
-    page = page_of(made)
-    assert page.startswith(MARK) and page.rstrip().endswith("</html>")
+def test_page_is_self_contained(made: LabReport, tmp_path: Path) -> None:
+    page = render_page(made)
+    assert page.startswith(PAGE_MARKER) and page.rstrip().endswith("</html>")
     assert not re.search(r"https?://|//cdn|<link|@import|url\(|src\s*=|import\(|fetch\(", page)
     assert "{{" not in page
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     assert data is not None and json.loads(data[1])["report"]["kinds"][0]["kind"] == "plain"
     (tmp_path / "ours.html").write_text(page)
     (tmp_path / "other.html").write_text("<html>mine</html>")
-    assert is_ours(tmp_path / "ours.html") and not is_ours(tmp_path / "other.html")
+    assert is_lab_output(tmp_path / "ours.html") and not is_lab_output(tmp_path / "other.html")
 
 
-def test_no_text_of_a_session_can_close_the_data(made: Report) -> None:
+def test_page_escapes_session_text(made: LabReport) -> None:
     bad = msgspec.structs.replace(made, failures=["</script><script>alert(1)</script>"])
-    assert page_of(bad).count("</script>") == page_of(made).count("</script>")
+    assert render_page(bad).count("</script>") == render_page(made).count("</script>")
 
 
-def test_files_that_cannot_be_measured_say_why(tmp_path: Path) -> None:
+def test_unmeasured_files_have_reason(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "short.json").write_text('[{"role": "user", "content": "hello"}]')
     (tmp_path / "odd.json").write_text('[{"role": "user", "content": 7}]')
-    for name, why in (("broken", "no session"), ("short", "too short to cut"), ("odd", "messages that cannot be read")):
-        outcome = try_session(tmp_path / f"{name}.json", QUICK)
+    for name, why in (("broken", "not a session"), ("short", "too short to cut"), ("odd", "unreadable messages")):
+        outcome = measure_session(tmp_path / f"{name}.json", QUICK)
         assert isinstance(outcome, NotMeasured) and outcome.why.startswith(why), name
-    halves = [try_session(example_path(), msgspec.structs.replace(QUICK, half=half)) for half in ("learn", "report")]
+    halves = [
+        measure_session(example_path(), msgspec.structs.replace(QUICK, half=half)) for half in ("learn", "report")
+    ]
     (other,) = (outcome for outcome in halves if isinstance(outcome, NotMeasured))
     assert other.why == OTHER_HALF
 
 
 @pytest.mark.skipif(not SESSIONS, reason="HOLDFAST_SESSIONS names no folder with sessions")
-def test_a_real_session_with_a_real_summary() -> None:
+def test_report_of_real_session_with_summary() -> None:
     smallest = sorted((file for file in SESSIONS if "claude" in str(file)), key=lambda file: file.stat().st_size)
     for file in smallest[len(smallest) // 2 :]:
-        found = try_session(file, QUICK)
+        found = measure_session(file, QUICK)
         if isinstance(found, SessionResults) and found.at_summary:
             break
     else:

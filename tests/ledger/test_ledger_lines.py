@@ -1,15 +1,14 @@
-"""From text to lines: no number that somebody meant is taken off, and no name is cut in two (H3)."""
+"""Splitting text into lines: only a viewer's line numbers are removed, and no name is cut (H3)."""
 
 from __future__ import annotations
 
 import pytest
 
-from holdfast.ledger.alarms import errors_in
-from holdfast.ledger.lines import lines_of
+from holdfast.ledger.lines import find_error_lines, split_lines
 
 
 def shown(text: str) -> list[tuple[int, str]]:
-    return [(number, line) for number, line, _ in lines_of(text)]
+    return [(number, line) for number, line, _ in split_lines(text)]
 
 
 @pytest.mark.parametrize(
@@ -20,12 +19,12 @@ def shown(text: str) -> list[tuple[int, str]]:
         "48:  low = 1\n50:  high = 2",
     ],
 )
-def test_a_viewers_numbers_are_the_lines_numbers(text: str) -> None:
+def test_split_lines_uses_numbers_printed_by_viewer(text: str) -> None:
     found = [(number, line.strip()) for number, line in shown(text)]
     assert found == [(48, "low = 1"), (50, "high = 2")]
 
 
-def test_a_file_of_one_line_has_its_number_too() -> None:
+def test_split_lines_reads_number_of_single_line() -> None:
     assert shown("     1→low = 1") == [(1, "low = 1")]
 
 
@@ -33,27 +32,27 @@ def test_a_file_of_one_line_has_its_number_too() -> None:
     "text",
     ["404: Not Found", "4711\tOsterhaven\t12\n88123\tWesthaven\t7", "12: error: expected ';'\n19: warning: unused"],
 )
-def test_a_tables_numbers_stay(text: str) -> None:
+def test_split_lines_keeps_numbers_of_tables(text: str) -> None:
     assert [line for _, line in shown(text)] == text.split("\n")
 
 
 @pytest.mark.parametrize("separator", [" ", ",", ";"])
 @pytest.mark.parametrize("count", [6_000, 40_000])
-def test_no_name_of_an_endless_line_is_cut_in_two(separator: str, count: int) -> None:
+def test_split_lines_never_cuts_names_of_long_lines(separator: str, count: int) -> None:
     names = [f"reading_{at:05}_osterhaven" for at in range(count)]
-    found = {name for _, line, _ in lines_of(separator.join(names)) for name in line.replace(separator, " ").split()}
+    found = {name for _, line, _ in split_lines(separator.join(names)) for name in line.replace(separator, " ").split()}
     assert found and found <= set(names)
 
 
-def test_the_end_of_a_word_without_end_is_no_name() -> None:
+def test_split_lines_drops_words_longer_than_a_block() -> None:
     assert [line.strip() for _, line in shown("a" * 70_000 + " low_water")] == ["low_water"]
 
 
-def test_an_error_is_told_whole_or_not_at_all() -> None:
+def test_find_error_lines_returns_whole_lines_only() -> None:
     error = "mount /srv/tides of worker-4711 gone: fatal error"
     for lines in range(19_970, 20_001):
-        assert list(errors_in(error + "\n" + "y\n" * lines)) in ([], [(1, error)])
+        assert list(find_error_lines(error + "\n" + "y\n" * lines)) in ([], [(1, error)])
 
 
-def test_an_error_keeps_its_number() -> None:
-    assert list(errors_in("404: Not Found\nfine")) == [(1, "404: Not Found")]
+def test_find_error_lines_keeps_leading_numbers() -> None:
+    assert list(find_error_lines("404: Not Found\nfine")) == [(1, "404: Not Found")]

@@ -1,4 +1,4 @@
-"""What a name is to the ledger: what a later step would have to spell exactly."""
+"""Names: what a later step must spell exactly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.ledger.names import exact_names_in, kind_of, names_in, stands_alone
+from holdfast.ledger.names import find_exact_names, find_names, is_clear_alone, name_kind
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,9 @@ from holdfast.ledger.names import exact_names_in, kind_of, names_in, stands_alon
         (r'"twice \\nlow_water"', {"low_water"}),
     ],
 )
-def test_the_letter_of_a_line_end_or_a_tab_in_quoted_text_belongs_to_no_name(line: str, names: set[str]) -> None:
-    assert {name for name in exact_names_in(line) if kind_of(name) == "code"} == names
-    assert {name for name in names_in(line) if kind_of(name) == "code"} == names
+def test_find_names_ignores_letters_of_escapes_in_quoted_text(line: str, names: set[str]) -> None:
+    assert {name for name in find_exact_names(line) if name_kind(name) == "code"} == names
+    assert {name for name in find_names(line) if name_kind(name) == "code"} == names
 
 
 @pytest.mark.parametrize(
@@ -41,31 +41,31 @@ def test_the_letter_of_a_line_end_or_a_tab_in_quoted_text_belongs_to_no_name(lin
         ("港口", "wide"),
     ],
 )
-def test_a_name_is_what_it_looks_like(name: str, kind: str) -> None:
-    assert kind_of(name) == kind
-    assert name in names_in(f"see {name} there")
-    assert (name in exact_names_in(f"see {name} there")) == (kind != "word")
+def test_name_kind_classifies_by_spelling(name: str, kind: str) -> None:
+    assert name_kind(name) == kind
+    assert name in find_names(f"see {name} there")
+    assert (name in find_exact_names(f"see {name} there")) == (kind != "word")
 
 
 @given(st.text())
-def test_the_exact_names_of_a_line_are_its_names_without_the_plain_words(line: str) -> None:
-    assert exact_names_in(line) == tuple(name for name in names_in(line) if kind_of(name) != "word")
+def test_find_exact_names_equals_names_without_plain_words(line: str) -> None:
+    assert find_exact_names(line) == tuple(name for name in find_names(line) if name_kind(name) != "word")
 
 
 @given(st.text(st.characters(codec="ascii")) | st.text("aB1_.-#/ \\"))
-def test_a_line_is_read_alike_beside_signs_that_are_not_ascii(line: str) -> None:
-    assert names_in(f"{line} ·") == names_in(f"{line} ,")
+def test_find_names_agrees_for_ascii_and_unicode_lines(line: str) -> None:
+    assert find_names(f"{line} ·") == find_names(f"{line} ,")
 
 
-def test_in_a_path_of_windows_it_does() -> None:
-    found = names_in(r"C:\tides\new_berths.py and lib\test_boats.py")
+def test_find_names_keeps_letters_after_backslash_in_windows_paths() -> None:
+    found = find_names(r"C:\tides\new_berths.py and lib\test_boats.py")
     assert {"new_berths.py", "test_boats.py"} <= set(found)
 
 
-def test_a_name_behind_a_tab_in_quoted_text_says_something_alone() -> None:
-    assert stands_alone("oldBerth", r'"+\toldBerth := 1"')
-    assert not stands_alone("oldBerth", "veryoldBerth := 1")
+def test_name_after_escaped_tab_is_clear_alone() -> None:
+    assert is_clear_alone("oldBerth", r'"+\toldBerth := 1"')
+    assert not is_clear_alone("oldBerth", "veryoldBerth := 1")
 
 
-def test_a_heap_of_backslashes_takes_no_longer_than_other_text() -> None:
-    assert names_in("\\" * 1_000_000) == ()
+def test_find_names_handles_many_backslashes_in_linear_time() -> None:
+    assert find_names("\\" * 1_000_000) == ()

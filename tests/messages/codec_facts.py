@@ -1,20 +1,30 @@
-"""What must be the same of a conversation, whatever format it is told in."""
+"""Facts of a conversation that must be equal in every format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.messages import Message, Opaque, Part, Text, ToolCall, ToolResult, decode_all, encode_all, unnumbered
-from holdfast.messages.numbering import NAMELESS
-from holdfast.messages.standins import readable
+from holdfast.messages import (
+    Message,
+    Opaque,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    encode_all,
+    without_generated_id,
+)
+from holdfast.messages.call_ids import GENERATED_ID_PREFIX
+from holdfast.messages.payload import opaque_text
 
 Wire = list[dict[str, Any]]
 
 
 class Facts(NamedTuple):
     texts: list[tuple[bool, str]]
-    """What was said, and whether the model said it."""
+    """Whether the model wrote it, and the text."""
     calls: list[tuple[str, str, dict[str, Any]]]
     """Id, name, and arguments as an object."""
     results: list[tuple[str, str, bool]]
@@ -22,7 +32,7 @@ class Facts(NamedTuple):
 
 
 def facts(messages: Sequence[Message], *, ids: bool = True) -> Facts:
-    """A call without an id of its own, and any without `ids`, is known by its place."""
+    """Extracts the facts; calls without an id, or all without `ids`, are identified by position."""
     texts: list[tuple[bool, str]] = []
     calls: list[tuple[str, str, dict[str, Any]]] = []
     results: list[tuple[str, str, bool]] = []
@@ -31,29 +41,31 @@ def facts(messages: Sequence[Message], *, ids: bool = True) -> Facts:
         for part in message.parts:
             match part:
                 case Text() | Opaque():
-                    if said := part.text if isinstance(part, Text) else readable(part):
-                        texts.append((message.role == "assistant", said))
+                    if text := part.text if isinstance(part, Text) else opaque_text(part):
+                        texts.append((message.role == "assistant", text))
                 case ToolCall():
-                    if not ids or part.id.startswith(NAMELESS):
+                    if not ids or part.id.startswith(GENERATED_ID_PREFIX):
                         places[part.id] = f"call {len(calls)}"
-                    calls.append((places.get(part.id, part.id), part.name, part.object))
+                    calls.append((places.get(part.id, part.id), part.name, part.arguments_dict))
                 case ToolResult():
                     call_id = places.get(part.call_id, part.call_id)
-                    results.append(("?" if call_id.startswith(NAMELESS) else call_id, part.text, part.is_error))
+                    results.append(
+                        ("?" if call_id.startswith(GENERATED_ID_PREFIX) else call_id, part.text, part.is_error)
+                    )
     return Facts(texts, calls, results)
 
 
 def bare(messages: Iterable[Message]) -> list[Message]:
-    """The same messages without the payloads they came as, so that all must be rendered."""
+    """Returns the messages without their payloads, so that all must be rendered."""
     return [Message(message.role, message.parts) for message in messages]
 
 
 def all_parts(messages: Iterable[Message]) -> list[tuple[str, Part]]:
-    """Every part with who said it: how parts are grouped into messages is a matter of the format.
+    """Returns every part with its role: how parts are grouped into messages depends on the format.
 
-    Ids that we gave are left out: they are made from a message's place.
+    Generated ids are omitted: they depend on the message's position.
     """
-    return [(message.role, unnumbered(part)) for message in messages for part in message.parts]
+    return [(message.role, without_generated_id(part)) for message in messages for part in message.parts]
 
 
 def read(payloads: Wire, format: str) -> list[Message]:
@@ -61,5 +73,5 @@ def read(payloads: Wire, format: str) -> list[Message]:
 
 
 def moved(messages: Sequence[Message], format: str) -> list[Message]:
-    """The messages as another format would have them."""
+    """Returns the messages re-encoded in another format."""
     return read(encode_all(messages, format), format)

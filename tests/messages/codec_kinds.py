@@ -1,4 +1,4 @@
-"""Every kind of payload that the formats know, written by hand: a short history for each."""
+"""Every kind of payload of the OpenAI formats, with a short history for each."""
 
 from __future__ import annotations
 
@@ -91,12 +91,12 @@ def item(kind: str, **fields: Any) -> dict[str, Any]:
     return {"type": kind, **fields}
 
 
-def said(role: str, *parts: Any) -> dict[str, Any]:
+def message_item(role: str, *parts: Any) -> dict[str, Any]:
     return {"type": "message", "role": role, "content": list(parts)}
 
 
 def pair(call: str, answer: str, /, **fields: Any) -> Wire:
-    """A call of one kind, answered by an item of another with these fields."""
+    """A call of one kind and an output of another with these fields."""
     action = {"name": "read", "arguments": '{"a": 1}'} if call == "function_call" else {"action": {"commands": ["ls"]}}
     return [ASK, item(call, call_id="c1", **action), item(answer, **{"call_id": "c1", **fields})]
 
@@ -104,16 +104,22 @@ def pair(call: str, answer: str, /, **fields: Any) -> Wire:
 RESPONSES: dict[str, Wire] = {
     "text": [ASK, {"role": "assistant", "content": "done"}],
     "developer": [{"role": "developer", "content": "be brief"}, ASK],
-    "input-text": [said("user", item("input_text", text="go"))],
-    "output-text": [ASK, said("assistant", item("output_text", text="4", annotations=[])) | {"id": "msg_1"}],
-    "refusal": [ASK, said("assistant", item("refusal", refusal="I cannot"))],
-    "image-data": [said("user", item("input_image", image_url=f"data:image/png;base64,{PNG}", detail="auto"))],
-    "image-link": [said("user", item("input_image", image_url=LINK))],
-    "image-file": [said("user", item("input_image", file_id="file-1"))],
-    "file-data": [said("user", item("input_file", file_data=f"data:application/pdf;base64,{PDF}", filename="a.pdf"))],
-    "file-link": [said("user", item("input_file", file_url="https://example.org/a.pdf"))],
-    "audio": [said("user", item("input_audio", input_audio={"data": "UklGRg==", "format": "wav"}))],
-    "reasoning": [ASK, item("reasoning", id="rs_1", summary=[item("summary_text", text="hm")]), said("assistant")],
+    "input-text": [message_item("user", item("input_text", text="go"))],
+    "output-text": [ASK, message_item("assistant", item("output_text", text="4", annotations=[])) | {"id": "msg_1"}],
+    "refusal": [ASK, message_item("assistant", item("refusal", refusal="I cannot"))],
+    "image-data": [message_item("user", item("input_image", image_url=f"data:image/png;base64,{PNG}", detail="auto"))],
+    "image-link": [message_item("user", item("input_image", image_url=LINK))],
+    "image-file": [message_item("user", item("input_image", file_id="file-1"))],
+    "file-data": [
+        message_item("user", item("input_file", file_data=f"data:application/pdf;base64,{PDF}", filename="a.pdf"))
+    ],
+    "file-link": [message_item("user", item("input_file", file_url="https://example.org/a.pdf"))],
+    "audio": [message_item("user", item("input_audio", input_audio={"data": "UklGRg==", "format": "wav"}))],
+    "reasoning": [
+        ASK,
+        item("reasoning", id="rs_1", summary=[item("summary_text", text="hm")]),
+        message_item("assistant"),
+    ],
     "reasoning-content": [ASK, item("reasoning", id="rs_1", summary=[], content=[item("reasoning_text", text="hm")])],
     "reasoning-encrypted": [ASK, item("reasoning", summary=[], encrypted_content="gAAAA")],
     "function": pair("function_call", "function_call_output", output="ok"),
@@ -152,5 +158,5 @@ RESPONSES: dict[str, Wire] = {
     "item-reference-untyped": [ASK, {"id": "msg_1"}],
     "compaction": [item("compaction", id="cmp_1", encrypted_content="gAAAA"), ASK],
     "compaction-trigger": [ASK, item("compaction_trigger")],
-    "unknown-fields": [said("user", item("input_text", text="go")) | {"x": {"y": [1, None]}}],
+    "unknown-fields": [message_item("user", item("input_text", text="go")) | {"x": {"y": [1, None]}}],
 }

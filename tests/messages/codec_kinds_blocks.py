@@ -1,4 +1,4 @@
-"""Every kind of payload that Anthropic and Gemini know, written by hand: a short history for each."""
+"""Every kind of payload of Anthropic and Gemini, with a short history for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from codec_kinds import ASK, LINK, PDF, PNG, Wire
 
 
-def says(role: str, *blocks: Any, **more: Any) -> dict[str, Any]:
+def message(role: str, *blocks: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": list(blocks), **more}
 
 
@@ -19,34 +19,34 @@ def source(**fields: Any) -> dict[str, Any]:
     return {"source": fields}
 
 
-USE = says("assistant", block("tool_use", id="t1", name="read", input={"a": 1}))
+USE = message("assistant", block("tool_use", id="t1", name="read", input={"a": 1}))
 
 
 def used(**fields: Any) -> Wire:
-    return [ASK, USE, says("user", block("tool_result", tool_use_id="t1", **fields))]
+    return [ASK, USE, message("user", block("tool_result", tool_use_id="t1", **fields))]
 
 
 TEXT = block("text", text="ok")
 DATA = {"type": "base64", "media_type": "application/pdf", "data": PDF}
 
 ANTHROPIC: dict[str, Wire] = {
-    "text": [ASK, says("assistant", TEXT)],
-    "text-cached": [says("user", block("text", text="go", cache_control={"type": "ephemeral"}))],
-    "several-texts": [says("user", TEXT, block("text", text="more"))],
-    "system-between": [ASK, {"role": "system", "content": "be brief"}, says("assistant", TEXT)],
-    "empty-list": [ASK, says("assistant")],
-    "image-data": [says("user", block("image", **source(type="base64", media_type="image/png", data=PNG)), TEXT)],
-    "image-link": [says("user", block("image", **source(type="url", url=LINK)))],
-    "image-file": [says("user", block("image", **source(type="file", file_id="file_1")))],
-    "document": [says("user", block("document", title="a.pdf", **source(**DATA)))],
-    "document-link": [says("user", block("document", **source(type="url", url="https://example.org/a.pdf")))],
-    "document-text": [says("user", block("document", **source(type="text", media_type="text/plain", data="hello")))],
-    "document-blocks": [says("user", block("document", **source(type="content", content=[TEXT])))],
-    "thinking": [ASK, says("assistant", block("thinking", thinking="hm", signature="sig"), TEXT)],
-    "thinking-unsigned": [ASK, says("assistant", block("thinking", thinking="hm"), TEXT)],
-    "thinking-redacted": [ASK, says("assistant", block("redacted_thinking", data="xx"), TEXT)],
+    "text": [ASK, message("assistant", TEXT)],
+    "text-cached": [message("user", block("text", text="go", cache_control={"type": "ephemeral"}))],
+    "several-texts": [message("user", TEXT, block("text", text="more"))],
+    "system-between": [ASK, {"role": "system", "content": "be brief"}, message("assistant", TEXT)],
+    "empty-list": [ASK, message("assistant")],
+    "image-data": [message("user", block("image", **source(type="base64", media_type="image/png", data=PNG)), TEXT)],
+    "image-link": [message("user", block("image", **source(type="url", url=LINK)))],
+    "image-file": [message("user", block("image", **source(type="file", file_id="file_1")))],
+    "document": [message("user", block("document", title="a.pdf", **source(**DATA)))],
+    "document-link": [message("user", block("document", **source(type="url", url="https://example.org/a.pdf")))],
+    "document-text": [message("user", block("document", **source(type="text", media_type="text/plain", data="hello")))],
+    "document-blocks": [message("user", block("document", **source(type="content", content=[TEXT])))],
+    "thinking": [ASK, message("assistant", block("thinking", thinking="hm", signature="sig"), TEXT)],
+    "thinking-unsigned": [ASK, message("assistant", block("thinking", thinking="hm"), TEXT)],
+    "thinking-redacted": [ASK, message("assistant", block("redacted_thinking", data="xx"), TEXT)],
     "call": used(content="ok"),
-    "call-without-input": [ASK, says("assistant", block("tool_use", id="t1", name="now", input={}))],
+    "call-without-input": [ASK, message("assistant", block("tool_use", id="t1", name="now", input={}))],
     "result-missing": used(),
     "result-empty-list": used(content=[]),
     "result-empty-text": used(content=[block("text", text="")]),
@@ -56,19 +56,19 @@ ANTHROPIC: dict[str, Wire] = {
     "result-reference": used(content=[block("tool_reference", tool_name="read")]),
     "result-failed": used(content="no such file", is_error=True),
     "result-failed-silently": used(is_error=True),
-    "result-with-words": [ASK, USE, says("user", block("tool_result", tool_use_id="t1", content="ok"), TEXT)],
+    "result-with-words": [ASK, USE, message("user", block("tool_result", tool_use_id="t1", content="ok"), TEXT)],
     "server-tool": [
         ASK,
-        says(
+        message(
             "assistant",
             block("server_tool_use", id="s1", name="web_search", input={"query": "x"}),
             block("web_search_tool_result", tool_use_id="s1", content=[]),
             TEXT,
         ),
     ],
-    "compaction": [says("assistant", block("compaction", content="So far.", signature="sig")), ASK],
-    "container-upload": [says("user", block("container_upload", file_id="f1"), TEXT)],
-    "unknown-fields": [says("user", block("text", text="go", x=1), y={"z": [None]})],
+    "compaction": [message("assistant", block("compaction", content="So far.", signature="sig")), ASK],
+    "container-upload": [message("user", block("container_upload", file_id="f1"), TEXT)],
+    "unknown-fields": [message("user", block("text", text="go", x=1), y={"z": [None]})],
 }
 
 

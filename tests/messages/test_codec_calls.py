@@ -1,4 +1,4 @@
-"""Tool calls and their outputs: arguments as text and as objects, and items with fields of their own."""
+"""Tool calls and their outputs: arguments as text and as objects, and items with special fields."""
 
 from __future__ import annotations
 
@@ -37,15 +37,17 @@ RAW = RAW_ARGUMENTS
         "unicode", "surrogate", "surrogate-text", "surrogate-escaped", "surrogate-no-json",
     ],
 )  # fmt: skip
-def test_arguments(arguments: Any, as_object: dict[str, Any], as_json: str, written: str) -> None:
+def test_tool_call_arguments_as_dict_json_and_text(
+    arguments: Any, as_object: dict[str, Any], as_json: str, written: str
+) -> None:
     call = ToolCall("c1", "run", arguments)
-    assert call.object == as_object
-    assert call.json == as_json
-    assert call.written == written
+    assert call.arguments_dict == as_object
+    assert call.arguments_json == as_json
+    assert call.arguments_text == written
 
 
-def test_a_custom_tools_text_is_never_touched() -> None:
-    """It may look like JSON and still be what the tool must get, blank by blank."""
+def test_custom_tool_call_input_is_kept_verbatim() -> None:
+    """Text that looks like JSON is passed to the tool unchanged, including blanks."""
     items = RESPONSES["custom"]
     assert items[1]["input"] == '{"x":  1}'
     assert encode_all(bare(read(items, "openai-responses")), "openai-responses")[1]["input"] == '{"x":  1}'
@@ -55,23 +57,23 @@ def result_of(kind: str) -> ToolResult:
     return read(RESPONSES[kind], "openai-responses")[-1].results[0]
 
 
-def test_what_a_shell_printed_is_text_and_its_exit_code_an_error() -> None:
+def test_shell_output_is_text_and_exit_code_is_error() -> None:
     assert result_of("shell") == ToolResult("c1", (Text("a.py"),), True, None, "shell_call")
 
 
-def test_a_patch_that_failed_is_an_error() -> None:
+def test_apply_patch_output_failed_is_error() -> None:
     assert result_of("apply-patch") == ToolResult("c1", (Text("no such file"),), True, None, "apply_patch_call")
 
 
-def test_a_screenshot_is_a_picture() -> None:
+def test_computer_call_output_is_image() -> None:
     assert result_of("computer").content == (Media("image", "image/png", "iVBORw0KGgo="),)
 
 
-def test_a_local_shells_output_has_the_calls_id_as_its_own() -> None:
+def test_local_shell_output_uses_call_id_as_id() -> None:
     assert result_of("local-shell") == ToolResult("c1", (Text("a.py"),), False, None, "local_shell_call")
 
 
-def test_what_the_api_ran_itself_waits_for_no_answer() -> None:
+def test_server_side_call_needs_no_result() -> None:
     for kind in ("tool-search-by-api", "program", "web-search", "mcp"):
         messages = read(RESPONSES[kind], "openai-responses")
         assert not any(message.calls or message.results for message in messages), kind
@@ -95,21 +97,21 @@ def test_what_the_api_ran_itself_waits_for_no_answer() -> None:
         ("tool-search", item("tool_search_output", call_id="c1", execution="client", tools=[])),
     ],
 )
-def test_an_interrupted_call_is_answered_in_its_own_kind(kind: str, output: dict[str, Any]) -> None:
+def test_interrupted_call_gets_output_of_its_kind(kind: str, output: dict[str, Any]) -> None:
     messages = read(RESPONSES[kind][:2], "openai-responses")
     call = messages[1].calls[0]
     stopped = Message("tool", (ToolResult(call.id, (Text("stopped"),), True, call.name, call.kind),))
     assert encode_all([*messages, stopped], "openai-responses")[-1] == output
 
 
-def test_an_interrupted_computer_call_is_answered_with_a_blank_screen() -> None:
+def test_interrupted_computer_call_gets_blank_screenshot() -> None:
     call = ToolCall("c1", "computer", {"action": {"type": "screenshot"}}, "computer_call")
     stopped = ToolResult("c1", (Text("stopped"),), True, "computer", "computer_call")
     out = encode_all([Message("assistant", (call,)), Message("tool", (stopped,))], "openai-responses")
     assert out[1]["output"]["image_url"].startswith("data:image/png;base64,")
 
 
-def test_reasoning_items_go_back_with_all_that_can_be_verified() -> None:
+def test_reasoning_item_is_encoded_with_all_verifiable_fields() -> None:
     thought = item("reasoning", id="rs_1", summary=[item("summary_text", text="hm")], encrypted_content="gAAAA")
     messages = read([ASK, thought], "openai-responses")
     assert encode_all(bare(messages), "openai-responses")[1] == thought

@@ -1,4 +1,4 @@
-"""Which format is it: told by what only one writes, never guessed, and with help where it cannot be told."""
+"""Format detection, by fields that only one format has, with a helpful error where it is ambiguous."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import histories
 from holdfast.errors import InvalidInput, UnknownFormat
-from holdfast.messages import COMMON, FORMATS, Message, Text, decode_all, detect, encode_all, format_name
+from holdfast.messages import COMMON, FORMATS, Message, Text, decode_all, detect_format, encode_all, format_name
 
 KINDS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
 PLAIN = {
@@ -33,13 +33,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("payloads", "expected"), CASES)
-def test_each_kind_is_told(payloads: Wire, expected: str) -> None:
-    assert detect(payloads) == expected
+def test_detect_format_of_each_message_kind(payloads: Wire, expected: str) -> None:
+    assert detect_format(payloads) == expected
     assert decode_all(payloads)[1] == expected
 
 
 def decisive(payload: dict[str, Any], format: str) -> bool:
-    """Does this payload alone say its format?"""
+    """Whether this payload alone determines its format."""
     kinds = {part["type"] for part in payload["content"]} if isinstance(payload.get("content"), list) else set()
     match format:
         case "openai-chat":
@@ -54,7 +54,7 @@ def decisive(payload: dict[str, Any], format: str) -> bool:
 @pytest.mark.parametrize("format", FORMATS)
 @given(data=st.data(), broken=st.booleans())
 @settings(max_examples=60)
-def test_a_history_is_told_by_what_only_its_format_writes(format: str, data: Any, broken: bool) -> None:
+def test_detect_format_of_random_history(format: str, data: Any, broken: bool) -> None:
     payloads: Wire = data.draw(histories.wire(format, broken=broken))
     found = decode_all(payloads)[1]
     assert found == format if any(decisive(payload, format) for payload in payloads) else found in (COMMON, format)
@@ -62,65 +62,65 @@ def test_a_history_is_told_by_what_only_its_format_writes(format: str, data: Any
 
 @given(st.lists(st.tuples(st.sampled_from(["user", "assistant", "system"]), st.text()), max_size=5))
 @settings(max_examples=60)
-def test_plain_text_is_common(said: list[tuple[str, str]]) -> None:
-    payloads = [{"role": role, "content": text} for role, text in said]
+def test_detect_format_plain_text_is_common(texts: list[tuple[str, str]]) -> None:
+    payloads = [{"role": role, "content": text} for role, text in texts]
     messages, format = decode_all(payloads)
-    assert format == detect(payloads) == COMMON
+    assert format == detect_format(payloads) == COMMON
     assert encode_all(messages, COMMON) == payloads
     assert encode_all(messages, "openai-responses") == payloads
     assert encode_all(messages, "anthropic") == payloads
 
 
-def test_a_developers_message_becomes_a_system_message_where_that_role_is_not_known() -> None:
+def test_developer_message_becomes_system_in_formats_without_that_role() -> None:
     messages, _ = decode_all([{"role": "developer", "content": "be brief"}])
     assert encode_all(messages, "openai-responses") == [{"role": "developer", "content": "be brief"}]
     assert encode_all(messages, "anthropic") == [{"role": "system", "content": "be brief"}]
 
 
 @pytest.mark.parametrize(
-    ("payload", "says"),
+    ("payload", "expected"),
     [
-        ({}, "Message 1 is in no format known here (keys: none)"),
+        ({}, "Message 1 is in no known format (keys: none)"),
         ({"role": "robot", "content": "hi"}, "keys: role, content"),
         ({"role": ["user"], "content": "hi"}, "keys: role, content"),
         ({"role": "user"}, "keys: role"),
-        ({"role": "user", "content": 7}, "no format known"),
-        ({"role": "user", "content": [7]}, "no format known"),
-        ({"role": "user", "content": [{"type": "input_text"}, {"type": "tool_use"}]}, "no format known"),
-        ({"role": "robot", "parts": []}, "no format known"),
+        ({"role": "user", "content": 7}, "no known format"),
+        ({"role": "user", "content": [7]}, "no known format"),
+        ({"role": "user", "content": [{"type": "input_text"}, {"type": "tool_use"}]}, "no known format"),
+        ({"role": "robot", "parts": []}, "no known format"),
         ({"type": "banana"}, "keys: type"),
-        ({"text": "hi"}, "name it with format="),
+        ({"text": "hi"}, "pass format="),
         (GO, "Message 1 looks like gemini, but others like anthropic or openai-chat or openai-responses"),
     ],
 )
-def test_nonsense_and_contradictions_are_refused_with_help(payload: dict[str, Any], says: str) -> None:
+def test_detect_format_invalid_payload_is_rejected_with_help(payload: dict[str, Any], expected: str) -> None:
     with pytest.raises(UnknownFormat) as caught:
         decode_all([ASK, payload])
-    assert says in str(caught.value)
+    assert expected in str(caught.value)
     assert str(caught.value).endswith(".")
 
 
-def test_two_formats_in_one_list_are_refused() -> None:
+def test_decode_all_two_formats_is_rejected() -> None:
     with pytest.raises(
-        UnknownFormat, match=r"Message 3 looks like anthropic, but others like openai-chat: hand in one"
+        UnknownFormat, match=r"Message 3 looks like anthropic, but others like openai-chat: pass messages of one"
     ):
         decode_all([*CHAT["call"], ANTHROPIC["thinking"][1]])
 
 
-def test_neutral_messages_say_their_format_too() -> None:
+def test_decode_all_neutral_messages_keep_their_format() -> None:
     chat, claude = decode_all(CHAT["call"])[0], decode_all(ANTHROPIC["thinking"])[0]
     assert decode_all(chat) == (chat, "openai-chat")
     assert decode_all([Message("user", (Text("hi"),)), claude[1]])[1] == "anthropic"
     assert decode_all([*chat, ASK])[1] == "openai-chat"
     with pytest.raises(UnknownFormat, match="looks like anthropic, but others like openai-chat"):
         decode_all([*chat, ANTHROPIC["thinking"][1]])
-    with pytest.raises(UnknownFormat, match=r"Message 4 came in anthropic"):
+    with pytest.raises(UnknownFormat, match=r"Message 4 is in format anthropic"):
         decode_all([*chat, *claude])
     assert decode_all([*chat, *claude], "anthropic")[1] == "anthropic"
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "expected"),
     [
         ("hi", "not str"),
         (b"hi", "not bytes"),
@@ -132,15 +132,15 @@ def test_neutral_messages_say_their_format_too() -> None:
     ],
     ids=repr,
 )
-def test_what_is_no_list_of_messages_is_refused(given: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
+def test_decode_all_not_a_list_is_rejected(given: Any, expected: str) -> None:
+    with pytest.raises(InvalidInput, match=expected):
         decode_all(given)
 
 
-def test_a_payload_that_its_format_cannot_read_is_named() -> None:
+def test_decode_all_invalid_payload_is_named_in_error() -> None:
     with pytest.raises(InvalidInput, match=r"Message 1 is not a valid anthropic message \(unknown or missing 'tool'\)"):
         decode_all([ASK, CHAT["call"][2]], "anthropic")
-    with pytest.raises(InvalidInput, match="have `content`; Gemini's have `parts`"):
+    with pytest.raises(InvalidInput, match="have `content`, but Gemini messages have `parts`"):
         decode_all([ASK], "gemini")
 
 
@@ -148,11 +148,11 @@ def test_a_payload_that_its_format_cannot_read_is_named() -> None:
     ("given", "name"),
     [("openai", "openai-chat"), ("chat", "openai-chat"), ("responses", "openai-responses"), ("claude", "anthropic")],
 )
-def test_formats_have_the_names_people_use(given: str, name: str) -> None:
+def test_format_name_accepts_aliases(given: str, name: str) -> None:
     assert format_name(given) == name
     assert format_name(name) == name
 
 
-def test_an_unknown_format_names_the_known_ones() -> None:
+def test_format_name_unknown_error_lists_known_formats() -> None:
     with pytest.raises(UnknownFormat, match="use one of openai-chat, openai-responses, anthropic, gemini"):
         decode_all([ASK], "smoke-signals")

@@ -1,4 +1,4 @@
-"""What a format cannot hold, and what it leaves out: the model still learns what was there."""
+"""Content that a format does not support is replaced by a description for the model."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from holdfast.messages import (
     Text,
     ToolCall,
     ToolResult,
+    compact_json_length,
     decode_all,
     encode_all,
-    length_compacted,
 )
 from judge import judge
 
@@ -27,48 +27,48 @@ RESULT = ToolResult("c1", (Text("ok"),), False)
 
 
 def called(*parts: Part, answer: ToolResult | None = RESULT) -> list[Message]:
-    """A question, a call, its answer."""
+    """A user message, a call, its result."""
     asked = [Message("user", (Text("go"),)), Message("assistant", (*parts, ToolCall("c1", "read", {"a": 1})))]
     return [*asked, Message("tool", (answer,))] if answer else asked
 
 
-# -- media and text that stands in for it ---------------------------------------------------------------
+# -- media and their placeholders ---------------------------------------------------------------------
 
 
-def test_openai_chat_drops_a_picture_from_a_result_that_has_words() -> None:
+def test_openai_chat_result_with_text_drops_image() -> None:
     answer = ToolResult("c1", (Text("saved"), PICTURE))
     out = encode_all(called(answer=answer), "openai-chat")
     assert out[-1] == {"role": "tool", "tool_call_id": "c1", "content": "saved"}
     assert judge(out, "openai-chat") == []
 
 
-def test_openai_chat_says_that_there_was_a_picture_where_a_result_has_no_words() -> None:
+def test_openai_chat_result_without_text_describes_image() -> None:
     answer = ToolResult("c1", (Media("image", None, None, LINK),))
     out = encode_all(called(answer=answer), "openai-chat")
     assert out[-1]["content"] == f"[image: {LINK}]"
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "anthropic"])
-def test_a_picture_that_the_model_made_is_named_where_only_users_send_pictures(format: str) -> None:
-    said = Message("assistant", (Text("here"), Media("image", "image/png", PNG, name="cat.png")))
-    out = encode_all([Message("user", (Text("draw"),)), said], format)
+def test_assistant_image_is_described_in_formats_that_reject_it(format: str) -> None:
+    drawn = Message("assistant", (Text("here"), Media("image", "image/png", PNG, name="cat.png")))
+    out = encode_all([Message("user", (Text("draw"),)), drawn], format)
     assert "[image: cat.png]" in str(out[1]["content"])
     assert judge(out, format) == []
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "anthropic"])
-def test_a_film_is_named_where_a_format_has_none(format: str) -> None:
+def test_video_is_described_in_formats_without_video(format: str) -> None:
     out = encode_all([Message("user", (Media("video", "video/mp4", "AAAA"),))], format)
     assert out == [{"role": "user", "content": "[video: video/mp4]"}]
 
 
-def test_anthropic_takes_only_text_in_a_failed_result() -> None:
+def test_anthropic_failed_result_holds_only_text() -> None:
     out = encode_all(called(answer=ToolResult("c1", (Text("no"), PICTURE), True)), "anthropic")
     assert out[-1]["content"] == [{"type": "tool_result", "tool_use_id": "c1", "content": "no", "is_error": True}]
     assert judge(out, "anthropic") == []
 
 
-def test_anthropic_gets_a_word_for_a_failure_without_one() -> None:
+def test_anthropic_failed_result_without_content_gets_text() -> None:
     out = encode_all(called(answer=ToolResult("c1", (), True)), "anthropic")
     assert out[-1]["content"][0]["content"] == "[tool error]"
     assert judge(out, "anthropic") == []
@@ -76,7 +76,7 @@ def test_anthropic_gets_a_word_for_a_failure_without_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("block", "said"),
+    ("block", "text"),
     [
         ({"type": "compaction", "content": "So far."}, "So far."),
         ({"type": "document", "source": {"type": "text", "data": "hello"}}, "hello"),
@@ -85,9 +85,9 @@ def test_anthropic_gets_a_word_for_a_failure_without_one() -> None:
     ],
     ids=["compaction", "text-document", "document-of-blocks", "search-result"],
 )
-def test_text_inside_what_only_anthropic_has_is_said_elsewhere(block: dict[str, Any], said: str) -> None:
+def test_text_of_anthropic_blocks_is_kept_in_other_formats(block: dict[str, Any], text: str) -> None:
     messages = read([{"role": "user", "content": [block]}], "anthropic")
-    assert encode_all(messages, "openai-chat") == [{"role": "user", "content": said}]
+    assert encode_all(messages, "openai-chat") == [{"role": "user", "content": text}]
 
 
 # -- ids and names -------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def test_text_inside_what_only_anthropic_has_is_said_elsewhere(block: dict[str, 
 @pytest.mark.parametrize(
     ("format", "longest"), [("openai-chat", 40), ("openai-responses", 64), ("anthropic", 64)], ids=str
 )
-def test_ids_that_are_too_long_are_shortened_and_stay_apart(format: str, longest: int) -> None:
+def test_long_call_ids_are_shortened_and_stay_unique(format: str, longest: int) -> None:
     ids = ["x" * 100 + "a", "x" * 100 + "b"]
     calls = Message("assistant", tuple(ToolCall(name, "read", {}) for name in ids))
     results = Message("tool", tuple(ToolResult(name, (Text("ok"),)) for name in ids))
@@ -108,7 +108,7 @@ def test_ids_that_are_too_long_are_shortened_and_stay_apart(format: str, longest
     assert again == [result.call_id for message in read(out, format) for result in message.results]
 
 
-def test_ids_that_anthropic_refuses_are_spelled_otherwise_and_stay_apart() -> None:
+def test_anthropic_illegal_call_ids_are_replaced_and_stay_unique() -> None:
     ids = ["a.1", "a:1", "a_1", ""]
     messages = [Message("assistant", (ToolCall(name, "read", {}),)) for name in ids]
     again = [payload["content"][0]["id"] for payload in encode_all(messages, "anthropic")]
@@ -118,8 +118,8 @@ def test_ids_that_anthropic_refuses_are_spelled_otherwise_and_stay_apart() -> No
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "anthropic"])
-def test_an_id_that_came_in_a_format_goes_back_out_in_it_however_long(format: str) -> None:
-    """Some servers write a signature into it. A changed or an interrupted result must still find its call."""
+def test_call_id_of_same_format_is_kept_whatever_its_length(format: str) -> None:
+    """Some servers encode a signature in the id. A changed or interrupted result must still match its call."""
     long = "call_" + "x" * 100
     parts: tuple[Part, ...] = (ToolResult(long, (Text("cleared"),)),)
     call = Message("assistant", (ToolCall(long, "a", {}),), format)
@@ -128,13 +128,13 @@ def test_an_id_that_came_in_a_format_goes_back_out_in_it_however_long(format: st
         assert out[1].calls[0].id == out[2].results[0].call_id == long
 
 
-def test_gemini_learns_a_results_name_from_a_call_that_goes_out_as_it_came() -> None:
+def test_gemini_result_takes_name_from_unchanged_call() -> None:
     messages = [*read([GO, CALL], "gemini"), Message("tool", (ToolResult("f1", (Text("ok"),)),))]
     out = encode_all(messages, "gemini")
     assert out[-1]["parts"][0]["functionResponse"] == {"id": "f1", "name": "read", "response": {"output": "ok"}}
 
 
-def test_responses_learns_a_results_kind_from_its_call() -> None:
+def test_responses_result_takes_kind_from_its_call() -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
     chat: Wire = [
         ASK,
@@ -146,21 +146,21 @@ def test_responses_learns_a_results_kind_from_its_call() -> None:
     assert judge(out, "openai-responses") == []
 
 
-def test_a_nameless_answer_belongs_to_the_call_just_made_not_to_one_left_behind() -> None:
+def test_result_without_id_answers_newest_call_not_abandoned_one() -> None:
     call = content("model", {"functionCall": {"name": "read", "args": {}}})
     answer = content("user", {"functionResponse": {"name": "read", "response": {"output": "ok"}}})
     messages = read([GO, call, GO, call, answer], "gemini")
     assert messages[4].results[0].call_id == messages[3].calls[0].id != messages[1].calls[0].id
 
 
-def test_nameless_calls_in_contents_of_their_own_are_answered_in_order() -> None:
+def test_calls_without_ids_in_separate_messages_are_answered_in_order() -> None:
     calls = [content("model", {"functionCall": {"name": "read", "args": {"n": n}}}) for n in range(2)]
     answer = {"functionResponse": {"name": "read", "response": {"output": "ok"}}}
     messages = read([GO, *calls, content("user", answer, answer)], "gemini")
     assert [result.call_id for result in messages[3].results] == [messages[1].calls[0].id, messages[2].calls[0].id]
 
 
-def test_the_first_function_calls_are_answered_by_name() -> None:
+def test_legacy_function_calls_are_answered_by_name() -> None:
     call: dict[str, Any] = {"role": "assistant", "content": None, "function_call": {"name": "read", "arguments": "{}"}}
     answer = {"role": "function", "name": "read", "content": "ok"}
     messages = read([ASK, call, ASK, call, answer], "openai-chat")
@@ -172,7 +172,7 @@ def test_the_first_function_calls_are_answered_by_name() -> None:
 
 
 def batch(format: str) -> list[Message]:
-    """Two calls, and a message with the answer to each."""
+    """Two calls, and a message with the result of each."""
     calls = Message("assistant", (ToolCall("c1", "a", {}), ToolCall("c2", "b", {})))
     answers = [Message("tool", (ToolResult(f"c{n}", (Text("ok"),), name=name),)) for n, name in ((1, "a"), (2, "b"))]
     payloads = [encode_all([answer], format)[0] for answer in answers]
@@ -181,8 +181,8 @@ def batch(format: str) -> list[Message]:
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini"])
 @pytest.mark.parametrize("foreign", [[2], [3], [2, 3]], ids=str)
-def test_a_result_from_elsewhere_joins_the_others_of_its_batch(format: str, foreign: list[int]) -> None:
-    """Such as the answer to a call that was interrupted."""
+def test_foreign_result_joins_its_batch(format: str, foreign: list[int]) -> None:
+    """For example the result of an interrupted call."""
     messages = batch(format)
     for place in foreign:
         messages[place] = Message("tool", messages[place].parts)
@@ -194,8 +194,8 @@ def test_a_result_from_elsewhere_joins_the_others_of_its_batch(format: str, fore
 
 @pytest.mark.parametrize("format", ["anthropic", "gemini"])
 @pytest.mark.parametrize("changed", [[], [2], [3], [2, 3]], ids=str)
-def test_results_that_came_apart_go_out_apart_changed_or_not(format: str, changed: list[int]) -> None:
-    """A cleared result stays where it was: what came in as two messages is two for those who count them."""
+def test_results_in_separate_messages_stay_separate(format: str, changed: list[int]) -> None:
+    """A cleared result stays where it was: two input messages stay two, so that counts do not change."""
     messages = batch(format)
     for place in changed:
         messages[place] = messages[place].with_parts(messages[place].parts)
@@ -203,15 +203,15 @@ def test_results_that_came_apart_go_out_apart_changed_or_not(format: str, change
     assert len(encode_all(messages, format)) == 4
 
 
-def test_results_lead_the_message_they_join() -> None:
+def test_joined_results_come_first_in_message() -> None:
     first = Message("tool", (ToolResult("c1", (Text("1"),)), Text("and then?")))
     second = Message("tool", (ToolResult("c2", (Text("2"),)),))
     out = encode_all([first, second], "anthropic")
     assert [block["type"] for block in out[0]["content"]] == ["tool_result", "tool_result", "text"]
 
 
-def test_results_do_not_join_across_a_message_that_shows_nothing() -> None:
-    """H6: what stood before the model's turn may not change, even if nothing of that turn can be shown."""
+def test_results_do_not_join_across_empty_message() -> None:
+    """H6: messages before the model's turn may not change, even if nothing of that turn can be shown."""
     silent = decode_all([{"type": "reasoning", "summary": [], "encrypted_content": "x"}])[0]
     results = [Message("tool", (ToolResult(f"c{n}", (Text("ok"),)),)) for n in (1, 2)]
     assert len(encode_all([results[0], *silent, results[1]], "gemini")) == 2
@@ -219,16 +219,16 @@ def test_results_do_not_join_across_a_message_that_shows_nothing() -> None:
 
 @pytest.mark.parametrize("inside", ["1", '"\\ud83d"', '"\ud83d"'])
 @pytest.mark.parametrize("depth", [201, 900, 5_000, 100_000])
-def test_arguments_that_are_nested_too_deeply_are_text(depth: int, inside: str) -> None:
-    """On every version of Python, though not every one can read as deep."""
+def test_arguments_nested_too_deeply_stay_text(depth: int, inside: str) -> None:
+    """On every version of Python, whatever its own recursion limit."""
     deep = '{"a": ' * depth + inside + "}" * depth
     call = ToolCall("c1", "read", deep)
-    assert call.json == deep
-    assert call.object == {"__arguments__": deep}
-    assert length_compacted(deep) == len(deep)
+    assert call.arguments_json == deep
+    assert call.arguments_dict == {"__arguments__": deep}
+    assert compact_json_length(deep) == len(deep)
 
 
-def test_wide_arguments_are_not_deep() -> None:
+def test_arguments_wide_but_shallow_are_parsed() -> None:
     wide = ToolCall("c1", "read", '{"a": [' + ", ".join(["{}"] * 1_000) + "]}")
-    assert wide.object == {"a": [{}] * 1_000}
-    assert length_compacted(wide.written) == len(wide.json)
+    assert wide.arguments_dict == {"a": [{}] * 1_000}
+    assert compact_json_length(wide.arguments_text) == len(wide.arguments_json)

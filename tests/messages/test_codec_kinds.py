@@ -1,4 +1,4 @@
-"""Every kind of payload in every format: out as it came, the same without its payload, the same elsewhere."""
+"""Every kind of payload in every format: exact round trip, equal when rendered from parts, equal in other formats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codec_kinds import CHAT, RESPONSES
 from codec_kinds_blocks import ANTHROPIC, GEMINI
 
 from holdfast.messages import FORMATS, Opaque, ToolResult, anthropic, encode_all, gemini, openai_chat, openai_responses
-from holdfast.messages.standins import result_texts
+from holdfast.messages.payload import result_texts
 from judge import judge
 
 KINDS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
@@ -24,14 +24,14 @@ each_kind = pytest.mark.parametrize(("format", "payloads"), CASES)
 
 
 @each_kind
-def test_it_goes_out_exactly_as_it_came(format: str, payloads: Wire) -> None:
+def test_codec_kind_unchanged_round_trips_exactly(format: str, payloads: Wire) -> None:
     before = copy.deepcopy(payloads)
     assert encode_all(read(payloads, format), format) == before
     assert payloads == before
 
 
 @each_kind
-def test_its_parts_alone_say_the_same(format: str, payloads: Wire) -> None:
+def test_codec_kind_rendered_from_parts_has_same_content(format: str, payloads: Wire) -> None:
     messages = read(payloads, format)
     rendered = encode_all(bare(messages), format)
     assert all_parts(read(rendered, format)) == all_parts(messages)
@@ -43,28 +43,28 @@ def test_its_parts_alone_say_the_same(format: str, payloads: Wire) -> None:
 
 @each_kind
 @pytest.mark.parametrize("other", FORMATS)
-def test_it_says_the_same_in_another_format(format: str, payloads: Wire, other: str) -> None:
-    """Text that stands in for what another format cannot hold is the one thing that may be added."""
+def test_codec_kind_in_another_format_has_same_content(format: str, payloads: Wire, other: str) -> None:
+    """Only placeholder text for unsupported content may be added."""
     messages = read(payloads, format)
     there = moved(messages, other)
     before, after = facts(messages), facts(there)
     assert after.calls == before.calls
-    assert [said for said in after.texts if not said[1].startswith("[")] == before.texts
+    assert [text for text in after.texts if not text[1].startswith("[")] == before.texts
     wanted = [(r.call_id, "\n".join(result_texts(r)), r.is_error) for m in messages for r in m.results]
     held = [(r.call_id, "\n".join(result_texts(r)), r.is_error) for m in there for r in m.results]
     assert held == wanted
 
 
 @each_kind
-def test_it_is_opaque_only_if_it_is_listed(format: str, payloads: Wire) -> None:
+def test_codec_kind_is_opaque_only_if_listed(format: str, payloads: Wire) -> None:
     parts = [part for message in read(payloads, format) for part in message.parts]
     parts += [inner for part in parts if isinstance(part, ToolResult) for inner in part.content]
     assert {part.kind for part in parts if isinstance(part, Opaque)} <= OPAQUE[format]
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_is_listed_as_opaque_is(format: str) -> None:
-    """The lists themselves: a kind goes in here when a codec has no neutral part for it."""
+def test_codec_kind_listed_as_opaque_is_opaque(format: str) -> None:
+    """The lists themselves: a kind is listed if the codec has no neutral part for it."""
     assert sorted(OPAQUE[format]) == LISTED[format]
 
 

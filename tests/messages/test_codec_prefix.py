@@ -1,4 +1,4 @@
-"""H6: right before each of the model's messages, a request extends the one before it, byte for byte."""
+"""H6: each request extends the previous one byte for byte, compared right before each model message."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-from holdfast.events import Event, Kind
+from holdfast.context import View
+from holdfast.context.events import Event, EventKind
 from holdfast.messages import COMMON, FORMATS, Message, decode_all, encode_all
 from holdfast.tokens import CharsPerPiece
-from holdfast.view import View
 from real_sessions import each_session, history
 
 each_format = pytest.mark.parametrize("format", FORMATS)
@@ -28,35 +28,35 @@ def lines(messages: Sequence[Message], format: str) -> list[str]:
 
 
 def replies(messages: Sequence[Message]) -> list[int]:
-    """Where the model began to speak: what stood before it there was a request."""
+    """Indices at which the model replied: the messages before each were a request."""
     spoke = [message.role == "assistant" for message in messages]
     return [place for place, speaks in enumerate(spoke) if speaks and not (place and spoke[place - 1])]
 
 
 def events(payloads: Wire, format: str) -> Iterator[Event]:
     for seq, payload in enumerate(payloads, 1):
-        yield Event(f"e{seq}", Kind.MESSAGE, "", {"message": payload, "format": format}, seq=seq)
+        yield Event(f"e{seq}", EventKind.MESSAGE, "", {"message": payload, "format": format}, seq=seq)
 
 
 def requests(payloads: Wire, format: str, every: int = 1) -> Iterator[list[Message]]:
-    """The contexts that a view shows right before each of the model's messages.
+    """Returns the contexts of a view right before each model message.
 
-    While a call waits for its result, a context is no request yet: no provider would take it. And a reply
-    of which nothing can be shown is none: a system message that waits for one is then moved (see `arrange`).
+    With a pending call, a context is not yet a request: no provider would accept it. A reply of which nothing
+    can be shown does not count: a system message before it may still move (see `normalize_for_wire`).
     """
     view = View(CharsPerPiece(), format=format)
     spoken = 0
     for event, message in zip(events(payloads, format), read(payloads, format), strict=True):
         spoken += message.role == "assistant"
-        asked = message.role == "assistant" and not view.waiting and spoken % every == 0
-        request = view.shown() if asked else None
+        asked = message.role == "assistant" and not view.pending_calls and spoken % every == 0
+        request = view.context_messages() if asked else None
         view.append(event)
         if request is not None and view.messages and view.ids[-1] == event.id:
             yield request
 
 
 def draw(data: Any, format: str) -> Wire:
-    """Dangling calls, late and repeated results, the model speaking twice: all that broken histories have."""
+    """Draws a broken history: pending calls, late and repeated results, two model messages in a row."""
     payloads: Wire = data.draw(histories.wire(format, broken=data.draw(st.booleans())))
     return payloads
 
@@ -64,7 +64,7 @@ def draw(data: Any, format: str) -> Wire:
 @each_format
 @given(data=st.data(), rendered=st.booleans())
 @settings(max_examples=40)
-def test_a_codec_only_ever_adds(format: str, data: Any, rendered: bool) -> None:
+def test_codec_growing_history_extends_encoded_prefix(format: str, data: Any, rendered: bool) -> None:
     messages = read(draw(data, format), format)
     messages = bare(messages) if rendered else messages
     before: list[str] = []
@@ -77,8 +77,8 @@ def test_a_codec_only_ever_adds(format: str, data: Any, rendered: bool) -> None:
 @each_format
 @given(data=st.data(), other=st.sampled_from(FORMATS))
 @settings(max_examples=40)
-def test_a_view_only_ever_adds(format: str, data: Any, other: str) -> None:
-    """Also where the history came from another provider."""
+def test_view_growing_log_extends_encoded_prefix(format: str, data: Any, other: str) -> None:
+    """Also for a history from another provider."""
     payloads = encode_all(read(draw(data, other), other), format)
     before: list[str] = []
     for request in requests(payloads, format):
@@ -90,25 +90,25 @@ def test_a_view_only_ever_adds(format: str, data: Any, other: str) -> None:
 @each_format
 @given(data=st.data())
 @settings(max_examples=40)
-def test_a_view_only_ever_adds_while_it_learns_the_format(format: str, data: Any) -> None:
-    """Plain text says nothing of its format; the first payload that does must not change what was sent."""
+def test_view_prefix_is_stable_while_format_is_detected(format: str, data: Any) -> None:
+    """Plain text fits several formats; the first payload that decides it must not change the earlier requests."""
     payloads: Wire = data.draw(histories.wire(format))
     view = View(CharsPerPiece())
     before: list[str] = []
     for seq, payload in enumerate(payloads, 1):
         [message], found = decode_all([payload])
-        if message.role == "assistant" and not view.waiting:
-            after = lines(view.shown(), view.format)
+        if message.role == "assistant" and not view.pending_calls:
+            after = lines(view.context_messages(), view.format)
             assert after[: len(before)] == before
             before = after
         body = {"message": payload} if found == COMMON else {"message": payload, "format": found}
-        view.append(Event(f"e{seq}", Kind.MESSAGE, "", body, seq=seq))
+        view.append(Event(f"e{seq}", EventKind.MESSAGE, "", body, seq=seq))
 
 
 @each_format
 @each_session
-def test_a_codec_only_ever_adds_to_a_session(path: Path, format: str) -> None:
-    """Every window between two replies is encoded by itself, and a few whole prefixes to prove the rule."""
+def test_codec_real_session_extends_encoded_prefix(path: Path, format: str) -> None:
+    """Encodes every window between two replies separately, and a few whole prefixes."""
     messages = history(path)
     whole = lines(messages, format)
     start = sent = 0
@@ -127,8 +127,8 @@ def test_a_codec_only_ever_adds_to_a_session(path: Path, format: str) -> None:
 
 @each_format
 @each_session
-def test_a_view_only_ever_adds_to_a_session(path: Path, format: str) -> None:
-    """Every third request, so that a whole folder of sessions can be replayed."""
+def test_view_real_session_extends_encoded_prefix(path: Path, format: str) -> None:
+    """Checks every third request, so that a whole folder of sessions can be replayed."""
     payloads = encode_all(history(path), format)
     before: list[Message] = []
     shown: list[list[Message]] = []

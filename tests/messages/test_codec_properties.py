@@ -1,4 +1,4 @@
-"""What holds for every codec, on random histories, good and broken."""
+"""Properties of every codec on random histories, valid and broken."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
-from holdfast.boundaries import repair
 from holdfast.messages import (
     FORMATS,
     Opaque,
@@ -22,7 +21,8 @@ from holdfast.messages import (
     gemini,
     openai_chat,
     openai_responses,
-    profile_for,
+    repair,
+    rules_for,
 )
 from judge import judge
 
@@ -39,7 +39,7 @@ def draw(data: Data, format: str) -> Wire:
 
 
 def containers(value: Any) -> set[int]:
-    """The identity of every dict and list in there."""
+    """Returns the identity of every dict and list inside."""
     if isinstance(value, dict):
         return {id(value)}.union(*map(containers, value.values()))
     if isinstance(value, list):
@@ -50,8 +50,8 @@ def containers(value: Any) -> set[int]:
 @each_format
 @given(data=st.data())
 @some
-def test_an_untouched_history_goes_out_exactly_as_it_came(format: str, data: Data) -> None:
-    """And only listed kinds of it are opaque to us."""
+def test_codec_unchanged_history_round_trips_exactly(format: str, data: Data) -> None:
+    """Only listed kinds are opaque."""
     payloads = draw(data, format)
     before = copy.deepcopy(payloads)
     messages, _ = decode_all(payloads, format)
@@ -67,7 +67,7 @@ def test_an_untouched_history_goes_out_exactly_as_it_came(format: str, data: Dat
 @each_format
 @given(data=st.data())
 @some
-def test_parts_alone_say_the_same(format: str, data: Data) -> None:
+def test_codec_history_rendered_from_parts_has_same_content(format: str, data: Data) -> None:
     payloads = draw(data, format)
     messages = read(payloads, format)
     rendered = encode_all(bare(messages), format)
@@ -82,7 +82,7 @@ def test_parts_alone_say_the_same(format: str, data: Data) -> None:
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())
 @settings(max_examples=25)
-def test_nothing_is_lost_on_the_way_through_another_format(format: str, other: str, data: Data) -> None:
+def test_codec_round_trip_through_another_format_loses_nothing(format: str, other: str, data: Data) -> None:
     messages = read(draw(data, format), format)
     there = moved(bare(messages), other)
     back = moved(bare(there), format)
@@ -94,15 +94,13 @@ def test_nothing_is_lost_on_the_way_through_another_format(format: str, other: s
 @pytest.mark.parametrize("other", FORMATS)
 @given(data=st.data())
 @settings(max_examples=25)
-def test_another_provider_accepts_what_moves_to_it_and_the_first_what_returns(
-    format: str, other: str, data: Data
-) -> None:
+def test_codec_converted_history_is_valid_in_both_formats(format: str, other: str, data: Data) -> None:
     messages = read(data.draw(histories.wire(format)), format)
     if len(messages) == 1 and openai_responses.name in (format, other):
-        return  # an encrypted summary alone says nothing to anyone else
-    arrived = repair(moved(messages, other), profile_for(other))
+        return  # an encrypted summary has no content for other providers
+    arrived = repair(moved(messages, other), rules_for(other))
     assert judge(encode_all(arrived, other), other) == []
-    returned = repair(moved(bare(arrived), format), profile_for(format))
+    returned = repair(moved(bare(arrived), format), rules_for(format))
     assert judge(encode_all(returned, format), format) == []
 
 

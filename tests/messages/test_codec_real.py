@@ -1,4 +1,4 @@
-"""What holds for every codec on random histories holds on real sessions too, in every format."""
+"""Properties of every codec on real sessions, in every format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.messages import (
     openai_chat,
     openai_responses,
 )
-from holdfast.messages.payload import fitting_id
+from holdfast.messages.payload import make_legal_id
 from real_sessions import each_session, format_of, history, transcript
 
 OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
@@ -28,12 +28,12 @@ WALK = (C, R, C, A, C, G, R, A, R, G, A, G, C)
 
 
 def ids_are_legal(messages: list[Message]) -> bool:
-    """Would every format take every call's id as it is?"""
-    return all(fitting_id(call.id, 40, strict=True) == call.id for message in messages for call in message.calls)
+    """Whether every format accepts every call id unchanged."""
+    return all(make_legal_id(call.id, 40, strict=True) == call.id for message in messages for call in message.calls)
 
 
 @each_session
-def test_the_session_goes_out_exactly_as_it_came(path: Path) -> None:
+def test_codec_real_session_round_trips_exactly(path: Path) -> None:
     payloads = transcript(path).messages
     before = copy.deepcopy(payloads)
     assert encode_all(history(path), format_of(path)) == before
@@ -41,21 +41,21 @@ def test_the_session_goes_out_exactly_as_it_came(path: Path) -> None:
 
 
 @each_session
-def test_it_says_the_same_from_any_format_to_any_other(path: Path) -> None:
-    """Through every pair of formats in one walk; nothing that is lost on the way could come back."""
+def test_codec_real_session_between_any_formats_has_same_content(path: Path) -> None:
+    """Converts through every pair of formats in sequence; anything lost could not come back."""
     messages = history(path)
     ids = ids_are_legal(messages)
-    said = facts(messages, ids=ids)
+    expected = facts(messages, ids=ids)
     for format in WALK:
         payloads = encode_all(bare(messages), format)
         messages = read(payloads, format)
-        assert facts(messages, ids=ids) == said, format
+        assert facts(messages, ids=ids) == expected, format
         assert encode_all(messages, format) == payloads, format
         assert all_parts(read(encode_all(bare(messages), format), format)) == all_parts(messages), format
 
 
 @each_session
-def test_only_listed_kinds_are_opaque(path: Path) -> None:
+def test_codec_real_session_has_only_listed_opaque_kinds(path: Path) -> None:
     parts = [part for message in history(path) for part in message.parts]
     parts += [inner for part in parts if isinstance(part, ToolResult) for inner in part.content]
     assert {part.kind for part in parts if isinstance(part, Opaque)} <= OPAQUE[format_of(path)]

@@ -1,4 +1,4 @@
-"""The SDKs' own objects, built offline by the SDKs' own classes, as their clients would return them."""
+"""SDK objects, built offline with the SDKs' own classes, as their clients return them."""
 
 from __future__ import annotations
 
@@ -36,8 +36,14 @@ ITEMS: list[dict[str, Any]] = [
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA"},
     {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "read", "arguments": "{}", "status": "completed"},
 ]
-SAID = {"type": "output_text", "text": "done", "annotations": []}
-ITEMS_SAID = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [SAID]}
+OUTPUT_TEXT = {"type": "output_text", "text": "done", "annotations": []}
+OUTPUT_MESSAGE = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [OUTPUT_TEXT],
+}
 RESPONSE = {
     "id": "resp_1",
     "object": "response",
@@ -46,7 +52,7 @@ RESPONSE = {
     "parallel_tool_calls": True,
     "tool_choice": "auto",
     "tools": [],
-    "output": [*ITEMS, ITEMS_SAID],
+    "output": [*ITEMS, OUTPUT_MESSAGE],
 }
 BLOCKS = [
     {"type": "thinking", "thinking": "hm", "signature": "sig"},
@@ -70,22 +76,22 @@ GEMINI_PARTS = [
 ]
 
 
-def test_openai_chat_completion_is_its_message() -> None:
+def test_sdk_openai_chat_completion_gives_its_message() -> None:
     completion = chat.ChatCompletion.model_validate(COMPLETION)
     messages, format = decode_all([ASK, completion])
     assert format == "openai-chat"
     assert encode_all(messages, format) == [ASK, {"role": "assistant", "content": None, "tool_calls": [CALL]}]
 
 
-def test_openai_chat_message_is_taken_as_it_is() -> None:
+def test_sdk_openai_chat_message_is_accepted() -> None:
     message = chat.ChatCompletionMessage.model_validate(COMPLETION["choices"][0]["message"])
     assert decode_all([message])[0][0].calls == (ToolCall("c1", "read", '{"a": 1}'),)
 
 
-def test_openai_response_is_its_items() -> None:
+def test_sdk_openai_response_gives_its_items() -> None:
     messages, format = decode_all([ASK, Response.model_validate(RESPONSE)])
     assert format == "openai-responses"
-    assert encode_all(messages, format) == [ASK, *ITEMS, ITEMS_SAID]
+    assert encode_all(messages, format) == [ASK, *ITEMS, OUTPUT_MESSAGE]
 
 
 @pytest.mark.parametrize(
@@ -93,16 +99,16 @@ def test_openai_response_is_its_items() -> None:
     [
         (responses.ResponseReasoningItem, ITEMS[0]),
         (responses.ResponseFunctionToolCall, ITEMS[1]),
-        (responses.ResponseOutputMessage, ITEMS_SAID),
+        (responses.ResponseOutputMessage, OUTPUT_MESSAGE),
     ],
 )
-def test_openai_output_items_are_taken_one_by_one(kind: Any, payload: dict[str, Any]) -> None:
+def test_sdk_openai_output_items_are_accepted(kind: Any, payload: dict[str, Any]) -> None:
     messages, format = decode_all([kind.model_validate(payload)])
     assert format == "openai-responses"
     assert encode_all(messages, format) == [payload]
 
 
-def test_openai_compacted_response_is_its_items() -> None:
+def test_sdk_openai_compacted_response_gives_its_items() -> None:
     payload = {
         "id": "resp_1",
         "object": "response.compaction",
@@ -121,22 +127,22 @@ def test_openai_compacted_response_is_its_items() -> None:
 
 
 @pytest.mark.parametrize("kind", [claude.Message, claude_beta.BetaMessage])
-def test_anthropic_reply_is_its_role_and_content(kind: Any) -> None:
-    """What the API adds to a reply, it would refuse in a request; so would nulls it sent itself."""
+def test_sdk_anthropic_reply_gives_role_and_content(kind: Any) -> None:
+    """Fields that the API adds to a reply, and nulls, would be rejected in a request."""
     messages, format = decode_all([ASK, kind.model_validate(REPLY)])
     assert format == "anthropic"
     assert encode_all(messages, format) == [ASK, {"role": "assistant", "content": SENT}]
     assert judge(encode_all(messages, format), format, extras_ok=False) == []
 
 
-def test_anthropic_reply_as_a_dict_is_its_role_and_content() -> None:
+def test_anthropic_reply_dict_gives_role_and_content() -> None:
     messages, format = decode_all([ASK, REPLY])
     assert format == "anthropic"
     assert encode_all(messages, format) == [ASK, {"role": "assistant", "content": BLOCKS}]
 
 
-def test_anthropic_blocks_inside_a_dict_are_taken() -> None:
-    """The usual way: `{"role": "assistant", "content": reply.content}`."""
+def test_sdk_anthropic_blocks_inside_dict_are_accepted() -> None:
+    """The usual pattern: `{"role": "assistant", "content": reply.content}`."""
     reply = claude.Message.model_validate(REPLY)
     given = {"role": "assistant", "content": reply.content}
     messages, format = decode_all([ASK, given])
@@ -151,20 +157,20 @@ def test_anthropic_blocks_inside_a_dict_are_taken() -> None:
     assert isinstance(given["content"][0], claude.ThinkingBlock)
 
 
-def test_anthropic_message_params_are_plain_dicts() -> None:
+def test_sdk_anthropic_message_params_are_plain_dicts() -> None:
     block = claude.ToolResultBlockParam(type="tool_result", tool_use_id="t1", content="ok")
     given: claude.MessageParam = {"role": "user", "content": [block]}
     assert decode_all([given])[1] == "anthropic"
 
 
-def test_openai_parts_inside_a_dict_are_taken() -> None:
+def test_sdk_openai_parts_inside_dict_are_accepted() -> None:
     message = chat.ChatCompletionMessage.model_validate(COMPLETION["choices"][0]["message"])
     messages, format = decode_all([{"role": "assistant", "content": None, "tool_calls": message.tool_calls}])
     assert format == "openai-chat"
     assert encode_all(messages, format) == [{"role": "assistant", "content": None, "tool_calls": [CALL]}]
 
 
-def test_gemini_content_keeps_its_signature() -> None:
+def test_sdk_gemini_content_keeps_signature() -> None:
     content = google.Content(role="model", parts=GEMINI_PARTS)
     messages, format = decode_all([google.Content(role="user", parts=[google.Part(text="go")]), content])
     assert format == "gemini"
@@ -173,19 +179,19 @@ def test_gemini_content_keeps_its_signature() -> None:
     assert messages[1].calls[0].signature == out[1]["parts"][1]["thoughtSignature"]
 
 
-def test_gemini_response_is_its_first_candidate() -> None:
+def test_sdk_gemini_response_gives_first_candidate() -> None:
     content = google.Content(role="model", parts=GEMINI_PARTS)
     response = google.GenerateContentResponse(candidates=[google.Candidate(content=content)])
     assert decode_all([response]) == decode_all([content])
 
 
-def test_gemini_parts_inside_a_dict_are_taken() -> None:
+def test_sdk_gemini_parts_inside_dict_are_accepted() -> None:
     messages, format = decode_all([{"role": "model", "parts": GEMINI_PARTS}])
     assert format == "gemini"
     assert messages == decode_all([google.Content(role="model", parts=GEMINI_PARTS)])[0]
 
 
-def test_gemini_bytes_become_base64_that_every_provider_reads() -> None:
+def test_sdk_gemini_bytes_become_standard_base64() -> None:
     picture = google.Part(inline_data=google.Blob(mime_type="image/png", data=b"\xff\xef\xbe"))
     messages, _ = decode_all([google.Content(role="user", parts=[picture])])
     assert messages[0].parts == (Media("image", "image/png", "/+++"),)
@@ -194,13 +200,13 @@ def test_gemini_bytes_become_base64_that_every_provider_reads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("response", "says"),
+    ("response", "expected"),
     [
         (google.GenerateContentResponse(candidates=[]), "no candidate"),
         (google.GenerateContentResponse(candidates=[google.Candidate()]), "a candidate without content"),
         (chat.ChatCompletion.model_validate(COMPLETION | {"choices": []}), "no choice"),
     ],
 )
-def test_a_reply_that_says_nothing_is_refused_with_help(response: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=f"A model's reply has {says}"):
+def test_sdk_empty_reply_is_rejected_with_help(response: Any, expected: str) -> None:
+    with pytest.raises(InvalidInput, match=f"A model's reply has {expected}"):
         decode_all([response])

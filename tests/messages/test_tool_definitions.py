@@ -1,4 +1,4 @@
-"""Tools, told in every provider's own way."""
+"""Tool definitions in every provider's format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
 from holdfast.errors import UnknownFormat
-from holdfast.messages import FORMATS, Tool, tools_in
+from holdfast.messages import FORMATS, Tool, encode_tools
 
 PLAIN = {
     "type": "object",
@@ -39,9 +39,9 @@ def tool(parameters: dict[str, Any]) -> Tool:
         ("anthropic", ToolParam),
     ],
 )
-def test_definitions_are_what_each_sdk_takes(format: str, kind: Any) -> None:
-    (told,) = tools_in(format, [tool(PLAIN)])
-    TypeAdapter(kind).validate_python(told)
+def test_encode_tools_matches_sdk_types(format: str, kind: Any) -> None:
+    (definition,) = encode_tools(format, [tool(PLAIN)])
+    TypeAdapter(kind).validate_python(definition)
 
 
 @pytest.mark.parametrize(
@@ -53,20 +53,20 @@ def test_definitions_are_what_each_sdk_takes(format: str, kind: Any) -> None:
         (EITHER, "parameters_json_schema"),
     ],
 )
-def test_gemini_gets_any_schema_in_the_field_that_takes_it(parameters: dict[str, Any], field: str) -> None:
-    (told,) = tools_in("gemini", [tool(parameters), tool(PLAIN)])
-    declared = gemini.Tool.model_validate(told).function_declarations or []
+def test_encode_tools_gemini_schema_goes_into_accepting_field(parameters: dict[str, Any], field: str) -> None:
+    (definition,) = encode_tools("gemini", [tool(parameters), tool(PLAIN)])
+    declared = gemini.Tool.model_validate(definition).function_declarations or []
     assert len(declared) == 2 and getattr(declared[0], field)
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_they_are_the_callers_to_change(format: str) -> None:
+def test_encode_tools_result_may_be_changed_by_caller(format: str) -> None:
     given = tool(PLAIN)
-    told = str(tools_in(format, [given]))
-    schema = next(v for v in _dicts(tools_in(format, [given])) if "properties" in v)
+    definition = str(encode_tools(format, [given]))
+    schema = next(v for v in _dicts(encode_tools(format, [given])) if "properties" in v)
     schema["properties"].clear()
-    assert str(tools_in(format, [given])) == told
-    assert tools_in(format, []) == []
+    assert str(encode_tools(format, [given])) == definition
+    assert encode_tools(format, []) == []
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:
@@ -74,6 +74,6 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
     return [*([value] if isinstance(value, dict) else []), *(found for item in inside for found in _dicts(item))]
 
 
-def test_a_format_that_is_none() -> None:
+def test_encode_tools_unknown_format_is_rejected() -> None:
     with pytest.raises(UnknownFormat):
-        tools_in("xml", [])
+        encode_tools("xml", [])

@@ -1,4 +1,4 @@
-"""Every provider, on a local server that speaks its protocol."""
+"""Models of every provider, connected to a local server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: dict[str, Callable[..., Any]] = {
 
 @pytest.fixture(params=KINDS)
 def connect(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """Makes a model of one provider that asks this server."""
+    """Makes a model of one provider for a server."""
 
     def make(server: ProviderServer, **more: Any) -> Any:
         return KINDS[request.param](server, **more)
@@ -34,7 +34,7 @@ def connect(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 @pytest.fixture(autouse=True)
 def no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These servers speak plain HTTP, and reading certificates is most of what it costs to make a client."""
+    """Skips loading certificates, which is slow and not needed for plain HTTP."""
     monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_args, **_named: None)
 
 

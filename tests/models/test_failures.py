@@ -1,4 +1,4 @@
-"""From statuses, words and bodies to failures."""
+"""Classification of errors by status, message and body."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.models import classify, failure_of
-from holdfast.models.patience import retry_after
+from holdfast.models import classify, failure_from_exception
+from holdfast.models.failures import retry_after
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from holdfast.models.patience import retry_after
         (None, "?", [{"error": {"code": 503, "status": "UNAVAILABLE"}}], "transport"),
     ],
 )  # fmt: skip
-def test_kinds(status: int | None, message: str, body: Any, kind: str) -> None:
+def test_classify_kinds(status: int | None, message: str, body: Any, kind: str) -> None:
     assert classify(status, message, body).kind == kind
 
 
@@ -60,17 +60,17 @@ def test_kinds(status: int | None, message: str, body: Any, kind: str) -> None:
         (422, "unknown variant `image_url`, expected `text`"),
     ],
 )
-def test_media_that_are_not_taken(status: int, message: str) -> None:
+def test_classify_refused_media(status: int, message: str) -> None:
     assert classify(status, message).kind == "media"
 
 
-def test_why_is_short_and_names_the_status() -> None:
+def test_classify_reason_is_short_and_has_the_status() -> None:
     assert classify(500, "Oops").why == "Oops (HTTP 500)"
     assert classify(None, "Oops").why == "Oops"
     assert len(classify(502, "<html>" + "x" * 9_000).why) < 450
 
 
-def test_only_what_may_pass_says_when() -> None:
+def test_classify_retry_after_only_for_transient_failures() -> None:
     assert classify(429, "slow down", wait=3.0).retry_after == 3.0
     assert classify(401, "no", wait=3.0).retry_after is None
 
@@ -88,20 +88,20 @@ def test_only_what_may_pass_says_when() -> None:
         ({}, None, None),
     ],
 )
-def test_how_long_to_wait(headers: dict[str, str], body: Any, seconds: float | None) -> None:
+def test_retry_after_formats(headers: dict[str, str], body: Any, seconds: float | None) -> None:
     assert retry_after(headers, body) == seconds
 
 
-def test_a_date_to_wait_for() -> None:
+def test_retry_after_http_date() -> None:
     seconds = retry_after({"retry-after": formatdate(time.time() + 60, usegmt=True)})
     assert seconds is not None and 55 < seconds <= 60
     assert retry_after({"retry-after": formatdate(time.time() - 60, usegmt=True)}) == 0
 
 
-def test_exceptions_of_no_sdk_at_all() -> None:
-    assert failure_of(TimeoutError()).kind == "timeout"
-    assert failure_of(ConnectionResetError(104, "reset")).kind == "transport"
-    assert failure_of(KeyError("x")).why == "KeyError: 'x'"
+def test_failure_from_exception_without_sdk() -> None:
+    assert failure_from_exception(TimeoutError()).kind == "timeout"
+    assert failure_from_exception(ConnectionResetError(104, "reset")).kind == "transport"
+    assert failure_from_exception(KeyError("x")).why == "KeyError: 'x'"
     caused = RuntimeError("outer")
     caused.__cause__ = OSError("inner")
-    assert failure_of(caused).why == "RuntimeError: outer inner"
+    assert failure_from_exception(caused).why == "RuntimeError: outer inner"

@@ -1,4 +1,4 @@
-"""Each way in which a provider fails, through its real SDK."""
+"""Faults of a provider in a call, through its real SDK."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import anyio
-from fault_table import each_has_its_kind
+from failure_kinds import assert_failure_kinds
 
-from holdfast.calls import ModelCall
 from holdfast.messages import Media
+from holdfast.models.calls import ModelCall
 from providers import Cut, Garbage, Overflow, ProviderServer, RateLimited, Status, StreamError
 
 Connect = Callable[..., Any]
@@ -46,34 +46,34 @@ FAULTS: list[tuple[Any, str]] = [
 ]
 
 
-def test_each_fault_has_its_kind(connect: Connect, serve: Serve) -> None:
+def test_call_fault_kinds(connect: Connect, serve: Serve) -> None:
     server = serve()
     model = connect(server)
-    each_has_its_kind(FAULTS, server, lambda: model(CALL, lambda _: None))
+    assert_failure_kinds(FAULTS, server, lambda: model(CALL, lambda _: None))
 
 
-def test_the_wait_that_a_provider_asks_for(connect: Connect, serve: Serve) -> None:
+def test_call_retry_after_in_seconds(connect: Connect, serve: Serve) -> None:
     answer = anyio.run(connect(serve(RateLimited(retry_after=7.5))), CALL, lambda _: None)
     assert (answer.kind, answer.retry_after) == ("transport", 7.5)
 
 
-def test_the_wait_in_milliseconds(connect: Connect, serve: Serve) -> None:
+def test_call_retry_after_in_milliseconds(connect: Connect, serve: Serve) -> None:
     fault = Status(503, headers={"retry-after-ms": "250", "retry-after": "1"})
     assert anyio.run(connect(serve(fault)), CALL, lambda _: None).retry_after == 0.25
 
 
-def test_an_overflow_tells_the_window_where_the_provider_does(connect: Connect, serve: Serve) -> None:
+def test_call_overflow_reports_the_window(connect: Connect, serve: Serve) -> None:
     server = serve(Overflow(window=32_000, tokens=40_000))
     answer = anyio.run(connect(server), CALL, lambda _: None)
     assert answer.window == (None if server.requests[0].protocol == "openai-responses" else 32_000)
 
 
-def test_an_overflow_inside_the_stream(connect: Connect, serve: Serve) -> None:
+def test_call_overflow_inside_the_stream(connect: Connect, serve: Serve) -> None:
     server = serve(StreamError(400, "prompt is too long: 213462 tokens > 200000 maximum", after=0))
     answer = anyio.run(connect(server), CALL, lambda _: None)
     assert (answer.kind, answer.window) == ("overflow", 200_000)
 
 
-def test_a_complaint_about_images_without_images_is_no_media_failure(connect: Connect, serve: Serve) -> None:
+def test_call_media_error_without_media_is_a_request_failure(connect: Connect, serve: Serve) -> None:
     answer = anyio.run(connect(serve(Status(400, NO_IMAGES))), ModelCall("Summarize this."), lambda _: None)
     assert answer.kind == "request"

@@ -1,4 +1,4 @@
-"""From what a person writes to a model."""
+"""Resolution of model names, URLs, objects and functions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from holdfast.models import (
     OpenAIChat,
     OpenAIResponses,
     ScriptedModel,
-    model_for,
-    stepper_for,
+    resolve_chat_model,
+    resolve_model,
 )
 
 
@@ -44,14 +44,14 @@ def keys(no_keys: None, monkeypatch: pytest.MonkeyPatch) -> None:
         ("https://models.test/v1", OpenAIChat, None, "https://models.test/v1"),
     ],
 )
-def test_names(given: str, kind: type, model: str | None, name: str) -> None:
-    made: Any = model_for(given)
-    assert type(made) is kind
-    assert (made.model, made.name) == (model, name)
+def test_resolve_model_names_and_urls(given: str, kind: type, model: str | None, name: str) -> None:
+    resolved: Any = resolve_model(given)
+    assert type(resolved) is kind
+    assert (resolved.model, resolved.name) == (model, name)
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ("antropic:claude-x", "did you mean anthropic:claude-x"),
         ("open-ai:gpt-x", "did you mean openai:gpt-x"),
@@ -67,21 +67,21 @@ def test_names(given: str, kind: type, model: str | None, name: str) -> None:
         (OpenAIChat, "not the class OpenAIChat"),
     ],
 )
-def test_what_is_no_model_is_refused_with_the_nearest_right_form(given: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
-        model_for(given)
+def test_resolve_model_invalid_name_suggests_a_valid_one(given: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        resolve_model(given)
 
 
 @pytest.mark.parametrize("name", ["anthropic:claude-x", "openai:gpt-x", "openai-responses:gpt-x", "gemini:gemini-x"])
-def test_an_agents_model_has_the_same_names(name: str) -> None:
-    stepper = stepper_for(f" {name} ")
-    assert (type(stepper), stepper.name) == (type(model_for(name)), name)
-    assert stepper_for(stepper) is stepper
-    assert stepper_for("http://localhost:8080/v1#qwen").format == "openai-chat"
+def test_resolve_chat_model_accepts_the_same_names(name: str) -> None:
+    chat_model = resolve_chat_model(f" {name} ")
+    assert (type(chat_model), chat_model.name) == (type(resolve_model(name)), name)
+    assert resolve_chat_model(chat_model) is chat_model
+    assert resolve_chat_model("http://localhost:8080/v1#qwen").format == "openai-chat"
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "message"),
     [
         ("antropic:claude-x", "did you mean anthropic:claude-x"),
         ("claude-x", "names no provider"),
@@ -94,25 +94,25 @@ def test_an_agents_model_has_the_same_names(name: str) -> None:
         (type("Half", (), {"step": len})(), "has no `name` and `format`"),
     ],
 )
-def test_what_is_no_agents_model_is_refused_with_the_nearest_right_form(given: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says) as caught:
-        stepper_for(given)
+def test_resolve_chat_model_invalid_name_suggests_a_valid_one(given: Any, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message) as caught:
+        resolve_chat_model(given)
     assert "\n" not in str(caught.value)
 
 
-def test_nothing_stays_nothing_and_models_stay_themselves() -> None:
+def test_resolve_model_returns_none_and_models_unchanged() -> None:
     model = ScriptedModel("x")
-    assert model_for(None) is None
-    assert model_for(model) is model
+    assert resolve_model(None) is None
+    assert resolve_model(model) is model
 
 
-def test_functions_become_models() -> None:
+def test_resolve_model_wraps_functions() -> None:
     class Named:
         name = "mine"
 
         def __call__(self, text: str) -> str:
             return text
 
-    assert isinstance(model_for(lambda text: text), FunctionModel)
-    assert isinstance(model_for(Named()), FunctionModel)
-    assert isinstance(model_for(str.upper), FunctionModel)
+    assert isinstance(resolve_model(lambda text: text), FunctionModel)
+    assert isinstance(resolve_model(Named()), FunctionModel)
+    assert isinstance(resolve_model(str.upper), FunctionModel)

@@ -1,4 +1,4 @@
-"""Overflow in the words of every provider, and what only sounds like it."""
+"""Detection of overflow in the error messages of every provider."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.calls import Failure, Finish, ModelCall, Reply, StepCall, StepReply
 from holdfast.messages import Tool
 from holdfast.models import classify, is_overflow, overflowed_silently
-from holdfast.models.overflow import is_doubtful
+from holdfast.models.calls import Failure, Finish, ModelCall, Reply, StepCall, StepReply
+from holdfast.models.overflow import is_doubtful_overflow
 from holdfast.tokens import Usage
 
 LLAMA = {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256}}
@@ -75,31 +75,31 @@ LLAMA = {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_t
         ("413 (no body)", None),
     ],
 )  # fmt: skip
-def test_each_providers_words(message: str, window: int | None) -> None:
+def test_is_overflow_messages_of_each_provider(message: str, window: int | None) -> None:
     assert is_overflow(400, message)
     assert classify(400, message).window == window
     assert is_overflow(400, "Provider error", {"error": {"message": message}}) or "no body" in message
 
 
 @pytest.mark.parametrize("status", [None, 400, 413, 422, 500])
-def test_plain_words_count_whatever_the_status(status: int | None) -> None:
+def test_strong_message_is_overflow_with_any_status(status: int | None) -> None:
     assert classify(status, "prompt is too long: 2 tokens > 1 maximum").kind == "overflow"
 
 
 @pytest.mark.parametrize("message", ["Too many tokens in the request", "Token limit exceeded"])
-def test_weak_words_count_only_with_a_status_that_fits(message: str) -> None:
+def test_weak_message_is_overflow_only_with_matching_status(message: str) -> None:
     assert is_overflow(400, message) and is_overflow(413, message)
     assert not any(is_overflow(status, message) for status in (None, 403, 429, 500, 503))
 
 
-def test_codes_and_numbers_in_the_body() -> None:
+def test_is_overflow_codes_and_numbers_in_the_body() -> None:
     found = classify(400, "the request does not fit", LLAMA)
     assert (found.kind, found.window) == ("overflow", 256)
     assert is_overflow(400, "Bad request", {"error": {"code": "context_length_exceeded"}})
     assert is_overflow(None, "failed", {"code": "context_length_exceeded", "message": "failed"})
 
 
-def test_a_status_without_any_words() -> None:
+def test_is_overflow_status_without_message() -> None:
     assert is_overflow(400, "") and is_overflow(413, "")
     assert is_overflow(413, "Payload Too Large")
     assert not any(is_overflow(status, "") for status in (None, 401, 422, 429, 500))
@@ -135,11 +135,11 @@ def test_a_status_without_any_words() -> None:
         (422, "bad", {"detail": [{"msg": "Field required", "input": "he wrote: prompt is too long"}]}),
     ],
 )  # fmt: skip
-def test_what_only_sounds_like_it(status: int, message: str, body: Any) -> None:
+def test_is_overflow_ignores_similar_messages(status: int, message: str, body: Any) -> None:
     assert not is_overflow(status, message, body)
 
 
-def test_more_than_a_minutes_allowance_in_one_request_needs_a_shorter_prompt() -> None:
+def test_request_over_the_limit_per_minute_is_overflow() -> None:
     words = "Request too large for gpt-x on tokens per min (TPM): Limit 30000, Requested {}. Reduce it."
     assert classify(429, words.format(38124), {"code": "rate_limit_exceeded"}).kind == "overflow"
     assert classify(429, words.format(28124), {"code": "rate_limit_exceeded"}).kind == "transport"
@@ -159,31 +159,31 @@ def test_more_than_a_minutes_allowance_in_one_request_needs_a_shorter_prompt() -
         (None, "length", 100, False),
     ],
 )
-def test_silent_overflow(usage: Usage | None, finish: Finish, window: int | None, overflowed: bool) -> None:
+def test_overflowed_silently(usage: Usage | None, finish: Finish, window: int | None, overflowed: bool) -> None:
     assert overflowed_silently(Reply("", finish, usage), window) is overflowed
     assert overflowed_silently(StepReply((), finish=finish, usage=usage), window) is overflowed
 
 
-def test_a_hostile_message_costs_no_time() -> None:
+def test_is_overflow_hostile_message_is_fast() -> None:
     assert not is_overflow(400, "tokens " * 200_000)
     assert not is_overflow(400, "input length " + "exceeds" * 200_000)
 
 
 @pytest.mark.parametrize("why", ["Error code: 413", "(HTTP 400)", "Payload refused. (HTTP 413)"])
-def test_a_bare_status_is_an_overflow_only_of_a_long_prompt(why: str) -> None:
-    """What fits any window cannot be too long for one, unless the provider says so in words."""
+def test_bare_status_with_short_prompt_is_doubtful(why: str) -> None:
+    """A prompt that fits every window is too long only if the message says so."""
     failure = Failure("overflow", why)
-    assert is_doubtful(failure, ModelCall("a short question"))
-    assert not is_doubtful(failure, ModelCall("a long one " * 2_000))
-    assert not is_doubtful(Failure("overflow", "prompt is too long (HTTP 400)"), ModelCall("a short question"))
-    assert not is_doubtful(Failure("overflow", why, window=512), ModelCall("a short question"))
-    assert not is_doubtful(Failure("transport", why), ModelCall("a short question"))
+    assert is_doubtful_overflow(failure, ModelCall("a short question"))
+    assert not is_doubtful_overflow(failure, ModelCall("a long one " * 2_000))
+    assert not is_doubtful_overflow(Failure("overflow", "prompt is too long (HTTP 400)"), ModelCall("a short question"))
+    assert not is_doubtful_overflow(Failure("overflow", why, window=512), ModelCall("a short question"))
+    assert not is_doubtful_overflow(Failure("transport", why), ModelCall("a short question"))
 
 
-def test_the_length_of_a_step_is_all_that_it_sends() -> None:
+def test_step_length_includes_messages_system_and_tools() -> None:
     failure = Failure("overflow", "Error code: 413")
     short, long = {"role": "user", "content": "short"}, {"role": "user", "content": "a long one " * 2_000}
     tool = Tool("look", "Looks.", {"type": "object", "description": "x" * 9_000})
-    assert is_doubtful(failure, StepCall([short], "Be brief."))
-    assert not is_doubtful(failure, StepCall([short, long]))
-    assert not is_doubtful(failure, StepCall([short], tools=(tool,)))
+    assert is_doubtful_overflow(failure, StepCall([short], "Be brief."))
+    assert not is_doubtful_overflow(failure, StepCall([short, long]))
+    assert not is_doubtful_overflow(failure, StepCall([short], tools=(tool,)))

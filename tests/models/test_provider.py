@@ -1,4 +1,4 @@
-"""What holds for every provider: it streams, counts, says how it ended, can be stopped, and leaves nothing open."""
+"""Calls with every provider: streaming, usage, finish, cancellation, and closed connections."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.calls import Failure, ModelCall, Reply
 from holdfast.errors import InvalidInput
 from holdfast.messages import Media
 from holdfast.models import Anthropic, Gemini, OpenAIChat, OpenAIResponses
+from holdfast.models.calls import Failure, ModelCall, Reply
 from holdfast.tokens import Usage
 from providers import ProviderServer, Request, Say, Stall, Status
 
@@ -28,7 +28,7 @@ def ask(model: Any, call: ModelCall = CALL) -> tuple[Any, list[str]]:
     return anyio.run(model, call, pieces.append), pieces
 
 
-def test_a_reply_is_streamed_counted_and_named(connect: Connect, serve: Serve) -> None:
+def test_call_reply_is_streamed_with_usage_and_model(connect: Connect, serve: Serve) -> None:
     server = serve(Say("four score and seven", pieces=5, input=100, output=7, cached=60))
     reply, pieces = ask(connect(server))
     assert reply == Reply(
@@ -37,16 +37,16 @@ def test_a_reply_is_streamed_counted_and_named(connect: Connect, serve: Serve) -
     assert pieces == ["four", " sco", "re a", "nd s", "even"]
 
 
-def test_prompt_system_and_limits_go_out_in_the_providers_own_way(connect: Connect, serve: Serve) -> None:
+def test_call_sends_prompt_system_and_limits(connect: Connect, serve: Serve) -> None:
     server = serve()
     ask(connect(server))
     (request,) = server.requests
     assert (request.prompt, request.system) == ("Summarize this.", "Be brief.")
-    told = str(request.body)
-    assert "0.3" in told and "200" in told and "tools" not in told
+    sent = str(request.body)
+    assert "0.3" in sent and "200" in sent and "tools" not in sent
 
 
-def test_a_call_that_sets_nothing_is_valid_too(connect: Connect, serve: Serve) -> None:
+def test_call_without_options_is_valid(connect: Connect, serve: Serve) -> None:
     reply, _ = ask(connect(serve("fine")), ModelCall("Summarize this."))
     assert reply.text == "fine"
 
@@ -54,7 +54,7 @@ def test_a_call_that_sets_nothing_is_valid_too(connect: Connect, serve: Serve) -
 @pytest.mark.parametrize(
     "picture", [Media("image", "image/png", "aGVsbG8="), Media("image", url="https://a.test/b.png")]
 )
-def test_images_go_along(connect: Connect, serve: Serve, picture: Media) -> None:
+def test_call_sends_images(connect: Connect, serve: Serve, picture: Media) -> None:
     server = serve("a harbour")
     reply, _ = ask(connect(server), ModelCall("What is it?", media=(picture,)))
     assert reply.text == "a harbour"
@@ -62,23 +62,23 @@ def test_images_go_along(connect: Connect, serve: Serve, picture: Media) -> None
 
 
 @pytest.mark.parametrize("finish", ["stop", "length", "tool_call", "refused"])
-def test_how_it_ended(connect: Connect, serve: Serve, finish: Any) -> None:
+def test_call_finish_reasons(connect: Connect, serve: Serve, finish: Any) -> None:
     reply, _ = ask(connect(serve(Say("so far", finish=finish))))
     assert reply.finish == finish
 
 
-def test_an_empty_answer_is_an_empty_reply(connect: Connect, serve: Serve) -> None:
+def test_call_empty_answer_is_an_empty_reply(connect: Connect, serve: Serve) -> None:
     reply, pieces = ask(connect(serve("")))
     assert (reply.text, reply.finish, pieces) == ("", "stop", [])
 
 
-def test_a_model_that_thinks_first_gives_signs_of_life(connect: Connect, serve: Serve) -> None:
+def test_call_reasoning_is_streamed_as_empty_deltas(connect: Connect, serve: Serve) -> None:
     reply, pieces = ask(connect(serve(Say("Yes.", thinking="Is it so?", pieces=2))))
     assert reply.text == "Yes."
     assert pieces == ["", "", "Ye", "s."]
 
 
-def test_many_runs_and_many_calls_with_one_model(connect: Connect, serve: Serve) -> None:
+def test_model_works_in_several_event_loops(connect: Connect, serve: Serve) -> None:
     model = connect(serve("again"))
 
     async def several() -> list[str]:
@@ -97,7 +97,7 @@ def test_many_runs_and_many_calls_with_one_model(connect: Connect, serve: Serve)
     gc.collect()
 
 
-def test_closing_lets_go_of_the_client_and_the_next_call_makes_a_new_one(connect: Connect, serve: Serve) -> None:
+def test_aclose_closes_the_client_and_the_next_call_makes_a_new_one(connect: Connect, serve: Serve) -> None:
     model = connect(serve("here"))
 
     async def twice() -> str:
@@ -127,7 +127,7 @@ async def cancel_task(ask: Callable[[Callable[[str], None]], Any]) -> tuple[floa
 
 
 @pytest.mark.parametrize("cancel", [cancel_scope, cancel_task])
-def test_cancelling_returns_before_the_next_piece_and_hangs_up(connect: Connect, serve: Serve, cancel: Any) -> None:
+def test_call_cancelled_returns_at_once_and_disconnects(connect: Connect, serve: Serve, cancel: Any) -> None:
     server = serve(Say("one two three four", pieces=4, delay=0.25))
     model = connect(server)
 
@@ -141,23 +141,23 @@ def test_cancelling_returns_before_the_next_piece_and_hangs_up(connect: Connect,
 
 
 @pytest.mark.parametrize("stall", [Stall(), Stall(after=2)], ids=["silent", "midway"])
-def test_a_stalled_call_can_be_left(connect: Connect, serve: Serve, stall: Stall) -> None:
+def test_call_stalled_can_be_cancelled(connect: Connect, serve: Serve, stall: Stall) -> None:
     server = serve(stall)
     model = connect(server)
-    heard: list[str] = []
+    deltas: list[str] = []
 
     async def give_up() -> None:
         with anyio.move_on_after(0.15) as scope:
-            await model(CALL, heard.append)
+            await model(CALL, deltas.append)
         assert scope.cancelled_caught
 
     anyio.run(give_up)
     if server.requests:
         assert server.requests[0].disconnected.wait(1)
-    assert len(heard) <= 2
+    assert len(deltas) <= 2
 
 
-def test_what_the_listener_raises_is_the_listeners(connect: Connect, serve: Serve) -> None:
+def test_call_exception_of_on_delta_is_raised(connect: Connect, serve: Serve) -> None:
     def listen(_: str) -> None:
         raise LookupError("mine")
 
@@ -165,7 +165,7 @@ def test_what_the_listener_raises_is_the_listeners(connect: Connect, serve: Serv
         anyio.run(connect(serve("some text")), CALL, listen)
 
 
-def test_a_refused_temperature_is_left_out_and_not_sent_again(connect: Connect, serve: Serve) -> None:
+def test_call_refused_temperature_is_dropped_for_good(connect: Connect, serve: Serve) -> None:
     def script(request: Request) -> Any:
         if "temperature" not in str(request.body) or request.protocol == "gemini":
             return "warm enough"
@@ -188,14 +188,12 @@ def test_a_refused_temperature_is_left_out_and_not_sent_again(connect: Connect, 
         (lambda: Gemini("gemini-x"), "GEMINI_API_KEY"),
     ],
 )
-def test_a_missing_key_is_named_when_the_model_is_made(make: Callable[[], Any], variable: str) -> None:
+def test_missing_key_raises_at_construction(make: Callable[[], Any], variable: str) -> None:
     with pytest.raises(InvalidInput, match=variable):
         make()
 
 
-def test_the_environments_key_goes_to_the_provider_but_not_to_other_addresses(
-    serve: Serve, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_environment_key_is_not_sent_to_other_base_urls(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     server = serve()
     monkeypatch.setenv("OPENAI_API_KEY", "sk-from-the-environment")
     ask(OpenAIChat("gpt-test", base_url=server.openai_url))
@@ -205,13 +203,13 @@ def test_the_environments_key_goes_to_the_provider_but_not_to_other_addresses(
     assert server.requests[1].headers["authorization"] == "Bearer sk-from-the-environment"
 
 
-def test_a_wrong_key_is_an_auth_failure(connect: Connect, serve: Serve) -> None:
+def test_wrong_key_is_an_auth_failure(connect: Connect, serve: Serve) -> None:
     server = serve("hello", key="the-right-key")
     assert ask(connect(server, api_key="another-key"))[0].kind == "auth"
     assert ask(connect(server, api_key="the-right-key"))[0].text == "hello"
 
 
-def test_a_client_of_ones_own_is_used_without_its_retries(serve: Serve) -> None:
+def test_custom_client_is_used_without_its_retries(serve: Serve) -> None:
     import openai
 
     server = serve(Status(500))
@@ -224,7 +222,7 @@ def test_a_client_of_ones_own_is_used_without_its_retries(serve: Serve) -> None:
     assert len(server.requests) == 1
 
 
-def test_the_sdks_own_time_limit_is_a_timeout(serve: Serve) -> None:
+def test_sdk_timeout_is_a_timeout_failure(serve: Serve) -> None:
     import anthropic
 
     server = serve(Stall(after=1))
@@ -236,26 +234,26 @@ def test_the_sdks_own_time_limit_is_a_timeout(serve: Serve) -> None:
     assert anyio.run(run).kind == "timeout"
 
 
-def test_the_sdks_blocking_client_is_refused_without_a_retry(serve: Serve) -> None:
+def test_blocking_client_is_a_request_failure(serve: Serve) -> None:
     import openai
 
     with openai.OpenAI(api_key="k", base_url=serve().openai_url) as client:
         assert anyio.run(OpenAIChat("gpt-test", client=client), CALL, lambda _: None).kind == "request"
 
 
-def test_a_model_without_a_name_says_so() -> None:
+def test_missing_model_name_is_a_request_failure() -> None:
     answer, _ = ask(Anthropic(None, api_key="k"))
     assert (answer.kind, answer.why) == ("request", "Name the model: anthropic:MODEL.")
 
 
-def test_nobody_listens_there(connect: Connect, serve: Serve) -> None:
+def test_unreachable_server_is_a_transport_failure(connect: Connect, serve: Serve) -> None:
     with ProviderServer() as gone:
         pass
     answer, _ = ask(connect(gone))
     assert isinstance(answer, Failure) and answer.kind == "transport"
 
 
-def test_a_missing_sdk_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.models.sdk.find_spec", lambda _: None)
-    with pytest.raises(InvalidInput, match=r"pip install 'holdfast\[anthropic\]'"):
+def test_missing_sdk_raises_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.models.provider.find_spec", lambda _: None)
+    with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[anthropic\]'"):
         Anthropic("claude-x", api_key="k")

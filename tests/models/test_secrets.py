@@ -1,4 +1,4 @@
-"""No key in a reason, a repr, a log or an exception, however hard the server tries."""
+"""Keys never occur in a reason, a repr, a log or an exception."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.calls import ModelCall
 from holdfast.errors import InvalidInput
-from holdfast.models import FunctionModel, OpenAIChat, classify, model_for, public_url, scrub
+from holdfast.models import FunctionModel, OpenAIChat, classify, public_url, resolve_model, scrub
+from holdfast.models.calls import ModelCall
 from providers import ProviderServer, Request, Status, StreamError
 
 CALL = ModelCall("Summarize this.")
@@ -34,19 +34,19 @@ def echo_as_text(request: Request) -> Status:
 
 
 @pytest.mark.parametrize("script", [echo_headers, echo_in_stream, echo_as_text])
-def test_a_server_that_echoes_the_key(
+def test_key_echoed_by_the_server_is_hidden(
     connect: Connect, serve: Serve, script: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     model = connect(serve(script), api_key=KEY)
     answer = anyio.run(model, CALL, lambda _: None)
-    ours = [record.getMessage() for record in caplog.records if record.name.startswith("holdfast")]
-    for text in (answer.why, repr(answer), repr(model), str(model), model.name, *ours):
+    logged = [record.getMessage() for record in caplog.records if record.name.startswith("holdfast")]
+    for text in (answer.why, repr(answer), repr(model), str(model), model.name, *logged):
         assert KEY not in text
         assert "9f8e7d" not in text
 
 
-def test_a_key_in_the_environment(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_in_the_environment_is_hidden(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     server = serve(echo_headers)
     monkeypatch.setenv("OPENAI_BASE_URL", server.openai_url)
@@ -55,10 +55,10 @@ def test_a_key_in_the_environment(serve: Serve, monkeypatch: pytest.MonkeyPatch)
     assert "9f8e7d" not in answer.why
 
 
-def test_a_password_in_an_address(serve: Serve) -> None:
+def test_password_in_a_url_is_hidden(serve: Serve) -> None:
     server = serve(Status(500, "cannot reach http://harbour:pass-9f8e7d@host/v1?token=query-9f8e7d"))
     address = server.openai_url.replace("http://", "http://harbour:pass-9f8e7d@")
-    model: Any = model_for(f"{address}#gpt")
+    model: Any = resolve_model(f"{address}#gpt")
     answer = anyio.run(model, CALL, lambda _: None)
     for text in (repr(model), model.name, answer.why.replace("query-9f8e7d", "")):
         assert "9f8e7d" not in text
@@ -66,14 +66,14 @@ def test_a_password_in_an_address(serve: Serve) -> None:
     assert public_url("https://u:p@host:1/v1?key=x#y") == "https://host:1/v1"
 
 
-def test_a_key_where_a_name_should_be() -> None:
+def test_key_given_as_model_name_is_hidden() -> None:
     for given in ("sk-abcdef1234567890", "sk-abcdef1234567890:x", "http://:sk-abcdef1234567890@"):
         with pytest.raises(InvalidInput) as caught:
-            model_for(given)
+            resolve_model(given)
         assert "abcdef1234567890" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_a_function_that_raises_with_a_key_in_its_words() -> None:
+def test_key_in_an_exception_of_a_function_is_hidden() -> None:
     def fail(_: str) -> str:
         raise RuntimeError("401 for Authorization: Bearer abcdef1234567890")
 
@@ -98,13 +98,13 @@ def test_a_function_that_raises_with_a_key_in_its_words() -> None:
         "token eyJSECRET1234567890.eyJzdWIi.abc",
     ],
 )
-def test_what_looks_like_a_key_is_hidden(text: str) -> None:
+def test_scrub_hides_text_that_looks_like_a_key(text: str) -> None:
     assert "SECRET" not in scrub(text)
     assert "[hidden]" in scrub(text)
     assert "SECRET" not in classify(400, text).why
 
 
-def test_other_words_stay() -> None:
+def test_scrub_keeps_other_text() -> None:
     text = "This model's maximum context length is 128000 tokens; the task-list has 12 keys, see http://a.test/b?c=d"
     assert scrub(text) == text
     assert scrub("a none b", ["none", ""]) == "a none b"

@@ -1,4 +1,4 @@
-"""What can go wrong in a step, through each provider's real SDK: a value, whatever it is."""
+"""Faults of a provider in a step, through its real SDK."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 import anyio
 import pytest
-from fault_table import each_has_its_kind
-from step_story import PILOTS, TIDES, TOOLS, Conversation, asked, take
+from failure_kinds import assert_failure_kinds
+from step_conversation import PILOTS, TIDES, TOOLS, Conversation, step_call, take_step
 
-from holdfast.calls import Delta, Failure, StepCall
 from holdfast.models import Anthropic, OpenAIResponses
+from holdfast.models.calls import Failure, ReplyDelta, StepCall
 from providers import Call, Cut, Overflow, ProviderServer, RateLimited, Request, Say, Stall, Status, StreamError
 
 Connect = Callable[..., Any]
@@ -32,23 +32,23 @@ FAULTS: list[tuple[Any, str]] = [
 ]
 
 
-async def answered(model: Any) -> Any:
-    return (await take(model))[0]
+async def step_answer(model: Any) -> Any:
+    return (await take_step(model))[0]
 
 
-def test_each_fault_has_its_kind(connect: Connect, serve: Serve) -> None:
+def test_step_fault_kinds(connect: Connect, serve: Serve) -> None:
     server = serve()
     model = connect(server)
-    each_has_its_kind(FAULTS, server, lambda: answered(model))
+    assert_failure_kinds(FAULTS, server, lambda: step_answer(model))
 
 
-def test_the_wait_that_a_provider_asks_for(connect: Connect, serve: Serve) -> None:
-    answer, _ = anyio.run(take, connect(serve(RateLimited(retry_after=7.5))))
+def test_step_retry_after(connect: Connect, serve: Serve) -> None:
+    answer, _ = anyio.run(take_step, connect(serve(RateLimited(retry_after=7.5))))
     assert (answer.kind, answer.retry_after) == ("transport", 7.5)
 
 
-def test_a_prompt_over_the_window_overflows_and_teaches_it(connect: Connect, serve: Serve) -> None:
-    """G3: the server counts tools and results, too, and says how much it can take, where the provider does."""
+def test_g3_step_overflow_reports_the_window(connect: Connect, serve: Serve) -> None:
+    """G3: the server counts tools and results, too; the window is reported where the provider does."""
     calls = tuple(Call("read_file", {"path": f"{number}.csv"}) for number in range(40))
     server = serve([Say(calls=calls), "never"], window=400)
     *_, answer = anyio.run(Conversation(connect(server)).say, "Read forty files.")
@@ -57,13 +57,13 @@ def test_a_prompt_over_the_window_overflows_and_teaches_it(connect: Connect, ser
     assert server.requests[-1].size > 400 > server.requests[0].size
 
 
-def test_a_step_that_stalls_in_the_middle_of_a_call_can_be_left(connect: Connect, serve: Serve) -> None:
+def test_step_stalled_in_a_call_can_be_cancelled(connect: Connect, serve: Serve) -> None:
     server = serve(Stall(after=2, text=Say(calls=(TIDES,), pieces=4)))
     model = connect(server)
 
     async def give_up() -> bool:
         with anyio.move_on_after(0.15) as scope:
-            await take(model)
+            await take_step(model)
         return scope.cancelled_caught
 
     assert anyio.run(give_up)
@@ -71,30 +71,30 @@ def test_a_step_that_stalls_in_the_middle_of_a_call_can_be_left(connect: Connect
         assert server.requests[0].disconnected.wait(1)
 
 
-def test_cancelling_at_the_first_piece_hangs_up(connect: Connect, serve: Serve) -> None:
+def test_step_cancelled_at_the_first_delta_disconnects(connect: Connect, serve: Serve) -> None:
     server = serve(Say("one two three four", pieces=4, delay=0.1))
     model = connect(server)
 
     async def stop() -> None:
         with anyio.CancelScope() as scope:
-            await model.step(asked(model.format), lambda _: scope.cancel())
+            await model.step(step_call(model.format), lambda _: scope.cancel())
 
     anyio.run(stop)
     assert server.requests[0].disconnected.wait(2) and server.requests[0].sent == 1
 
 
-def test_what_the_listener_raises_is_the_listeners(connect: Connect, serve: Serve) -> None:
+def test_step_exception_of_on_delta_is_raised(connect: Connect, serve: Serve) -> None:
     model = connect(serve("some text"))
 
-    def listen(_: Delta) -> None:
+    def listen(_: ReplyDelta) -> None:
         raise LookupError("mine")
 
     with pytest.raises(LookupError, match="mine"):
-        anyio.run(model.step, asked(model.format), listen)
+        anyio.run(model.step, step_call(model.format), listen)
 
 
-def test_messages_that_the_provider_refuses_are_a_failure_of_the_request(connect: Connect, serve: Serve) -> None:
-    """Results that answer no call, and what no provider has ever heard of."""
+def test_step_invalid_messages_are_a_request_failure(connect: Connect, serve: Serve) -> None:
+    """Results without a call, and unknown fields."""
     server = serve()
     model = connect(server)
     wrong = {
@@ -103,21 +103,21 @@ def test_messages_that_the_provider_refuses_are_a_failure_of_the_request(connect
         "anthropic": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "y"}]},
         "gemini": {"role": "user", "parts": [{"functionResponse": {"name": "x", "response": {}}}]},
     }[model.format]
-    call = asked(model.format)
+    call = step_call(model.format)
     for messages in ([*call.messages, wrong], [{**call.messages[0], "tide": "high"}]):
         answer = anyio.run(model.step, StepCall(messages, "", TOOLS), lambda _: None)
         assert isinstance(answer, Failure) and answer.kind == "request", answer
 
 
-def test_a_model_without_encrypted_reasoning_is_asked_without(serve: Serve) -> None:
-    """Its thoughts cannot be found again, so they stay out, and what followed them goes without its id."""
+def test_step_refused_encrypted_reasoning_is_dropped(serve: Serve) -> None:
+    """Reasoning that cannot be sent back is omitted, and the other items lose their ids."""
 
-    def old(request: Request) -> Any:
+    def old_server(request: Request) -> Any:
         if "include" in request.body:
             return Status(400, "Encrypted content is not supported with this model.")
         return Say("I look.", thinking="Where?", calls=(TIDES,)) if "call_output" not in str(request.body) else "Done."
 
-    server = serve(old)
+    server = serve(old_server)
     replies = anyio.run(Conversation(OpenAIResponses("gpt-old", base_url=server.openai_url)).say, "Read it.")
     assert [reply.text for reply in replies] == ["I look.", "Done."]
     assert len(server.requests) == 3
@@ -125,23 +125,23 @@ def test_a_model_without_encrypted_reasoning_is_asked_without(serve: Serve) -> N
     assert not any("id" in item for item in replies[0].messages)
 
 
-def test_a_server_that_knows_no_cache_is_asked_without(serve: Serve) -> None:
-    def old(request: Request) -> Any:
+def test_step_refused_cache_control_is_dropped(serve: Serve) -> None:
+    def old_server(request: Request) -> Any:
         known = "cache_control" not in request.body
         return "Done." if known else Status(400, "cache_control: Extra inputs are not permitted")
 
-    server = serve(old)
+    server = serve(old_server)
     model = Anthropic("claude-test", base_url=server.anthropic_url)
     for _ in range(2):
-        assert anyio.run(take, model)[0].text == "Done."
+        assert anyio.run(take_step, model)[0].text == "Done."
     assert len(server.requests) == 3
 
 
-def test_the_cache_is_asked_for_beside_the_messages_and_only_by_steps(serve: Serve) -> None:
-    """H6: a mark inside a message would have to move on with every step. A caller's own marks are left alone."""
+def test_h6_step_sets_cache_control_outside_the_messages(serve: Serve) -> None:
+    """H6: a marker inside a message would move with every step. The caller's own markers are kept."""
     server = serve()
     model = Anthropic("claude-test", base_url=server.anthropic_url)
-    call = asked("anthropic")
+    call = step_call("anthropic")
     marked = [{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}]}]
     for messages in (call.messages, marked):
         anyio.run(model.step, StepCall(messages, "", TOOLS), lambda _: None)

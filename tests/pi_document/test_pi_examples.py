@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast import MemoryStore, SessionService, always
-from holdfast.messages import framed
-from holdfast.view import Plan, Request
+from holdfast import MemoryStore, SessionService
+from holdfast.context import Plan, Request
+from holdfast.messages import framed_message
+from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +22,7 @@ WORDS = "said at some length " * 20
 
 
 class KeepAndSummarise:
-    """Keep the last n messages, snapped forward to a user message, never from before the last record (P7)."""
+    """Keeps the last n messages, snapped forward to a user message, never from before the last record (P7)."""
 
     def __init__(self, keep: int, summary: str) -> None:
         self.keep, self.summary = keep, summary
@@ -32,7 +33,7 @@ class KeepAndSummarise:
         first = max(after_record[0], len(view.messages) - self.keep)
         cut = view.next_turn(first)
         assert cut is not None
-        return Plan(cut, notes=(framed(f"{PREFIX}: {self.summary}"),), summary=self.summary, by="pi")
+        return Plan(cut, notes=(framed_message(f"{PREFIX}: {self.summary}"),), summary=self.summary, strategy="pi")
 
 
 class Session:
@@ -41,12 +42,12 @@ class Session:
         self._count: dict[str, int] = {}
         self._call = 0
 
-    async def tell(self, letters: str) -> None:
+    async def append_letters(self, letters: str) -> None:
         """`u1 a1 t1`: an assistant message that a tool result follows holds the call."""
         names = letters.split()
         for place, name in enumerate(names):
-            following = names[place + 1] if place + 1 < len(names) else ""
-            await self._append(name, calls=name[0] == "a" and following[:1] == "t", names=names[place + 1 :])
+            next_name = names[place + 1] if place + 1 < len(names) else ""
+            await self._append(name, calls=name[0] == "a" and next_name[:1] == "t", names=names[place + 1 :])
 
     async def _append(self, name: str, *, calls: bool, names: list[str]) -> None:
         seen = self._count[name] = self._count.get(name, 0) + 1
@@ -70,7 +71,7 @@ class Session:
         result = await self.service.compact(self.id, always, KeepAndSummarise(keep, summary))
         assert result.outcome == "compacted", result.why
 
-    async def loads(self, session_id: str | None = None) -> str:
+    async def visible(self, session_id: str | None = None) -> str:
         context = await self.service.context(session_id or self.id)
         firsts = [str(message["content"]).partition("\n")[0] for message in context]
         return " ".join(first.replace(": ", ":").partition(" ")[0] for first in firsts)
@@ -85,24 +86,24 @@ async def session() -> AsyncIterator[Session]:
 FIRST = "u1 a1 t1 t1 a1 u2 a2 u3 a3 t3 a3 t3 a3 u4 a4 t4 a4"
 
 
-async def test_p6_single_compaction_keeping_the_last_four(session: Session) -> None:
-    await session.tell(FIRST)
+async def test_p6_single_compaction_keeps_the_last_four(session: Session) -> None:
+    await session.append_letters(FIRST)
     await session.compact(4, "one")
-    assert await session.loads() == "Summary:one u4 a4 t4 a4"
-    await session.tell("u5 a5")
-    assert await session.loads() == "Summary:one u4 a4 t4 a4 u5 a5"
+    assert await session.visible() == "Summary:one u4 a4 t4 a4"
+    await session.append_letters("u5 a5")
+    assert await session.visible() == "Summary:one u4 a4 t4 a4 u5 a5"
 
 
-async def test_p7_the_second_compaction_does_not_cross_the_first(session: Session) -> None:
-    await session.tell(FIRST)
+async def test_p7_second_compaction_does_not_cross_the_first(session: Session) -> None:
+    await session.append_letters(FIRST)
     await session.compact(4, "one")
-    await session.tell("u5 a5 u6 a6 t6 a6 u7 a7")
+    await session.append_letters("u5 a5 u6 a6 t6 a6 u7 a7")
     await session.compact(3, "two")
-    assert await session.loads() == "Summary:two u7 a7"
+    assert await session.visible() == "Summary:two u7 a7"
 
 
 async def test_p6_nothing_before_a_record_is_rewritten(session: Session) -> None:
-    await session.tell(FIRST)
+    await session.append_letters(FIRST)
     before = await session.service.export(session.id)
     await session.compact(4, "one")
     after = await session.service.export(session.id)
@@ -114,65 +115,65 @@ async def test_p6_nothing_before_a_record_is_rewritten(session: Session) -> None
 
 
 async def branching(session: Session) -> None:
-    await session.tell("u1 a1 u2 a2")
+    await session.append_letters("u1 a1 u2 a2")
     await session.compact(2, "one")
-    await session.tell("u3 a3 u4 a4")
+    await session.append_letters("u3 a3 u4 a4")
 
 
-async def test_p10_branching_after_the_compaction(session: Session) -> None:
+async def test_p10_fork_after_the_compaction_keeps_it(session: Session) -> None:
     await branching(session)
     fork = await session.service.fork(session.id, at="u3")
-    assert await session.loads(fork.id) == "Summary:one u2 a2 u3"
+    assert await session.visible(fork.id) == "Summary:one u2 a2 u3"
     assert fork.parent == session.id
 
 
-async def test_p10_branching_before_the_compaction_undoes_it(session: Session) -> None:
+async def test_p10_fork_before_the_compaction_undoes_it(session: Session) -> None:
     await branching(session)
     fork = await session.service.fork(session.id, at="u2")
-    assert await session.loads(fork.id) == "u1 a1 u2"
+    assert await session.visible(fork.id) == "u1 a1 u2"
     assert await session.service.events(fork.id, kind="compaction") == []
 
 
-async def test_p10_the_source_of_a_fork_is_untouched(session: Session) -> None:
+async def test_p10_source_of_a_fork_is_untouched(session: Session) -> None:
     await branching(session)
     before = await session.service.export(session.id)
     fork = await session.service.fork(session.id, at="u3")
     await session.service.append(fork.id, {"role": "assistant", "content": f"other {WORDS}"})
     assert await session.service.export(session.id) == before
-    assert await session.loads(fork.id) == "Summary:one u2 a2 u3 other"
+    assert await session.visible(fork.id) == "Summary:one u2 a2 u3 other"
 
 
-async def test_p10_a_fork_outlives_its_source(session: Session) -> None:
+async def test_p10_fork_outlives_its_source(session: Session) -> None:
     await branching(session)
     fork = await session.service.fork(session.id, at="u3")
     await session.service.delete(session.id)
-    assert await session.loads(fork.id) == "Summary:one u2 a2 u3"
+    assert await session.visible(fork.id) == "Summary:one u2 a2 u3"
     assert await session.service.verify(fork.id) == []
 
 
 async def test_undo_restores_the_context_byte_for_byte(session: Session) -> None:
-    await session.tell(FIRST)
+    await session.append_letters(FIRST)
     before = await session.service.context(session.id)
     await session.compact(4, "one")
     await session.service.undo(session.id)
     assert await session.service.context(session.id) == before.messages
 
 
-async def test_undo_after_more_was_said_keeps_what_was_said(session: Session) -> None:
-    await session.tell("u1 a1 u2 a2")
+async def test_undo_after_later_appends_keeps_them(session: Session) -> None:
+    await session.append_letters("u1 a1 u2 a2")
     await session.compact(2, "one")
-    await session.tell("u3 a3")
+    await session.append_letters("u3 a3")
     await session.service.undo(session.id)
-    assert await session.loads() == "u1 a1 u2 a2 u3 a3"
+    assert await session.visible() == "u1 a1 u2 a2 u3 a3"
 
 
-async def test_after_an_undo_automatic_compaction_waits_for_the_user(session: Session) -> None:
-    await session.tell("u1 a1 u2 a2")
+async def test_automatic_compaction_after_undo_waits_for_the_user(session: Session) -> None:
+    await session.append_letters("u1 a1 u2 a2")
     await session.compact(2, "one")
     await session.service.undo(session.id)
     automatic = lambda request: True  # noqa: E731
     waiting = await session.service.compact(session.id, automatic, KeepAndSummarise(2, "two"))
     assert (waiting.outcome, waiting.why.split(":")[0]) == ("not_needed", "a compaction was undone")
-    await session.tell("u3")
+    await session.append_letters("u3")
     done = await session.service.compact(session.id, automatic, KeepAndSummarise(2, "two"))
     assert done.outcome == "compacted"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from judge import judge
+from tests.providers.faults import Overflow, Status, StreamError
+from tests.providers.protocol import Json, count, number, sse, unknown
+from tests.providers.reply import Piece, Say, signature
+from tests.providers.request import Request, texts_of
+from tests.providers.tools import wrong_tools
 
-from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Status, StreamError
-from .request import Request, texts_of
-from .say import Piece, Say, signature
-from .tools import wrong_tools
+from judge import judge
 
 name = "anthropic"
 _KNOWN = "model messages system max_tokens temperature stream metadata stop_sequences tools cache_control"
@@ -92,9 +92,9 @@ def overflow(fault: Overflow) -> Status:
     return Status(400, f"prompt is too long: {fault.tokens} tokens > {fault.window} maximum")
 
 
-def opening(request: Request, said: Say) -> list[bytes]:
-    taken, _ = request.tokens(said)
-    usage = {"input_tokens": taken - said.cached, "cache_read_input_tokens": said.cached, "output_tokens": 1}
+def opening(request: Request, reply: Say) -> list[bytes]:
+    taken, _ = request.tokens(reply)
+    usage = {"input_tokens": taken - reply.cached, "cache_read_input_tokens": reply.cached, "output_tokens": 1}
     message = {
         "id": "msg_1",
         "type": "message",
@@ -106,7 +106,7 @@ def opening(request: Request, said: Say) -> list[bytes]:
         "usage": usage | {"cache_creation_input_tokens": 0},
     }
     frames = [sse({"type": "message_start", "message": message}, "message_start"), sse({"type": "ping"}, "ping")]
-    if said.redacted:
+    if reply.redacted:
         frames.append(_start(0, {"type": "redacted_thinking", "data": signature("redacted")}))
         frames.append(_stop(0))
     return frames
@@ -125,13 +125,13 @@ def _stop(index: int) -> bytes:
     return sse({"type": "content_block_stop", "index": index}, "content_block_stop")
 
 
-def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
-    index = piece.block + said.redacted
+def piece(request: Request, reply: Say, piece: Piece) -> list[bytes]:
+    index = piece.block + reply.redacted
     match piece.kind:
         case "thinking":
             begun: Json = {"type": "thinking", "thinking": "", "signature": ""}
             frames = [_delta(index, "thinking_delta", thinking=piece.text)]
-            frames += [_delta(index, "signature_delta", signature=signature(said.thinking))] if piece.last else []
+            frames += [_delta(index, "signature_delta", signature=signature(reply.thinking))] if piece.last else []
         case "text":
             begun = {"type": "text", "text": ""}
             frames = [_delta(index, "text_delta", text=piece.text)]
@@ -147,9 +147,9 @@ def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
     return [*opened, *frames, *([_stop(index)] if piece.last else [])]
 
 
-def closing(request: Request, said: Say) -> list[bytes]:
-    delta = {"stop_reason": _STOP[said.ending], "stop_sequence": None}
-    usage = {"output_tokens": request.tokens(said)[1]}
+def closing(request: Request, reply: Say) -> list[bytes]:
+    delta = {"stop_reason": _STOP[reply.ending], "stop_sequence": None}
+    usage = {"output_tokens": request.tokens(reply)[1]}
     changed = sse({"type": "message_delta", "delta": delta, "usage": usage}, "message_delta")
     return [changed, sse({"type": "message_stop"}, "message_stop")]
 

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection, from the server's side."""
+"""One HTTP/1.1 connection, server side."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._listening: asyncio.Task[bytes] | None = None
+        self._watcher: asyncio.Task[bytes] | None = None
 
     async def receive(self) -> tuple[str, str, dict[str, str], bytes] | None:
-        """Method, path, headers and body; None when the client is gone."""
+        """Returns method, path, headers and body; None if the client disconnected."""
         try:
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
             method, path, _ = head[0].split(" ", 2)
@@ -41,27 +41,27 @@ class Connection:
     async def end_stream(self) -> None:
         await self._write(b"0\r\n\r\n")
 
-    async def hears_hang_up(self, seconds: float | None) -> bool:
-        """Wait, for ever with None; true as soon as the client is gone."""
-        if self._listening is None:
-            self._listening = asyncio.create_task(self._reader.read(1))
-        done, _ = await asyncio.wait({self._listening}, timeout=seconds)
+    async def wait_for_disconnect(self, seconds: float | None) -> bool:
+        """Waits so many seconds, or for ever; returns true once the client disconnects."""
+        if self._watcher is None:
+            self._watcher = asyncio.create_task(self._reader.read(1))
+        done, _ = await asyncio.wait({self._watcher}, timeout=seconds)
         if not done:
             return False
-        return self._listening.exception() is not None or self._listening.result() == b""
+        return self._watcher.exception() is not None or self._watcher.result() == b""
 
-    async def rest(self) -> None:
-        """Stop listening for a hang-up: the answer is complete."""
-        if self._listening is not None:
-            self._listening.cancel()
-            await asyncio.wait({self._listening})
-            self._listening = None
+    async def stop_watching(self) -> None:
+        """Stops watching for a disconnect after a complete answer."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.wait({self._watcher})
+            self._watcher = None
 
-    def hang_up(self) -> None:
+    def abort(self) -> None:
         self._writer.transport.abort()
 
     async def close(self) -> None:
-        await self.rest()
+        await self.stop_watching()
         self._writer.close()
         try:
             await self._writer.wait_closed()

@@ -1,11 +1,11 @@
-"""What a server may do: answer, or go wrong in one of the ways that providers do."""
+"""Answers of a server: replies, and the faults that providers have."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from .say import Say
+from tests.providers.reply import Say
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Status:
     code: str | None = None
     headers: dict[str, str] = field(default_factory=dict)
     body: Any = None
-    """A string goes out as it is, also an empty one."""
+    """A string is sent as it is, also an empty one."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class RateLimited:
 
 @dataclass(frozen=True)
 class Overflow:
-    """The prompt is too long, in the provider's own words."""
+    """The provider's own error for a prompt that is too long."""
 
     window: int = 8_192
     tokens: int = 10_000
@@ -35,7 +35,7 @@ class Overflow:
 
 @dataclass(frozen=True)
 class Stall:
-    """Takes the request and never answers; or, after so many pieces, never goes on."""
+    """Never answers, or stops sending after so many pieces."""
 
     after: int | None = None
     text: str | Say = "this reply never comes to its end"
@@ -43,7 +43,7 @@ class Stall:
 
 @dataclass(frozen=True)
 class Cut:
-    """Hangs up after so many pieces; `clean` ends the body properly, only without the closing event."""
+    """Disconnects after so many pieces; `clean` ends the body properly, but without the closing event."""
 
     after: int = 2
     text: str | Say = "this reply never comes to its end"
@@ -63,7 +63,7 @@ class StreamError:
 
 @dataclass(frozen=True)
 class Garbage:
-    """A good status, and a stream that nobody can read."""
+    """Status 200 and an unreadable stream."""
 
     data: bytes = b"event: message_start\ndata: {not json at all\n\n"
 
@@ -71,6 +71,6 @@ class Garbage:
 Answer = str | Say | Status | RateLimited | Overflow | Stall | Cut | StreamError | Garbage
 
 
-def begun(fault: Stall | Cut | StreamError) -> Say:
-    """What of a reply is on its way before it goes wrong."""
+def partial_reply(fault: Stall | Cut | StreamError) -> Say:
+    """Returns the reply that is being sent before the fault."""
     return fault.text if isinstance(fault.text, Say) else Say(fault.text, pieces=8)

@@ -1,4 +1,4 @@
-"""Import these into a `conftest.py`."""
+"""Fixtures to import into a `conftest.py`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-
-from .server import ProviderServer, Script
+from tests.providers.server import ProviderServer, Script
 
 
 @pytest.fixture

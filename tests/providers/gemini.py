@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from judge import judge
+from tests.providers.faults import Overflow, Status, StreamError
+from tests.providers.protocol import Json, count, number, sse, unknown
+from tests.providers.reply import Piece, Say, signature
+from tests.providers.request import Request, texts_of
+from tests.providers.tools import wrong_tools
 
-from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Status, StreamError
-from .request import Request, texts_of
-from .say import Piece, Say, signature
-from .tools import wrong_tools
+from judge import judge
 
 name = "gemini"
 _KNOWN = "model contents systemInstruction generationConfig safetySettings tools"
@@ -25,7 +25,7 @@ _STATUS = {
     503: "UNAVAILABLE",
 }
 _SIGNING = "gemini-3"
-"""These models sign their calls, number them, and want the signatures back."""
+"""These models sign and number their calls, and require the signatures back."""
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "tool_call": "STOP", "refused": "SAFETY"}
 
 
@@ -86,42 +86,42 @@ def overflow(fault: Overflow) -> Status:
     )
 
 
-def _chunk(request: Request, parts: list[Json], said: Say | None = None) -> bytes:
+def _chunk(request: Request, parts: list[Json], reply: Say | None = None) -> bytes:
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
     chunk: Json = {"candidates": [candidate], "modelVersion": request.model, "responseId": "r1"}
-    if said is not None:
-        candidate["finishReason"] = _FINISH[said.ending]
-        taken, given = request.tokens(said)
+    if reply is not None:
+        candidate["finishReason"] = _FINISH[reply.ending]
+        taken, given = request.tokens(reply)
         chunk["usageMetadata"] = {
             "promptTokenCount": taken,
             "candidatesTokenCount": given,
             "totalTokenCount": taken + given,
-            "cachedContentTokenCount": said.cached,
+            "cachedContentTokenCount": reply.cached,
         }
     return sse(chunk)
 
 
-def opening(request: Request, said: Say) -> list[bytes]:
+def opening(request: Request, reply: Say) -> list[bytes]:
     return []
 
 
-def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
+def piece(request: Request, reply: Say, piece: Piece) -> list[bytes]:
     if piece.kind != "call":
         return [_chunk(request, [{"text": piece.text} | ({"thought": True} if piece.kind == "thinking" else {})])]
     call = piece.call
-    if call is None or not piece.last or (said.cut and call is said.called[-1]):
+    if call is None or not piece.last or (reply.cut and call is reply.called[-1]):
         return []
     signs = request.model.startswith(_SIGNING)
     own_id = call.id or (f"fc{request.number}{piece.number}" if signs else None)
     part: Json = {"functionCall": ({"id": own_id} if own_id else {}) | {"name": call.name, "args": call.arguments}}
-    if (signs or said.thinking) and piece.number == 0:
+    if (signs or reply.thinking) and piece.number == 0:
         part["thoughtSignature"] = _signature(part)
     return [_chunk(request, [part])]
 
 
-def closing(request: Request, said: Say) -> list[bytes]:
-    signed = {"thoughtSignature": signature("")} if said.thinking and not said.called else {}
-    return [_chunk(request, [{"text": ""} | signed], said)]
+def closing(request: Request, reply: Say) -> list[bytes]:
+    signed = {"thoughtSignature": signature("")} if reply.thinking and not reply.called else {}
+    return [_chunk(request, [{"text": ""} | signed], reply)]
 
 
 def broken(fault: StreamError) -> bytes:

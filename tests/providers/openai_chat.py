@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from judge import judge
+from tests.providers.faults import Overflow, Status, StreamError
+from tests.providers.protocol import Json, count, number, sse, unknown
+from tests.providers.reply import Piece, Say
+from tests.providers.request import Request, texts_of
+from tests.providers.tools import wrong_tools
 
-from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Status, StreamError
-from .request import Request, texts_of
-from .say import Piece, Say
-from .tools import wrong_tools
+from judge import judge
 
 name = "openai-chat"
 _KNOWN = "model messages stream stream_options temperature max_tokens max_completion_tokens store tools"
@@ -37,7 +37,7 @@ def refuse(request: Request) -> Status | None:
         return Status(400, "you must provide a model parameter")
     if not isinstance(body.get("messages"), list) or not body["messages"]:
         return Status(400, "Invalid 'messages': empty array. Expected an array with minimum length 1.")
-    if complaints := judge(_without_thoughts(body["messages"]), name, pending_ok=False, extras_ok=False):
+    if complaints := judge(_without_reasoning(body["messages"]), name, pending_ok=False, extras_ok=False):
         return Status(400, complaints[0])
     if "tools" in body and (complaints := list(wrong_tools(body["tools"], name))):
         return Status(400, complaints[0])
@@ -53,8 +53,8 @@ def refuse(request: Request) -> Status | None:
     return None
 
 
-def _without_thoughts(messages: list[Any]) -> list[Any]:
-    """Servers that let a model think aloud take that back; OpenAI's own never says it."""
+def _without_reasoning(messages: list[Any]) -> list[Any]:
+    """Removes reasoning, which compatible servers accept; OpenAI's never sends it."""
     return [
         {key: value for key, value in message.items() if key != "reasoning_content" or not isinstance(value, str)}
         if isinstance(message, dict) and message.get("role") == "assistant"
@@ -82,37 +82,37 @@ def _chunk(request: Request, choices: list[Json], **more: object) -> bytes:
     return sse(base | {"choices": choices} | more)
 
 
-def _said(request: Request, delta: Json, finish: str | None = None) -> bytes:
+def _choice_chunk(request: Request, delta: Json, finish: str | None = None) -> bytes:
     return _chunk(request, [{"index": 0, "delta": delta, "finish_reason": finish}])
 
 
-def opening(request: Request, said: Say) -> list[bytes]:
-    return [_said(request, {"role": "assistant", "content": ""})]
+def opening(request: Request, reply: Say) -> list[bytes]:
+    return [_choice_chunk(request, {"role": "assistant", "content": ""})]
 
 
-def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
+def piece(request: Request, reply: Say, piece: Piece) -> list[bytes]:
     match piece.kind:
         case "thinking":
-            return [_said(request, {"reasoning_content": piece.text})]
+            return [_choice_chunk(request, {"reasoning_content": piece.text})]
         case "text":
-            return [_said(request, {"refusal" if said.finish == "refused" else "content": piece.text})]
+            return [_choice_chunk(request, {"refusal" if reply.finish == "refused" else "content": piece.text})]
     assert piece.call is not None
     begun = {"id": piece.call.id or f"call_{request.number}_{piece.number}", "type": "function"}
     opened = begun | {"index": piece.number, "function": {"name": piece.call.name, "arguments": ""}}
     more = {"index": piece.number, "function": {"arguments": piece.text}}
-    return [_said(request, {"tool_calls": [call]}) for call in ([opened, more] if piece.first else [more])]
+    return [_choice_chunk(request, {"tool_calls": [call]}) for call in ([opened, more] if piece.first else [more])]
 
 
-def closing(request: Request, said: Say) -> list[bytes]:
-    finish = "stop" if said.finish == "refused" and said.text else _FINISH[said.ending]
-    frames = [_said(request, {}, finish)]
+def closing(request: Request, reply: Say) -> list[bytes]:
+    finish = "stop" if reply.finish == "refused" and reply.text else _FINISH[reply.ending]
+    frames = [_choice_chunk(request, {}, finish)]
     if (request.body.get("stream_options") or {}).get("include_usage"):
-        taken, given = request.tokens(said)
+        taken, given = request.tokens(reply)
         usage = {
             "prompt_tokens": taken,
             "completion_tokens": given,
             "total_tokens": taken + given,
-            "prompt_tokens_details": {"cached_tokens": said.cached},
+            "prompt_tokens_details": {"cached_tokens": reply.cached},
         }
         frames.append(_chunk(request, [], usage=usage))
     return [*frames, sse("[DONE]")]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from judge import judge
+from tests.providers.faults import Overflow, Status, StreamError
+from tests.providers.openai_chat import error, key
+from tests.providers.protocol import Json, count, number, sse, unknown
+from tests.providers.reply import Piece, Say, signature
+from tests.providers.request import Request, texts_of
+from tests.providers.tools import wrong_tools
 
-from .dialect import Json, count, number, sse, unknown
-from .faults import Overflow, Status, StreamError
-from .openai_chat import error, key
-from .request import Request, texts_of
-from .say import Piece, Say, signature
-from .tools import wrong_tools
+from judge import judge
 
 __all__ = ["broken", "closing", "error", "key", "name", "opening", "overflow", "piece", "read", "refuse"]
 
@@ -25,8 +25,8 @@ def read(request: Request) -> None:
     given = request.body.get("input")
     items = [item for item in given if isinstance(item, dict)] if isinstance(given, list) else []
     request.system = str(request.body.get("instructions") or "")
-    said = "\n".join(texts_of(item.get("content")) for item in items if item.get("role") == "user")
-    request.prompt = given if isinstance(given, str) else said
+    reply = "\n".join(texts_of(item.get("content")) for item in items if item.get("role") == "user")
+    request.prompt = given if isinstance(given, str) else reply
 
 
 def refuse(request: Request) -> Status | None:
@@ -41,7 +41,7 @@ def refuse(request: Request) -> Status | None:
         complaints := judge(body["input"], name, pending_ok=False, extras_ok=False)
     ):
         return Status(400, complaints[0])
-    if complaint := next(_kept_and_told(body), None):
+    if complaint := next(_kept_and_sent(body), None):
         return Status(400, complaint)
     if "max_output_tokens" in body and not count(body["max_output_tokens"]):
         return Status(400, "Invalid 'max_output_tokens': integer below minimum value.", "integer_below_min_value")
@@ -52,7 +52,7 @@ def refuse(request: Request) -> Status | None:
     return None
 
 
-def _kept_and_told(body: Json) -> Iterator[str]:
+def _kept_and_sent(body: Json) -> Iterator[str]:
     if any(asked != _ENCRYPTED for asked in body.get("include", ())):
         yield "Invalid value: 'include[0]'."
     if "tools" in body:
@@ -88,33 +88,33 @@ def _response(request: Request, status: str, **fields: Any) -> Json:
     return base | empty | rest | fields
 
 
-def opening(request: Request, said: Say) -> list[bytes]:
+def opening(request: Request, reply: Say) -> list[bytes]:
     begun = _response(request, "in_progress")
     return [_event("response.created", response=begun), _event("response.in_progress", response=begun)]
 
 
-def _item(request: Request, said: Say, piece: Piece, status: str) -> Json:
-    """The item that a piece belongs to, as it is in the end."""
+def _item(request: Request, reply: Say, piece: Piece, status: str) -> Json:
+    """Returns the complete item that a piece belongs to."""
     own = f"{request.number}_{piece.block}"
     if piece.kind == "thinking":
-        thought = _thought(f"rs_{own}", said.thinking)
+        thought = _thought(f"rs_{own}", reply.thinking)
         return thought if _ENCRYPTED in request.body.get("include", ()) else thought | {"encrypted_content": None}
     if piece.kind == "text":
-        part = {"type": "output_text", "text": said.text, "annotations": [], "logprobs": []}
-        if said.finish == "refused":
-            part = {"type": "refusal", "refusal": said.text}
+        part = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
+        if reply.finish == "refused":
+            part = {"type": "refusal", "refusal": reply.text}
         return {"id": f"msg_{own}", "type": "message", "status": status, "role": "assistant", "content": [part]}
     assert piece.call is not None
     call_id = piece.call.id or f"call_{request.number}_{piece.number}"
-    body = {"name": piece.call.name, "arguments": said.written(piece.call)}
+    body = {"name": piece.call.name, "arguments": reply.written(piece.call)}
     return {"id": f"fc_{own}", "type": "function_call", "call_id": call_id, "status": status} | body
 
 
 _EMPTY = {"thinking": {"summary": []}, "text": {"content": []}, "call": {"arguments": ""}}
 
 
-def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
-    item = _item(request, said, piece, "incomplete" if said.cut and piece.call is said.called[-1] else "completed")
+def piece(request: Request, reply: Say, piece: Piece) -> list[bytes]:
+    item = _item(request, reply, piece, "incomplete" if reply.cut and piece.call is reply.called[-1] else "completed")
     where = {"item_id": item["id"], "output_index": piece.block}
     begun = item | _EMPTY[piece.kind] | ({"status": "in_progress"} if "status" in item else {})
     frames = [_event("response.output_item.added", output_index=piece.block, item=begun)] if piece.first else []
@@ -122,7 +122,7 @@ def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
         case "thinking":
             frames.append(_event("response.reasoning_summary_text.delta", **where, summary_index=0, delta=piece.text))
         case "text":
-            kind = "refusal" if said.finish == "refused" else "output_text"
+            kind = "refusal" if reply.finish == "refused" else "output_text"
             frames.append(_event(f"response.{kind}.delta", **where, content_index=0, delta=piece.text, logprobs=[]))
         case _:
             frames.append(_event("response.function_call_arguments.delta", **where, delta=piece.text))
@@ -132,20 +132,22 @@ def piece(request: Request, said: Say, piece: Piece) -> list[bytes]:
     ]
 
 
-def closing(request: Request, said: Say) -> list[bytes]:
-    taken, given = request.tokens(said)
+def closing(request: Request, reply: Say) -> list[bytes]:
+    taken, given = request.tokens(reply)
     usage = {
         "input_tokens": taken,
-        "input_tokens_details": {"cached_tokens": said.cached},
+        "input_tokens_details": {"cached_tokens": reply.cached},
         "output_tokens": given,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": taken + given,
     }
-    last = [piece for piece in said.parts() if piece.last]
-    cut = said.called[-1] if said.cut else None
-    output = [_item(request, said, piece, "incomplete" if cut and piece.call is cut else "completed") for piece in last]
-    status, why = ("incomplete", "max_output_tokens") if said.finish == "length" else ("completed", None)
-    if said.finish == "refused" and not said.text:
+    last = [piece for piece in reply.parts() if piece.last]
+    cut = reply.called[-1] if reply.cut else None
+    output = [
+        _item(request, reply, piece, "incomplete" if cut and piece.call is cut else "completed") for piece in last
+    ]
+    status, why = ("incomplete", "max_output_tokens") if reply.finish == "length" else ("completed", None)
+    if reply.finish == "refused" and not reply.text:
         status, why = "incomplete", "content_filter"
     details = {"incomplete_details": {"reason": why}} if why else {}
     whole = _response(request, status, output=output, usage=usage, **details)
@@ -155,5 +157,5 @@ def closing(request: Request, said: Say) -> list[bytes]:
 def broken(fault: StreamError) -> bytes:
     implied = {429: "rate_limit_exceeded", 400: "invalid_prompt"}.get(fault.status, "server_error")
     code = fault.code or implied
-    told = {"code": code, "message": fault.message}
-    return _event("response.failed", response=_response(Request(name, "", {}), "failed", error=told))
+    error_body = {"code": code, "message": fault.message}
+    return _event("response.failed", response=_response(Request(name, "", {}), "failed", error=error_body))

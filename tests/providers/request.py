@@ -1,4 +1,4 @@
-"""One request as a server got it."""
+"""A request as the server received it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from .say import Say
+from tests.providers.reply import Say
 
-_READ = ("messages", "input", "contents", "system", "instructions", "systemInstruction", "tools")
-_APART = frozenset(
+_COUNTED = ("messages", "input", "contents", "system", "instructions", "systemInstruction", "tools")
+_IGNORED = frozenset(
     "type role id call_id tool_call_id tool_use_id signature thoughtSignature encrypted_content status data".split()
 )
-"""What nobody reads."""
+"""Fields that do not count as tokens."""
 _MEDIA = frozenset(("media_type", "mimeType", "mime_type"))
-_PICTURE = 4_800
-"""A picture costs what so many characters do."""
+_IMAGE_CHARACTERS = 4_800
+"""Characters that an image counts as."""
 
 
 @dataclass
@@ -27,15 +27,15 @@ class Request:
     """Names in lower case."""
     body: dict[str, Any] = field(default_factory=dict)
     prompt: str = ""
-    """The text of what the user said."""
+    """Text of the user messages."""
     system: str = ""
     sent: int = 0
-    """Pieces that went out."""
+    """Pieces that were sent."""
     disconnected: threading.Event = field(default_factory=threading.Event)
-    """The client hung up before it had the whole answer."""
+    """Set when the client disconnects before the end of the answer."""
 
     number: int = 0
-    """Which request of the server's it is, so that ids are never given twice."""
+    """Index of the request, for unique ids."""
 
     @property
     def model(self) -> str:
@@ -43,25 +43,27 @@ class Request:
 
     @property
     def size(self) -> int:
-        """Tokens of the prompt: a quarter of all the characters in messages, system prompt and tools, and one more."""
-        return sum(map(_characters, (self.body.get(field) for field in _READ))) // 4 + 1
+        """Prompt tokens: a quarter of all characters in messages, system prompt and tools, plus one."""
+        return sum(map(_characters, (self.body.get(field) for field in _COUNTED))) // 4 + 1
 
-    def tokens(self, said: Say) -> tuple[int, int]:
-        """Input and output, as given or guessed."""
-        spoken = len(said.text) + len(said.thinking) + sum(len(call.name + said.written(call)) for call in said.called)
+    def tokens(self, reply: Say) -> tuple[int, int]:
+        """Returns input and output tokens, as given or estimated."""
+        output_characters = (
+            len(reply.text) + len(reply.thinking) + sum(len(call.name + reply.written(call)) for call in reply.called)
+        )
         return (
-            self.size if said.input is None else said.input,
-            spoken // 4 + 1 if said.output is None else said.output,
+            self.size if reply.input is None else reply.input,
+            output_characters // 4 + 1 if reply.output is None else reply.output,
         )
 
 
 def _characters(value: Any) -> int:
     if isinstance(value, str):
-        return min(len(value), _PICTURE) if value.startswith("data:") else len(value)
+        return min(len(value), _IMAGE_CHARACTERS) if value.startswith("data:") else len(value)
     if isinstance(value, dict) and "data" in value and _MEDIA & value.keys():
-        return _PICTURE
+        return _IMAGE_CHARACTERS
     if isinstance(value, dict):
-        return sum(_characters(item) for key, item in value.items() if key not in _APART)
+        return sum(_characters(item) for key, item in value.items() if key not in _IGNORED)
     return sum(map(_characters, value)) if isinstance(value, list) else 0
 
 

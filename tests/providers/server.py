@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that speaks all four protocols, in a thread of its own."""
+"""HTTP server on 127.0.0.1 for all four protocols, in its own thread."""
 
 from __future__ import annotations
 
@@ -9,12 +9,22 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import cast
 
-from . import anthropic, gemini, openai_chat, openai_responses
-from .connection import Connection
-from .dialect import Dialect
-from .faults import Answer, Cut, Garbage, Overflow, RateLimited, Stall, Status, StreamError, begun
-from .request import Request
-from .say import Say
+from tests.providers import anthropic, gemini, openai_chat, openai_responses
+from tests.providers.connection import Connection
+from tests.providers.faults import (
+    Answer,
+    Cut,
+    Garbage,
+    Overflow,
+    RateLimited,
+    Stall,
+    Status,
+    StreamError,
+    partial_reply,
+)
+from tests.providers.protocol import ProviderProtocol
+from tests.providers.reply import Say
+from tests.providers.request import Request
 
 Script = Answer | Sequence[Answer] | Callable[[Request], Answer]
 _PATHS: dict[str, ModuleType] = {
@@ -25,10 +35,10 @@ _PATHS: dict[str, ModuleType] = {
 
 
 class ProviderServer:
-    """Answers by its script while it is entered. With `key`, no other key is let in.
+    """Answers by its script inside a `with` block. With `key`, other keys are refused.
 
     With `window`, a prompt of more tokens gets the provider's own error. Tokens are a quarter of the characters in
-    messages, system prompt and tools, in the usage that is reported, too.
+    messages, system prompt and tools, also in the reported usage.
     """
 
     def __init__(
@@ -42,9 +52,9 @@ class ProviderServer:
         self.script = script
         self.requests: list[Request] = []
         self.refused: list[str] = []
-        """What was wrong with requests that the provider would not have taken."""
+        """Errors of invalid requests."""
         self.overflowed = 0
-        """Prompts that were larger than the window."""
+        """Number of prompts over the window."""
         self._key = key
         self._models = models
         self.window = window
@@ -74,17 +84,17 @@ class ProviderServer:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         tasks: set[asyncio.Task[None]] = set()
 
-        async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = cast("asyncio.Task[None]", asyncio.current_task())
             tasks.add(task)
             try:
-                await self._converse(Connection(reader, writer))
+                await self._serve_connection(Connection(reader, writer))
             except asyncio.CancelledError:
                 return
             finally:
                 tasks.discard(task)
 
-        server = await asyncio.start_server(meet, "127.0.0.1", 0)
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
         self.port: int = server.sockets[0].getsockname()[1]
         self._ready.set()
         await self._stop.wait()
@@ -93,12 +103,12 @@ class ProviderServer:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _converse(self, connection: Connection) -> None:
+    async def _serve_connection(self, connection: Connection) -> None:
         try:
             while (received := await connection.receive()) is not None:
                 method, path, headers, body = received
                 await self._answer(connection, method, path, headers, body)
-                await connection.rest()
+                await connection.stop_watching()
                 if headers.get("connection", "").lower() == "close":
                     break
         except ConnectionError:
@@ -109,59 +119,63 @@ class ProviderServer:
     async def _answer(
         self, connection: Connection, method: str, path: str, headers: dict[str, str], body: bytes
     ) -> None:
-        dialect = _dialect(path)
+        protocol = _protocol_for(path)
         if method == "GET" and path == "/v1/models":
             self.requests.append(Request("models", path, headers))
             listed = [{"id": model, "object": "model", "created": 1, "owned_by": "tests"} for model in self._models]
             await connection.answer(200, {"object": "list", "data": listed})
             return
-        if dialect is None or method != "POST":
+        if protocol is None or method != "POST":
             await connection.answer(404, {"error": {"message": f"Unknown request URL: {method} {path}."}})
             return
-        request = Request(dialect.name, path, headers, number=len(self.requests))
+        request = Request(protocol.name, path, headers, number=len(self.requests))
         self.requests.append(request)
-        answer = self._refusal(dialect, request, body) or self._scripted(request)
+        answer = self._refusal(protocol, request, body) or self._scripted(request)
         try:
-            await self._perform(connection, dialect, request, answer)
+            await self._perform(connection, protocol, request, answer)
         except ConnectionError:
             request.disconnected.set()
             raise
 
-    def _refusal(self, dialect: Dialect, request: Request, body: bytes) -> Status | None:
+    def _refusal(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
         try:
             request.body = json.loads(body)
         except ValueError:
             return Status(400, "We could not parse the JSON body of your request.")
         if not isinstance(request.body, dict):
             return Status(400, "The request body is not an object.")
-        if dialect.name == "gemini":
+        if protocol.name == "gemini":
             request.body.setdefault("model", request.path.rpartition("/")[2].partition(":")[0])
-        dialect.read(request)
-        if (given := dialect.key(request)) is None or (self._key is not None and given != self._key):
-            return Status(401, "Incorrect API key provided.", "invalid_api_key" if "openai" in dialect.name else None)
-        refusal = dialect.refuse(request)
+        protocol.read(request)
+        if (given := protocol.key(request)) is None or (self._key is not None and given != self._key):
+            return Status(401, "Incorrect API key provided.", "invalid_api_key" if "openai" in protocol.name else None)
+        refusal = protocol.refuse(request)
         if refusal is not None:
             self.refused.append(refusal.message)
         elif self.window is not None and request.size > self.window:
             self.overflowed += 1
-            return dialect.overflow(Overflow(self.window, request.size))
+            return protocol.overflow(Overflow(self.window, request.size))
         return refusal
 
     def _scripted(self, request: Request) -> Answer:
         if isinstance(self.script, Sequence) and not isinstance(self.script, str):
-            asked = sum(earlier.protocol != "models" for earlier in self.requests) - 1
-            return self.script[min(asked, len(self.script) - 1)]
+            index = sum(earlier.protocol != "models" for earlier in self.requests) - 1
+            return self.script[min(index, len(self.script) - 1)]
         return self.script(request) if callable(self.script) else self.script
 
-    async def _perform(self, connection: Connection, dialect: Dialect, request: Request, answer: Answer) -> None:
+    async def _perform(
+        self, connection: Connection, protocol: ProviderProtocol, request: Request, answer: Answer
+    ) -> None:
         match answer:
             case Overflow():
-                await self._perform(connection, dialect, request, dialect.overflow(answer))
+                await self._perform(connection, protocol, request, protocol.overflow(answer))
             case RateLimited():
                 wait = {"retry-after": f"{answer.retry_after:g}"}
-                await self._perform(connection, dialect, request, Status(429, "Rate limit reached.", headers=wait))
+                await self._perform(connection, protocol, request, Status(429, "Rate limit reached.", headers=wait))
             case Status():
-                body = dialect.error(answer.status, answer.message, answer.code) if answer.body is None else answer.body
+                body = (
+                    protocol.error(answer.status, answer.message, answer.code) if answer.body is None else answer.body
+                )
                 await connection.answer(answer.status, body, answer.headers)
             case Garbage():
                 await connection.open_stream()
@@ -170,53 +184,53 @@ class ProviderServer:
             case Stall(after=None):
                 await self._wait(connection, request, None)
             case Stall() | Cut() | StreamError():
-                await self._break_off(connection, dialect, request, answer)
+                await self._send_partial(connection, protocol, request, answer)
             case _:
-                said = Say(answer) if isinstance(answer, str) else answer
-                if await self._speak(connection, dialect, request, said, None):
-                    for frame in dialect.closing(request, said):
+                reply = Say(answer) if isinstance(answer, str) else answer
+                if await self._send_pieces(connection, protocol, request, reply, None):
+                    for frame in protocol.closing(request, reply):
                         await connection.send(frame)
                     await connection.end_stream()
 
-    async def _break_off(
-        self, connection: Connection, dialect: Dialect, request: Request, fault: Stall | Cut | StreamError
+    async def _send_partial(
+        self, connection: Connection, protocol: ProviderProtocol, request: Request, fault: Stall | Cut | StreamError
     ) -> None:
-        if not await self._speak(connection, dialect, request, begun(fault), fault.after):
+        if not await self._send_pieces(connection, protocol, request, partial_reply(fault), fault.after):
             return
         match fault:
             case Stall():
                 await self._wait(connection, request, None)
             case StreamError():
-                await connection.send(dialect.broken(fault))
+                await connection.send(protocol.broken(fault))
                 await connection.end_stream()
             case Cut(clean=True):
                 await connection.end_stream()
             case Cut():
-                connection.hang_up()
+                connection.abort()
 
-    async def _speak(
-        self, connection: Connection, dialect: Dialect, request: Request, said: Say, most: int | None
+    async def _send_pieces(
+        self, connection: Connection, protocol: ProviderProtocol, request: Request, reply: Say, limit: int | None
     ) -> bool:
-        """Send the pieces; false if the client left meanwhile."""
+        """Sends the pieces; returns false if the client disconnected."""
         await connection.open_stream()
-        for frame in dialect.opening(request, said):
+        for frame in protocol.opening(request, reply):
             await connection.send(frame)
-        for piece in said.parts()[:most]:
-            if await self._wait(connection, request, said.delay):
+        for piece in reply.parts()[:limit]:
+            if await self._wait(connection, request, reply.delay):
                 return False
-            for frame in dialect.piece(request, said, piece):
+            for frame in protocol.piece(request, reply, piece):
                 await connection.send(frame)
             request.sent += 1
         return True
 
     async def _wait(self, connection: Connection, request: Request, seconds: float | None) -> bool:
-        gone = await connection.hears_hang_up(seconds)
-        if gone:
+        disconnected = await connection.wait_for_disconnect(seconds)
+        if disconnected:
             request.disconnected.set()
-        return gone
+        return disconnected
 
 
-def _dialect(path: str) -> Dialect | None:
+def _protocol_for(path: str) -> ProviderProtocol | None:
     if ":streamGenerateContent" in path:
-        return cast("Dialect", gemini)
-    return cast("Dialect | None", _PATHS.get(path.partition("?")[0]))
+        return cast("ProviderProtocol", gemini)
+    return cast("ProviderProtocol | None", _PATHS.get(path.partition("?")[0]))

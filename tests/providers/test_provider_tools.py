@@ -1,4 +1,4 @@
-"""The test servers refuse tools, results and thoughts that the providers refuse, and prompts over their window."""
+"""ProviderServer: tools, results, reasoning and the window are validated like the providers do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from providers import Call, ProviderServer, Say, signature
-from providers.posting import CHAT, CLAUDE, GEMINI, RESPONSES, post
+from providers.raw_requests import CHAT, CLAUDE, GEMINI, RESPONSES, post
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 NAMED = {"name": "read", "description": "Reads.", "parameters": SCHEMA}
@@ -21,7 +21,7 @@ BODIES: dict[str, Any] = {"chat": CHAT, "responses": RESPONSES, "claude": CLAUDE
 
 
 @pytest.mark.parametrize("to", BODIES)
-def test_tools_are_taken_and_calls_come_in_pieces(to: str) -> None:
+def test_server_accepts_tools_and_streams_calls(to: str) -> None:
     with ProviderServer(Say("So.", thinking="Hm.", calls=(Call("read", {"path": "tides.csv"}),))) as server:
         status, text = post(server, to, BODIES[to] | {"tools": [TOOLS[to]]})
     assert status == 200 and '"read"' in text
@@ -31,7 +31,7 @@ def test_tools_are_taken_and_calls_come_in_pieces(to: str) -> None:
 
 
 @pytest.mark.parametrize("to", BODIES)
-def test_a_choice_of_tools_is_nothing_we_send(to: str) -> None:
+def test_server_refuses_tool_choice(to: str) -> None:
     with ProviderServer() as server:
         assert post(server, to, BODIES[to] | {"tools": [TOOLS[to]], "tool_choice": "auto"})[0] == 400
 
@@ -52,19 +52,19 @@ def test_a_choice_of_tools_is_nothing_we_send(to: str) -> None:
         ("gemini", [{"functionDeclarations": [NAMED | {"parametersJsonSchema": SCHEMA}]}]),
     ],
 )
-def test_definitions_that_are_none_are_refused(to: str, tools: Any) -> None:
+def test_server_refuses_invalid_tool_definitions(to: str, tools: Any) -> None:
     with ProviderServer() as server:
         assert post(server, to, BODIES[to] | {"tools": tools})[0] == 400
 
 
-THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
-SPOKEN = {"type": "message", "id": "msg_1", "role": "assistant", "content": "So."}
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm."}]}
+MESSAGE = {"type": "message", "id": "msg_1", "role": "assistant", "content": "So."}
 USE = {"type": "tool_use", "id": "t1", "name": "read", "input": {}}
 ASKED, AGAIN = {"role": "user", "content": "hi"}, {"role": "user", "content": "and?"}
 
 
 @pytest.mark.parametrize(
-    ("to", "body", "says"),
+    ("to", "body", "message"),
     [
         ("claude", {"messages": [ASKED, {"role": "assistant", "content": [
             {"type": "thinking", "thinking": "Hm!", "signature": signature("Hm.")}, {"type": "text", "text": "So."}
@@ -75,8 +75,8 @@ ASKED, AGAIN = {"role": "user", "content": "hi"}, {"role": "user", "content": "a
         ("claude", {"messages": [ASKED, {"role": "assistant", "content": [USE]}], "tools": [TOOLS["claude"]]},
          "without `tool_result` blocks"),
         ("claude", {"cache_control": {"type": "eternal"}}, "ephemeral"),
-        ("responses", {"input": [ASKED, THOUGHT, SPOKEN, AGAIN]}, "Items are not persisted"),
-        ("responses", {"input": [ASKED, THOUGHT | {"encrypted_content": "gAAAAx"}, SPOKEN, AGAIN]}, "be verified"),
+        ("responses", {"input": [ASKED, REASONING, MESSAGE, AGAIN]}, "Items are not persisted"),
+        ("responses", {"input": [ASKED, REASONING | {"encrypted_content": "gAAAAx"}, MESSAGE, AGAIN]}, "be verified"),
         ("responses", {"include": ["file_search_call.results"]}, "include"),
         ("gemini", {"contents": [*GEMINI["contents"], {"role": "model", "parts": [
             {"text": "So.", "thoughtSignature": signature("no")}
@@ -85,14 +85,14 @@ ASKED, AGAIN = {"role": "user", "content": "hi"}, {"role": "user", "content": "a
         ("chat", {"messages": [ASKED | {"reasoning_content": "x"}]}, "reasoning_content"),
     ],
 )  # fmt: skip
-def test_histories_that_the_providers_refuse(to: str, body: Any, says: str) -> None:
+def test_server_refuses_invalid_histories(to: str, body: Any, message: str) -> None:
     with ProviderServer() as server:
         status, text = post(server, to, BODIES[to] | body)
-    assert status == 400 and says in text
+    assert status == 400 and message in text
 
 
 @pytest.mark.parametrize("to", BODIES)
-def test_a_prompt_over_the_window_is_refused_by_a_quarter_of_its_characters(to: str) -> None:
+def test_server_refuses_prompts_over_the_window(to: str) -> None:
     long = "x" * 4_000
     body = BODIES[to] | ({"contents": [{"role": "user", "parts": [{"text": long}]}]} if to == "gemini" else {})
     body |= {"input": [{"role": "user", "content": long}]} if to == "responses" else {}

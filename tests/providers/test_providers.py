@@ -1,4 +1,4 @@
-"""The test servers refuse what the providers refuse."""
+"""ProviderServer: valid requests, refusals, scripts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from providers import ProviderServer, Say
-from providers.posting import CHAT, CLAUDE, GEMINI, RESPONSES, post
+from providers.raw_requests import CHAT, CLAUDE, GEMINI, RESPONSES, post
 
 
 @pytest.mark.parametrize(
     ("to", "body"), [("chat", CHAT), ("responses", RESPONSES), ("claude", CLAUDE), ("gemini", GEMINI)]
 )
-def test_valid_requests_are_answered_and_keys_are_needed(to: str, body: Any) -> None:
+def test_server_answers_valid_requests_and_requires_keys(to: str, body: Any) -> None:
     with ProviderServer(Say("hello there", pieces=1)) as server:
         status, text = post(server, to, body)
         assert status == 200 and text.startswith(("data: ", "event: ")) and "hello there" in text
@@ -25,7 +25,7 @@ def test_valid_requests_are_answered_and_keys_are_needed(to: str, body: Any) -> 
 
 
 @pytest.mark.parametrize(
-    ("to", "body", "says"),
+    ("to", "body", "message"),
     [
         ("chat", CHAT | {"foo": 1}, "Unrecognized request argument supplied: foo"),
         ("chat", CHAT | {"messages": []}, "empty array"),
@@ -47,20 +47,20 @@ def test_valid_requests_are_answered_and_keys_are_needed(to: str, body: Any) -> 
         ("chat", [], "not an object"),
     ],
 )  # fmt: skip
-def test_invalid_requests_are_refused_in_the_providers_words(to: str, body: Any, says: str) -> None:
+def test_server_refuses_invalid_requests_like_the_provider(to: str, body: Any, message: str) -> None:
     with ProviderServer() as server:
         status, text = post(server, to, body)
     assert status == 400
-    assert says in text
+    assert message in text
 
 
-def test_a_list_of_answers_is_used_in_order_and_its_last_repeated() -> None:
+def test_server_list_of_answers_repeats_the_last() -> None:
     with ProviderServer(["one", "two"]) as server:
         texts = [post(server, "gemini", GEMINI)[1] for _ in range(3)]
     assert ['"w"' in text for text in texts] == [False, True, True]
 
 
-def test_models_are_listed_and_other_paths_are_not_there() -> None:
+def test_server_lists_models_and_refuses_other_paths() -> None:
     with ProviderServer(models=["a", "b"]) as server:
         with urllib.request.urlopen(f"{server.openai_url}/models") as answer:
             assert [model["id"] for model in json.load(answer)["data"]] == ["a", "b"]

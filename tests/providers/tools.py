@@ -1,4 +1,4 @@
-"""What the providers refuse in `tools`."""
+"""Validation of `tools` as the providers do it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from .dialect import Json, unknown
+from tests.providers.protocol import Json, unknown
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
@@ -17,26 +17,26 @@ _OPENAPI = (
 
 
 def wrong_tools(tools: Any, protocol: str) -> Iterator[str]:
-    """Complaints about the definitions of a request."""
+    """Yields errors of the tool definitions of a request."""
     if not isinstance(tools, list) or not tools:
         yield "Invalid 'tools': expected an array with at least one tool."
         return
-    told: list[Json] = []
+    definitions: list[Json] = []
     for place, tool in enumerate(tools):
         where = f"tools.{place}"
         if not isinstance(tool, dict):
             yield f"{where}: expected an object."
         elif protocol == "gemini":
             yield from (f"Unknown name {key!r} at '{where}'" for key in unknown(tool, "functionDeclarations"))
-            told += tool.get("functionDeclarations") or [{}]
+            definitions += tool.get("functionDeclarations") or [{}]
         elif protocol == "openai-chat":
             yield from (f"Unknown parameter: '{where}.{key}'." for key in unknown(tool, "type function"))
-            told.append(tool.get("function") if tool.get("type") == "function" else {})
+            definitions.append(tool.get("function") if tool.get("type") == "function" else {})
         else:
-            told.append(tool)
-    for tool in told:
+            definitions.append(tool)
+    for tool in definitions:
         yield from _definition(tool, protocol)
-    names = [str(tool.get("name")) for tool in told]
+    names = [str(tool.get("name")) for tool in definitions]
     yield from (f"tools: Tool names must be unique: {name}" for name in names if names.count(name) > 1)
 
 

@@ -1,4 +1,4 @@
-"""A session that was compacted, on every store: what recall is for."""
+"""Fixtures: a compacted session on every store."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from recall_story import tell
+from recall_story import append_story
 
 from holdfast import JSONLStore, MemoryStore, Recall, SessionService, SQLiteStore
 from holdfast.stores import Log
@@ -27,6 +27,6 @@ async def service(store: Log) -> AsyncIterator[SessionService]:
 
 @pytest.fixture
 async def recall(service: SessionService) -> Recall:
-    """The story of `recall_story`, of which the first twelve events are archived."""
-    await tell(service)
+    """A session with the messages of `recall_story`, the first twelve archived."""
+    await append_story(service)
     return Recall(service, "s")

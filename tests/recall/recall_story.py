@@ -1,10 +1,11 @@
-"""An agent repairs a harbour's booking service; then its context is compacted."""
+"""Messages of an agent that repairs a harbour's booking service, and their compaction."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast import SessionService, SlidingWindow, always
+from holdfast import SessionService, SlidingWindow
+from holdfast.triggers import always
 
 LOG = "worker-4 ERROR tide table of Osterhaven is missing\n" + "worker-4 INFO nothing to do\n" * 200
 
@@ -37,8 +38,8 @@ STORY: list[dict[str, Any]] = [
 ARCHIVED = 12
 
 
-async def tell(service: SessionService, session_id: str = "s") -> None:
-    """The whole story, then a compaction that leaves the last two messages."""
+async def append_story(service: SessionService, session_id: str = "s") -> None:
+    """Appends all messages, then compacts so that the last two stay."""
     await service.create(id=session_id, owner="ada", format="openai-chat")
     for message in STORY:
         await service.append(session_id, message)

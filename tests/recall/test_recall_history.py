@@ -1,26 +1,27 @@
-"""H1 without a session: a list of messages can be searched, and the references in its notes lead back."""
+"""H1 without a session: search and read a list of messages by the references in its notes."""
 
 from __future__ import annotations
 
 import pytest
 from recall_story import STORY
 
-from holdfast import BlockingRecall, BlockingSessionService, MemoryStore, compact, recall_messages
-from holdfast.compaction.prefix import PrefixIds
+from holdfast import BlockingSessionService, MemoryStore, compact
+from holdfast.compaction.stateless import PrefixIds
 from holdfast.errors import UnknownEvent, UnknownFormat
 from holdfast.messages import decode_all
+from holdfast.recall import BlockingRecall, recall_messages
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_messages_are_searched_by_words_and_read_by_place() -> None:
+async def test_recall_messages_searches_and_reads_by_position() -> None:
     recall = await recall_messages(STORY)
     [hit] = (await recall.search("quarkling")).hits
     assert hit.reference == "#4"
     assert (await recall.read("#4")).text == f"#4, assistant\n{STORY[3]['content']}"
 
 
-async def test_h1_a_digest_leads_back_to_the_message() -> None:
+async def test_h1_recall_messages_reads_by_digest() -> None:
     ids = PrefixIds(decode_all(STORY)[0])
     recall = await recall_messages(STORY)
     for place, message in enumerate(STORY):
@@ -31,7 +32,7 @@ async def test_h1_a_digest_leads_back_to_the_message() -> None:
         await recall.read("#ffffffff")
 
 
-async def test_what_compact_archived_is_named_by_the_same_digests() -> None:
+async def test_recall_messages_uses_the_digests_of_compact() -> None:
     result = compact(STORY, budget=300)
     assert result.archived and result.checkpoint is not None
     recall = await recall_messages(STORY)
@@ -40,7 +41,7 @@ async def test_what_compact_archived_is_named_by_the_same_digests() -> None:
             assert (await recall.read(id)).text
 
 
-async def test_in_a_broken_history_the_messages_that_are_there_are_counted() -> None:
+async def test_recall_messages_repaired_history_keeps_original_numbers() -> None:
     broken = [*STORY[:2], *STORY[3:]]
     recall = await recall_messages(broken)
     assert [hit.reference for hit in (await recall.search("quarkling")).hits] == ["#3"]
@@ -50,18 +51,18 @@ async def test_in_a_broken_history_the_messages_that_are_there_are_counted() -> 
     assert all([(await recall.read(id)).text for id in ids]), "its ids are those that compact gives"
 
 
-async def test_half_characters_do_not_keep_a_history_from_being_read() -> None:
+async def test_recall_messages_accepts_lone_surrogates() -> None:
     recall = await recall_messages([{"role": "user", "content": "half \ud800 a tide"}])
     assert [hit.reference for hit in (await recall.search("tide")).hits] == ["#1"]
     assert (await recall.read("#1")).text == "#1, user\nhalf ? a tide"
 
 
-async def test_messages_of_no_format() -> None:
+async def test_recall_messages_unknown_format_is_refused() -> None:
     with pytest.raises(UnknownFormat):
         await recall_messages([{"kind": "x"}])
 
 
-def test_the_same_without_async() -> None:
+def test_blocking_recall_over_messages() -> None:
     with BlockingSessionService(MemoryStore()) as sessions:
         sessions.create(id="s")
         sessions.append("s", STORY)

@@ -1,4 +1,4 @@
-"""H1: what was archived can be restored: a quoted copy at the end, and nothing before it changes (H6)."""
+"""H1: restore an archived message as a quoted copy at the end; the prefix does not change (H6)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from recall_story import call, result
 
-from holdfast import InvalidInput, Recall, SessionService, SlidingWindow, TurnCount, TurnWindow, always, check
-from holdfast.errors import UnknownEvent
+from holdfast import Recall, SessionService, SlidingWindow, TurnCount, TurnWindow, check
+from holdfast.errors import InvalidInput, UnknownEvent
+from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
 
@@ -17,7 +18,7 @@ async def messages(service: SessionService, session_id: str = "s") -> list[dict[
     return list((await service.context(session_id)).messages)
 
 
-async def test_h1_a_copy_comes_at_the_end_and_the_rest_stays(recall: Recall, service: SessionService) -> None:
+async def test_h1_restore_appends_a_copy_and_keeps_the_prefix(recall: Recall, service: SessionService) -> None:
     before = await messages(service)
     event = await recall.restore("#4")
     after = await messages(service)
@@ -29,25 +30,25 @@ async def test_h1_a_copy_comes_at_the_end_and_the_rest_stays(recall: Recall, ser
     assert await service.verify("s") == []
 
 
-async def test_it_is_no_turn(recall: Recall, service: SessionService) -> None:
+async def test_restore_does_not_count_as_a_turn(recall: Recall, service: SessionService) -> None:
     for reference in ("#4", "#2", "#1"):
         await recall.restore(reference)
     assert (await service.compact("s", TurnCount(1), SlidingWindow(2))).outcome == "not_needed"
 
 
-async def test_a_copy_is_not_found_beside_its_source(recall: Recall) -> None:
+async def test_restore_copy_is_not_a_second_search_hit(recall: Recall) -> None:
     await recall.restore("#4")
     assert [hit.reference for hit in (await recall.search("quarkling")).hits] == ["#4"]
 
 
-async def test_redaction_of_the_source_reaches_the_copy(recall: Recall, service: SessionService) -> None:
+async def test_restore_redaction_of_the_source_redacts_the_copy(recall: Recall, service: SessionService) -> None:
     event = await recall.restore("#4")
     await service.redact("s", event.body["source"])
     assert "quarkling" not in str(await service.export("s"))
     assert "quarkling" not in str(await messages(service))
 
 
-async def test_with_an_id_it_is_idempotent(recall: Recall, service: SessionService) -> None:
+async def test_restore_with_id_is_idempotent(recall: Recall, service: SessionService) -> None:
     one = await recall.restore("#4", id="again")
     two = await recall.restore("#4", id="again")
     assert one == two
@@ -55,13 +56,13 @@ async def test_with_an_id_it_is_idempotent(recall: Recall, service: SessionServi
 
 
 @pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "anthropic", "gemini"])
-async def test_the_context_stays_valid_in_every_format(service: SessionService, format: str) -> None:
+async def test_restore_keeps_context_valid_in_every_format(service: SessionService, format: str) -> None:
     await service.create(id="s", format=format)
     text = "parts" if format == "gemini" else "content"
     for number in range(4):
         for role in ("user", "model" if format == "gemini" else "assistant"):
-            said = f"{role} {number} says something"
-            await service.append("s", {"role": role, text: [{"text": said}] if format == "gemini" else said})
+            content = f"{role} {number} says something"
+            await service.append("s", {"role": role, text: [{"text": content}] if format == "gemini" else content})
     await service.compact("s", always, SlidingWindow(2))
     before = await messages(service)
     await service.restore("s", (await service.events("s"))[1].id)
@@ -71,7 +72,7 @@ async def test_the_context_stays_valid_in_every_format(service: SessionService, 
     assert "0 says something" in str(after[-1])
 
 
-async def test_an_image_comes_back_with_its_message(service: SessionService) -> None:
+async def test_restore_brings_images_back(service: SessionService) -> None:
     await service.create(id="s", format="anthropic")
     source = {"type": "base64", "media_type": "image/png", "data": "A" * 4_000}
     image = {"type": "image", "source": source}
@@ -86,7 +87,7 @@ async def test_an_image_comes_back_with_its_message(service: SessionService) -> 
     assert check(await messages(service), "anthropic") == []
 
 
-async def test_into_a_lane(recall: Recall, service: SessionService) -> None:
+async def test_restore_into_a_lane(recall: Recall, service: SessionService) -> None:
     before = await messages(service)
     await service.append("s", {"role": "user", "content": "look"}, lane="research")
     await recall.restore("#4", lane="research")
@@ -94,7 +95,7 @@ async def test_into_a_lane(recall: Recall, service: SessionService) -> None:
     assert "quarkling" in str((await service.context("s", "research")).messages[-1])
 
 
-async def test_what_cannot_be_restored_says_why(recall: Recall, service: SessionService) -> None:
+async def test_restore_errors_name_the_cause(recall: Recall, service: SessionService) -> None:
     for reference, words in (
         ("#15", "only messages can be restored"),
         ("#14", "in the context already"),
@@ -112,14 +113,12 @@ async def test_what_cannot_be_restored_says_why(recall: Recall, service: Session
         await recall.restore("#4")
 
 
-async def test_what_was_restored_is_in_the_context_until_it_is_archived_again(
-    recall: Recall, service: SessionService
-) -> None:
+async def test_restore_stays_in_context_until_archived_again(recall: Recall, service: SessionService) -> None:
     copy = await recall.restore("#4")
     with pytest.raises(InvalidInput, match="in the context already"):
         await recall.restore("#4")
-    for said in ("go on", "and on"):
-        await service.append("s", {"role": "user", "content": said})
+    for content in ("go on", "and on"):
+        await service.append("s", {"role": "user", "content": content})
         await service.append("s", {"role": "assistant", "content": "I do."})
     await service.compact("s", always, TurnWindow(1))
     again = await recall.restore(f"#{copy.seq}")
@@ -127,7 +126,7 @@ async def test_what_was_restored_is_in_the_context_until_it_is_archived_again(
     assert "quarkling" in str((await messages(service))[-1])
 
 
-async def test_calls_that_wait_are_not_cut_off(recall: Recall, service: SessionService) -> None:
+async def test_restore_with_open_tool_calls_is_refused(recall: Recall, service: SessionService) -> None:
     await service.append("s", call("c9", "run", "{}"))
     with pytest.raises(InvalidInput, match=r"wait for their results \('c9'\): append those"):
         await recall.restore("#4")
@@ -136,7 +135,7 @@ async def test_calls_that_wait_are_not_cut_off(recall: Recall, service: SessionS
     assert check(await messages(service), "openai-chat") == []
 
 
-async def test_a_cleared_result_can_be_restored(service: SessionService) -> None:
+async def test_restore_of_a_cleared_tool_result(service: SessionService) -> None:
     from holdfast import PruneToolResults
 
     await service.create(id="s", format="openai-chat")

@@ -1,4 +1,4 @@
-"""H1: what was archived can be found again, whatever is asked and in whatever script."""
+"""H1: search finds archived events, with any query and script."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from recall_story import ARCHIVED, STORY, tell
+from recall_story import ARCHIVED, STORY, append_story
 
-from holdfast import InvalidInput, MemoryStore, Recall, SessionService, SlidingWindow, always, reference
-from holdfast.errors import InvalidLimit, UnknownSession
+from holdfast import MemoryStore, Recall, SessionService, SlidingWindow
+from holdfast.errors import InvalidInput, InvalidLimit, UnknownSession
+from holdfast.recall import reference
+from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
 
 
-async def refs(recall: Recall, query: str, **sought: Any) -> list[str]:
-    return sorted((hit.reference for hit in (await recall.search(query, **sought)).hits), key=lambda ref: int(ref[1:]))
+async def refs(recall: Recall, query: str, **filters: Any) -> list[str]:
+    return sorted((hit.reference for hit in (await recall.search(query, **filters)).hits), key=lambda ref: int(ref[1:]))
 
 
 @pytest.mark.parametrize(
@@ -38,14 +40,14 @@ async def refs(recall: Recall, query: str, **sought: Any) -> list[str]:
         ("nowhere to be found", []),
     ],
 )
-async def test_h1_what_was_archived_is_found(recall: Recall, query: str, expected: list[str]) -> None:
+async def test_h1_search_finds_archived_events(recall: Recall, query: str, expected: list[str]) -> None:
     found = await recall.search(query)
     assert sorted((hit.reference for hit in found.hits), key=lambda ref: int(ref[1:])) == expected
     assert all(hit.archived for hit in found.hits)
     assert not found.more
 
 
-async def test_a_hit_says_where_it_is_and_what_it_is_about(recall: Recall) -> None:
+async def test_search_hit_has_reference_role_and_snippet(recall: Recall) -> None:
     [hit] = (await recall.search("osterhaven error")).hits
     assert (hit.session_id, hit.reference, hit.role, hit.tools, hit.archived) == (
         "s",
@@ -57,13 +59,13 @@ async def test_a_hit_says_where_it_is_and_what_it_is_about(recall: Recall) -> No
     assert "ERROR tide table of Osterhaven" in hit.snippet and len(hit.snippet) < 200
 
 
-async def test_conditions(recall: Recall) -> None:
+async def test_search_filters(recall: Recall) -> None:
     assert await refs(recall, "table") == ["#3", "#4", "#9", "#10", "#14"]
     assert await refs(recall, "table", role="tool") == ["#3"]
     assert await refs(recall, "table", role=("user", "tool")) == ["#3", "#9"]
     assert await refs(recall, "table", tool="run") == ["#10"]
     assert await refs(recall, "worker", tool=["read_file", "run"]) == ["#2", "#3"]
-    assert await refs(recall, "worker", but_tool="read_file") == []
+    assert await refs(recall, "worker", exclude_tool="read_file") == []
     assert await refs(recall, "table", archived=True) == ["#3", "#4", "#9", "#10"]
     assert await refs(recall, "table", archived=False) == ["#14"]
     assert await refs(recall, "table", kind="message", owner="ada") == ["#3", "#4", "#9", "#10", "#14"]
@@ -71,24 +73,24 @@ async def test_conditions(recall: Recall) -> None:
     assert await refs(recall, "table", lane="research") == []
 
 
-async def test_time(recall: Recall) -> None:
+async def test_search_since_and_until(recall: Recall) -> None:
     everything = await refs(recall, "table")
-    for sought in ({"since": "1d"}, {"until": datetime.now() + timedelta(days=1)}, {"since": date(2020, 1, 1)}):
-        assert await refs(recall, "table", **sought) == everything
+    for filters in ({"since": "1d"}, {"until": datetime.now() + timedelta(days=1)}, {"since": date(2020, 1, 1)}):
+        assert await refs(recall, "table", **filters) == everything
     same = "2026-03-01"
     assert await refs(recall, "table", since=same, until=same) == []
-    for sought in ({"until": "2020-01-01"}, {"since": "2999-01-01T00:00Z"}, {"until": date(1999, 12, 31)}):
-        assert await refs(recall, "table", **sought) == []
+    for filters in ({"until": "2020-01-01"}, {"since": "2999-01-01T00:00Z"}, {"until": date(1999, 12, 31)}):
+        assert await refs(recall, "table", **filters) == []
 
 
-async def test_a_lane_is_searched_alone_or_with_the_rest(recall: Recall, service: SessionService) -> None:
+async def test_search_one_lane_or_all(recall: Recall, service: SessionService) -> None:
     await service.append("s", {"role": "user", "content": "look up the tide table elsewhere"}, lane="research")
     assert await refs(recall, "elsewhere table", lane="research") == ["#16"]
     assert await refs(recall, "elsewhere table", lane="") == []
     assert await refs(recall, "elsewhere table") == ["#16"]
 
 
-async def test_pages_hold_every_hit_once(recall: Recall) -> None:
+async def test_search_pages_contain_every_hit_once(recall: Recall) -> None:
     one = await recall.search("e", limit=100)
     seen: list[str] = []
     offset: int | None = 0
@@ -100,8 +102,8 @@ async def test_pages_hold_every_hit_once(recall: Recall) -> None:
     assert len(seen) == len(set(seen)) > 6
 
 
-async def test_all_sessions_of_a_store_or_one(recall: Recall, service: SessionService) -> None:
-    await tell(service, "t")
+async def test_search_one_session_or_all(recall: Recall, service: SessionService) -> None:
+    await append_story(service, "t")
     everywhere = Recall(service)
     found = await everywhere.search("quarkling")
     assert sorted(hit.session_id for hit in found.hits) == ["s", "t"]
@@ -110,7 +112,7 @@ async def test_all_sessions_of_a_store_or_one(recall: Recall, service: SessionSe
         await everywhere.search("quarkling", session_id="nowhere")
 
 
-async def test_what_a_checkpoint_shows_first_is_not_archived(recall: Recall, service: SessionService) -> None:
+async def test_search_event_shown_by_checkpoint_is_not_archived(recall: Recall, service: SessionService) -> None:
     first = (await service.events("s"))[0]
     await service.undo("s")
     assert await refs(recall, "tuesday", archived=True) == []
@@ -121,8 +123,8 @@ async def test_what_a_checkpoint_shows_first_is_not_archived(recall: Recall, ser
     assert await refs(recall, "quarkling", archived=True) == ["#4"]
 
 
-async def test_of_a_whole_store_each_context_says_what_is_archived(recall: Recall, service: SessionService) -> None:
-    await tell(service, "t")
+async def test_search_all_sessions_marks_archived_by_each_context(recall: Recall, service: SessionService) -> None:
+    await append_story(service, "t")
     await service.undo("s")
     await service.pin("s", (await service.events("s"))[0].id)
     await service.compact("s", always, SlidingWindow(2))
@@ -135,7 +137,7 @@ async def test_of_a_whole_store_each_context_says_what_is_archived(recall: Recal
     assert (await everywhere.search("tuesday", archived=True, session_id="s")).hits == ()
 
 
-async def test_a_session_that_is_deleted_while_it_is_searched_stops_nobody(
+async def test_search_session_deleted_meanwhile_is_ignored(
     recall: Recall, service: SessionService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def gone(session_id: str) -> frozenset[str]:
@@ -145,7 +147,7 @@ async def test_a_session_that_is_deleted_while_it_is_searched_stops_nobody(
     assert [hit.reference for hit in (await Recall(service).search("tuesday")).hits] == ["#1"]
 
 
-async def test_archived_agrees_with_the_list_of_events(recall: Recall, service: SessionService) -> None:
+async def test_search_archived_agrees_with_events(recall: Recall, service: SessionService) -> None:
     everything = await refs(recall, "e", kind="message", limit=100)
     for archived, count in ((True, ARCHIVED), (False, len(STORY) - ARCHIVED)):
         listed = await service.events("s", archived=archived)
@@ -154,27 +156,27 @@ async def test_archived_agrees_with_the_list_of_events(recall: Recall, service: 
         assert await refs(recall, "e", archived=archived, limit=100) == expected
 
 
-async def test_redacted_words_are_found_no_more(recall: Recall, service: SessionService) -> None:
+async def test_search_does_not_find_redacted_words(recall: Recall, service: SessionService) -> None:
     [hit] = (await recall.search("quarkling")).hits
     await service.redact("s", hit.event.id)
     assert (await recall.search("quarkling")).hits == ()
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\0", "\n\t", None, 7, "\ud800"], ids=repr)
-async def test_a_query_without_words_is_one_clear_error(recall: Recall, query: Any) -> None:
-    with pytest.raises(InvalidInput, match=r"nothing to look for|not Unicode"):
+async def test_search_query_without_words_is_refused(recall: Recall, query: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"no words|not valid Unicode"):
         await recall.search(query)
 
 
 @pytest.mark.parametrize(
-    ("sought", "words"),
+    ("filters", "words"),
     [
         ({"limit": 0}, "limit must be between 1 and 1,000"),
         ({"limit": 1_001}, "use offset for more"),
         ({"limit": 10**5_000}, "use offset for more"),
         ({"offset": -1}, "offset must be between 0 and 1,000,000,000"),
-        ({"offset": 2**63 - 5}, "look for rarer words"),
-        ({"offset": 10**5_000}, "look for rarer words"),
+        ({"offset": 2**63 - 5}, "search for rarer words"),
+        ({"offset": 10**5_000}, "search for rarer words"),
         ({"role": "wizard"}, "'wizard' is not a role: use one of system"),
         ({"kind": "bogus"}, "'bogus' is not a kind of event: use one of message"),
         ({"kind": ["message", "mesage"]}, "'mesage' is not a kind of event"),
@@ -187,32 +189,32 @@ async def test_a_query_without_words_is_one_clear_error(recall: Recall, query: A
         ({"until": "9999-12-31T23:00:00-05:00"}, "until takes a date like"),
     ],
 )
-async def test_bad_conditions_are_one_clear_error(recall: Recall, sought: dict[str, Any], words: str) -> None:
+async def test_search_invalid_filter_is_refused(recall: Recall, filters: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInput, match=words) as caught:
-        await recall.search("table", **sought)
-    assert isinstance(caught.value, InvalidLimit) == ("limit" in sought or "offset" in sought)
+        await recall.search("table", **filters)
+    assert isinstance(caught.value, InvalidLimit) == ("limit" in filters or "offset" in filters)
 
 
-async def test_a_query_of_very_many_words_says_so(recall: Recall) -> None:
-    with pytest.raises(InvalidInput, match="20,000 words, more than 200: give a few that are rare"):
+async def test_search_query_of_too_many_words_is_refused(recall: Recall) -> None:
+    with pytest.raises(InvalidInput, match="20,000 words, more than 200: give a few rare ones"):
         await recall.search(" ".join(map(str, range(20_000))))
 
 
-@pytest.mark.parametrize("sought", [{"tool": "\ud800"}, {"lane": "\ud800"}], ids=repr)
-async def test_half_characters_in_a_condition_are_in_no_event(recall: Recall, sought: dict[str, Any]) -> None:
-    assert await refs(recall, "table", **sought) == []
+@pytest.mark.parametrize("filters", [{"tool": "\ud800"}, {"lane": "\ud800"}], ids=repr)
+async def test_search_lone_surrogate_in_filter_matches_nothing(recall: Recall, filters: dict[str, Any]) -> None:
+    assert await refs(recall, "table", **filters) == []
 
 
-async def test_a_store_that_cannot_be_searched_says_so() -> None:
+async def test_search_unsearchable_store_is_refused() -> None:
     class Plain:
         pass
 
-    with pytest.raises(InvalidInput, match="Plain cannot be searched"):
+    with pytest.raises(InvalidInput, match="Plain does not support search"):
         await Recall(SessionService(Plain())).search("x")  # type: ignore[arg-type]
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-async def test_h1_any_query_is_safe_and_any_text_finds_itself(text: str) -> None:
+async def test_h1_search_any_text_finds_itself(text: str) -> None:
     async with SessionService(MemoryStore()) as service:
         await service.create(id="s")
         await service.append("s", {"role": "user", "content": f"before {text} after"})
@@ -220,7 +222,7 @@ async def test_h1_any_query_is_safe_and_any_text_finds_itself(text: str) -> None
         try:
             found = await recall.search(text)
         except InvalidInput as problem:
-            assert "nothing to look for" in str(problem)
+            assert "The query has no words" in str(problem)
             assert not any(character.isprintable() and not character.isspace() for character in text)
         else:
             assert [hit.reference for hit in found.hits] == ["#1"]

@@ -1,4 +1,4 @@
-"""H1: an agent can look for what left its context: tools in every provider's schema, answers of a bounded size."""
+"""H1: recall as agent tools: definitions in every provider's schema, answers of bounded size."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from openai.types.responses import FunctionToolParam, ResponseFunctionToolCall
 from pydantic import TypeAdapter
 from recall_story import STORY, call
 
-from holdfast import InvalidInput, Recall, SessionService, check, recall_messages
-from holdfast.errors import UnknownFormat
-from holdfast.recall import tool_definitions
-from holdfast.recall.calls import LEAST
+from holdfast import Recall, SessionService, check
+from holdfast.errors import InvalidInput, UnknownFormat
+from holdfast.recall import recall_messages, tool_definitions
+from holdfast.recall.tools import MIN_ANSWER_TOKENS
 from holdfast.tokens import Tokenizer
 
 pytestmark = pytest.mark.anyio
 count = Tokenizer().measure_text
 
 
-def test_definitions_are_what_each_sdk_takes() -> None:
+def test_tool_definitions_are_accepted_by_each_sdk() -> None:
     for format, kind in (
         ("openai-chat", ChatCompletionFunctionToolParam),
         ("openai-responses", FunctionToolParam),
@@ -44,17 +44,17 @@ def test_definitions_are_what_each_sdk_takes() -> None:
     assert all(declaration.parameters and declaration.parameters.properties for declaration in declared)
 
 
-def test_definitions_may_be_changed_by_whoever_got_them() -> None:
+def test_tool_definitions_are_fresh_copies() -> None:
     tool_definitions("anthropic")[0]["input_schema"]["properties"].clear()
     assert tool_definitions("anthropic")[0]["input_schema"]["properties"]
 
 
-def test_a_format_that_is_none() -> None:
+def test_tool_definitions_unknown_format_is_refused() -> None:
     with pytest.raises(UnknownFormat):
         tool_definitions("xml")
 
 
-async def test_search_then_read(recall: Recall) -> None:
+async def test_tools_search_then_read(recall: Recall) -> None:
     found = await recall.run("recall_search", {"query": "quarkling"})
     assert not found.is_error
     assert found.text.startswith("#4 assistant, ") and "archived: The tide table of Osterhaven" in found.text
@@ -63,7 +63,7 @@ async def test_search_then_read(recall: Recall) -> None:
         assert read.text.endswith("so the quarkling check fails.")
 
 
-async def test_arguments_as_models_write_them(recall: Recall) -> None:
+async def test_tool_arguments_as_json_or_object(recall: Recall) -> None:
     loose = {"query": "table", "limit": "2", "archived": "true", "role": None, "offset": 0}
     found = await recall.run("recall_search", loose)
     assert not found.is_error and found.text.count("\n") == 2
@@ -75,7 +75,7 @@ async def test_arguments_as_models_write_them(recall: Recall) -> None:
     ("name", "arguments", "words"),
     [
         ("recall_search", {}, "missing required field `query`"),
-        ("recall_search", {"query": " "}, "nothing to look for"),
+        ("recall_search", {"query": " "}, "The query has no words"),
         ("recall_search", {"query": "x", "queries": 2}, "unknown field `queries`"),
         ("recall_search", {"query": "x", "since": "then"}, "since takes a date"),
         ("recall_search", {"query": "x", "since": "0001-01-01T00:00:00+05:00"}, "since takes a date"),
@@ -83,20 +83,20 @@ async def test_arguments_as_models_write_them(recall: Recall) -> None:
         ("recall_search", {"query": "x", "limit": float("nan")}, "Expected `int | null`"),
         ("recall_search", {"query": ["x"]}, "Expected `str`"),
         ("recall_search", {"query": "x", "a\nb\0c": 1}, "unknown field `a b c`"),
-        ("recall_search", "not json", "cannot be used"),
-        ("recall_search", "[1]", "cannot be used"),
+        ("recall_search", "not json", "are invalid"),
+        ("recall_search", "[1]", "are invalid"),
         ("recall_read", {"ref": "#99"}, "it has #1 to #15"),
-        ("recall_read", {"ref": "#a b"}, "is no reference"),
-        ("recall_read", {"ref": "#3@" + "9" * 5_000}, "is no reference"),
-        ("recall_read", {"ref": 10**5_000}, "cannot be used"),
-        ("recall_read", {"ref": -4}, "cannot be used"),
-        ("recall_read", {"ref": "\ud800"}, "no id begins so"),
-        ("recall_read", "[" * 100_000, "cannot be used"),
+        ("recall_read", {"ref": "#a b"}, "is not a reference"),
+        ("recall_read", {"ref": "#3@" + "9" * 5_000}, "is not a reference"),
+        ("recall_read", {"ref": 10**5_000}, "are invalid"),
+        ("recall_read", {"ref": -4}, "are invalid"),
+        ("recall_read", {"ref": "\ud800"}, "no event id starts with it"),
+        ("recall_read", "[" * 100_000, "are invalid"),
         ("recall_read", None, "missing required field `ref`"),
-        ("recall_write", {"ref": "#1"}, "no tool 'recall_write' here: use recall_search or recall_read"),
+        ("recall_write", {"ref": "#1"}, "no tool 'recall_write': use recall_search or recall_read"),
     ],
 )
-async def test_errors_are_answers_that_can_be_read(recall: Recall, name: str, arguments: Any, words: str) -> None:
+async def test_tool_errors_are_readable_answers(recall: Recall, name: str, arguments: Any, words: str) -> None:
     answer = await recall.run(name, arguments)
     assert answer.is_error
     assert answer.text.startswith("Error: ") and words in answer.text and "\n" not in answer.text
@@ -112,7 +112,7 @@ ARGUMENTS = st.dictionaries(
 
 
 @given(st.sampled_from(["recall_search", "recall_read"]), ARGUMENTS | WORDS)
-async def test_whatever_is_asked_is_answered(name: str, arguments: Any) -> None:
+async def test_tools_any_arguments_get_an_answer(name: str, arguments: Any) -> None:
     recall = await recall_messages(STORY)
     answer = await recall.run(name, arguments)
     assert answer.text and count(answer.text) <= 2_000
@@ -120,20 +120,20 @@ async def test_whatever_is_asked_is_answered(name: str, arguments: Any) -> None:
     answer.text.encode()
 
 
-async def test_nothing_found_is_no_error(recall: Recall) -> None:
+async def test_tool_search_without_hits_is_no_error(recall: Recall) -> None:
     answer = await recall.run("recall_search", {"query": "unheard-of"})
     assert not answer.is_error and "Try fewer words" in answer.text
     answer = await recall.run("recall_search", {"query": "table", "offset": 100})
     assert not answer.is_error
-    assert answer.text == "Nothing more holds all of 'table': search again with an offset below 100."
+    assert answer.text == "No more events contain all of 'table': search again with an offset below 100."
     answer = await recall.run("recall_search", {"query": "table", "role": "system", "lane": ""})
-    assert answer.text.startswith("Nothing holds all of 'table' under these conditions (role, lane). Leave some out")
+    assert answer.text.startswith("No event contains all of 'table' with these filters (role, lane). Leave some out")
     answer = await recall.run("recall_search", {"query": "table", "role": "user", "offset": 9})
-    assert answer.text.startswith("Nothing more holds all of 'table' under these conditions (role): search again")
+    assert answer.text.startswith("No more events contain all of 'table' with these filters (role): search again")
 
 
-@pytest.mark.parametrize("limit", [LEAST, 150, 400, 2_000])
-async def test_answers_are_bounded(recall: Recall, service: SessionService, limit: int) -> None:
+@pytest.mark.parametrize("limit", [MIN_ANSWER_TOKENS, 150, 400, 2_000])
+async def test_tool_answers_are_bounded(recall: Recall, service: SessionService, limit: int) -> None:
     await service.append("s", {"role": "user", "content": "zebra " + "𝕴🦓" * 300})
     for name, arguments in (
         ("recall_search", {"query": "e", "limit": 50}),
@@ -148,31 +148,31 @@ async def test_answers_are_bounded(recall: Recall, service: SessionService, limi
 @pytest.mark.parametrize(
     "text", ["x" * 100_000, "z " * 50_000, "片" * 100_000, "🦓'\\" * 30_000, "\0" + "\n" * 9_000 + "x"]
 )
-async def test_what_is_repeated_is_bounded_and_what_to_do_is_said(recall: Recall, text: str) -> None:
+async def test_tool_quoted_input_is_bounded(recall: Recall, text: str) -> None:
     for name, arguments, words in (
         ("recall_search", {"query": text}, "Try fewer words"),
         ("recall_search", {"query": "e", "role": text}, "use one of system, user, assistant, tool."),
         ("recall_search", {"query": "e", "since": text}, "since takes a date like"),
         ("recall_search", {"query": "e", text: 1}, "see the tool's parameters."),
-        ("recall_read", {"ref": text}, "a number as in #1|to go on from a character of it"),
+        ("recall_read", {"ref": text}, "a number as in #1|to start at a character of it"),
         (text, {}, "use recall_search or recall_read."),
     ):
-        answer = await recall.run(name, arguments, max_tokens=LEAST)
-        assert count(answer.text) <= LEAST and re.search(words, answer.text), answer.text
+        answer = await recall.run(name, arguments, max_tokens=MIN_ANSWER_TOKENS)
+        assert count(answer.text) <= MIN_ANSWER_TOKENS and re.search(words, answer.text), answer.text
 
 
-async def test_too_small_a_bound_is_refused_as_it_was_given(recall: Recall) -> None:
+async def test_tool_too_small_max_tokens_is_refused(recall: Recall) -> None:
     for name, arguments in (("recall_search", {"query": "e"}), ("recall_read", {"ref": "#1"})):
-        answer = await recall.run(name, arguments, max_tokens=LEAST - 1)
-        assert answer.is_error and f"max_tokens must be at least {LEAST}" in answer.text
+        answer = await recall.run(name, arguments, max_tokens=MIN_ANSWER_TOKENS - 1)
+        assert answer.is_error and f"max_tokens must be at least {MIN_ANSWER_TOKENS}" in answer.text
 
 
-async def test_how_to_go_on_is_said_in_what_is_cut(recall: Recall) -> None:
+async def test_tool_truncated_answer_names_the_continuation(recall: Recall) -> None:
     cut = await recall.run("recall_read", {"ref": "#3"}, max_tokens=150)
     assert "There is more: read #3@" in cut.text
 
 
-async def test_the_agents_own_searches_are_not_found(recall: Recall, service: SessionService) -> None:
+async def test_tool_search_excludes_recall_calls(recall: Recall, service: SessionService) -> None:
     asked = call("r1", "recall_search", '{"query": "quarkling"}')
     await service.append("s", asked)
     answer = await recall.answer(asked["tool_calls"][0])
@@ -206,10 +206,10 @@ CALLS: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("format", CALLS)
-async def test_a_call_is_answered_in_its_own_format(recall: Recall, format: str) -> None:
+async def test_tool_call_is_answered_in_its_format(recall: Recall, format: str) -> None:
     user = {"role": "user", "parts": [{"text": "go"}]} if format == "gemini" else {"role": "user", "content": "go"}
     plain = CALLS[format][0]
-    said = {
+    assistant_message = {
         "openai-chat": {"role": "assistant", "content": None, "tool_calls": [plain]},
         "openai-responses": plain,
         "anthropic": {"role": "assistant", "content": [plain]},
@@ -218,16 +218,16 @@ async def test_a_call_is_answered_in_its_own_format(recall: Recall, format: str)
     for asked in CALLS[format]:
         answer = await recall.answer(asked)
         assert "quarkling" in str(answer)
-        assert check([user, said, answer], format, ready=True) == []
+        assert check([user, assistant_message, answer], format, ready=True) == []
 
 
-async def test_a_failed_call_is_answered_too(recall: Recall) -> None:
+async def test_tool_call_that_fails_is_answered(recall: Recall) -> None:
     given = {"type": "tool_use", "id": "c1", "name": "recall_read", "input": {"ref": "#99"}}
     [block] = (await recall.answer(given))["content"]
     assert block["is_error"] is True and "it has #1 to #15" in str(block["content"])
 
 
 @pytest.mark.parametrize("given", [{}, {"name": "x"}, "recall_read", None, STORY[0]], ids=repr)
-async def test_what_is_no_call_is_an_error(recall: Recall, given: Any) -> None:
-    with pytest.raises(InvalidInput, match="no tool call that can be answered"):
+async def test_tool_answer_refuses_other_values(recall: Recall, given: Any) -> None:
+    with pytest.raises(InvalidInput, match="not a tool call of a known format"):
         await recall.answer(given)

@@ -1,4 +1,4 @@
-"""H1: short references. `#123` in a session; the beginning of a digest without one."""
+"""H1: short references: `#123` in a session, a digest prefix without one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import InvalidInput, Recall, SessionService, reference
-from holdfast.errors import AmbiguousReference, UnknownEvent
-from holdfast.events import Event
-from holdfast.references import Span, citation, seq_of, seqs_in, span_of
+from holdfast import Recall, SessionService
+from holdfast.context.events import Event
+from holdfast.context.references import Span, citation, cited_seqs, parse_reference, parse_seq
+from holdfast.errors import AmbiguousReference, InvalidInput, UnknownEvent
+from holdfast.recall import reference
 
 pytestmark = pytest.mark.anyio
 
@@ -43,34 +44,34 @@ pytestmark = pytest.mark.anyio
         ("#3fa9c1d2@10-#77aa", Span("3fa9c1d2", "77aa", 10)),
     ],
 )
-def test_references_as_people_write_them(text: str, span: Span) -> None:
-    assert span_of(text) == span
+def test_parse_reference_notations(text: str, span: Span) -> None:
+    assert parse_reference(text) == span
 
 
 @pytest.mark.parametrize(
     "text", ["", "#", "  ", "two words", "#1 #2", "12, 13", "#1@", "#1@-5", "#1@" + "9" * 5_000, None, 12], ids=repr
 )
-def test_what_is_no_reference_says_how_to_write_one(text: Any) -> None:
+def test_parse_reference_invalid_text_names_the_notations(text: Any) -> None:
     with pytest.raises(InvalidInput, match=r"write #123 or \[123\] for an event"):
-        span_of(text)
+        parse_reference(text)
 
 
 @given(st.integers(1, 10**12))
-def test_an_events_reference_is_read_back(seq: int) -> None:
-    assert seq_of(span_of(reference(seq)).first) == seq
+def test_reference_of_event_round_trips(seq: int) -> None:
+    assert parse_seq(parse_reference(reference(seq)).first) == seq
     assert reference(Event("x", "message", "", {}, seq=seq)) == reference(seq)
 
 
 @given(st.integers(1, 10**12))
-def test_a_citation_in_notes_is_read_back(seq: int) -> None:
-    assert seq_of(span_of(citation(seq)).first) == seq
+def test_reference_citation_round_trips(seq: int) -> None:
+    assert parse_seq(parse_reference(citation(seq)).first) == seq
 
 
 @given(st.lists(st.integers(1, 10**12), min_size=2, max_size=2), st.sampled_from(["-", "–", " – ", ".."]))
-def test_a_span_of_citations_is_read_back(seqs: list[int], between: str) -> None:
-    span = span_of(between.join(map(citation, seqs)))
-    assert [seq_of(span.first), seq_of(span.last or "")] == seqs
-    assert list(seqs_in(between.join(map(citation, seqs)))) == seqs
+def test_reference_span_of_citations_round_trips(seqs: list[int], between: str) -> None:
+    span = parse_reference(between.join(map(citation, seqs)))
+    assert [parse_seq(span.first), parse_seq(span.last or "")] == seqs
+    assert list(cited_seqs(between.join(map(citation, seqs)))) == seqs
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ async def named(service: SessionService) -> Recall:
 
 
 @pytest.mark.parametrize(
-    ("written", "said"),
+    ("written", "expected"),
     [
         ("#1", "a1b2c3"),
         ("1", "a1b2c3"),
@@ -99,17 +100,17 @@ async def named(service: SessionService) -> Recall:
         ("#3", "msg-1"),
     ],
 )
-async def test_an_event_by_number_by_id_or_by_the_beginning_of_its_id(named: Recall, written: str, said: str) -> None:
+async def test_resolve_reference_by_number_id_or_prefix(named: Recall, written: str, expected: str) -> None:
     passage = await named.read(written)
-    assert passage.text.endswith(f"this is {said}") and passage.next is None
+    assert passage.text.endswith(f"this is {expected}") and passage.next is None
 
 
 @pytest.mark.parametrize("written", ["#1-#3", "[1]-[3]", "[1–3]", "[1] – [3]", "1..3"])
-async def test_a_span_as_notes_cite_it(named: Recall, written: str) -> None:
+async def test_resolve_reference_span_of_citations(named: Recall, written: str) -> None:
     assert [event.seq for event in (await named.read(written)).events] == [1, 2, 3]
 
 
-async def test_an_ambiguous_or_unknown_reference_says_so(named: Recall) -> None:
+async def test_resolve_reference_ambiguous_or_unknown_is_refused(named: Recall) -> None:
     with pytest.raises(
         AmbiguousReference, match=r"several events begin with 'a1b2': use the number of one, as in #1, #2"
     ):
@@ -118,17 +119,17 @@ async def test_an_ambiguous_or_unknown_reference_says_so(named: Recall) -> None:
         await named.read("#9")
     with pytest.raises(UnknownEvent, match="'#0'"):
         await named.read("#0")
-    with pytest.raises(UnknownEvent, match="'zz': no id begins so"):
+    with pytest.raises(UnknownEvent, match="'zz': no event id starts with it"):
         await named.read("#zz")
     with pytest.raises(UnknownEvent):
         await named.read("#1-#99")
     with pytest.raises(InvalidInput, match="ends before it begins: write #1-#3"):
         await named.read("#3-#1")
-    with pytest.raises(InvalidInput, match="Name the session"):
+    with pytest.raises(InvalidInput, match="The reference needs a session"):
         await Recall(named.sessions).read("#1")
 
 
-async def test_a_reference_means_the_same_in_a_fork(named: Recall) -> None:
+async def test_reference_is_the_same_in_a_fork(named: Recall) -> None:
     service = named.sessions
     fork = await service.fork("s", at="msg-1")
     await service.append(fork.id, {"role": "user", "content": "another fourth"})

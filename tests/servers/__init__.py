@@ -1,1 +1,1 @@
-"""Servers that tests bring along: real ones, from wheels, without root and without containers."""
+"""Real PostgreSQL and Valkey servers for tests, from wheels, without root and without containers."""

@@ -1,4 +1,4 @@
-"""Fixtures to import into a conftest: a PostgreSQL and a Valkey, started when the first test wants one.
+"""Fixtures to import into a conftest: a PostgreSQL and a Valkey server, started by the first test that needs one.
 
 Each worker of a test run has its own, which takes no longer than sharing one. An address in HOLDFAST_TEST_POSTGRES or
 HOLDFAST_TEST_REDIS takes precedence; tests that stop and start the server are then skipped.
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from servers.running import Server
+from servers.server import Server
 
 POSTGRES, REDIS = "HOLDFAST_TEST_POSTGRES", "HOLDFAST_TEST_REDIS"
 
@@ -23,14 +23,14 @@ POSTGRES, REDIS = "HOLDFAST_TEST_POSTGRES", "HOLDFAST_TEST_REDIS"
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     if os.environ.get(POSTGRES):
-        pytest.skip(f"{POSTGRES} names a server that is not ours to stop")
+        pytest.skip(f"{POSTGRES} names a server that tests must not stop")
     with Server("postgres") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def new_database(request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
-    """Makes an empty database and says its address; all of them go at the end."""
+    """Creates an empty database and returns its address; all are dropped at the end."""
     given = os.environ.get(POSTGRES)
     url: str = given or request.getfixturevalue("postgres_server").url
     made: list[str] = []
@@ -48,7 +48,7 @@ def new_database(request: pytest.FixtureRequest) -> Iterator[Callable[[], str]]:
 
 @pytest.fixture(scope="session")
 def postgres(new_database: Callable[[], str]) -> str:
-    """The address of a database with our tables. Tests part themselves by tenant, which costs nothing."""
+    """The address of a migrated database; tests are isolated by tenant."""
     from holdfast.stores import PostgresStore
 
     async def migrate(url: str) -> None:
@@ -62,7 +62,7 @@ def postgres(new_database: Callable[[], str]) -> str:
 
 @pytest.fixture(scope="session")
 def valkey() -> Iterator[str]:
-    """The address of a Valkey."""
+    """The address of a Valkey server."""
     if given := os.environ.get(REDIS):
         yield given
         return
@@ -71,7 +71,7 @@ def valkey() -> Iterator[str]:
 
 
 def database(url: str, name: str) -> str:
-    """The same server, another database."""
+    """Returns the address of another database on the same server."""
     parts = urlsplit(url)
     return urlunsplit(parts._replace(path=f"/{name}"))
 

@@ -1,9 +1,9 @@
-"""Run as a process of its own: keeps a server for whoever holds the other end of standard input.
+"""Run as a separate process: runs a server until standard input is closed.
 
 Usage: python guard.py postgres|valkey FOLDER
 
-Says the server's address. The lines `stop`, `kill` and `start` are obeyed and answered with one. When standard input
-ends, for whatever reason, the server is stopped and the folder goes.
+Prints the server's address. Executes the lines `stop`, `kill` and `start`, and answers each with one line. When
+standard input ends, for any reason, the server is stopped and the folder removed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 from psutil import STATUS_ZOMBIE, NoSuchProcess
 
-warnings.simplefilter("ignore")  # of the packages that bring the servers
+warnings.simplefilter("ignore")  # of the server packages
 
 CONFIGURATION = """
 fsync = off
@@ -30,10 +30,10 @@ min_wal_size = 32MB
 max_wal_size = 128MB
 unix_socket_permissions = 0777
 """
-"""A crash of the machine is nothing that these tests can bring about; without fsync they take half the time."""
+"""No test crashes the machine, and without fsync they take half the time."""
 
 
-class Kept(Protocol):
+class GuardedServer(Protocol):
     def start(self) -> str: ...
     def stop(self) -> None: ...
     def kill(self) -> None: ...
@@ -53,15 +53,15 @@ class Postgres:
         return str(self._server.get_uri())
 
     def stop(self) -> None:
-        """Without waiting for those who are connected, as when a machine is restarted."""
+        """Stops without waiting for clients, as when a machine is restarted."""
         self._signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """With no time to put anything in order."""
+        """Stops at once, without a checkpoint."""
         self._signal(signal.SIGQUIT)
 
     def _signal(self, number: signal.Signals) -> None:
-        """One that has ended may be a zombie for a while: whoever started it is gone."""
+        """Signals the server and waits until it has ended; it may remain a zombie, since its parent is gone."""
         process = self._server.get_postmaster_info().process
         with suppress(NoSuchProcess, ProcessLookupError):
             os.kill(process.pid, number)
@@ -94,17 +94,17 @@ class Valkey:
 
 
 def main(kind: str, folder: Path) -> None:
-    kept: Kept = Postgres(folder) if kind == "postgres" else Valkey(folder)
+    server: GuardedServer = Postgres(folder) if kind == "postgres" else Valkey(folder)
     try:
-        print(kept.start(), flush=True)
+        print(server.start(), flush=True)
         for line in sys.stdin:
             if line.strip() == "start":
-                print(kept.start(), flush=True)
+                print(server.start(), flush=True)
             else:
-                kept.stop() if line.strip() == "stop" else kept.kill()
+                server.stop() if line.strip() == "stop" else server.kill()
                 print("down", flush=True)
     finally:
-        kept.kill()
+        server.kill()
         shutil.rmtree(folder, ignore_errors=True)
 
 

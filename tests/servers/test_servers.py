@@ -1,4 +1,4 @@
-"""The servers that tests bring along end with whoever started them, however that ends."""
+"""Test servers end with the process that started them, however that ends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import parse_qs, urlsplit
 HOLDER = """
 import sys, time
 sys.path.insert(0, sys.argv[1])
-from servers.running import Server
+from servers.server import Server
 print(Server("postgres").url, flush=True)
 time.sleep(600)
 """
 
 
-def test_a_server_does_not_outlive_a_killed_test_run() -> None:
+def test_server_ends_with_killed_test_run() -> None:
     command = [sys.executable, "-c", HOLDER, str(Path(__file__).parents[1])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None

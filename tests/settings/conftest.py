@@ -1,4 +1,4 @@
-"""One home a test."""
+"""Fixtures: a home folder for each test."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from settings_home import Home
 
-from holdfast.settings import places
+from holdfast.settings import paths
 
 
 @pytest.fixture(autouse=True)
-def the_same_places_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "_is_freedesktop", lambda: True)
+def use_xdg_paths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths, "_is_freedesktop", lambda: True)
 
 
 @pytest.fixture

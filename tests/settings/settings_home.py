@@ -1,4 +1,4 @@
-"""A person's home and a project in it, with nothing set yet."""
+"""A user's home folder with a project in it, without settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from holdfast.settings import Settings, load_settings, user_file
 
 
 class Home:
-    """Files and variables, and the settings that they come to."""
+    """Writes settings files and loads the resulting settings."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -23,7 +23,7 @@ class Home:
         return user_file(self.environ)
 
     def write(self, text: str) -> Path:
-        """The person's own file."""
+        """Writes the user's settings file."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.file.write_text(text, encoding="utf-8")
         return self.file

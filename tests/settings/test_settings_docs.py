@@ -1,4 +1,4 @@
-"""Documentation cannot drift: every setting is in docs/settings.md with its variable and its default."""
+"""docs/settings.md lists every setting with its variable and default."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", KEYS)
-def test_every_setting_has_its_line(name: str) -> None:
+def test_settings_docs_list_every_setting(name: str) -> None:
     line = next(line for line in TEXT.splitlines() if line.startswith("| `") and f"`{name}`" in line)
     assert f"| `{KEYS[name].variable}` |" in line if KEYS[name].variable else "| | none |" in line
 
 
-def test_hooks_run_around_a_compaction_and_never_else() -> None:
-    """Somebody would wait for `session_start` when a session is opened."""
+def test_settings_docs_hooks_run_only_around_a_compaction() -> None:
+    """`session_start` could be mistaken for the opening of a session."""
     line = next(line for line in TEXT.splitlines() if line.startswith("| `hooks."))
     assert "None of them runs when a session is opened" in line
     for name in ("hooks.before", "hooks.after", "hooks.session_start"):
-        assert KEYS[name].about.endswith("a compaction")
+        assert KEYS[name].description.endswith("a compaction")
 
 
-def test_the_example_is_valid(home: Home) -> None:
+def test_settings_docs_example_is_valid(home: Home) -> None:
     home.write(TEXT.partition("```toml\n")[2].partition("```")[0])
     settings = home.load()
     assert settings.model == "anthropic:claude-sonnet-4-5" and settings.hooks.after == ("make -s notes",)
 
 
-def test_the_numbers_are_the_defaults(home: Home) -> None:
+def test_settings_docs_defaults_match(home: Home) -> None:
     compaction = home.load().compaction
     assert f"| {compaction.reserve_tokens:,} |" in TEXT and f"| {compaction.keep_recent_tokens:,} |" in TEXT

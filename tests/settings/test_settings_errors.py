@@ -1,4 +1,4 @@
-"""What is wrong is said in one sentence, with the file, the line, and the name that was meant."""
+"""Invalid settings: one sentence with the file, the line, and the closest valid name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.settings import preset_for
         ("[hooks]\nsession-start = []", 2, "hooks.session-start", "'hooks.session_start'"),
     ],
 )
-def test_a_key_that_is_not_there(text: str, line: int, name: str, meant: str, home: Home) -> None:
+def test_settings_unknown_key_suggests_the_closest(text: str, line: int, name: str, meant: str, home: Home) -> None:
     file = home.write(text)
     with pytest.raises(InvalidInput) as problem:
         home.load()
@@ -33,69 +33,69 @@ def test_a_key_that_is_not_there(text: str, line: int, name: str, meant: str, ho
 
 
 @pytest.mark.parametrize(
-    ("text", "line", "said"),
+    ("text", "line", "expected"),
     [
         ("[compactoin]", 1, "there is no section [compactoin]: did you mean [compaction]?"),
         ("model = 'm'\n\n[Hook]\n# later\n", 3, "there is no section [Hook]: did you mean [hooks]?"),
         ("[compaction.reserve]", 1, "there is no section [compaction.reserve]: did you mean [compaction]?"),
         ("[colours]", 1, "there is no section [colours]: use one of [compaction], [hooks]."),
-        ("model = {}", 1, "model takes a text that is not empty, not {}."),
+        ("model = {}", 1, "model takes a non-empty text, not {}."),
     ],
 )
-def test_a_section_that_is_not_there_and_empty(text: str, line: int, said: str, home: Home) -> None:
+def test_settings_unknown_empty_section_is_refused(text: str, line: int, expected: str, home: Home) -> None:
     file = home.write(text)
     with pytest.raises(InvalidInput) as problem:
         home.load()
-    assert str(problem.value) == f"{file}, line {line}: {said}"
+    assert str(problem.value) == f"{file}, line {line}: {expected}"
 
 
-def test_a_section_that_is_there_may_be_empty(home: Home) -> None:
+def test_settings_known_section_may_be_empty(home: Home) -> None:
     home.write("[compaction]\n[hooks]")
     assert set(home.load().origins.values()) == {"default"}
 
 
-def test_a_complaint_does_not_give_a_key_away(home: Home) -> None:
+def test_settings_error_hides_api_key(home: Home) -> None:
     home.write("""[hooks]\nbefore = "curl -H 'Authorization: Bearer sk-abcdefghijklmnop' https://harbor.example\"""")
     with pytest.raises(InvalidInput, match=r"takes a list of shell commands, not .*\[hidden\]") as problem:
         home.load()
     assert "sk-abcdefghijklmnop" not in str(problem.value)
 
 
-def test_a_key_that_is_like_no_other_is_answered_with_all_of_them(home: Home) -> None:
+def test_settings_unrelated_key_lists_all_keys(home: Home) -> None:
     home.write("colour = 'blue'")
     with pytest.raises(InvalidInput, match=r"there is no setting 'colour': use one of model, summarizer, preset,"):
         home.load()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
-        ("model = 3", "line 1: model takes a text that is not empty, not 3"),
-        ("model = ' '", "line 1: model takes a text that is not empty, not ' '"),
+        ("model = 3", "line 1: model takes a non-empty text, not 3"),
+        ("model = ' '", "line 1: model takes a non-empty text, not ' '"),
         ("window = '200k'", "line 1: window takes a whole number, not '200k'"),
         ("window = true", "line 1: window takes a whole number, not True"),
         ("window = 1.5", "line 1: window takes a whole number, not 1.5"),
-        ("window = 0", "line 1: window is 0, and must be at least 1"),
-        ("\n[compaction]\nreserve_tokens = -4", "line 3: compaction.reserve_tokens is -4, and must be at least 1"),
-        ("[compaction]\nkeep_recent_tokens = 0", "compaction.keep_recent_tokens is 0, and must be at least 1"),
+        ("window = 0", "line 1: window is 0: it must be at least 1"),
+        ("\n[compaction]\nreserve_tokens = -4", "line 3: compaction.reserve_tokens is -4: it must be at least 1"),
+        ("[compaction]\nkeep_recent_tokens = 0", "compaction.keep_recent_tokens is 0: it must be at least 1"),
         ("[compaction]\nenabled = 'no'", "compaction.enabled takes true or false, not 'no'"),
         ("[hooks]\nbefore = 'make'", "hooks.before takes a list of shell commands, not 'make'"),
         ("[hooks]\nbefore = ['make', 3]", "hooks.before takes a list of shell commands"),
         ("[hooks]\nbefore = ['']", "hooks.before takes a list of shell commands"),
         ("preset = 'codx'", "line 1: There is no preset 'codx': did you mean 'codex'?"),
         ("compaction = true", "there is no setting 'compaction': did you mean 'compaction.enabled'?"),
-        ("model = \nwindow = 3", "are not TOML: Invalid value (at line 1, column 9)"),
+        ("model = \nwindow = 3", "is not valid TOML: Invalid value (at line 1, column 9)"),
     ],
 )
-def test_a_value_of_the_wrong_kind(text: str, said: str, home: Home) -> None:
+def test_settings_wrong_type_is_refused(text: str, expected: str, home: Home) -> None:
     file = home.write(text)
     with pytest.raises(InvalidInput) as problem:
         home.load()
-    assert said in str(problem.value) and str(file) in str(problem.value)
+    assert expected in str(problem.value) and str(file) in str(problem.value)
     assert "\n" not in str(problem.value)
 
 
-def test_a_projects_file_is_held_to_the_same(home: Home) -> None:
+def test_settings_project_file_is_validated(home: Home) -> None:
     file = home.write_project("[hooks]\nbefor = ['x']")
     with pytest.raises(InvalidInput, match=f"{file}, line 2: there is no setting 'hooks.befor'"):
         home.load()
@@ -112,45 +112,45 @@ def test_a_projects_file_is_held_to_the_same(home: Home) -> None:
         ("HOLDFAST_RESERVED_TOKENS", "HOLDFAST_RESERVE_TOKENS"),
     ],
 )
-def test_a_variable_that_only_looks_like_ours(variable: str, meant: str, home: Home) -> None:
+def test_settings_misspelled_variable_is_refused(variable: str, meant: str, home: Home) -> None:
     with pytest.raises(InvalidInput, match=f"The variable {variable} sets nothing: did you mean {meant}?"):
         home.load(**{variable: "x"})
 
 
 @pytest.mark.parametrize("variable", ["SESSIONS", "WHOLE", "KILL_ROUNDS", "HOME", "DEBUG", "LOG_LEVEL", "COLOUR", ""])
-def test_strangers_are_left_alone(variable: str, home: Home) -> None:
+def test_settings_unrelated_variable_is_ignored(variable: str, home: Home) -> None:
     assert set(home.load(**{f"HOLDFAST_{variable}": "x"}).origins.values()) == {"default"}
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "said"),
+    ("variable", "text", "expected"),
     [
         ("HOLDFAST_WINDOW", "many", "The variable HOLDFAST_WINDOW: window takes a whole number, not 'many'"),
-        ("HOLDFAST_WINDOW", "0", "The variable HOLDFAST_WINDOW: window is 0, and must be at least 1"),
+        ("HOLDFAST_WINDOW", "0", "The variable HOLDFAST_WINDOW: window is 0: it must be at least 1"),
         ("HOLDFAST_AUTO_COMPACT", "maybe", "compaction.enabled takes true or false, not 'maybe'"),
         ("HOLDFAST_PRESET", "pie", "There is no preset 'pie': did you mean 'pi'?"),
     ],
 )
-def test_a_variable_with_the_wrong_value(variable: str, text: str, said: str, home: Home) -> None:
+def test_settings_invalid_variable_value_is_refused(variable: str, text: str, expected: str, home: Home) -> None:
     with pytest.raises(InvalidInput) as problem:
         home.load(**{variable: text})
-    assert said in str(problem.value)
+    assert expected in str(problem.value)
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "expected"),
     [
         ({"modle": "x"}, "The flags: there is no setting 'modle': did you mean 'model'?"),
         ({"window": "x"}, "The flags: window takes a whole number, not 'x'"),
     ],
 )
-def test_flags_too(flags: dict[str, Any], said: str, home: Home) -> None:
+def test_settings_invalid_flag_is_refused(flags: dict[str, Any], expected: str, home: Home) -> None:
     with pytest.raises(InvalidInput) as problem:
         home.load(flags)
-    assert said in str(problem.value)
+    assert expected in str(problem.value)
 
 
-def test_a_file_that_cannot_be_read(home: Home) -> None:
+def test_settings_unreadable_file_is_refused(home: Home) -> None:
     home.write("")
     home.file.write_bytes(b"model = '\xff'")
     with pytest.raises(InvalidInput, match="cannot be read"):
@@ -162,8 +162,8 @@ def test_a_file_that_cannot_be_read(home: Home) -> None:
 
 
 @pytest.mark.parametrize("name", ["reserve_tokens", "keep_recent_tokens"])
-def test_a_number_that_leaves_nothing_of_the_window(name: str, home: Home) -> None:
-    """Two numbers that somebody wrote and that cannot both be meant; each is named with its place."""
+def test_settings_token_count_filling_the_window_is_refused(name: str, home: Home) -> None:
+    """The error names both contradicting numbers with their origin."""
     file = home.write(f"[compaction]\n{name} = 8000")
     with pytest.raises(InvalidLimit) as problem:
         home.load(HOLDFAST_WINDOW="8_000")
@@ -174,14 +174,14 @@ def test_a_number_that_leaves_nothing_of_the_window(name: str, home: Home) -> No
 
 @pytest.mark.parametrize("preset", ["holdfast", "pi"])
 @pytest.mark.parametrize("window", [1, 100, 8_192, 16_384, 20_000])
-def test_a_default_gives_way_to_a_small_window(window: int, preset: str, home: Home) -> None:
-    """Behaviour 14: a reserve as large as the window must not compact for ever, nor never."""
+def test_settings_defaults_adapt_to_a_small_window(window: int, preset: str, home: Home) -> None:
+    """Behaviour 14: a reserve as large as the window must neither compact always nor never."""
     settings = home.load(HOLDFAST_WINDOW=str(window), HOLDFAST_PRESET=preset)
     trigger = preset_for(settings).trigger_in(window)
     threshold = trigger.threshold.tokens(window)  # type: ignore[attr-defined]
     assert window // 2 <= threshold <= window and threshold >= 1
 
 
-def test_nothing_is_read_from_a_folder_that_is_gone(home: Home) -> None:
+def test_settings_missing_folder_reads_no_project_file(home: Home) -> None:
     assert home.load(folder=home.folder / "gone" / "away").preset == "holdfast"
     assert not os.path.exists(home.folder / "gone")

@@ -1,4 +1,4 @@
-"""Writing a setting: the person's own words in the file stay, and it is never half written."""
+"""Saving a setting: the user's comments stay, and the file is replaced atomically."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ enabled = true
 """
 
 
-def test_comments_and_order_stay(home: Home) -> None:
+def test_save_setting_keeps_comments_and_order(home: Home) -> None:
     home.write(WRITTEN)
     assert save_setting("compaction.enabled", False, home.environ) == home.file
     assert home.file.read_text() == WRITTEN.replace("enabled = true", "enabled = false")
@@ -44,7 +44,7 @@ def test_comments_and_order_stay(home: Home) -> None:
     assert settings.hooks.before == ("make notes", "echo 'a \"b\"'")
 
 
-SAID = st.text(min_size=1).filter(str.strip)
+TEXT_VALUE = st.text(min_size=1).filter(str.strip)
 
 
 @given(
@@ -53,15 +53,13 @@ SAID = st.text(min_size=1).filter(str.strip)
             st.tuples(st.just("window"), st.integers(10**6, 10**9)),
             st.tuples(st.just("compaction.reserve_tokens"), st.integers(1, 10**5)),
             st.tuples(st.just("compaction.enabled"), st.booleans()),
-            st.tuples(st.sampled_from(["model", "store"]), SAID),
-            st.tuples(st.just("hooks.after"), st.lists(SAID).map(tuple)),
+            st.tuples(st.sampled_from(["model", "store"]), TEXT_VALUE),
+            st.tuples(st.just("hooks.after"), st.lists(TEXT_VALUE).map(tuple)),
         ),
         max_size=6,
     )
 )
-def test_what_was_saved_is_what_is_loaded(
-    tmp_path_factory: pytest.TempPathFactory, saved: list[tuple[str, Any]]
-) -> None:
+def test_save_setting_round_trips(tmp_path_factory: pytest.TempPathFactory, saved: list[tuple[str, Any]]) -> None:
     home = Home(tmp_path_factory.mktemp("home"))
     home.write(WRITTEN)
     for key, value in saved:
@@ -73,7 +71,7 @@ def test_what_was_saved_is_what_is_loaded(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
-def test_a_new_file_is_for_its_owner_alone(home: Home) -> None:
+def test_save_setting_new_file_is_private(home: Home) -> None:
     file = save_setting("preset", "pi", home.environ)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -82,7 +80,7 @@ def test_a_new_file_is_for_its_owner_alone(home: Home) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
 
-def test_a_link_stays_a_link(home: Home) -> None:
+def test_save_setting_keeps_symlink(home: Home) -> None:
     real = home.folder / "dotfiles.toml"
     real.write_text("# kept elsewhere\n")
     home.file.parent.mkdir(parents=True)
@@ -91,7 +89,7 @@ def test_a_link_stays_a_link(home: Home) -> None:
     assert home.file.is_symlink() and real.read_text() == '# kept elsewhere\npreset = "pi"\n'
 
 
-def test_a_write_that_fails_leaves_the_old_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_setting_failed_write_keeps_old_file(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.write(WRITTEN)
 
     def full(*given: Any) -> None:
@@ -105,28 +103,28 @@ def test_a_write_that_fails_leaves_the_old_file(home: Home, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "expected"),
     [
         ("presett", "pi", "there is no setting 'presett': did you mean 'preset'?"),
         ("preset", "pie", "There is no preset 'pie': did you mean 'pi'?"),
-        ("window", 0, "window is 0, and must be at least 1"),
+        ("window", 0, "window is 0: it must be at least 1"),
         ("compaction.enabled", "no", "compaction.enabled takes true or false, not 'no'"),
     ],
 )
-def test_nothing_wrong_is_written(key: str, value: Any, said: str, home: Home) -> None:
+def test_save_setting_invalid_value_is_refused(key: str, value: Any, expected: str, home: Home) -> None:
     with pytest.raises(InvalidInput) as problem:
         save_setting(key, value, home.environ)
-    assert said in str(problem.value) and not home.file.exists()
+    assert expected in str(problem.value) and not home.file.exists()
 
 
-def test_a_file_that_is_broken_is_left_for_its_owner_to_mend(home: Home) -> None:
+def test_save_setting_broken_file_is_not_changed(home: Home) -> None:
     home.write("[compaction\n")
-    with pytest.raises(InvalidInput, match="are not TOML"):
+    with pytest.raises(InvalidInput, match="is not valid TOML"):
         save_setting("preset", "pi", home.environ)
     assert home.file.read_text() == "[compaction\n"
 
 
-def test_without_tomlkit_it_says_what_to_install(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_save_setting_without_tomlkit_names_the_install_command(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def missing(name: str, *given: Any, **named: Any) -> Any:
@@ -135,11 +133,11 @@ def test_without_tomlkit_it_says_what_to_install(home: Home, monkeypatch: pytest
         return real(name, *given, **named)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(InvalidInput, match=r"pip install 'holdfast\[chat\]'"):
+    with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[chat\]'"):
         save_setting("preset", "pi", home.environ)
 
 
-def test_every_key_can_be_saved(home: Home, tmp_path: Path) -> None:
+def test_save_setting_every_key(home: Home, tmp_path: Path) -> None:
     values = {"text": "pi", "count": 5, "flag": False, "commands": ("a",)}
     for key in KEYS.values():
         save_setting(key.name, values[key.kind], home.environ)

@@ -1,4 +1,4 @@
-"""A project comes from anyone: its file may say how to compact, but not run commands or send words anywhere."""
+"""A project's file is untrusted: it may choose how to compact, but not run commands or name a server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from settings_home import Home
         ("summarizer = 'http://127.0.0.1:1/v1#m'", "summarizer"),
     ],
 )
-def test_what_a_project_may_not_set_is_left_out_and_told(text: str, key: str, home: Home) -> None:
+def test_project_settings_untrusted_key_is_left_out_with_a_note(text: str, key: str, home: Home) -> None:
     file = home.write_project(text)
     settings = home.load()
     assert settings.origins[key] == "default"
@@ -28,7 +28,7 @@ def test_what_a_project_may_not_set_is_left_out_and_told(text: str, key: str, ho
     assert f"If you trust it, put it into {home.file}." in note
 
 
-def test_and_does_not_take_the_place_of_the_persons(home: Home) -> None:
+def test_project_settings_untrusted_key_keeps_the_users_value(home: Home) -> None:
     home.write("model = 'http://localhost:8080/v1#mine'\nstore = 'jsonl:mine'\n[hooks]\nbefore = ['mine']")
     home.write_project("model = 'http://evil.example/v1'\nstore = 'jsonl:evil'\n[hooks]\nbefore = ['evil']")
     settings = home.load()
@@ -37,7 +37,7 @@ def test_and_does_not_take_the_place_of_the_persons(home: Home) -> None:
     assert len(settings.notes) == 3
 
 
-def test_the_rest_of_it_holds(home: Home) -> None:
+def test_project_settings_other_keys_apply(home: Home) -> None:
     file = home.write_project(
         "model = 'anthropic:claude-sonnet-4-5'\npreset = 'pi'\nwindow = 9000\n"
         "[compaction]\nenabled = false\nreserve_tokens = 10\n[hooks]\nbefore = ['evil']"
@@ -54,6 +54,6 @@ def test_the_rest_of_it_holds(home: Home) -> None:
     ]
 
 
-def test_the_person_may_set_all_of_it_by_variable_and_by_flag(home: Home) -> None:
+def test_user_settings_variables_and_flags_may_set_every_key(home: Home) -> None:
     assert home.load(HOLDFAST_MODEL="http://localhost/v1#m").model == "http://localhost/v1#m"
     assert home.load({"hooks.before": ["mine"], "store": "memory:"}).hooks.before == ("mine",)

@@ -1,4 +1,4 @@
-"""What settings stand for: a preset with its numbers, and a store that is made when it is first used."""
+"""Use of settings: the preset with its token counts, and the store, created at first use."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from settings_home import Home
 
 from holdfast import SessionService
-from holdfast.presets import PRESETS
-from holdfast.settings import data_folder, open_settled_store, preset_for
+from holdfast.compaction.presets import PRESETS
+from holdfast.settings import data_folder, open_configured_store, preset_for
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_without_numbers_of_ones_own_it_is_the_preset_as_it_is(name: str, home: Home) -> None:
+def test_preset_for_default_settings_is_unchanged(name: str, home: Home) -> None:
     preset = preset_for(home.load({"preset": name}))
     assert (preset.name, preset.figures) == (name, PRESETS[name].figures)
 
 
-def test_the_numbers_go_to_the_presets_that_have_them(home: Home) -> None:
+def test_preset_for_applies_token_counts(home: Home) -> None:
     """P2, P8."""
     numbers = {"compaction.reserve_tokens": 10_000, "compaction.keep_recent_tokens": 3_000}
     pi = preset_for(home.load({"preset": "pi", **numbers}))
@@ -30,10 +30,10 @@ def test_the_numbers_go_to_the_presets_that_have_them(home: Home) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_usual_stores_folder_is_made_when_it_is_first_used(home: Home) -> None:
+async def test_open_configured_store_creates_default_folder(home: Home) -> None:
     settings = home.load()
     assert not data_folder(home.environ).exists()
-    async with SessionService(open_settled_store(settings, home.environ)) as sessions:
+    async with SessionService(open_configured_store(settings, home.environ)) as sessions:
         record = await sessions.create()
         await sessions.append(record.id, {"role": "user", "content": "Where is berth 4?"})
     folder = data_folder(home.environ)
@@ -43,9 +43,9 @@ async def test_the_usual_stores_folder_is_made_when_it_is_first_used(home: Home)
 
 
 @pytest.mark.anyio
-async def test_another_store_is_opened_as_it_is_named(home: Home) -> None:
+async def test_open_configured_store_other_url(home: Home) -> None:
     settings = home.load({"store": f"jsonl:{home.folder / 'logs'}"})
-    async with SessionService(open_settled_store(settings, home.environ)) as sessions:
+    async with SessionService(open_configured_store(settings, home.environ)) as sessions:
         await sessions.create(id="s-1")
     assert (home.folder / "logs" / "s-1.jsonl").is_file()
     assert not data_folder(home.environ).exists()

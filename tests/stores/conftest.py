@@ -1,4 +1,4 @@
-"""One list of stores; every conformance test runs on each of them."""
+"""Fixtures: every conformance test runs on each kind of store."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 def opener(kind: str, request: pytest.FixtureRequest, folder: Path) -> Callable[[], Any]:
-    """Opens a store that no other test sees: by its folder, or by the tenant that is called so."""
+    """Returns a function that opens a store isolated from other tests, by its folder or tenant."""
     if kind == POSTGRES:
         url = request.getfixturevalue("postgres")
         return lambda: PostgresStore(url, tenant=str(folder))
@@ -57,25 +57,25 @@ async def store(open_one: Callable[[], Any]) -> AsyncIterator[Any]:
 
 @pytest.fixture(params=[*IN_FILES, POSTGRES])
 def reopen(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Any]:
-    """Opens the same place again and again."""
+    """A function that opens the same store each time it is called."""
     return opener(request.param, request, tmp_path)
 
 
-def allow(place: Path, folders: int, files: int) -> None:
+def set_permissions(place: Path, folders: int, files: int) -> None:
     for path in (place, *place.rglob("*")):
         path.chmod(folders if path.is_dir() else files)
 
 
 @pytest.fixture
-async def locked_away() -> AsyncIterator[Path]:
-    """A folder with a session in each format, which this process may read but not write."""
+async def read_only_folder() -> AsyncIterator[Path]:
+    """A folder with a session in each format that this process can read but not write."""
     if sys.platform == "win32":
-        pytest.skip("permissions work differently here")
+        pytest.skip("Windows permissions differ")
     place = Path(tempfile.mkdtemp())
     for kind in IN_FILES:
         async with MAKERS[kind](place) as store:
             await begin(store, "e1", "e2")
-    allow(place, 0o555, 0o444)
+    set_permissions(place, 0o555, 0o444)
     root = os.geteuid() == 0
     if root:
         os.seteuid(65534)
@@ -84,5 +84,5 @@ async def locked_away() -> AsyncIterator[Path]:
     finally:
         if root:
             os.seteuid(0)
-        allow(place, 0o755, 0o644)
+        set_permissions(place, 0o755, 0o644)
         shutil.rmtree(place)

@@ -1,4 +1,4 @@
-"""What the tests of PostgreSQL do behind a store's back."""
+"""Direct access to a store's PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_n
 
 
 @asynccontextmanager
-async def by_hand(url: str) -> AsyncIterator[Any]:
+async def raw_connection(url: str) -> AsyncIterator[Any]:
     connection = await asyncpg.connect(url)
     try:
         yield connection
@@ -23,7 +23,7 @@ async def by_hand(url: str) -> AsyncIterator[Any]:
         await connection.close()
 
 
-async def cut_all(connection: Any) -> int:
-    """Break every connection that a store has to this database; says how many there were."""
+async def terminate_connections(connection: Any) -> int:
+    """Terminates all connections of stores to this database; returns their number."""
     count: int = (await connection.fetchrow(_OTHERS))[0]
     return count

@@ -1,10 +1,10 @@
-"""What the tests of stores say over and over."""
+"""Helpers of the store tests: events, records, sessions, ids."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.events import Event, LaneTip, SessionRecord
+from holdfast.context.events import Event, LaneTip, SessionRecord
 from holdfast.stores import Appended, Slice
 
 EVERYTHING = Slice(any_lane=True)
@@ -25,7 +25,7 @@ def record(session_id: str, **fields: Any) -> SessionRecord:
 
 
 async def begin(store: Any, *event_ids: str, session_id: str = "s", **fields: Any) -> None:
-    """A session with these messages, appended one by one."""
+    """Creates a session with these messages, appended one by one."""
     await store.create(record(session_id, **fields))
     for event_id in event_ids:
         await store.append(session_id, [message(event_id)])

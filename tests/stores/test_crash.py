@@ -1,6 +1,6 @@
-"""Processes that are killed while they append: what was acknowledged is there, and nothing is half there (H1).
+"""Processes killed while appending: acknowledged events are stored, and no append is stored in part (H1).
 
-HOLDFAST_KILL_ROUNDS says how often; the rounds go on in the same log, as an agent that is started again does.
+HOLDFAST_KILL_ROUNDS is the number of rounds; they continue in the same log, as a restarted agent does.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from pathlib import Path
 
 import pytest
 
-from stores.crashing import open_log
+from stores.crash_writer import open_log
 from stores.logs import EVERYTHING, begin, message
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(3600)]
 
 ROUNDS = int(os.environ.get("HOLDFAST_KILL_ROUNDS", "5"))
-OF_CLIENTS = 2
-"""Rounds for each five where only clients die, and the server goes on."""
+CLIENT_ROUNDS = 2
+"""Rounds out of five for PostgreSQL, where only clients are killed and the server keeps running."""
 ROUNDS_EACH = 10
-"""Rounds in one log, before the next begins with a new one."""
+"""Rounds per log."""
 WORKERS = 2
-SCRIPT = Path(__file__).with_name("crashing.py")
+SCRIPT = Path(__file__).with_name("crash_writer.py")
 
 
-def kill_some(kind: str, place: str, prefix: str) -> list[str]:
-    """Start writers, kill each at a moment of its own, and return what they had acknowledged."""
+def run_and_kill_writers(kind: str, place: str, prefix: str) -> list[str]:
+    """Starts writers, kills each at a random moment, and returns the ids they acknowledged."""
     command = [sys.executable, str(SCRIPT), kind, place]
     workers = [
         subprocess.Popen([*command, f"{prefix}-{number}"], stdout=subprocess.PIPE, text=True)
@@ -59,12 +59,12 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def prefix(kind: str, request: pytest.FixtureRequest) -> str:
-    """What comes before a folder to make it a place."""
+    """Prefix that turns a folder into a place for `open_log`."""
     return f"{request.getfixturevalue('postgres')} " if kind == "postgres" else ""
 
 
-async def test_killed_while_appending(kind: str, prefix: str, tmp_path: Path) -> None:
-    rounds = -(-ROUNDS * OF_CLIENTS // 5) if kind == "postgres" else ROUNDS
+async def test_append_killed_process_keeps_acknowledged_events(kind: str, prefix: str, tmp_path: Path) -> None:
+    rounds = -(-ROUNDS * CLIENT_ROUNDS // 5) if kind == "postgres" else ROUNDS
     for first in range(0, rounds, ROUNDS_EACH):
         os.mkdir(tmp_path / str(first))
         place = f"{prefix}{tmp_path / str(first)}"
@@ -72,7 +72,7 @@ async def test_killed_while_appending(kind: str, prefix: str, tmp_path: Path) ->
             await begin(store)
         acknowledged: list[str] = []
         for number in range(first, min(rounds, first + ROUNDS_EACH)):
-            acknowledged += kill_some(kind, place, f"round{number}")
+            acknowledged += run_and_kill_writers(kind, place, f"round{number}")
             await check(kind, place, acknowledged)
 
 
@@ -81,10 +81,10 @@ async def check(kind: str, place: str, acknowledged: list[str]) -> None:
         events = await store.read("s", EVERYTHING)
         problems = await store.problems("s")
         after = await store.append("s", [message(f"check.{len(events)}.0/1")], after=len(events))
-    assert [problem for problem in problems if "passed over" not in problem] == []
+    assert [problem for problem in problems if "skipped" not in problem] == []
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert after.version == len(events) + 1
     assert set(acknowledged) <= {event.id for event in events}
     appends = Counter(event.id.rsplit(".", 1)[0] for event in events)
     sizes = {event.id.rsplit(".", 1)[0]: int(event.id.rsplit("/", 1)[1]) for event in events}
-    assert appends == sizes, "an append is there in part"
+    assert appends == sizes, "an append is stored in part"

@@ -1,4 +1,4 @@
-"""The flag of a session that somebody is at work on: owned, renewed, and gone by itself if its owner dies (W13)."""
+"""Session leases on every store: owner, renewal, expiry, waiting (W13)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 
 from holdfast.errors import UnknownSession
 from holdfast.stores import JSONLStore, SQLiteStore
-from holdfast.stores.log import Lease
+from holdfast.stores.base import Lease
 from stores.logs import begin, record
 
 pytestmark = pytest.mark.anyio
 LONG, SHORT = 60.0, 0.02
 
 
-async def test_every_store_has_flags(store: Any) -> None:
+async def test_store_implements_lease(store: Any) -> None:
     assert isinstance(store, Lease)
 
 
-async def test_one_owner_has_it_and_all_see_it(store: Any) -> None:
+async def test_lease_held_by_one_owner_only(store: Any) -> None:
     await begin(store, "e1")
     assert await store.held("s") is None
     assert await store.take("s", "ada", LONG)
@@ -32,13 +32,13 @@ async def test_one_owner_has_it_and_all_see_it(store: Any) -> None:
     assert left is not None and 0 < left <= LONG
     assert not await store.take("s", "ben", LONG)
     await store.release("s", "ben")
-    assert await store.held("s") is not None, "only its owner lowers it"
+    assert await store.held("s") is not None, "only the owner can release it"
     await store.release("s", "ada")
     assert await store.held("s") is None
     assert await store.take("s", "ben", LONG)
 
 
-async def test_its_owner_renews_it(store: Any) -> None:
+async def test_lease_taken_again_by_owner_is_renewed(store: Any) -> None:
     await begin(store, "e1")
     assert await store.take("s", "ada", SHORT)
     assert await store.take("s", "ada", LONG)
@@ -46,18 +46,18 @@ async def test_its_owner_renews_it(store: Any) -> None:
     assert left is not None and left > SHORT
 
 
-async def test_one_that_is_not_renewed_goes_by_itself(store: Any) -> None:
+async def test_lease_expired_can_be_taken_over(store: Any) -> None:
     await begin(store, "e1")
     assert await store.take("s", "ada", SHORT)
     while await store.held("s") is not None:
         await store.changed("s", LONG)
     assert await store.take("s", "ben", LONG)
     await store.release("s", "ada")
-    assert await store.held("s") is not None, "whoever comes back late lowers nobody else's"
+    assert await store.held("s") is not None, "a late release does not affect the new owner"
     assert not await store.take("s", "ada", LONG)
 
 
-async def test_sessions_do_not_share_one(store: Any) -> None:
+async def test_lease_is_per_session(store: Any) -> None:
     await begin(store, "e1")
     await store.create(record("t"))
     assert await store.take("s", "ada", LONG)
@@ -65,7 +65,7 @@ async def test_sessions_do_not_share_one(store: Any) -> None:
     assert await store.take("t", "ben", LONG)
 
 
-async def test_a_fork_has_one_of_its_own(store: Any) -> None:
+async def test_lease_of_fork_is_separate(store: Any) -> None:
     await begin(store, "e1")
     assert await store.take("s", "ada", LONG)
     await store.create(record("fork", parent="s", parent_seq=1, version=1))
@@ -73,27 +73,27 @@ async def test_a_fork_has_one_of_its_own(store: Any) -> None:
     assert await store.take("fork", "ben", LONG)
 
 
-async def test_whoever_waits_is_told(store: Any) -> None:
-    """Not by the time-out: that would be far too late."""
+async def test_lease_release_wakes_waiters(store: Any) -> None:
+    """Well before the time-out."""
     await begin(store, "e1")
     assert await store.take("s", "ada", LONG)
     seen: list[float | None] = []
 
-    async def waits() -> None:
+    async def wait() -> None:
         while (left := await store.held("s")) is not None:
             await store.changed("s", left)
         seen.append(left)
 
     async with anyio.create_task_group() as group:
-        group.start_soon(waits)
-        group.start_soon(waits)
+        group.start_soon(wait)
+        group.start_soon(wait)
         await anyio.sleep(0.01)
         assert seen == []
         await store.release("s", "ada")
     assert seen == [None, None]
 
 
-async def test_waiting_ends_when_it_was_to(store: Any) -> None:
+async def test_lease_wait_ends_at_timeout(store: Any) -> None:
     await begin(store, "e1")
     assert await store.take("s", "ada", LONG)
     with anyio.fail_after(20):
@@ -101,14 +101,14 @@ async def test_waiting_ends_when_it_was_to(store: Any) -> None:
     assert await store.held("s") is not None
 
 
-async def test_nobody_can_be_at_work_on_a_session_that_there_is_not(store: Any) -> None:
+async def test_lease_unknown_session_cannot_be_taken(store: Any) -> None:
     with pytest.raises(UnknownSession):
         await store.take("nobody", "ada", LONG)
     assert await store.held("nobody") is None
     await store.release("nobody", "ada")
 
 
-async def test_it_goes_with_its_session(store: Any) -> None:
+async def test_lease_is_deleted_with_session(store: Any) -> None:
     await begin(store, "e1")
     assert await store.take("s", "ada", LONG)
     await store.delete("s")
@@ -117,7 +117,7 @@ async def test_it_goes_with_its_session(store: Any) -> None:
     assert await store.take("s", "ben", LONG)
 
 
-async def test_it_changes_nothing_about_the_log(store: Any) -> None:
+async def test_lease_does_not_change_log(store: Any) -> None:
     await begin(store, "e1")
     before = await store.session("s")
     assert await store.take("s", "ada", LONG)
@@ -126,7 +126,7 @@ async def test_it_changes_nothing_about_the_log(store: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b", "%", "s'; DROP TABLE leases; --", "\N{SNOWMAN}" * 200])
-async def test_any_id_and_any_owner_is_data(store: Any, name: str) -> None:
+async def test_lease_accepts_any_id_and_owner(store: Any, name: str) -> None:
     await store.create(record(name))
     assert await store.take(name, name, LONG)
     assert not await store.take(name, "other", LONG)
@@ -134,7 +134,7 @@ async def test_any_id_and_any_owner_is_data(store: Any, name: str) -> None:
     assert await store.held(name) is None
 
 
-async def test_others_who_opened_the_same_place_see_it_too(reopen: Callable[[], Any]) -> None:
+async def test_lease_is_visible_to_other_store(reopen: Callable[[], Any]) -> None:
     async with reopen() as one, reopen() as other:
         await begin(one, "e1")
         assert await one.take("s", "ada", LONG)
@@ -143,29 +143,29 @@ async def test_others_who_opened_the_same_place_see_it_too(reopen: Callable[[], 
         async with anyio.create_task_group() as group:
 
             @group.start_soon
-            async def waits() -> None:
+            async def wait() -> None:
                 while await other.held("s") is not None:
                     await other.changed("s", LONG)
 
             await one.release("s", "ada")
 
 
-async def test_many_want_it_at_once_and_one_gets_it(reopen: Callable[[], Any]) -> None:
+async def test_lease_concurrent_takes_one_wins(reopen: Callable[[], Any]) -> None:
     async with reopen() as one, reopen() as other:
         await begin(one, "e1")
         got: list[str] = []
 
-        async def wants(store: Any, owner: str) -> None:
+        async def try_take(store: Any, owner: str) -> None:
             if await store.take("s", owner, LONG):
                 got.append(owner)
 
         async with anyio.create_task_group() as group:
             for number in range(10):
-                group.start_soon(wants, (one, other)[number % 2], f"owner {number}")
+                group.start_soon(try_take, (one, other)[number % 2], f"owner {number}")
         assert len(got) == 1
 
 
-async def test_a_flag_that_a_crash_left_half_written_is_down(tmp_path: Path) -> None:
+async def test_lease_file_truncated_counts_as_released(tmp_path: Path) -> None:
     async with JSONLStore(tmp_path) as store:
         await begin(store, "e1")
         assert await store.take("s", "ada", LONG)
@@ -174,7 +174,7 @@ async def test_a_flag_that_a_crash_left_half_written_is_down(tmp_path: Path) -> 
         assert await store.take("s", "ben", LONG)
 
 
-async def test_a_database_from_before_there_were_flags_gets_them(tmp_path: Path) -> None:
+async def test_lease_table_is_added_to_old_database(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     async with SQLiteStore(path) as store:
         await begin(store, "e1")
@@ -186,7 +186,10 @@ async def test_a_database_from_before_there_were_flags_gets_them(tmp_path: Path)
         assert await store.take("s", "ada", LONG)
 
 
-async def test_where_nothing_can_be_written_nobody_is_at_work(locked_away: Path) -> None:
-    async with SQLiteStore(locked_away / "sessions.db") as database, JSONLStore(locked_away / "sessions") as folder:
+async def test_lease_read_only_store_is_not_held(read_only_folder: Path) -> None:
+    async with (
+        SQLiteStore(read_only_folder / "sessions.db") as database,
+        JSONLStore(read_only_folder / "sessions") as folder,
+    ):
         for store in (database, folder):
             assert await store.held("s") is None

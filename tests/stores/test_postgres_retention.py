@@ -1,4 +1,4 @@
-"""Sessions that nobody has used for long: deleted for good, with what they share kept for their forks."""
+"""`PostgresStore.expire`: deletion of old sessions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.stores import PostgresStore
 from holdfast.stores.postgres import writes
-from stores.databases import by_hand
+from stores.databases import raw_connection
 from stores.logs import fork, ids, message, record
 
 pytestmark = pytest.mark.anyio
@@ -21,7 +21,7 @@ TABLES = ("records", "lanes", "events", "media", "leases", "unindexed", "search"
 
 @pytest.fixture
 async def store(postgres: str, tmp_path: Path) -> AsyncIterator[PostgresStore]:
-    """Sessions whose last events are of the 1st, 3rd and 5th; and an empty one, made on the 2nd."""
+    """Sessions whose last events are of the 1st, 3rd and 5th, and an empty one created on the 2nd."""
     async with PostgresStore(postgres, tenant=str(tmp_path)) as opened:
         for day in (1, 3, 5):
             await opened.create(record(f"s{day}", created="2026-01-01T00:00:00.000Z"))
@@ -33,25 +33,25 @@ async def store(postgres: str, tmp_path: Path) -> AsyncIterator[PostgresStore]:
         yield opened
 
 
-async def test_what_is_older_goes(store: PostgresStore) -> None:
+async def test_expire_deletes_older_sessions(store: PostgresStore) -> None:
     assert await store.expire(datetime(2026, 1, 2, tzinfo=UTC)) == ["s1"]
     assert await store.expire("2026-01-04T00:00:00.000Z") == ["empty", "s3"]
     assert await store.expire("2026-01-04T00:00:00.000Z") == []
     assert [each.id for each in await store.sessions()] == ["s5"]
 
 
-async def test_nothing_of_it_remains(store: PostgresStore, postgres: str) -> None:
+async def test_expire_deletes_all_rows(store: PostgresStore, postgres: str) -> None:
     await store.take("s3", "ann", 60)
     keys = "SELECT key FROM holdfast.sessions WHERE tenant = $1"
     gone = await store._run(lambda c, _: c.fetch(keys, store._tenant))
     assert len(await store.expire(datetime(2100, 1, 1).astimezone())) == 4
-    async with by_hand(postgres) as hand:
+    async with raw_connection(postgres) as connection:
         for table in TABLES:
             left = f"SELECT count(*) FROM holdfast.{table} WHERE session = ANY ($1)"
-            assert await hand.fetchval(left, [row["key"] for row in gone]) == 0, table
+            assert await connection.fetchval(left, [row["key"] for row in gone]) == 0, table
 
 
-async def test_forks_keep_what_they_share(store: PostgresStore) -> None:
+async def test_expire_forks_keep_shared_events(store: PostgresStore) -> None:
     await fork(store, "s3", 2, "f")
     await store.append("f", [msgspec.structs.replace(message("new"), time="2026-01-09T00:00:00.000Z")])
     assert "s3" in await store.expire("2026-01-05T00:00:00.000Z")
@@ -60,19 +60,19 @@ async def test_forks_keep_what_they_share(store: PostgresStore) -> None:
     assert len(await store.search("says", session_id="f")) == 3
 
 
-async def test_one_that_is_used_again_meanwhile_stays(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = writes.expired
+async def test_expire_keeps_session_appended_meanwhile(store: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = writes.list_expired
 
-    async def listed_and_then_used(connection: object, tenant: str, before: str) -> list[str]:
+    async def list_then_append(connection: object, tenant: str, before: str) -> list[str]:
         listed = await real(connection, tenant, before)
         await store.append("s1", [msgspec.structs.replace(message("late"), time="2026-01-09T00:00:00.000Z")])
         return listed
 
-    monkeypatch.setattr(writes, "expired", listed_and_then_used)
+    monkeypatch.setattr(writes, "list_expired", list_then_append)
     assert await store.expire("2026-01-02T00:00:00.000Z") == []
     assert await ids(store, "s1") == ["e1", "late"]
 
 
-async def test_a_time_must_be_one(store: PostgresStore) -> None:
+async def test_expire_invalid_time_raises(store: PostgresStore) -> None:
     with pytest.raises(InvalidInput):
         await store.expire("\ud800")

@@ -1,6 +1,6 @@
-"""PostgreSQL where it is more than the contract: many writers at once, connections that break, servers that restart.
+"""PostgreSQL store: concurrent writers, broken connections, server restarts, event loops, rows.
 
-Two processes that append to one session, and are killed, are in test_crash.py.
+Processes that are killed while appending are in test_crash.py.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast import SessionService, SlidingWindow, always
+from holdfast import SessionService, SlidingWindow
+from holdfast.context.events import Event, LaneTip
 from holdfast.errors import HoldfastError, InvalidInput, InvalidLimit, StaleVersion, StoreClosed, StoreError
-from holdfast.events import Event, LaneTip
 from holdfast.stores import PostgresStore, Slice
 from holdfast.stores.postgres import writes
-from servers.running import Server
-from stores.databases import by_hand, cut_all
+from holdfast.triggers import always
+from servers.server import Server
+from stores.databases import raw_connection, terminate_connections
 from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record
 
 pytestmark = pytest.mark.anyio
@@ -38,10 +39,10 @@ async def store(postgres: str, tmp_path: Path) -> AsyncIterator[PostgresStore]:
         yield opened
 
 
-class TestManyAtOnce:
-    """S3: nothing is lost, nothing is there twice, and nobody waits for ever."""
+class TestConcurrency:
+    """S3: no event is lost or duplicated, and nothing deadlocks."""
 
-    async def test_one_session_has_no_gap(self, store: PostgresStore) -> None:
+    async def test_append_concurrent_writers_leave_no_gap(self, store: PostgresStore) -> None:
         await begin(store)
         seen: list[int] = []
 
@@ -60,7 +61,7 @@ class TestManyAtOnce:
         assert [event.seq for event in await store.read("s", EVERYTHING)] == sorted(seen)
         assert await store.problems("s") == []
 
-    async def test_compare_and_set_lets_one_of_all_through(self, store: PostgresStore) -> None:
+    async def test_append_after_concurrent_writers_one_wins(self, store: PostgresStore) -> None:
         await begin(store)
 
         async def count(owner: int) -> None:
@@ -79,8 +80,8 @@ class TestManyAtOnce:
         numbers = [int(name.split()[0]) for name in await ids(store)]
         assert numbers == list(range(1, 31))
 
-    async def test_forks_come_and_parents_go_while_others_append(self, store: PostgresStore) -> None:
-        """Deadlocks would show here: every operation that holds more than one row meets every other."""
+    async def test_concurrent_forks_deletes_and_appends_do_not_deadlock(self, store: PostgresStore) -> None:
+        """Runs all operations that lock more than one row against each other."""
         names = [f"s{number}" for number in range(4)]
         for name in names:
             await begin(store, "e1", "e2", session_id=name)
@@ -109,19 +110,19 @@ class TestManyAtOnce:
         for each in await store.sessions():
             assert await store.problems(each.id) == []
 
-    async def test_no_more_connections_than_it_was_allowed(self, new_database: Callable[[], str]) -> None:
+    async def test_pool_never_exceeds_max_connections(self, new_database: Callable[[], str]) -> None:
         url = await anyio.to_thread.run_sync(new_database)
-        async with PostgresStore(url, migrate=True, most=2) as store, by_hand(url) as hand:
+        async with PostgresStore(url, migrate=True, max_connections=2) as store, raw_connection(url) as connection:
             await begin(store)
             async with anyio.create_task_group() as group:
                 for number in range(30):
                     group.start_soon(store.append, "s", [message(f"e{number}")])
-            assert await cut_all(hand) <= 2
+            assert await terminate_connections(connection) <= 2
             assert (await store.session("s")).version == 30
 
 
 class TestBrokenConnections:
-    async def test_appends_go_on_and_each_is_there_once(self, store: PostgresStore, postgres: str) -> None:
+    async def test_append_broken_connections_stores_each_event_once(self, store: PostgresStore, postgres: str) -> None:
         await begin(store)
         acknowledged: list[str] = []
         cut = 0
@@ -129,19 +130,19 @@ class TestBrokenConnections:
         async def write(number: int) -> None:
             for place in range(60):
                 done = await store.append("s", [message(f"{number}.{place}")])
-                assert done.fresh, "it is news to whoever asked, however often it was tried"
+                assert done.fresh, "an append is fresh to its caller, however often it was retried"
                 acknowledged.extend(event.id for event in done.events)
 
-        async with by_hand(postgres) as hand:
+        async with raw_connection(postgres) as connection:
 
-            async def breaks() -> None:
+            async def disconnect() -> None:
                 nonlocal cut
                 for _ in range(6):
                     await anyio.sleep(random.uniform(0.01, 0.06))
-                    cut += await cut_all(hand)
+                    cut += await terminate_connections(connection)
 
             async with anyio.create_task_group() as group:
-                group.start_soon(breaks)
+                group.start_soon(disconnect)
                 for number in range(4):
                     group.start_soon(write, number)
         assert cut > 0
@@ -149,16 +150,16 @@ class TestBrokenConnections:
         assert len(acknowledged) == 240
         assert await store.problems("s") == []
 
-    async def test_an_answer_that_never_came_is_asked_for_again(
+    async def test_write_with_lost_reply_is_retried(
         self, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """What was written before the connection broke counts, for every kind of write."""
+        """Every kind of write recognises what it wrote before the connection broke."""
         broken: list[str] = []
 
-        def breaks_once(name: str) -> None:
+        def break_once(name: str) -> None:
             real = getattr(writes, name)
 
-            async def done_but_unheard(connection: Any, *args: Any) -> Any:
+            async def write_and_disconnect(connection: Any, *args: Any) -> Any:
                 done = await real(connection, *args)
                 if name not in broken:
                     broken.append(name)
@@ -166,10 +167,10 @@ class TestBrokenConnections:
                     raise ConnectionResetError
                 return done
 
-            monkeypatch.setattr(writes, name, done_but_unheard)
+            monkeypatch.setattr(writes, name, write_and_disconnect)
 
-        for name in ("create", "append", "rewrite", "delete"):
-            breaks_once(name)
+        for name in ("create_session", "append_events", "rewrite_events", "delete_session"):
+            break_once(name)
         await store.create(record("s", owner="ann", lanes={"": LaneTip(epoch="c")}))
         with pytest.raises(InvalidInput, match="exists already"):
             await store.create(record("s", owner="bob"))
@@ -177,21 +178,21 @@ class TestBrokenConnections:
         assert (done.fresh, done.version, await ids(store)) == (True, 1, ["c1"])
         await store.rewrite("s", [compaction("c1", summary="gone")])
         await store.delete("s")
-        assert broken == ["create", "append", "rewrite", "delete"]
+        assert broken == ["create_session", "append_events", "rewrite_events", "delete_session"]
         assert await store.sessions() == []
 
-    async def test_whoever_gives_up_leaves_no_connection_behind(self, store: PostgresStore) -> None:
+    async def test_read_cancelled_releases_connection(self, store: PostgresStore) -> None:
         await begin(store, "e1")
         for _ in range(20):
             with anyio.move_on_after(0.0005):
                 await store.read("s", EVERYTHING)
-        connections = store._station.connections
+        pool = store._loop_resources.pool
         with anyio.fail_after(20):
-            while connections._busy:  # noqa: ASYNC110 - the index is being filled
+            while pool._busy:  # noqa: ASYNC110 - the index is being filled
                 await anyio.sleep(0.01)
         assert await ids(store) == ["e1"]
 
-    async def test_a_server_that_restarts(self, store: PostgresStore, postgres_server: Server) -> None:
+    async def test_append_survives_server_restart(self, store: PostgresStore, postgres_server: Server) -> None:
         await begin(store)
         down = anyio.Event()
 
@@ -211,17 +212,17 @@ class TestBrokenConnections:
         assert len(await ids(store)) == 60
         assert await store.problems("s") == []
 
-    async def test_one_that_stays_away_is_one_clear_error(self, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_unreachable_server_raises_without_secrets(self, caplog: pytest.LogCaptureFixture) -> None:
         caplog.set_level(logging.DEBUG)
-        async with PostgresStore(NOWHERE, patience=0.1) as store:
+        async with PostgresStore(NOWHERE, retry_seconds=0.1) as store:
             with pytest.raises(StoreError, match=r"^postgresql://127.0.0.1:1/agents could not be reached") as caught:
                 await store.session("s")
-        assert "see that the server runs" in str(caught.value)
+        assert "check that the server is running" in str(caught.value)
         assert "hunter22" not in caplog.text + str(caught.value) + repr(store) + repr(vars(store))
 
 
 class TestLoops:
-    def test_every_event_loop_has_its_own_connections(self, postgres: str, tmp_path: Path) -> None:
+    def test_store_uses_separate_connections_per_event_loop(self, postgres: str, tmp_path: Path) -> None:
         store = PostgresStore(postgres, tenant=str(tmp_path))
 
         async def first() -> None:
@@ -231,43 +232,43 @@ class TestLoops:
 
         async def second() -> list[str]:
             found = await ids(store)
-            await store._stations.pop(asyncio.get_running_loop()).connections.close()
+            await store._resources.pop(asyncio.get_running_loop()).pool.close()
             return found
 
         asyncio.run(first())
 
-    async def test_closing_ends_what_is_running(self, store: PostgresStore) -> None:
+    async def test_close_ends_running_operations(self, store: PostgresStore) -> None:
         await begin(store, "e1")
 
-        async def waits() -> None:
+        async def sleep() -> None:
             with pytest.raises(StoreClosed):
                 await store._run(lambda connection, _: connection.execute("SELECT pg_sleep(60)"))
 
         async with anyio.create_task_group() as group:
-            group.start_soon(waits)
+            group.start_soon(sleep)
             await anyio.sleep(0.02)
             await store.close()
 
 
 class TestRows:
-    async def test_only_redaction_touches_an_event_that_is_there(self, store: PostgresStore, postgres: str) -> None:
-        """L9: marked compacted means named in the record; a row is written once."""
+    async def test_event_rows_change_only_by_redaction(self, store: PostgresStore, postgres: str) -> None:
+        """L9: a compaction changes no event row; a row is written once."""
         rows = "SELECT e.id, e.xmin::text, e.ctid::text FROM holdfast.events AS e ORDER BY e.session, e.seq"
-        async with SessionService(store) as service, by_hand(postgres) as hand:
+        async with SessionService(store) as service, raw_connection(postgres) as connection:
             session = await service.create()
             for number in range(8):
                 role = "assistant" if number % 2 else "user"
                 await service.append(session.id, {"role": role, "content": f"word {number}"})
-            before = await hand.fetch(rows)
+            before = await connection.fetch(rows)
             assert (await service.compact(session.id, always, SlidingWindow(max_events=2))).outcome == "compacted"
             await service.undo(session.id)
-            after = await hand.fetch(rows)
+            after = await connection.fetch(rows)
             assert before == [row for row in after if row["id"] in {each["id"] for each in before}]
             first = (await service.events(session.id))[0]
             await service.redact(session.id, first.id)
-            assert first.id in {row["id"] for row in set(after) - set(await hand.fetch(rows))}
+            assert first.id in {row["id"] for row in set(after) - set(await connection.fetch(rows))}
 
-    async def test_names_that_only_nul_keeps_apart(self, store: PostgresStore) -> None:
+    async def test_names_differing_only_by_nul_are_distinct(self, store: PostgresStore) -> None:
         names = ["a\0b", "a\1b", "a\1" + "0b", "a\1" + "1b", "ab", "a\0", "a"]
         for name in names:
             await begin(store, "e1", session_id=name, owner=name, metadata={"name": name})
@@ -277,14 +278,14 @@ class TestRows:
             assert await ids(store, name) == ["e1"]
 
     @pytest.mark.parametrize("lane", ["'; DROP TABLE holdfast.events; --", "a\1b", "%_\\", "$1", '"', "x" * 600])
-    async def test_any_lane_is_data(self, store: PostgresStore, lane: str) -> None:
+    async def test_append_accepts_any_lane(self, store: PostgresStore, lane: str) -> None:
         await begin(store, "e1")
         await store.append("s", [message("x1", lane=lane)])
         await store.append("s", [compaction("c1", lane=lane)], tip=LaneTip(epoch="c1", start=2))
         assert await ids(store, "s", Slice(lane=lane)) == ["x1", "c1"]
         assert (await store.session("s")).lanes == {lane: LaneTip(3, "c1", 2, base=1)}
 
-    async def test_what_is_too_long_for_an_index_is_one_clear_error(self, store: PostgresStore) -> None:
+    async def test_names_too_long_for_index_raise(self, store: PostgresStore) -> None:
         name = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=5_000))
         with pytest.raises(InvalidInput, match="under 1,000 characters"):
             await store.create(record(name))
@@ -306,32 +307,32 @@ JSON = st.recursive(
 
 @settings(max_examples=40)
 @given(bodies=st.lists(st.dictionaries(st.text(max_size=6), JSON, max_size=4), min_size=1, max_size=6))
-def test_any_body_comes_back_as_it_was_given(postgres: str, bodies: list[Any]) -> None:
-    """H1, for text that jsonb could not hold too; or it is refused, like half a surrogate pair."""
+def test_append_any_json_body_round_trips(postgres: str, bodies: list[Any]) -> None:
+    """H1: also text that jsonb cannot store; a lone surrogate is refused."""
 
-    async def there_and_back() -> None:
+    async def round_trip() -> None:
         async with PostgresStore(postgres, tenant=secrets.token_hex(8)) as store:
             await store.create(record("s"))
-            given = [Event(f"e{place}", "new", "t", body) for place, body in enumerate(bodies)]
+            events = [Event(f"e{place}", "new", "t", body) for place, body in enumerate(bodies)]
             try:
-                await store.append("s", given)
+                await store.append("s", events)
             except InvalidInput:
                 return
             assert [event.body for event in await store.read("s", Slice())] == bodies
 
-    asyncio.run(there_and_back())
+    asyncio.run(round_trip())
 
 
 @pytest.mark.parametrize(
     "url", ["", "mysql://h/d", "postgresql://ann:hunter22@h:port/d", "postgresql://ann:hunter22/x@h:5432/d"]
 )
-def test_an_address_that_cannot_be_read_gives_nothing_away(url: str) -> None:
+def test_address_invalid_raises_without_secrets(url: str) -> None:
     with pytest.raises(InvalidInput, match="postgresql://user:password@host") as caught:
         PostgresStore(url)
     assert "hunter22" not in str(caught.value)
 
 
-async def test_what_the_driver_cannot_use_gives_nothing_away() -> None:
+async def test_address_refused_by_driver_raises_without_secrets() -> None:
     async with PostgresStore("postgresql://ann:hunter22@/agents?sslmode=never&password=hunter23") as store:
         with pytest.raises(InvalidInput, match="cannot be used") as caught:
             await store.sessions()
@@ -339,17 +340,17 @@ async def test_what_the_driver_cannot_use_gives_nothing_away() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting", [{"most": 0}, {"timeout": 0}, {"patience": float("inf")}, {"timeout": float("nan")}]
+    "setting", [{"max_connections": 0}, {"timeout": 0}, {"retry_seconds": float("inf")}, {"timeout": float("nan")}]
 )
-def test_settings_that_make_no_sense(setting: dict[str, Any]) -> None:
+def test_store_invalid_limits_raise(setting: dict[str, Any]) -> None:
     with pytest.raises(InvalidLimit):
         PostgresStore(NOWHERE, **setting)
 
 
-async def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_store_missing_driver_raises_with_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "asyncpg", None)
     async with PostgresStore(NOWHERE) as store:
-        with pytest.raises(InvalidInput, match=r"pip install 'holdfast\[postgres\]'"):
+        with pytest.raises(InvalidInput, match=r"pip install 'holdfast-context\[postgres\]'"):
             await store.sessions()

@@ -1,4 +1,4 @@
-"""A store of one tenant reaches nothing of another's, by whatever function it is asked."""
+"""Tenant isolation: no method of a store reaches another tenant's sessions."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 import pytest
 
+from holdfast.context.events import LaneTip
 from holdfast.errors import InvalidInput, UnknownSession
-from holdfast.events import LaneTip
 from holdfast.stores import PostgresStore, Slice, Where, open_store
-from holdfast.stores.postgres.statements import blocks
-from holdfast.stores.postgres.upgrading import upgrade
+from holdfast.stores.postgres.rows import load_statements
+from holdfast.stores.postgres.schema import migrate_database
 from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record
-from stores.test_store_conformance import settle
+from stores.test_store_conformance import fill_search_index
 
 pytestmark = pytest.mark.anyio
 FAR_AHEAD = datetime.now().astimezone() + timedelta(days=365_000)
@@ -59,25 +59,25 @@ CALLS: dict[str, tuple[Callable[[PostgresStore], Awaitable[Any]], Any]] = {
 }
 
 
-def test_every_function_is_asked() -> None:
+def test_calls_cover_every_public_method() -> None:
     public = {name for name, _ in inspect.getmembers(PostgresStore, inspect.isfunction) if not name.startswith("_")}
     assert set(CALLS) == public - {"close"}
 
 
 @pytest.mark.parametrize("indexed", [True, False])
 @pytest.mark.parametrize("name", CALLS)
-async def test_it_finds_nothing_and_changes_nothing(
+async def test_store_of_other_tenant_finds_and_changes_nothing(
     acme: PostgresStore, other: PostgresStore, name: str, indexed: bool
 ) -> None:
     if indexed:
-        await settle(acme)
+        await fill_search_index(acme)
     call, expected = CALLS[name]
     if isinstance(expected, type):
         with pytest.raises(expected):
             await call(other)
     else:
         assert await call(other) == expected
-    await settle(other)
+    await fill_search_index(other)
     assert await ids(acme) == ["e1", "e2", "secret"]
     assert await ids(acme, "f") == ["e1", "e2"]
     assert await acme.media("s", ["d"]) == {"d": "data"}
@@ -85,30 +85,30 @@ async def test_it_finds_nothing_and_changes_nothing(
     assert [hit.event.id for hit in await acme.search("secret word")] == ["secret"]
 
 
-async def test_a_search_in_a_strangers_session_is_an_error(acme: PostgresStore, other: PostgresStore) -> None:
+async def test_search_session_of_other_tenant_raises(acme: PostgresStore, other: PostgresStore) -> None:
     with pytest.raises(UnknownSession):
         await other.search("secret", session_id="s")
     assert await other.search("secret", owner="ann", where=Where(roles=("user",))) == []
 
 
-async def test_the_same_names_are_two_sessions(acme: PostgresStore, other: PostgresStore) -> None:
+async def test_same_session_id_in_two_tenants_is_separate(acme: PostgresStore, other: PostgresStore) -> None:
     await begin(other, "e1", owner="ann")
     await other.append("s", [compaction("c1")], tip=LaneTip(epoch="c1", start=1))
     await other.append("s", [message("secret", "another secret")])
     assert await ids(other) == ["e1", "c1", "secret"]
     assert (await acme.session("s")).lanes == {}
-    for settled in (False, True):
-        if settled:
-            await settle(acme)
-            await settle(other)
+    for indexed in (False, True):
+        if indexed:
+            await fill_search_index(acme)
+            await fill_search_index(other)
         assert [hit.event.body for hit in await other.search("secret")] == [message("", "another secret").body]
-    assert await other.take("s", "me", 60), "a flag is of one of them"
+    assert await other.take("s", "me", 60), "leases are per tenant"
     await other.delete("s")
     assert await ids(acme) == ["e1", "e2", "secret"]
 
 
 @pytest.mark.parametrize("tenant", ["", "'; DROP SCHEMA holdfast CASCADE; --", "a\0b", "日本", "%"])
-async def test_a_tenant_may_be_called_anything(postgres: str, tenant: str, tmp_path: Path) -> None:
+async def test_tenant_accepts_any_name(postgres: str, tenant: str, tmp_path: Path) -> None:
     one, two = (PostgresStore(postgres, tenant=name) for name in (f"{tenant}{tmp_path}", f"{tmp_path}{tenant}!"))
     async with one, two:
         await one.create(record("s"))
@@ -117,35 +117,35 @@ async def test_a_tenant_may_be_called_anything(postgres: str, tenant: str, tmp_p
         assert await one.read("s", EVERYTHING) == []
 
 
-async def test_an_address_may_name_the_tenant(postgres: str, tmp_path: Path) -> None:
-    """So that every command reaches a tenant's sessions; the word of a program counts for more."""
-    asked = "&" if "?" in postgres else "?"
-    named = f"{postgres}{asked}tenant={quote(str(tmp_path), safe='')}"
+async def test_address_tenant_is_used_unless_argument_given(postgres: str, tmp_path: Path) -> None:
+    """Lets every command select a tenant; the `tenant` argument takes precedence."""
+    separator = "&" if "?" in postgres else "?"
+    named = f"{postgres}{separator}tenant={quote(str(tmp_path), safe='')}"
     async with open_store(named) as one, PostgresStore(postgres, tenant=str(tmp_path)) as same:
         await one.create(record("s"))
         assert [each.id for each in await same.sessions()] == ["s"]
     async with PostgresStore(named, tenant="another") as other:
         assert "s" not in [each.id for each in await other.sessions()]
-    assert (await upgrade(named, check=True)).migrations == ()
+    assert (await migrate_database(named, check=True)).migrations == ()
 
 
-def test_an_address_names_one_tenant() -> None:
+def test_address_with_two_tenants_raises() -> None:
     with pytest.raises(InvalidInput, match="several tenants"):
         open_store("postgresql:///agents?tenant=a&tenant=b")
 
 
-def test_what_is_not_unicode_is_no_tenant() -> None:
+def test_tenant_not_unicode_raises() -> None:
     with pytest.raises(InvalidInput):
         PostgresStore("postgresql:///agents", tenant="\ud800")
 
 
-ABOUT_ROWS_ALONE = {"beside", "plainly", "rows", "last_row", "add", "span", "blocks", "edge"}
-"""Statements that see numbers, words and times, and no session; what they point at is looked up with the tenant."""
+WITHOUT_TENANT = {"try_shared_lock", "plainly", "rows", "last_row", "add", "span", "blocks", "edge"}
+"""Statements on index rows only; the events of these rows are read with the tenant."""
 
 
-def test_every_statement_takes_the_tenant_first() -> None:
+def test_statements_take_tenant_as_first_parameter() -> None:
     for file in ("reads.sql", "writes.sql", "search.sql", "leases.sql"):
-        for name, statement in blocks(file).items():
-            if name not in ABOUT_ROWS_ALONE or file != "search.sql":
+        for name, statement in load_statements(file).items():
+            if name not in WITHOUT_TENANT or file != "search.sql":
                 taken = "tenant = $1" in statement or "_1($1, $2" in statement.replace("\n    ", "")
                 assert taken or name == "alone", f"{file}: {name}"

@@ -1,4 +1,4 @@
-"""The contract of a store, on every store there is (S3, P6, L9, H1)."""
+"""Conformance suite of the store protocols, run on every store (S3, P6, L9, H1)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
+from holdfast.context.events import Event, LaneTip
 from holdfast.errors import (
     DuplicateEvent,
     HoldfastError,
@@ -16,21 +17,20 @@ from holdfast.errors import (
     UnknownEvent,
     UnknownSession,
 )
-from holdfast.events import Event, LaneTip
 from holdfast.stores import Log, PostgresStore, Search, Slice, Unchanged
 from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, seqs
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_store_is_a_log_and_can_be_searched(store: Any) -> None:
+async def test_store_implements_log_and_search(store: Any) -> None:
     assert isinstance(store, Log)
     assert isinstance(store, Search)
 
 
 class TestSessions:
-    async def test_a_record_comes_back_as_it_was_given(self, store: Any) -> None:
-        given = record(
+    async def test_create_record_round_trips(self, store: Any) -> None:
+        original = record(
             "s",
             owner="ann",
             system=[{"type": "text", "text": "Be brief."}],
@@ -39,16 +39,16 @@ class TestSessions:
             model="m",
             metadata={"cwd": "/", "n": 1},
         )
-        await store.create(given)
-        assert await store.session("s") == given
+        await store.create(original)
+        assert await store.session("s") == original
 
-    async def test_an_id_is_taken_once(self, store: Any) -> None:
+    async def test_create_existing_id_raises(self, store: Any) -> None:
         await begin(store, "e1")
         with pytest.raises(InvalidInput, match="exists already"):
             await store.create(record("s"))
         assert await ids(store) == ["e1"]
 
-    async def test_they_are_listed_newest_first(self, store: Any) -> None:
+    async def test_sessions_are_listed_newest_first(self, store: Any) -> None:
         for day, owner in ((2, "ann"), (1, "bob"), (3, "ann")):
             await store.create(record(f"s{day}", created=f"2026-01-0{day}T00:00:00.000Z", owner=owner))
         assert [each.id for each in await store.sessions()] == ["s3", "s2", "s1"]
@@ -58,7 +58,7 @@ class TestSessions:
         assert await store.sessions(limit=0) == []
 
     @pytest.mark.parametrize("operation", ["session", "read", "append", "media", "rewrite", "delete", "problems"])
-    async def test_an_unknown_one_is_an_error_everywhere(self, store: Any, operation: str) -> None:
+    async def test_unknown_session_raises_everywhere(self, store: Any, operation: str) -> None:
         arguments = {"read": [EVERYTHING], "append": [[message("e1")]], "media": [["d"]], "rewrite": [[]]}
         with pytest.raises(UnknownSession):
             await getattr(store, operation)("nowhere", *arguments.get(operation, []))
@@ -70,7 +70,7 @@ class TestSessions:
         "session_id",
         ["../../x", "x" * 300, "é" * 300, "a\0b", "A", "con", "/etc/passwd", ".", "..", " ", "%2e", "s'; --", "日本"],
     )
-    async def test_any_id_is_data(self, store: Any, session_id: str) -> None:
+    async def test_session_id_may_be_any_text(self, store: Any, session_id: str) -> None:
         await begin(store, "e1", session_id=session_id)
         await begin(store, "other", session_id="a")
         assert (await store.session(session_id)).version == 1
@@ -79,13 +79,13 @@ class TestSessions:
         await store.delete(session_id)
         assert [each.id for each in await store.sessions()] == ["a"]
 
-    async def test_two_long_ids_that_begin_alike_are_two(self, store: Any) -> None:
+    async def test_long_session_ids_with_same_prefix_are_distinct(self, store: Any) -> None:
         await begin(store, "e1", session_id="x" * 300 + "1")
         await begin(store, "e2", session_id="x" * 300 + "2")
         assert await ids(store, "x" * 300 + "1") == ["e1"]
 
     @pytest.mark.parametrize("session_id", ["", "\ud800"])
-    async def test_what_cannot_be_an_id_is_one_clear_error(self, store: Any, session_id: str) -> None:
+    async def test_session_id_invalid_raises(self, store: Any, session_id: str) -> None:
         with pytest.raises(InvalidInput):
             await store.create(record(session_id))
         with pytest.raises(HoldfastError):
@@ -93,7 +93,7 @@ class TestSessions:
 
 
 class TestAppend:
-    async def test_seq_and_version_count_events(self, store: Any) -> None:
+    async def test_append_increments_seq_and_version(self, store: Any) -> None:
         await begin(store)
         first = await store.append("s", [message("e1")])
         assert (seqs(first), first.version, first.fresh, first.conflict) == ([1], 1, True, False)
@@ -102,8 +102,8 @@ class TestAppend:
         assert (await store.session("s")).version == 3
         assert [event.seq for event in await store.read("s", Slice())] == [1, 2, 3]
 
-    async def test_it_comes_back_as_it_was_given(self, store: Any) -> None:
-        """H1: unknown kinds, unknown fields and any text are kept."""
+    async def test_append_event_round_trips(self, store: Any) -> None:
+        """H1: unknown kinds, unknown fields and any text are preserved."""
         body = {
             "seq": "a field that the envelope has too",
             "body": {"id": 1},
@@ -119,12 +119,12 @@ class TestAppend:
         assert list(found.body) == list(body)
         assert await store.problems("s") == []
 
-    async def test_an_empty_append_does_nothing(self, store: Any) -> None:
+    async def test_append_empty_writes_nothing(self, store: Any) -> None:
         await begin(store, "e1")
         done = await store.append("s", [])
         assert (done.events, done.version, done.fresh) == ((), 1, False)
 
-    async def test_two_hundred_events_at_once(self, store: Any) -> None:
+    async def test_append_large_batch(self, store: Any) -> None:
         await begin(store)
         done = await store.append("s", [message(f"e{n}") for n in range(200)])
         assert done.version == 200
@@ -133,13 +133,13 @@ class TestAppend:
     @pytest.mark.parametrize(
         "event", [message(""), message("a\0b"), message("e", text="\ud800"), Event("e", "k", "t", {"x": object()})]
     )
-    async def test_what_no_log_can_hold_is_refused_whole(self, store: Any, event: Event) -> None:
+    async def test_append_invalid_event_refuses_whole_batch(self, store: Any, event: Event) -> None:
         await begin(store, "e1")
         with pytest.raises(InvalidInput):
             await store.append("s", [message("e2"), event])
         assert await ids(store) == ["e1"]
 
-    async def test_the_callers_objects_stay_the_callers(self, store: Any) -> None:
+    async def test_append_copies_callers_objects(self, store: Any) -> None:
         await begin(store)
         event = message("e1", "before")
         await store.append("s", [event])
@@ -148,37 +148,37 @@ class TestAppend:
 
 
 class TestIdempotence:
-    async def test_a_retry_is_answered_and_not_written(self, store: Any) -> None:
+    async def test_append_retry_writes_nothing(self, store: Any) -> None:
         await begin(store, "e1", "e2")
         again = await store.append("s", [message("e1")])
         assert (seqs(again), again.version, again.fresh) == ([1], 2, False)
         assert await ids(store) == ["e1", "e2"]
 
-    async def test_a_known_id_is_looked_up_before_anything_is_compared(self, store: Any) -> None:
+    async def test_append_known_id_is_looked_up_before_conditions(self, store: Any) -> None:
         await begin(store, "e1", "e2")
         again = await store.append("s", [message("e1")], after=0, when=Unchanged(version=0))
         assert (again.fresh, again.conflict) == (False, False)
 
-    async def test_a_retried_batch(self, store: Any) -> None:
+    async def test_append_retried_batch_returns_same_events(self, store: Any) -> None:
         await begin(store)
         batch = [message("e1"), message("e2")]
         first, again = await store.append("s", batch), await store.append("s", batch)
         assert first.events == again.events
         assert (first.fresh, again.fresh) == (True, False)
 
-    async def test_the_same_id_with_other_content_is_an_error(self, store: Any) -> None:
+    async def test_append_known_id_with_other_content_raises(self, store: Any) -> None:
         await begin(store, "e1")
         for other in (message("e1", "changed"), message("e1", lane="sub"), Event("e1", "pin", "t", {})):
             with pytest.raises(DuplicateEvent):
                 await store.append("s", [message("e2"), other])
         assert await ids(store) == ["e1"]
 
-    async def test_of_a_partly_known_batch_the_rest_is_written(self, store: Any) -> None:
+    async def test_append_partly_known_batch_writes_the_rest(self, store: Any) -> None:
         await begin(store, "e1", "e2")
         done = await store.append("s", [message("e2"), message("e3")])
         assert (seqs(done), done.version, done.fresh) == ([2, 3], 3, True)
 
-    async def test_an_id_twice_in_one_batch_is_one_event(self, store: Any) -> None:
+    async def test_append_duplicate_id_in_batch_is_one_event(self, store: Any) -> None:
         await begin(store)
         done = await store.append("s", [message("e1"), message("e1")])
         assert seqs(done) == [1, 1]
@@ -186,16 +186,16 @@ class TestIdempotence:
             await store.append("s", [message("e2"), message("e2", "other")])
         assert await ids(store) == ["e1"]
 
-    async def test_sessions_do_not_share_ids(self, store: Any) -> None:
+    async def test_event_ids_are_per_session(self, store: Any) -> None:
         await begin(store, "e1", session_id="a")
         await begin(store, "e1", session_id="b")
         assert await ids(store, "b") == ["e1"]
 
 
 class TestCompareAndSet:
-    """S3: who read an older version loses, and nothing that either wrote is lost."""
+    """S3: a writer with an older version loses, and no event is lost."""
 
-    async def test_after_names_the_newest_version_or_raises(self, store: Any) -> None:
+    async def test_append_stale_after_raises(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [message("e2")], after=1)
         with pytest.raises(StaleVersion) as caught:
@@ -203,7 +203,7 @@ class TestCompareAndSet:
         assert (caught.value.expected, caught.value.actual) == (1, 2)
         assert await ids(store) == ["e1", "e2"]
 
-    async def test_strict_loses_to_any_append(self, store: Any) -> None:
+    async def test_append_strict_condition_conflicts_with_any_append(self, store: Any) -> None:
         await begin(store, "e1", "e2")
         lost = await store.append("s", [compaction("c1")], when=Unchanged(version=1), tip=LaneTip(epoch="c1"))
         assert (lost.conflict, lost.version, lost.events) == (True, 2, ())
@@ -212,7 +212,7 @@ class TestCompareAndSet:
         assert (won.conflict, won.version) == (False, 3)
         assert await ids(store) == ["e1", "e2", "c1"]
 
-    async def test_rebase_loses_only_to_what_moved_the_mark(self, store: Any) -> None:
+    async def test_append_rebase_condition_conflicts_with_moved_mark_only(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [message("e2")])
         won = await store.append("s", [compaction("c1")], when=Unchanged(mark=0), tip=LaneTip(epoch="c1"))
@@ -220,7 +220,7 @@ class TestCompareAndSet:
         assert (won.conflict, lost.conflict) == (False, True)
         assert (await store.session("s")).lanes[""].epoch == "c1"
 
-    async def test_rebase_looks_at_its_own_lane(self, store: Any) -> None:
+    async def test_append_rebase_condition_checks_its_own_lane(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1"))
         free = await store.append("s", [message("x", lane="sub")], when=Unchanged(lane="sub", mark=0), tip=LaneTip())
@@ -229,14 +229,14 @@ class TestCompareAndSet:
 
 
 class TestTips:
-    async def test_a_tip_lands_with_its_event_and_marks_it(self, store: Any) -> None:
-        """L9: one transaction for the record and where it leaves the session."""
+    async def test_tip_is_written_with_its_event(self, store: Any) -> None:
+        """L9: event and lane tip are written in one transaction."""
         await begin(store, "e1", "e2")
         await store.append("s", [compaction("c1")], tip=LaneTip(mark=77, epoch="c1", start=1))
         assert (await store.session("s")).lanes == {"": LaneTip(mark=3, epoch="c1", start=1)}
         assert await store.problems("s") == []
 
-    async def test_events_remember_the_checkpoint_in_force(self, store: Any) -> None:
+    async def test_events_record_epoch_of_their_lane(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1", start=1))
         await store.append("s", [message("e2"), message("e3", lane="sub")])
@@ -244,7 +244,7 @@ class TestTips:
         epochs = {event.id: event.epoch for event in await store.read("s", EVERYTHING)}
         assert epochs == {"e1": None, "c1": None, "e2": "c1", "e3": None, "c2": "c1"}
 
-    async def test_a_lane_notes_the_root_as_it_was_at_its_first_append(self, store: Any) -> None:
+    async def test_lane_base_is_root_at_first_append(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1", start=1))
         await store.append("s", [message("x1", lane="sub"), message("x2", lane="sub")])
@@ -256,13 +256,13 @@ class TestTips:
         assert (await store.session("s")).lanes[""].epoch == "c1"
         assert await store.problems("s") == []
 
-    async def test_a_tip_needs_events_of_one_lane(self, store: Any) -> None:
+    async def test_tip_with_events_of_several_lanes_raises(self, store: Any) -> None:
         await begin(store)
         for events in ([], [message("e1"), message("e2", lane="sub")]):
             with pytest.raises(InvalidInput):
                 await store.append("s", events, tip=LaneTip())
 
-    async def test_a_retry_leaves_the_tip_alone(self, store: Any) -> None:
+    async def test_tip_is_unchanged_by_retry(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1"))
         await store.append("s", [compaction("c2")], tip=LaneTip(epoch="c2"))
@@ -302,7 +302,7 @@ class TestRead:
         ],
         ids=repr,
     )
-    async def test_slices(self, store: Any, which: Slice, expected: str) -> None:
+    async def test_read_slice_selects_events(self, store: Any, which: Slice, expected: str) -> None:
         await begin(store, "e1")
         await store.append("s", [message("x2", lane="sub")])
         await store.append("s", [message("e3")])
@@ -313,7 +313,7 @@ class TestRead:
 
 
 class TestForks:
-    async def test_a_fork_reads_through_to_its_parent(self, store: Any) -> None:
+    async def test_fork_reads_parent_events(self, store: Any) -> None:
         await begin(store, "e1", "e2", "e3")
         await fork(store, "s", 2, "f")
         assert seqs(await store.append("f", [message("f3")])) == [3]
@@ -325,7 +325,7 @@ class TestForks:
         assert await ids(store, "f", Slice(ids=("e1", "e3", "f3"))) == ["e1", "f3"]
         assert await store.problems("f") == []
 
-    async def test_its_tips_come_with_it(self, store: Any) -> None:
+    async def test_fork_inherits_tips(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1", start=1))
         await store.create(record("f", parent="s", parent_seq=2, version=2, lanes={"": LaneTip(2, "c1", 1)}))
@@ -333,7 +333,7 @@ class TestForks:
         assert (await store.session("f")).lanes == {"": LaneTip(2, "c1", 1)}
         assert await store.problems("f") == []
 
-    async def test_inherited_ids_are_known_and_later_ones_of_the_parent_are_not(self, store: Any) -> None:
+    async def test_fork_knows_inherited_ids_only(self, store: Any) -> None:
         await begin(store, "e1", "e2")
         await fork(store, "s", 1, "f")
         assert (await store.append("f", [message("e1")])).fresh is False
@@ -341,7 +341,7 @@ class TestForks:
             await store.append("f", [message("e1", "other")])
         assert (await store.append("f", [message("e2", "other")])).version == 2
 
-    async def test_forks_of_forks(self, store: Any) -> None:
+    async def test_fork_of_fork_reads_all_ancestors(self, store: Any) -> None:
         await begin(store, "e1", "e2", "e3")
         await fork(store, "s", 3, "f")
         await store.append("f", [message("f4"), message("f5")])
@@ -354,7 +354,7 @@ class TestForks:
         assert await ids(store, "h") == ["e1", "e2"]
 
     @pytest.mark.parametrize("gone", ["s f", "f s", "s", "f"])
-    async def test_deleting_a_parent_first_copies_what_is_shared(self, store: Any, gone: str) -> None:
+    async def test_delete_parent_copies_shared_events_to_forks(self, store: Any, gone: str) -> None:
         await begin(store, "e1")
         await store.append("s", [message("e2"), message("x3", lane="sub"), message("e4")])
         await store.append("s", [message("secret")])
@@ -375,7 +375,7 @@ class TestForks:
         if gone == "s f":
             assert await store.search("secret") == []
 
-    async def test_a_fork_must_be_of_something(self, store: Any) -> None:
+    async def test_fork_invalid_parent_raises(self, store: Any) -> None:
         await begin(store, "e1")
         with pytest.raises(UnknownSession):
             await fork(store, "nowhere", 0, "f")
@@ -387,19 +387,19 @@ class TestForks:
 
 
 class TestMedia:
-    async def test_it_is_stored_with_an_append_and_read_by_digest(self, store: Any) -> None:
+    async def test_media_is_stored_and_read_by_digest(self, store: Any) -> None:
         await begin(store)
         await store.append("s", [message("e1")], media={"d1": "aGVsbG8=", "../d2": "line\r\nline é"})
         await store.append("s", [message("e2")], media={"d1": "aGVsbG8="})
         found = await store.media("s", ["d1", "../d2", "none"])
         assert found == {"d1": "aGVsbG8=", "../d2": "line\r\nline é"}
 
-    async def test_it_is_not_stored_with_an_append_that_did_not_happen(self, store: Any) -> None:
+    async def test_media_of_conflicting_append_is_not_stored(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [message("e2")], when=Unchanged(version=0), media={"d": "x"})
         assert await store.media("s", ["d"]) == {}
 
-    async def test_forks_see_it_and_keep_their_share(self, store: Any) -> None:
+    async def test_media_is_visible_to_forks_and_kept_on_delete(self, store: Any) -> None:
         await begin(store)
         await store.append("s", [message("e1")], media={"early": "1"})
         await store.append("s", [message("e2")], media={"late": "2"})
@@ -410,7 +410,7 @@ class TestMedia:
 
 
 class TestRewrite:
-    async def test_it_replaces_bodies_and_leaves_a_tombstone(self, store: Any) -> None:
+    async def test_rewrite_replaces_body_and_keeps_digest(self, store: Any) -> None:
         await begin(store, "e1")
         await store.append("s", [message("e2", "my password is hunter2")], media={"d": "x", "k": "y"})
         [before] = await store.read("s", Slice(ids=("e2",)))
@@ -424,13 +424,13 @@ class TestRewrite:
         assert (again.fresh, again.events[0].body) == (False, {"redacted": True})
         assert (await store.append("s", [message("e3")])).version == 3
 
-    async def test_all_or_nothing(self, store: Any) -> None:
+    async def test_rewrite_unknown_event_changes_nothing(self, store: Any) -> None:
         await begin(store, "e1")
         with pytest.raises(UnknownEvent):
             await store.rewrite("s", [message("e1", "gone"), message("none")])
         assert len(await store.search("says")) == 1
 
-    async def test_through_a_fork_it_reaches_the_shared_event(self, store: Any) -> None:
+    async def test_rewrite_through_fork_changes_parent_event(self, store: Any) -> None:
         await begin(store, "e1", "e2")
         await fork(store, "s", 1, "f")
         await store.rewrite("f", [message("e1", "gone")])
@@ -439,7 +439,7 @@ class TestRewrite:
 
 
 class TestDelete:
-    async def test_nothing_remains(self, store: Any) -> None:
+    async def test_delete_removes_everything(self, store: Any) -> None:
         await begin(store, "e1", session_id="a")
         await begin(store, "e1", session_id="b")
         await store.append("a", [message("e2", "unique")], media={"d": "x"})
@@ -449,8 +449,8 @@ class TestDelete:
         await begin(store, session_id="a")
         assert await ids(store, "a") == []
         assert await store.media("a", ["d"]) == {}
-        await store.append("a", [message("e9", "anew")])
-        assert len(await store.search("anew")) == 1
+        await store.append("a", [message("e9", "afresh")])
+        assert len(await store.search("afresh")) == 1
 
 
 class TestSearch:
@@ -504,17 +504,17 @@ class TestSearch:
     }
 
     @pytest.mark.parametrize("indexed", [True, False])
-    async def test_the_query_is_data(self, store: Any, indexed: bool) -> None:
+    async def test_search_query_has_no_syntax(self, store: Any, indexed: bool) -> None:
         await begin(store)
         await store.append("s", [message(f"e{place}", text) for place, text in enumerate(self.TEXTS)])
         if indexed:
-            await settle(store)
+            await fill_search_index(store)
         found = {query: await store.search(query) for query in self.QUERIES}
         places = {query: sorted(int(hit.event.id[1:]) for hit in hits) for query, hits in found.items()}
         assert places == self.QUERIES
 
-    async def test_tool_arguments_and_results_are_found(self, store: Any) -> None:
-        """H1: what was compacted can be searched, all of it."""
+    async def test_search_finds_tool_arguments_and_results(self, store: Any) -> None:
+        """H1: everything that was compacted can be searched."""
         await begin(store)
         call = {"function": {"name": "read", "arguments": '{"path": "/src/\\u00fcber.py"}'}}
         raw = {"role": "assistant", "content": None, "tool_calls": [call]}
@@ -526,12 +526,12 @@ class TestSearch:
             assert [hit.event.id for hit in await store.search(query)] == [expected]
         assert await store.search("tool_calls") == []
 
-    async def test_where_and_how_many(self, store: Any) -> None:
+    async def test_search_by_session_owner_and_limit(self, store: Any) -> None:
         await begin(store, "e1", "e2", session_id="a", owner="ann")
         await begin(store, "e1", session_id="b", owner="bob")
         await fork(store, "a", 1, "f")
         await store.append("f", [message("f2")])
-        await settle(store)
+        await fill_search_index(store)
         assert len(await store.search("says")) == 4
         assert len(await store.search("says", limit=2)) == 2
         assert await store.search("says", limit=0) == []
@@ -540,42 +540,42 @@ class TestSearch:
         assert sorted((hit.session_id, hit.event.id) for hit in inside) == [("f", "e1"), ("f", "f2")]
         assert await store.search("says", session_id="a", owner="bob") == []
 
-    async def test_a_hit_shows_the_word_in_its_surroundings(self, store: Any) -> None:
+    async def test_search_hit_has_snippet(self, store: Any) -> None:
         await begin(store)
         await store.append("s", [message("e1", "x " * 500 + "Needle" + " y" * 500)])
         [hit] = await store.search("needle")
         assert "Needle" in hit.snippet
         assert len(hit.snippet) < 200
 
-    async def test_the_best_comes_first(self, store: Any) -> None:
+    async def test_search_ranks_best_match_first(self, store: Any) -> None:
         await begin(store)
         await store.append("s", [message("far", "needle " + "hay " * 3000), message("near", "needle needle")])
-        await settle(store)
+        await fill_search_index(store)
         assert [hit.event.id for hit in await store.search("needle")] == ["near", "far"]
 
 
-async def settle(store: Any) -> None:
-    """Let a store that fills its index in the background do so now."""
+async def fill_search_index(store: Any) -> None:
+    """Fills the search index now, for stores that fill it in the background."""
     if isinstance(store, PostgresStore):
-        from holdfast.stores.postgres.index import fill
+        from holdfast.stores.postgres.index import fill_index
 
-        while await store._run(lambda c, _: fill(c, store._tenant)) != "done":
+        while await store._run(lambda c, _: fill_index(c, store._tenant)) != "done":
             pass
     writer = getattr(store, "_writer", None)
     if writer is not None:
         from holdfast.stores.sqlite import index
 
-        def fill(connection: Any) -> None:
+        def fill_all(connection: Any) -> None:
             connection.execute("COMMIT")
-            while index.fill(connection):
+            while index.fill_index(connection):
                 pass
             connection.execute("BEGIN IMMEDIATE")
 
-        await writer.run(fill)
+        await writer.run(fill_all)
 
 
 class TestClosing:
-    async def test_a_closed_store_says_so(self, store: Any) -> None:
+    async def test_closed_store_raises(self, store: Any) -> None:
         await begin(store, "e1")
         await store.close()
         await store.close()
@@ -589,7 +589,7 @@ class TestClosing:
             with pytest.raises(StoreClosed):
                 await call
 
-    async def test_it_closes_with_its_block(self, store: Any) -> None:
+    async def test_context_manager_closes_store(self, store: Any) -> None:
         async with store as opened:
             await begin(opened, "e1")
         with pytest.raises(StoreClosed):
@@ -597,7 +597,7 @@ class TestClosing:
 
 
 class TestReopening:
-    async def test_everything_is_still_there(self, reopen: Any) -> None:
+    async def test_reopened_store_has_all_data(self, reopen: Any) -> None:
         async with reopen() as store:
             await begin(store, "e1", metadata={"k": 1}, system="be brief")
             await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1", start=1), media={"d": "x"})
@@ -615,7 +615,7 @@ class TestReopening:
             assert (await store.append("s", [message("e5")], after=4)).version == 5
             assert await store.problems("s") == await store.problems("f") == []
 
-    async def test_two_stores_on_one_place_see_each_other(self, reopen: Any) -> None:
+    async def test_two_stores_on_same_place_share_data(self, reopen: Any) -> None:
         async with reopen() as one, reopen() as two:
             await begin(one, "e1")
             assert (await two.append("s", [message("e2")])).version == 2

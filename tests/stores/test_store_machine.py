@@ -1,4 +1,4 @@
-"""Random operations on every store at once: whatever memory does, the others do (S3, H1)."""
+"""Stateful property test: every store behaves like MemoryStore (S3, H1)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from holdfast.context.events import Event, LaneTip, SessionRecord
 from holdfast.errors import HoldfastError
-from holdfast.events import Event, LaneTip, SessionRecord
 from holdfast.stores import JSONLStore, MemoryStore, PostgresStore, Slice, SQLiteStore, Unchanged
 
 NAMES = st.sampled_from(["a", "b", "c", "../D"])
@@ -50,7 +50,7 @@ def database(postgres: str) -> None:
 
 
 class Stores(RuleBasedStateMachine):
-    """Memory is the model: it is short enough to be seen to be right."""
+    """Runs random operations on all stores, with MemoryStore as the model."""
 
     database = ""
 
@@ -75,7 +75,7 @@ class Stores(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
     def same(self, call: Callable[[Any], Awaitable[Any]]) -> Any:
-        """Do it everywhere, and see the same answer or the same error."""
+        """Runs the call on all stores; asserts the same result or error."""
         expected = self.runner.run(self.outcome(self.model, call))
         for name, store in self.stores.items():
             assert self.runner.run(self.outcome(store, call)) == expected, name

@@ -1,4 +1,4 @@
-"""H1: full-text search, the same on every store: conditions, order, pages."""
+"""H1: full-text search on every store: conditions, order, pages, snippets."""
 
 from __future__ import annotations
 
@@ -10,58 +10,57 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.events import Event, LaneTip
-from holdfast.stores import MemoryStore, SQLiteStore, Where, sieve
-from holdfast.stores.query import Query
+from holdfast.context.events import Event, LaneTip
+from holdfast.stores import MemoryStore, SQLiteStore, Where, search
+from holdfast.stores.search import SNIPPET_LENGTH, Query, make_snippet, normalize
 from holdfast.stores.sqlite import index
-from holdfast.stores.texts import SNIPPET, fold, snippet
 from stores.logs import begin, fork, message, record
-from stores.test_store_conformance import settle
+from stores.test_store_conformance import fill_search_index
 
 pytestmark = pytest.mark.anyio
 
 
-def said(
+def chat_event(
     event_id: str, payload: dict[str, Any], time: str = "2026-01-01T00:00:00.000Z", lane: str | None = None
 ) -> Event:
     return Event(event_id, "message", time, {"message": payload, "format": "openai-chat"}, lane)
 
 
-def called(event_id: str, call_id: str, tool: str, arguments: str = "{}") -> Event:
+def call_event(event_id: str, call_id: str, tool: str, arguments: str = "{}") -> Event:
     function = {"name": tool, "arguments": arguments}
     calls = [{"id": call_id, "type": "function", "function": function}]
-    return said(event_id, {"role": "assistant", "content": None, "tool_calls": calls})
+    return chat_event(event_id, {"role": "assistant", "content": None, "tool_calls": calls})
 
 
-def answered(event_id: str, call_id: str, text: str) -> Event:
-    return said(event_id, {"role": "tool", "tool_call_id": call_id, "content": text})
+def result_event(event_id: str, call_id: str, text: str) -> Event:
+    return chat_event(event_id, {"role": "tool", "tool_call_id": call_id, "content": text})
 
 
-async def found(store: Any, query: str, **asked: Any) -> list[str]:
-    options = {name: asked.pop(name) for name in ("session_id", "owner", "limit", "offset") if name in asked}
-    return [hit.event.id for hit in await store.search(query, where=Where(**asked), **options)]
+async def search_ids(store: Any, query: str, **conditions: Any) -> list[str]:
+    options = {name: conditions.pop(name) for name in ("session_id", "owner", "limit", "offset") if name in conditions}
+    return [hit.event.id for hit in await store.search(query, where=Where(**conditions), **options)]
 
 
 @pytest.fixture(params=[True, False], ids=["indexed", "not yet indexed"])
 async def filled(store: Any, request: pytest.FixtureRequest) -> Any:
     await begin(store, owner="ann")
     events = [
-        said("u1", {"role": "user", "content": "please find the needle"}, "2026-01-01T10:00:00.000Z"),
-        called("a1", "c1", "grep", '{"pattern": "needle"}'),
-        called("a2", "c2", "read", '{"path": "needle.txt"}'),
-        answered("t1", "c1", "needle in line 7"),
-        answered("t2", "c2", "all about the needle"),
-        said("u2", {"role": "user", "content": "a needle at last"}, "2026-02-01T10:00:00.000Z"),
+        chat_event("u1", {"role": "user", "content": "please find the needle"}, "2026-01-01T10:00:00.000Z"),
+        call_event("a1", "c1", "grep", '{"pattern": "needle"}'),
+        call_event("a2", "c2", "read", '{"path": "needle.txt"}'),
+        result_event("t1", "c1", "needle in line 7"),
+        result_event("t2", "c2", "all about the needle"),
+        chat_event("u2", {"role": "user", "content": "a needle at last"}, "2026-02-01T10:00:00.000Z"),
     ]
     for event in events:
         await store.append("s", [event])
-    await store.append("s", [said("x1", {"role": "user", "content": "needle, elsewhere"}, lane="sub")])
+    await store.append("s", [chat_event("x1", {"role": "user", "content": "needle, elsewhere"}, lane="sub")])
     mark = Event("c1", "compaction", "2026-02-02T00:00:00.000Z", {"summary": "a needle was found", "boundary": "t1"})
     await store.append("s", [mark], tip=LaneTip(epoch="c1", start=4))
     await begin(store, session_id="other", owner="bob")
     await store.append("other", [message("o1", "another needle")])
     if request.param:
-        await settle(store)
+        await fill_search_index(store)
     return store
 
 
@@ -76,7 +75,7 @@ CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [
     ({"tools": ("grep",)}, {"a1", "t1"}),
     ({"tools": ("grep", "read")}, {"a1", "a2", "t1", "t2"}),
     ({"tools": ("grep",), "roles": ("tool",)}, {"t1"}),
-    ({"but_tools": ("grep",), "session_id": "s", "lane": ""}, {"u1", "a2", "t2", "u2", "c1"}),
+    ({"exclude_tools": ("grep",), "session_id": "s", "lane": ""}, {"u1", "a2", "t2", "u2", "c1"}),
     ({"lane": "sub"}, {"x1"}),
     ({"lane": "", "session_id": "s", "roles": ("user",)}, {"u1", "u2"}),
     ({"since": "2026-01-15"}, {"u2", "c1"}),
@@ -84,26 +83,26 @@ CONDITIONS: list[tuple[dict[str, Any], set[str]]] = [
     ({"since": "2027"}, set()),
     ({"archived": True}, {"u1", "a1", "a2", "t1"}),
     ({"archived": False}, {"t2", "u2", "x1", "o1"}),
-    ({"archived": True, "shown": frozenset({"u1"})}, {"a1", "a2", "t1"}),
-    ({"archived": False, "shown": frozenset({"u1"}), "session_id": "s"}, {"u1", "t2", "u2", "x1"}),
+    ({"archived": True, "visible_ids": frozenset({"u1"})}, {"a1", "a2", "t1"}),
+    ({"archived": False, "visible_ids": frozenset({"u1"}), "session_id": "s"}, {"u1", "t2", "u2", "x1"}),
 ]
 
 
-async def test_conditions(filled: Any) -> None:
-    for asked, expected in CONDITIONS:
-        assert set(await found(filled, "needle", **asked)) == expected, asked
+async def test_search_conditions_select_events(filled: Any) -> None:
+    for conditions, expected in CONDITIONS:
+        assert set(await search_ids(filled, "needle", **conditions)) == expected, conditions
 
 
-async def test_what_has_no_time_is_in_no_stretch_of_it(store: Any) -> None:
+async def test_search_event_without_time_never_matches_time_range(store: Any) -> None:
     await begin(store)
-    await store.append("s", [said("e1", {"role": "user", "content": "a needle"}, time="")])
+    await store.append("s", [chat_event("e1", {"role": "user", "content": "a needle"}, time="")])
     for _ in range(2):
-        assert await found(store, "needle") == ["e1"]
-        assert await found(store, "needle", since="0001") == await found(store, "needle", until="9999") == []
-        await settle(store)
+        assert await search_ids(store, "needle") == ["e1"]
+        assert await search_ids(store, "needle", since="0001") == await search_ids(store, "needle", until="9999") == []
+        await fill_search_index(store)
 
 
-async def test_a_hit_says_who_spoke_and_about_which_tool(filled: Any) -> None:
+async def test_search_hit_has_role_tools_and_archived(filled: Any) -> None:
     hits = {hit.event.id: hit for hit in await filled.search("needle", session_id="s")}
     assert (hits["t1"].role, hits["t1"].tools, hits["t1"].archived) == ("tool", ("grep",), True)
     assert (hits["a2"].role, hits["a2"].tools, hits["a2"].archived) == ("assistant", ("read",), True)
@@ -111,45 +110,45 @@ async def test_a_hit_says_who_spoke_and_about_which_tool(filled: Any) -> None:
     assert (hits["u2"].reference, hits["u2"].archived) == ("#6", False)
 
 
-async def test_a_fork_is_searched_as_it_sees_itself(filled: Any) -> None:
+async def test_search_in_fork_sees_inherited_events(filled: Any) -> None:
     await fork(filled, "s", 4, "f", **{"": LaneTip(start=2)})
     await filled.append("f", [message("f1", "needle of the fork")])
-    assert set(await found(filled, "needle", session_id="f")) == {"u1", "a1", "a2", "t1", "f1"}
-    assert set(await found(filled, "needle", session_id="f", archived=True)) == {"u1", "a1"}
-    assert set(await found(filled, "needle", session_id="f", tools=("grep",))) == {"a1", "t1"}
+    assert set(await search_ids(filled, "needle", session_id="f")) == {"u1", "a1", "a2", "t1", "f1"}
+    assert set(await search_ids(filled, "needle", session_id="f", archived=True)) == {"u1", "a1"}
+    assert set(await search_ids(filled, "needle", session_id="f", tools=("grep",))) == {"a1", "t1"}
 
 
-async def test_nobody_looks_for_roles_ids_and_field_names(filled: Any) -> None:
+async def test_search_ignores_roles_ids_and_field_names(filled: Any) -> None:
     for query in ("function", "tool_call_id", "openai-chat", "assistant", "c2", "boundary", "tool_calls"):
-        assert await found(filled, query) == [], query
+        assert await search_ids(filled, query) == [], query
 
 
-async def test_whole_words_come_first_then_the_newest(store: Any) -> None:
+async def test_search_ranks_whole_words_then_newest(store: Any) -> None:
     await begin(store)
     for event_id, text in (("e1", "run it"), ("e2", "a brunch"), ("e3", "run it"), ("e4", "trunk road")):
         await store.append("s", [message(event_id, text)])
-    await settle(store)
-    assert (await found(store, "run"))[:2] == ["e3", "e1"]
-    assert set((await found(store, "run"))[2:]) == {"e2", "e4"}
-    assert await found(store, "run", limit=1, offset=1) == ["e1"]
+    await fill_search_index(store)
+    assert (await search_ids(store, "run"))[:2] == ["e3", "e1"]
+    assert set((await search_ids(store, "run"))[2:]) == {"e2", "e4"}
+    assert await search_ids(store, "run", limit=1, offset=1) == ["e1"]
 
 
-async def test_pools_are_ranked_one_after_the_other(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many matches only the newest compete for the first page, whatever the length of the log."""
-    monkeypatch.setattr(sieve, "POOL", 3)
+async def test_search_ranks_pool_by_pool(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the newest matches compete for the first page, whatever the length of the log."""
+    monkeypatch.setattr(search, "RANKING_POOL", 3)
     await begin(store)
     texts = ["needle", "needle hay", "needle hay hay hay", "needle", "needle " + "hay " * 50, "needle hay"]
     for place, text in enumerate(texts):
         await store.append("s", [message(f"e{place}", text)])
     for done in (False, True):
         if done:
-            await settle(store)
-        assert await found(store, "needle", session_id="s") == ["e3", "e5", "e4", "e0", "e1", "e2"]
-        pages = [await found(store, "needle", session_id="s", limit=2, offset=offset) for offset in (0, 2, 4, 6)]
+            await fill_search_index(store)
+        assert await search_ids(store, "needle", session_id="s") == ["e3", "e5", "e4", "e0", "e1", "e2"]
+        pages = [await search_ids(store, "needle", session_id="s", limit=2, offset=offset) for offset in (0, 2, 4, 6)]
         assert pages == [["e3", "e5"], ["e4", "e0"], ["e1", "e2"], []]
 
 
-async def test_ids_that_begin_so(store: Any) -> None:
+async def test_ids_returns_ids_with_prefix(store: Any) -> None:
     await begin(store, "ab1", "ab2", "b1", "äb", "%_")
     assert await store.ids("s", "ab", 5) == ["ab1", "ab2"]
     assert await store.ids("s", "ab", 1) == ["ab1"]
@@ -161,37 +160,37 @@ async def test_ids_that_begin_so(store: Any) -> None:
     assert await store.ids("f", "ab", 5) == ["ab1", "abf"]
 
 
-async def test_spans_of_time_are_found_in_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "BLOCK", 2)
+async def test_search_time_range_uses_index_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(index, "BLOCK_ROWS", 2)
     async with SQLiteStore(tmp_path / "s.db") as store:
         await store.create(record("s"))
         for day in range(1, 10):
             await store.append(
-                "s", [said(f"d{day}", {"role": "user", "content": "a day"}, f"2026-01-0{day}T12:00:00Z")]
+                "s", [chat_event(f"d{day}", {"role": "user", "content": "a day"}, f"2026-01-0{day}T12:00:00Z")]
             )
-        await settle(store)
-        assert await store._read(lambda c: index.rows_between(c, "2026-01-04", "2026-01-06")) == (4, 5)
-        assert sorted(await found(store, "day", since="2026-01-04", until="2026-01-06")) == ["d4", "d5"]
-        assert sorted(await found(store, "day", until="2026-01-03")) == ["d1", "d2"]
-        assert await found(store, "day", since="2026-02") == []
+        await fill_search_index(store)
+        assert await store._read(lambda c: index.rows_in_time_range(c, "2026-01-04", "2026-01-06")) == (4, 5)
+        assert sorted(await search_ids(store, "day", since="2026-01-04", until="2026-01-06")) == ["d4", "d5"]
+        assert sorted(await search_ids(store, "day", until="2026-01-03")) == ["d1", "d2"]
+        assert await search_ids(store, "day", since="2026-02") == []
 
 
-async def test_whoever_only_reads_has_an_index_filled_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search_by_reader_fills_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from holdfast.stores.sqlite import store as module
     from holdfast.stores.sqlite import writer
 
-    monkeypatch.setattr(writer, "QUIET_SECONDS", 60)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 60)
     async with SQLiteStore(tmp_path / "s.db") as store:
         await begin(store, "e1", "e2", "e3")
-    monkeypatch.setattr(writer, "QUIET_SECONDS", 0.001)
-    monkeypatch.setattr(module, "FAR_BEHIND", 2)
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 0.001)
+    monkeypatch.setattr(module, "MAX_SCANNED_ROWS", 2)
     async with SQLiteStore(tmp_path / "s.db") as store:
         assert len(await store.search("says")) == 3
         for _ in range(500):
-            if await store._read(index.behind) == 0:
+            if await store._read(index.unindexed_rows) == 0:
                 break
             await asyncio.sleep(0.01)
-        assert await store._read(index.behind) == 0
+        assert await store._read(index.unindexed_rows) == 0
         assert len(await store.search("says")) == 3
 
 
@@ -200,8 +199,8 @@ TEXTS = st.text(ALPHABET, max_size=12)
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=8), TEXTS, st.integers(0, 8))
-def test_the_index_finds_what_a_look_at_every_text_finds(texts: list[str], query: str, filled: int) -> None:
-    async def both() -> None:
+def test_search_index_matches_full_scan(texts: list[str], query: str, filled: int) -> None:
+    async def compare() -> None:
         async with MemoryStore() as plain, SQLiteStore(":memory:") as indexed:
             for store in (plain, indexed):
                 await store.create(record("s"))
@@ -209,29 +208,29 @@ def test_the_index_finds_what_a_look_at_every_text_finds(texts: list[str], query
                 for store in (plain, indexed):
                     await store.append("s", [message(f"e{place}", text)])
                 if place == filled:
-                    await settle(indexed)
-            assert await found(indexed, query) == await found(plain, query)
+                    await fill_search_index(indexed)
+            assert await search_ids(indexed, query) == await search_ids(plain, query)
 
-    asyncio.run(both())
+    asyncio.run(compare())
 
 
 @given(TEXTS, TEXTS)
-def test_a_quick_no_is_never_wrong(text: str, query: str) -> None:
+def test_cannot_match_is_never_wrong(text: str, query: str) -> None:
     from msgspec.json import encode
 
-    sought = Query(query)
-    if sought.match(fold(text)):
-        assert not sought.cannot_be_in(encode({"message": {"content": text}}).decode())
+    parsed = Query(query)
+    if parsed.score(normalize(text)):
+        assert not parsed.cannot_match(encode({"message": {"content": text}}).decode())
 
 
 @given(st.text(max_size=600), st.lists(st.text(min_size=1, max_size=5), min_size=1, max_size=3))
-def test_a_snippet_is_one_short_line(text: str, words: list[str]) -> None:
-    shown = snippet(text, words)
-    assert len(shown) <= SNIPPET + 2
+def test_snippet_is_one_short_line(text: str, words: list[str]) -> None:
+    shown = make_snippet(text, words)
+    assert len(shown) <= SNIPPET_LENGTH + 2
     assert "\n" not in shown
 
 
-def test_a_snippet_shows_where_the_words_stand_together() -> None:
+def test_snippet_shows_words_close_together() -> None:
     text = "apple " + "x " * 400 + "apple pear plum" + " y" * 400
-    assert "apple pear plum" in snippet(text, ("apple", "pear"))
-    assert "Straße" in snippet("x " * 300 + "Straße" + " y" * 300, ("strasse",))
+    assert "apple pear plum" in make_snippet(text, ("apple", "pear"))
+    assert "Straße" in make_snippet("x " * 300 + "Straße" + " y" * 300, ("strasse",))

@@ -1,25 +1,15 @@
-"""Every strategy, at a limit of n tokens; and what the tests measure by."""
+"""Every strategy at a limit of n tokens, and helpers to measure results."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from holdfast import (
-    KeepFraction,
-    KeepLast,
-    Pipeline,
-    PruneToolResults,
-    SlidingWindow,
-    TokenWindow,
-    Truncate,
-    TurnWindow,
-    always,
-    compact,
-)
-from holdfast.boundaries import repair
-from holdfast.messages import decode_all, encode_all, profile_for
+from holdfast import Pipeline, PruneToolResults, SlidingWindow, TokenWindow, Truncate, TurnWindow, compact
+from holdfast.messages import decode_all, encode_all, repair, rules_for
+from holdfast.strategies import KeepFraction, KeepLast
 from holdfast.tokens import estimator_for
+from holdfast.triggers import always
 
 PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
 CHARS = estimator_for("chars/4")
@@ -30,7 +20,7 @@ Messages = list[dict[str, Any]]
 
 
 class Size(NamedTuple):
-    """How much a strategy is to keep, in each of the ways that strategies count."""
+    """How much a strategy keeps, in each unit that strategies count in."""
 
     tokens: int
     messages: int
@@ -54,7 +44,7 @@ LIMITED = ("default", "truncate", "tokens", "prune+tokens")
 
 
 def size_of(messages: Messages, profile: str, share: float) -> Size:
-    """This share of a history."""
+    """The size of this share of a history."""
     decoded = decode_all(messages, profile)[0]
     turns = sum(message.role == "user" for message in decoded)
     tokens = tokens_of(repaired(messages, profile), profile)
@@ -66,10 +56,10 @@ def tokens_of(messages: Messages, profile: str) -> int:
 
 
 def repaired(messages: Messages, profile: str) -> Messages:
-    return encode_all(repair(decode_all(messages, profile)[0], profile_for(profile)), profile)
+    return encode_all(repair(decode_all(messages, profile)[0], rules_for(profile)), profile)
 
 
 def smallest(messages: Messages, profile: str) -> int:
-    """System messages, the newest user message and its unfinished tool loop: what must be possible."""
+    """Size of the smallest valid context: system messages, newest user message and its unfinished tool loop."""
     whole = compact(messages, budget=1, strategy=TokenWindow(1), estimator=CHARS, format=profile, trigger=always)
     return tokens_of(whole.messages, profile)

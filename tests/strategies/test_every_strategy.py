@@ -1,4 +1,4 @@
-"""What holds for every strategy, on random histories in every wire format (H1, H2, S14)."""
+"""Properties of every strategy on random histories in every wire format (H1, H2, S14)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from strategy_table import (
 )
 
 import histories
-from holdfast import Outcome, always, check, compact
+from holdfast import Outcome, check, compact
+from holdfast.triggers import always
 from judge import bound_reasoning, bound_thinking, judge
 
 EXAMPLES = min(130, settings().max_examples)
@@ -34,11 +35,11 @@ thorough = settings(max_examples=130 if EXAMPLES > 60 else EXAMPLES)
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(data=st.data(), share=st.floats(0.05, 0.95), broken=st.booleans())
 @thorough
-def test_the_result_is_valid_smaller_and_fits(name: str, profile: str, data: Any, share: float, broken: bool) -> None:
+def test_result_is_valid_smaller_and_fits(name: str, profile: str, data: Any, share: float, broken: bool) -> None:
     given_messages: Messages = data.draw(histories.wire(profile, broken=broken))
     untouched = copy.deepcopy(given_messages)
-    mended = repaired(given_messages, profile)
-    before = tokens_of(mended, profile)
+    repaired_messages = repaired(given_messages, profile)
+    before = tokens_of(repaired_messages, profile)
     size = size_of(given_messages, profile, share)
     limit = size.tokens
     options: dict[str, Any] = {"budget": max(1, before), "target": limit, "estimator": CHARS, "format": profile}
@@ -50,8 +51,8 @@ def test_the_result_is_valid_smaller_and_fits(name: str, profile: str, data: Any
     if profile == "anthropic" and not judge(given_messages, profile):
         assert bound_thinking(given_messages, result.messages) == []
     if profile == "openai-responses":
-        assert bound_reasoning(mended, result.messages) == []
-    assert bool(result.messages) == bool(mended)
+        assert bound_reasoning(repaired_messages, result.messages) == []
+    assert bool(result.messages) == bool(repaired_messages)
     after = tokens_of(result.messages, profile)
     assert after <= before
     assert after <= result.tokens_after <= before
@@ -69,7 +70,7 @@ def test_the_result_is_valid_smaller_and_fits(name: str, profile: str, data: Any
 @pytest.mark.parametrize("name", WINDOWS)
 @given(data=st.data(), share=st.floats(0.1, 0.9))
 @thorough
-def test_a_window_applied_again_changes_nothing(name: str, profile: str, data: Any, share: float) -> None:
+def test_window_applied_again_changes_nothing(name: str, profile: str, data: Any, share: float) -> None:
     messages: Messages = data.draw(histories.wire(profile))
     size = size_of(messages, profile, share)
     options: dict[str, Any] = {"budget": 10**9, "estimator": CHARS, "format": profile, "trigger": always}
@@ -82,7 +83,7 @@ def test_a_window_applied_again_changes_nothing(name: str, profile: str, data: A
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", ["default", "truncate", "tokens", "prune+tokens"])
-def test_where_it_is_possible_it_is_done(name: str, profile: str) -> None:
+def test_compaction_succeeds_where_possible(name: str, profile: str) -> None:
     outcomes: Counter[Outcome] = Counter()
 
     @given(messages=histories.wire(profile, broken=True), share=st.floats(0.1, 0.9))

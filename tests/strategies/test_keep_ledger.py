@@ -1,4 +1,4 @@
-"""The ledger strategy: notes on what is archived, and the newest turns as they are."""
+"""The ledger strategy: notes on archived messages, and the newest turns verbatim."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from strategy_table import CHARS, PROFILES
 
 import histories
-from holdfast import KeepLedger, MemoryStore, Outcome, Recall, SessionService, always, compact
+from holdfast import KeepLedger, MemoryStore, Outcome, Recall, SessionService, compact
 from holdfast.errors import InvalidLimit
-from holdfast.ledger import OPENING
+from holdfast.ledger import PAGE_OPENING
+from holdfast.triggers import always
 
 Messages = list[dict[str, Any]]
-_CUT = re.compile(r"\[Cut to the lines that matter most; all of it is \[([\d,]+)\]\.\]")
+_CUT = re.compile(r"\[Shortened to the key lines; full result: \[([\d,]+)\]\.\]")
 LOG = "\n".join(f"worker-{at} INFO nothing to do" for at in range(300)) + "\nworker-7 ERROR tide_table_K7 is missing"
 
 
@@ -38,7 +39,7 @@ def cut_short(messages: Messages) -> Messages:
     return [message for message in messages if message["role"] == "tool" and _CUT.search(message["content"])]
 
 
-def test_a_result_that_was_cut_says_so_and_where_all_of_it_is() -> None:
+def test_shortened_result_is_marked_and_cites_the_original() -> None:
     messages = working()
     result = compact(messages, budget=6_000, target=3_000)
     found = cut_short(list(result.messages))
@@ -50,13 +51,13 @@ def test_a_result_that_was_cut_says_so_and_where_all_of_it_is() -> None:
         assert all(line in whole for line in message["content"].splitlines()[1:])
 
 
-def test_the_line_that_was_asked_for_is_not_lost_with_the_rest_of_its_result() -> None:
+def test_shortened_result_keeps_the_requested_line() -> None:
     result = compact(working(), budget=6_000, target=3_000)
     assert "worker-7 ERROR tide_table_K5 is missing" in json.dumps(result.messages)
 
 
 @pytest.mark.anyio
-async def test_in_a_session_what_was_cut_can_be_read_back() -> None:
+async def test_shortened_result_can_be_recalled_in_a_session() -> None:
     async with SessionService(MemoryStore()) as sessions:
         await sessions.create(id="s", format="openai-chat")
         await sessions.append("s", working())
@@ -68,7 +69,7 @@ async def test_in_a_session_what_was_cut_can_be_read_back() -> None:
             passage = await recall.read(f"[{cited}]", max_tokens=10_000)
             worker = message["tool_call_id"][1:]
             assert f"worker-7 ERROR tide_table_K{worker} is missing" in passage.text
-        page = next(message["content"] for message in kept if message["content"] and OPENING in message["content"])
+        page = next(message["content"] for message in kept if message["content"] and PAGE_OPENING in message["content"])
         asked = re.search(r"\[(\d+)\] user 5", page)
         assert asked is not None
         assert "user 5 user 5" in (await recall.read(f"[{asked[1]}]")).text
@@ -77,7 +78,7 @@ async def test_in_a_session_what_was_cut_can_be_read_back() -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 @given(data=st.data(), share=st.floats(0.05, 0.8))
 @settings(max_examples=min(60, settings().max_examples))
-def test_the_newest_user_message_stands_as_it_was(profile: str, data: Any, share: float) -> None:
+def test_newest_user_message_is_kept_verbatim(profile: str, data: Any, share: float) -> None:
     ask = "Quote me: 'berth K7 — 12,50 €' 数据 🚢"
     part = {"parts": [{"text": ask}]} if profile == "gemini" else {"content": ask}
     messages: Messages = [*data.draw(histories.wire(profile)), {"role": "user", **part}]
@@ -87,21 +88,21 @@ def test_the_newest_user_message_stands_as_it_was(profile: str, data: Any, share
     assert ask in json.dumps(result.messages[-1], ensure_ascii=False)
 
 
-def test_notes_leave_no_room_unused_where_there_is_more_to_tell() -> None:
+def test_page_fills_the_available_room() -> None:
     lines = "\n".join(f"reading_{at} = {at * 7}" for at in range(2_000))
     messages = [{"role": "user", "content": "Read."}, *called("c", lines), {"role": "user", "content": "And?"}]
     result = compact(messages, budget=4_000, target=2_000)
     assert 1_900 <= result.tokens_after <= 2_000
 
 
-def test_what_is_more_than_notes_can_use_goes_to_the_newest_messages() -> None:
-    """P12: beyond the longest page that anybody reads, more stays as it was said."""
+def test_room_beyond_page_limit_goes_to_newest_messages() -> None:
+    """P12: room beyond the largest page goes to verbatim messages."""
     talk = [{"role": role, "content": f"{role} {at} " * 60} for at in range(400) for role in ("user", "assistant")]
     kept = {target: len(compact(talk, budget=100_000, target=target).messages) for target in (10_000, 30_000)}
     assert kept[30_000] > 5 * kept[10_000]
 
 
-def test_where_not_even_the_newest_message_fits_it_is_said() -> None:
+def test_newest_message_too_large_gives_cannot_fit() -> None:
     messages = [*working()[:12], {"role": "user", "content": "word " * 20_000}]
     result = compact(messages, budget=4_000)
     assert result.outcome is Outcome.CANNOT_FIT
@@ -109,6 +110,6 @@ def test_where_not_even_the_newest_message_fits_it_is_said() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"max_tokens": 0}, {"max_tokens": -1}, {"keep_tokens": 0}])
-def test_limits_are_positive(limits: dict[str, int]) -> None:
+def test_limits_must_be_positive(limits: dict[str, int]) -> None:
     with pytest.raises(InvalidLimit):
         KeepLedger(**limits)

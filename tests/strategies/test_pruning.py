@@ -1,4 +1,4 @@
-"""P22: protect the newest 40,000 tokens of tool results, clear older ones only if more than 20,000 would go."""
+"""P22: protects the newest 40,000 tokens of tool results, clears older ones only if that saves more than 20,000."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from hypothesis import strategies as st
 from strategy_table import PROFILES, Messages, repaired, tokens_of
 
 import histories
-from holdfast import CompactionResult, Outcome, PruneToolResults, always, check, compact
+from holdfast import CompactionResult, Outcome, PruneToolResults, check, compact
+from holdfast.context import Plan, Skip
 from holdfast.errors import InvalidLimit
 from holdfast.strategies import CLEARED
-from holdfast.view import Plan, Skip
+from holdfast.triggers import always
 from judge import bound_thinking, judge
-from sized import Json, calls, request_for, result, round_of, said, user
+from sized import Json, assistant, calls, request_for, result, round_of, user
 
 PLACEHOLDER = 9
-"""What a cleared result costs: 2 for the role, 7 for 26 letters in quotation marks."""
+"""Tokens of a cleared result: 2 for the role, 7 for 26 letters in quotation marks."""
 PRUNE = PruneToolResults()
 
 
@@ -28,17 +29,17 @@ def prune(messages: Messages, strategy: PruneToolResults = PRUNE, **options: Any
 
 
 def history(*sizes: int) -> Messages:
-    """A turn with a round for each size, oldest first, and the answer that ends it."""
+    """A turn with a tool round of each size, oldest first, and a final reply."""
     rounds = [message for place, size in enumerate(sizes) for message in round_of(f"c{place}", size)]
-    return [user(10), *rounds, said(10), user(10)]
+    return [user(10), *rounds, assistant(10), user(10)]
 
 
 def cleared(messages: Messages) -> list[str]:
-    """The ids of the results that say no more than that they were cleared."""
+    """The ids of the cleared results."""
     return [message["tool_call_id"] for message in messages if message.get("content") == CLEARED]
 
 
-def test_the_numbers_are_opencodes() -> None:
+def test_defaults_equal_those_of_opencode() -> None:
     assert (PRUNE.protect, PRUNE.minimum) == (40_000, 20_000)
 
 
@@ -66,25 +67,25 @@ def test_p22_old_results_are_cleared(sizes: list[int], gone: list[str]) -> None:
     assert len(pruned.messages) == len(given_messages)
 
 
-def test_p22_nothing_is_archived_and_the_round_stays() -> None:
+def test_p22_pruning_archives_nothing_and_keeps_the_round() -> None:
     pruned = prune(history(30_000, 40_000))
     assert (pruned.removed, pruned.round, len(pruned.edited), len(pruned.kept)) == (0, 0, 1, 7)
 
 
-def test_p22_where_too_little_would_go_it_says_so() -> None:
+def test_p22_saving_below_minimum_skips_with_reason() -> None:
     answer = PRUNE(request_for(history(20_000, 40_000)))
     assert isinstance(answer, Skip)
     assert answer.why == "old tool results hold no more than 20000 tokens"
 
 
-def test_pruning_twice_is_pruning_once() -> None:
+def test_pruning_twice_equals_pruning_once() -> None:
     once = prune(history(30_000, 25_000, 40_000))
     twice = prune(once.messages)
     assert (twice.outcome, twice.messages) == (Outcome.NOTHING_TO_COMPACT, once.messages)
     assert prune(history(30_000, 25_000, 40_000), previous=once.checkpoint).messages == once.messages
 
 
-def test_a_result_no_larger_than_the_placeholder_is_left_alone() -> None:
+def test_result_no_larger_than_placeholder_is_kept() -> None:
     pruned = prune(history(PLACEHOLDER, PLACEHOLDER + 1, 100, 40), PruneToolResults(40, 0))
     assert cleared(pruned.messages) == ["c1", "c2"]
 
@@ -92,25 +93,27 @@ def test_a_result_no_larger_than_the_placeholder_is_left_alone() -> None:
 def test_exempt_tools_are_neither_cleared_nor_counted_as_protected() -> None:
     rounds = [calls("s", name="skill"), result("s", 50_000), *round_of("a", 30_000), *round_of("b", 40_000)]
     loaded = [calls("t", name="skill"), result("t", 50_000)]
-    pruned = prune([user(10), *rounds, *loaded, said(10)], PruneToolResults(exempt=["skill"]))
+    pruned = prune([user(10), *rounds, *loaded, assistant(10)], PruneToolResults(exempt=["skill"]))
     assert cleared(pruned.messages) == ["a"]
 
 
-def test_an_id_that_was_another_tools_before_is_told_apart() -> None:
+def test_call_id_reused_by_another_tool_is_distinguished() -> None:
     first, second = [calls("a", name="skill"), result("a", 500)], round_of("a", 500)
-    pruned = prune([user(10), *first, said(10), user(10), *second, said(10)], PruneToolResults(0, 0, exempt=["skill"]))
+    pruned = prune(
+        [user(10), *first, assistant(10), user(10), *second, assistant(10)], PruneToolResults(0, 0, exempt=["skill"])
+    )
     contents = [message["content"] for message in pruned.messages if message["role"] == "tool"]
     assert [content == CLEARED for content in contents] == [False, True]
 
 
-@pytest.mark.parametrize("ending", [[], [said(10)]], ids=["running", "answered"])
-def test_the_loop_that_still_runs_is_left_alone(ending: Messages) -> None:
+@pytest.mark.parametrize("ending", [[], [assistant(10)]], ids=["running", "answered"])
+def test_unfinished_tool_loop_is_kept(ending: Messages) -> None:
     messages = [user(10), *round_of("old", 500), *round_of("new", 500), *ending]
     pruned = prune(messages, PruneToolResults(0, 0))
     assert cleared(pruned.messages) == (["old", "new"] if ending else ["old"])
 
 
-def test_the_placeholder_is_a_setting() -> None:
+def test_placeholder_is_configurable() -> None:
     pruned = prune(history(500, 40), PruneToolResults(40, 0, placeholder="(gone)"))
     assert pruned.messages[2]["content"] == "(gone)"
 
@@ -123,12 +126,12 @@ def block(id: str, content: Any, **more: Any) -> Json:
     return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
 
 
-def test_parallel_results_in_one_message_are_cleared_one_by_one() -> None:
+def test_parallel_results_in_one_message_are_cleared_singly() -> None:
     results = {
         "role": "user",
         "content": [block("a", "x" * 900), block("b", "y" * 900), {"type": "text", "text": "so?"}],
     }
-    messages = [user(10), {"role": "assistant", "content": [use("a"), use("b")]}, results, said(10), user(10)]
+    messages = [user(10), {"role": "assistant", "content": [use("a"), use("b")]}, results, assistant(10), user(10)]
     pruned = prune(messages, PruneToolResults(100, 0), format="anthropic")
     assert pruned.messages[2]["content"] == [
         block("a", CLEARED),
@@ -138,27 +141,27 @@ def test_parallel_results_in_one_message_are_cleared_one_by_one() -> None:
     assert judge(pruned.messages, "anthropic") == []
 
 
-def test_a_failed_call_stays_a_failed_call() -> None:
+def test_cleared_result_keeps_its_error_flag() -> None:
     failed = {"role": "user", "content": [block("a", "x" * 900, is_error=True)]}
-    messages = [user(10), {"role": "assistant", "content": [use("a")]}, failed, said(10), user(10)]
+    messages = [user(10), {"role": "assistant", "content": [use("a")]}, failed, assistant(10), user(10)]
     pruned = prune(messages, PruneToolResults(0, 0), format="anthropic")
     assert pruned.messages[2]["content"] == [block("a", CLEARED, is_error=True)]
 
 
-def test_a_picture_in_a_result_goes_with_it() -> None:
+def test_image_in_result_is_cleared_with_it() -> None:
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
     shown = {"role": "user", "content": [block("a", [{"type": "text", "text": "a screen"}, picture])]}
-    messages = [user(10), {"role": "assistant", "content": [use("a")]}, shown, said(10), user(10)]
+    messages = [user(10), {"role": "assistant", "content": [use("a")]}, shown, assistant(10), user(10)]
     pruned = prune(messages, PruneToolResults(0, 1_000), format="anthropic", estimator="o200k_base")
     assert pruned.messages[2]["content"] == [block("a", CLEARED)]
     assert pruned.tokens_saved > 1_000
 
 
-def test_a4_behind_a_cleared_result_no_signed_thinking_is_left() -> None:
+def test_a4_signed_thinking_after_cleared_result_is_removed() -> None:
     thinking = {"type": "thinking", "thinking": "hm", "signature": "sig"}
-    told = {"role": "user", "content": [block("a", "x" * 900)]}
+    result_message = {"role": "user", "content": [block("a", "x" * 900)]}
     answer = {"role": "assistant", "content": [thinking, {"type": "text", "text": "done"}]}
-    messages = [user(10), {"role": "assistant", "content": [use("a")]}, told, answer, user(10)]
+    messages = [user(10), {"role": "assistant", "content": [use("a")]}, result_message, answer, user(10)]
     pruned = prune(messages, PruneToolResults(0, 0), format="anthropic")
     assert bound_thinking(messages, pruned.messages) == []
     assert pruned.messages[3] == {"role": "assistant", "content": "done"}
@@ -167,7 +170,7 @@ def test_a4_behind_a_cleared_result_no_signed_thinking_is_left() -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 @given(data=st.data(), protect=st.integers(0, 400))
 @settings(max_examples=min(50, settings().max_examples))
-def test_never_larger_always_valid_and_done_in_one_go(profile: str, data: st.DataObject, protect: int) -> None:
+def test_pruning_is_idempotent_valid_and_never_grows(profile: str, data: st.DataObject, protect: int) -> None:
     messages: Messages = data.draw(histories.wire(profile))
     strategy = PruneToolResults(protect, 0)
     pruned = prune(messages, strategy, format=profile)
@@ -177,12 +180,12 @@ def test_never_larger_always_valid_and_done_in_one_go(profile: str, data: st.Dat
 
 
 @pytest.mark.parametrize("limits", [(-1, 0), (0, -1), (1.5, 0), (True, 0)])
-def test_limits_are_whole_numbers(limits: tuple[Any, Any]) -> None:
+def test_limits_must_be_whole_numbers(limits: tuple[Any, Any]) -> None:
     with pytest.raises(InvalidLimit, match="must be a whole number of at least 0"):
         PruneToolResults(*limits)
 
 
-def test_a_plan_to_prune_has_only_edits() -> None:
+def test_prune_plan_has_only_edits() -> None:
     plan = PRUNE(request_for(history(30_000, 40_000)))
     assert isinstance(plan, Plan)
-    assert (plan.cut, plan.notes, plan.by, list(plan.edits)) == (0, None, "pruning", [2])
+    assert (plan.cut, plan.notes, plan.strategy, list(plan.edits)) == (0, None, "pruning", [2])

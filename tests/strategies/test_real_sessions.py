@@ -12,8 +12,9 @@ from typing import Any
 
 from strategy_table import CHARS, LIMITED, PROFILES, STRATEGIES, WINDOWS, repaired, size_of, smallest, tokens_of
 
-from holdfast import Outcome, always, check, compact
+from holdfast import Outcome, check, compact
 from holdfast.messages import encode_all
+from holdfast.triggers import always
 from judge import judge
 from real_sessions import FILES, each_session, format_of, history
 

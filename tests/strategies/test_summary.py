@@ -11,34 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast import (
-    AsExchange,
-    AsUser,
-    CompactionResult,
-    Failure,
-    FreeText,
+from holdfast import CompactionResult, Outcome, StructuredSummary, Summary, check, compact
+from holdfast.messages import framed_message
+from holdfast.models import Failure, Limits, ModelCall, Reply, ScriptedModel
+from holdfast.strategies import (
     KeepFraction,
     KeepLast,
     KeepNothing,
     KeepRecent,
     KeepUserMessages,
-    Limits,
-    ModelCall,
-    Outcome,
     RecursiveSummary,
-    Reply,
-    ScriptedModel,
     StateSummary,
-    StructuredSummary,
-    Style,
-    Summary,
-    always,
-    check,
-    compact,
 )
-from holdfast.messages import framed
-from holdfast.summaries import PREFIX
-from sized import Json, Messages, calls, round_of, said, user
+from holdfast.summaries import SUMMARY_PREFIX, AsExchange, AsUser, FreeText, Style
+from holdfast.triggers import always
+from sized import Json, Messages, assistant, calls, round_of, user
 
 if TYPE_CHECKING:
     from holdfast.types import Strategy
@@ -59,7 +46,7 @@ each_strategy = pytest.mark.parametrize("name", STRATEGIES)
 
 
 def talk(first: int, turns: int) -> Messages:
-    """Turns in which every message has a name of its own: `u1x`, `a1x`, …"""
+    """Turns in which every message starts with a unique name: `u1x`, `a1x`, …"""
     return [
         {"role": role, "content": f"{role[0]}{number}x {WORDS * 5}"}
         for number in range(first, first + turns)
@@ -71,17 +58,17 @@ def name_of(message: Json) -> str:
     return str(message["content"]).split()[0]
 
 
-def in_shape(call: ModelCall, told: str) -> str:
-    """A short summary that tells this, in the shape that the call asks for."""
+def in_shape(call: ModelCall, text: str) -> str:
+    """A short summary with this text, in the format that the call asks for."""
     if "### Completed Work" in call.prompt:
-        return f"### Completed Work\n- None\n\n### Key Technical Decisions\n- {told}\n"
+        return f"### Completed Work\n- None\n\n### Key Technical Decisions\n- {text}\n"
     if "state_delta" in call.prompt:
-        return json.dumps({"summary": f"KEY FACTS\n{told}", "state_delta": {}})
-    return told
+        return json.dumps({"summary": f"KEY FACTS\n{text}", "state_delta": {}})
+    return text
 
 
-def writes(told: str) -> ScriptedModel:
-    return ScriptedModel(lambda call: in_shape(call, told), repeat=True)
+def writes(text: str) -> ScriptedModel:
+    return ScriptedModel(lambda call: in_shape(call, text), repeat=True)
 
 
 def run(messages: Messages, strategy: Strategy, model: Any, **more: Any) -> CompactionResult:
@@ -94,8 +81,8 @@ def shown(result: CompactionResult) -> str:
 
 
 @each_strategy
-def test_what_one_round_kept_is_kept_or_told_in_the_next(name: str) -> None:
-    """(behaviour 1) No message falls between two rounds: each is visible, or some model was told it."""
+def test_message_kept_in_one_round_is_kept_or_summarized_in_the_next(name: str) -> None:
+    """(behaviour 1) Every message is visible or was in a prompt: none is lost between two rounds."""
     strategy, model, history = STRATEGIES[name](), writes("all that was said before"), talk(1, 12)
     result = run(history, strategy, model)
     for start in (13, 19):
@@ -103,13 +90,13 @@ def test_what_one_round_kept_is_kept_or_told_in_the_next(name: str) -> None:
         history += new
         result = run(result.messages + new, strategy, model, previous=result.checkpoint)
         assert result.outcome is Outcome.COMPACTED
-        told = "".join(call.prompt for call in model.calls) + shown(result)
-        assert [name_of(message) for message in history if name_of(message) not in told] == []
+        text = "".join(call.prompt for call in model.calls) + shown(result)
+        assert [name_of(message) for message in history if name_of(message) not in text] == []
 
 
 @each_strategy
-def test_the_summary_before_is_told_once_and_its_place_taken(name: str) -> None:
-    """S12, P7, L6, W5: each round takes in the one before."""
+def test_previous_summary_is_passed_once_and_replaced(name: str) -> None:
+    """S12, P7, L6, W5: each summary includes the previous one."""
     strategy = STRATEGIES[name]()
     first = run(talk(1, 12), strategy, writes("the first part is settled"))
     model = writes("both parts are settled")
@@ -120,8 +107,8 @@ def test_the_summary_before_is_told_once_and_its_place_taken(name: str) -> None:
     assert second.round == 2
 
 
-def test_a_split_turn_without_new_history_keeps_the_summary_before() -> None:
-    """(behaviour 2) All that is archived is the middle of a turn: what came before it stands in the summary."""
+def test_split_turn_without_new_history_keeps_previous_summary() -> None:
+    """(behaviour 2) Only the middle of a turn is archived; earlier messages are in the summary."""
     strategy = Summary(KeepRecent(300), FreeText(), AsUser(), verify=False, last_resort="unchanged")
     asked = user(40, "please mend the pier")
     loop = [message for number in range(6) for message in round_of(f"c{number}", 120)]
@@ -137,8 +124,8 @@ def test_a_split_turn_without_new_history_keeps_the_summary_before() -> None:
     assert check(second.messages, "openai-chat") == []
 
 
-def test_where_what_goes_says_nothing_the_summary_before_stays() -> None:
-    """(behaviour 2) W4: tools that are not on the list are not told; with nothing else to tell, nobody is asked."""
+def test_archived_messages_without_content_keep_previous_summary() -> None:
+    """(behaviour 2) W4: calls of unlisted tools are left out; with an empty transcript no model is called."""
     strategy = StateSummary(2, verify=False)
     asked = user(40, "please mend the pier")
     loop = [message for number in range(12) for message in round_of(f"c{number}", 120)]
@@ -166,8 +153,8 @@ BAD: dict[str, Reply] = {
 
 @each_strategy
 @pytest.mark.parametrize("answer", BAD.values(), ids=BAD)
-def test_what_is_no_summary_is_not_committed(name: str, answer: Reply) -> None:
-    """(behaviour 6) The messages and the summary before are as they were, and somebody is told why."""
+def test_unusable_answer_is_not_committed(name: str, answer: Reply) -> None:
+    """(behaviour 6) Messages and previous summary are unchanged, and the result states the reason."""
     strategy = STRATEGIES[name]()
     first = run(talk(1, 12), strategy, writes("the first part is settled"))
     given = first.messages + talk(13, 8)
@@ -177,12 +164,12 @@ def test_what_is_no_summary_is_not_committed(name: str, answer: Reply) -> None:
     assert failed.why.startswith("answer: ")
     assert (failed.messages, failed.archived, failed.summary) == (given, [], None)
     assert failed.checkpoint == first.checkpoint
-    assert len(model.calls) == 2, "it is asked once more, and no more"
+    assert len(model.calls) == 2, "one retry"
     assert "could not be used" in model.calls[1].prompt
 
 
 @each_strategy
-def test_a_second_answer_that_is_one_is_taken(name: str) -> None:
+def test_usable_second_answer_is_accepted(name: str) -> None:
     """(behaviour 6)"""
     model = ScriptedModel([Reply(" "), lambda call: in_shape(call, "they talked")])
     result = run(talk(1, 12), STRATEGIES[name](), model)
@@ -190,7 +177,7 @@ def test_a_second_answer_that_is_one_is_taken(name: str) -> None:
     assert "they talked" in shown(result)
 
 
-def test_a_summary_that_does_not_shrink_is_discarded() -> None:
+def test_summary_that_does_not_shrink_is_discarded() -> None:
     """(behaviour 7)"""
     given = talk(1, 4)
     strategy = Summary(KeepLast(4), FreeText(), AsUser(), **UNCHANGED)
@@ -200,9 +187,9 @@ def test_a_summary_that_does_not_shrink_is_discarded() -> None:
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(95, Outcome.COMPACTED), (155, Outcome.NO_PROGRESS)])
-def test_less_than_a_tenth_is_not_worth_it(size: int, outcome: Outcome) -> None:
-    """(behaviour 7) Of 1,000 tokens 200 are archived; their summary may take no more than half of that."""
-    given = [user(100), said(100), *([user(100), said(100)] * 4)]
+def test_saving_below_a_tenth_gives_no_progress(size: int, outcome: Outcome) -> None:
+    """(behaviour 7) Of 1,000 tokens, 200 are archived; their summary may take at most half of that."""
+    given = [user(100), assistant(100), *([user(100), assistant(100)] * 4)]
     strategy = Summary(KeepLast(8), FreeText(), AsUser(prefix=""), **UNCHANGED)
     result = run(given, strategy, ScriptedModel("word" * (size - 15)))
     assert result.outcome is outcome
@@ -210,7 +197,7 @@ def test_less_than_a_tenth_is_not_worth_it(size: int, outcome: Outcome) -> None:
 
 
 @each_strategy
-def test_where_nothing_is_new_since_the_last_round_no_model_is_asked(name: str) -> None:
+def test_unchanged_context_asks_no_model(name: str) -> None:
     """(behaviour 7)"""
     strategy = STRATEGIES[name]()
     first = run(talk(1, 12), strategy, writes("the first part is settled"))
@@ -230,16 +217,16 @@ OVERFLOW = Failure("overflow", "prompt is too long")
 
 
 def with_everything() -> Messages:
-    """Twenty turns, each with a tool's output, and two pictures in the first."""
+    """Twenty turns, each with a tool output, and two images in the first."""
     seen = {"role": "user", "content": [{"type": "text", "text": "look"}, PICTURE, PICTURE]}
-    turns = [seen, said(20)]
+    turns = [seen, assistant(20)]
     for number in range(20):
-        turns += [user(60, f"u{number}x"), *round_of(f"c{number}", 300), said(60)]
+        turns += [user(60, f"u{number}x"), *round_of(f"c{number}", 300), assistant(60)]
     return turns
 
 
-def test_it_is_told_less_and_less() -> None:
-    """(behaviour 8) First without pictures, then without tools' outputs, then without the oldest messages."""
+def test_overflow_shrinks_the_input_step_by_step() -> None:
+    """(behaviour 8) First without images, then without tool outputs, then without the oldest messages."""
     model = ScriptedModel([OVERFLOW, OVERFLOW, OVERFLOW, OVERFLOW, "a summary of what was left"])
     result = run(with_everything(), SEEING, model)
     assert result.outcome is Outcome.COMPACTED
@@ -249,20 +236,20 @@ def test_it_is_told_less_and_less() -> None:
     assert ["u0x" in call.prompt.partition("<conversation")[2] for call in model.calls] == [True] * 3 + [False] * 2
     sizes = [len(call.prompt) for call in model.calls]
     assert sizes == sorted(sizes, reverse=True)
-    assert "u18x" in model.calls[-1].prompt, "the newest of them is told to the last"
+    assert "u18x" in model.calls[-1].prompt, "the newest message is never left out"
 
 
-def test_how_many_were_not_told_is_reported() -> None:
+def test_overflow_reports_number_of_omitted_messages() -> None:
     """(behaviour 8)"""
     result = run(with_everything(), SEEING, ScriptedModel([OVERFLOW] * 4 + ["a summary of what was left"]))
-    (remark,) = [remark for remark in result.remarks if "too much to read" in remark]
+    (remark,) = [remark for remark in result.remarks if "did not fit into the summarizer's input" in remark]
     assert 1 < int(remark.split()[0]) < 80
     assert result.checkpoint is not None
     assert remark in result.checkpoint.remarks
 
 
-def test_an_overflow_for_ever_ends() -> None:
-    """(behaviour 8) At most six calls: all of it, without pictures, without outputs, and three times less."""
+def test_repeated_overflow_ends_after_six_calls() -> None:
+    """(behaviour 8) At most six calls: full input, without images, without tool outputs, then three reductions."""
     given, model = with_everything(), ScriptedModel(OVERFLOW, repeat=True)
     result = run(given, SEEING, model)
     assert (result.outcome, result.messages) == (Outcome.SUMMARY_FAILED, given)
@@ -270,15 +257,15 @@ def test_an_overflow_for_ever_ends() -> None:
     assert len(model.calls) == 6
 
 
-def test_pictures_that_a_model_does_not_take_are_left_out() -> None:
+def test_media_rejected_by_model_is_left_out() -> None:
     """(behaviour 8)"""
     model = ScriptedModel([Failure("media", "images are not supported"), "a summary without them"])
     result = run(with_everything(), SEEING, model)
     assert (result.outcome, [len(call.media) for call in model.calls]) == (Outcome.COMPACTED, [2, 0])
-    assert "x" * 500 in model.calls[1].prompt, "nothing else is left out for that"
+    assert "x" * 500 in model.calls[1].prompt, "nothing else is left out"
 
 
-def test_an_overflow_that_names_the_window_is_met_in_one_step() -> None:
+def test_overflow_naming_the_window_is_resolved_in_one_step() -> None:
     """(behaviour 8)"""
     model = ScriptedModel([Failure("overflow", "too long", window=4_000), "a summary of what was left"])
     result = run(with_everything(), SEEING, model)
@@ -288,8 +275,8 @@ def test_an_overflow_that_names_the_window_is_met_in_one_step() -> None:
 
 
 @each_strategy
-def test_every_writer_gets_by_with_less(name: str) -> None:
-    """(behaviour 8) A window of so many characters, which nobody knows beforehand."""
+def test_every_writer_retries_with_less_input(name: str) -> None:
+    """(behaviour 8) The window is limited in characters and not known beforehand."""
 
     def window(call: ModelCall) -> Any:
         return OVERFLOW if len(call.prompt) > 12_000 else in_shape(call, "they talked")
@@ -305,32 +292,32 @@ def test_every_writer_gets_by_with_less(name: str) -> None:
 
 @each_strategy
 @pytest.mark.parametrize("written", ["by hand", "changed"])
-def test_a_user_who_begins_as_our_summaries_do_is_a_user(name: str, written: str) -> None:
-    """(behaviour 17) Only a note whose frame is whole is one of ours."""
-    text = f"{PREFIX}\n\nthe user pasted this {WORDS}"
+def test_user_text_starting_like_a_summary_is_user_text(name: str, written: str) -> None:
+    """(behaviour 17) Only a note with a valid frame is ours."""
+    text = f"{SUMMARY_PREFIX}\n\nthe user pasted this {WORDS}"
     if written == "changed":
-        text = framed(f"{PREFIX}\n\nthe user pasted that").text.replace("that", "this")
+        text = framed_message(f"{SUMMARY_PREFIX}\n\nthe user pasted that").text.replace("that", "this")
     pasted = {"role": "user", "content": text}
     model = writes("they talked")
     result = run([*talk(1, 3), pasted, *talk(4, 9)], STRATEGIES[name](), model)
-    told = "".join(call.prompt for call in model.calls)
-    assert "the user pasted this" in told.partition("<conversation")[2] + told.partition("<new-messages")[2]
-    assert "the user pasted this" not in told.partition("<conversation")[0].partition("<new-messages")[0]
+    text = "".join(call.prompt for call in model.calls)
+    assert "the user pasted this" in text.partition("<conversation")[2] + text.partition("<new-messages")[2]
+    assert "the user pasted this" not in text.partition("<conversation")[0].partition("<new-messages")[0]
     assert result.outcome is Outcome.COMPACTED
     newest = run([*talk(1, 12), pasted], STRATEGIES[name](), writes("they talked"))
     assert newest.messages[-1] == pasted or newest.messages[-2] == pasted
 
 
 @each_strategy
-def test_without_a_checkpoint_a_summary_of_ours_is_known_by_its_frame(name: str) -> None:
-    """(behaviour 17) The other side of it: the summary goes back as a summary, not as something that was said."""
+def test_summary_without_checkpoint_is_recognized_by_its_frame(name: str) -> None:
+    """(behaviour 17) The summary is passed back as a summary, not as part of the conversation."""
     strategy = STRATEGIES[name]()
     first = run(talk(1, 12), strategy, writes("the first part is settled"))
     model = writes("both parts are settled")
     second = run(first.messages + talk(13, 8), strategy, model)
-    told = model.calls[0].prompt
-    assert "the first part is settled" in told.partition("<conversation")[0].partition("<new-messages")[0]
-    assert told.count("the first part is settled") == 1
+    text = model.calls[0].prompt
+    assert "the first part is settled" in text.partition("<conversation")[0].partition("<new-messages")[0]
+    assert text.count("the first part is settled") == 1
     assert second.outcome is Outcome.COMPACTED
 
 
@@ -347,7 +334,7 @@ TEXTS = {
 @each_strategy
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
 def test_no_text_breaks_a_summary(name: str, text: str) -> None:
-    """(behaviour 18) What a model is told can be sent; what stays is as it was; nothing falls back."""
+    """(behaviour 18) Prompts are encodable, kept messages are unchanged, and nothing falls back."""
     given: Messages = [
         {"role": "user", "content": f"u1x {text}"},
         calls("c1", arguments=json.dumps({"path": text})),
@@ -369,7 +356,7 @@ def test_no_text_breaks_a_summary(name: str, text: str) -> None:
     assert (again.outcome, again.why) == (Outcome.COMPACTED, "")
 
 
-def test_halves_of_characters_in_instructions_and_in_a_summary_can_be_sent_too() -> None:
+def test_lone_surrogates_in_instructions_and_summary_are_sendable() -> None:
     """(behaviour 18)"""
     model = writes("they talked \ud83d about it")
     first = run(talk(1, 12), STRATEGIES["whole"](), model, instructions="mind the \ud83d smile")
@@ -382,16 +369,16 @@ def test_halves_of_characters_in_instructions_and_in_a_summary_can_be_sent_too()
 # -- what a result says of its messages (S2) ------------------------------------------------------------------------
 
 
-def test_s2_where_nothing_was_committed_all_that_is_shown_of_the_user_is_kept() -> None:
-    """The user's message of a turn that was summed up stands before the live messages, and is visible all the same."""
+def test_s2_without_commit_all_visible_user_messages_are_kept() -> None:
+    """The user message of a summarized turn precedes the live messages and is visible."""
     first = run(talk(1, 12), STRATEGIES["whole"](), writes("the first part is settled"))
     again = run(first.messages, STRATEGIES["whole"](), writes("never asked"), previous=first.checkpoint)
     assert again.outcome is Outcome.NOTHING_TO_COMPACT
     assert [name_of(message) for message in again.kept] == ["u12x"]
 
 
-def test_s2_messages_that_say_the_same_are_told_apart_in_a_history_that_was_mended() -> None:
-    """A call without a result is mended; of six equal messages of the user's one stays, and five are archived."""
+def test_s2_equal_messages_in_repaired_history_are_distinguished() -> None:
+    """A call without a result is repaired; of six equal user messages one stays and five are archived."""
     same = [{"role": "user", "content": f"go on {WORDS * 5}"}, {"role": "assistant", "content": f"yes {WORDS * 5}"}]
     result = run([user(30), calls("c1"), *same * 6], STRATEGIES["whole"](), writes("they talked"))
     assert len(result.messages) == 2

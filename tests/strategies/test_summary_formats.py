@@ -1,4 +1,4 @@
-"""Summaries of any history, in every wire format: what comes out is valid, and no pair is parted (H2)."""
+"""Summaries of random histories in every wire format: results are valid and no tool pair is split (H2)."""
 
 from __future__ import annotations
 
@@ -12,30 +12,20 @@ from hypothesis import strategies as st
 from strategy_table import PROFILES, Messages, repaired, tokens_of
 
 import histories
-from holdfast import (
-    AsExchange,
-    AsUser,
-    FreeText,
+from holdfast import Outcome, Pipeline, PruneToolResults, StructuredSummary, Summary, check, compact
+from holdfast.errors import CheckpointMismatch
+from holdfast.models import ModelCall, ScriptedModel
+from holdfast.strategies import (
     KeepFraction,
     KeepLast,
     KeepNothing,
     KeepRecent,
     KeepUserMessages,
-    ModelCall,
-    Outcome,
-    Pipeline,
-    PruneToolResults,
     RecursiveSummary,
-    ScriptedModel,
     StateSummary,
-    StructuredSummary,
-    Summary,
-    always,
-    as_assistant,
-    check,
-    compact,
 )
-from holdfast.errors import CheckpointMismatch
+from holdfast.summaries import AsExchange, AsUser, FreeText, as_assistant
+from holdfast.triggers import always
 from judge import bound_reasoning, bound_thinking, judge
 
 if TYPE_CHECKING:
@@ -51,7 +41,7 @@ STRATEGIES: dict[str, Callable[[int], Strategy]] = {
     "users": lambda n: Summary(KeepUserMessages(50 * n + 1), FreeText(), AsUser()),
     "goat": lambda n: Summary(KeepFraction(0.4), FreeText(), AsExchange(), last_resort="truncate"),
     "opencode": lambda n: Pipeline(
-        PruneToolResults(50 * n, 0), Summary(KeepNothing(), FreeText(), as_assistant, by="whole")
+        PruneToolResults(50 * n, 0), Summary(KeepNothing(), FreeText(), as_assistant, name="whole")
     ),
 }
 EXAMPLES = settings(max_examples=min(20, settings().max_examples))
@@ -70,10 +60,10 @@ def answer(call: ModelCall) -> str:
 @pytest.mark.parametrize("name", STRATEGIES)
 @given(data=st.data(), keep=st.integers(0, 4), broken=st.booleans())
 @EXAMPLES
-def test_a_summary_leaves_a_context_that_the_provider_accepts(
+def test_summary_leaves_a_context_that_the_provider_accepts(
     name: str, profile: str, data: Any, keep: int, broken: bool
 ) -> None:
-    """(behaviour 10) Parallel batches, loops with thoughts, late duplicates, orphans: twice in a row."""
+    """(behaviour 10) Two rounds with parallel batches, loops with reasoning, late duplicates and orphans."""
     history: Messages = data.draw(histories.wire(profile, broken=broken))
     options: dict[str, Any] = {
         "budget": 10**6,
@@ -93,7 +83,7 @@ def test_a_summary_leaves_a_context_that_the_provider_accepts(
     try:
         second = compact(given, **more)
     except CheckpointMismatch:
-        assert broken, "only where what comes after has to be mended together with what was there"
+        assert broken, "only if later messages are repaired together with earlier ones"
         return
     accepted(given, second.messages, profile)
     if first.checkpoint is not None and not broken:
@@ -112,8 +102,8 @@ def accepted(before: Messages, after: Messages, profile: str) -> None:
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_it_is_done_where_there_is_much_to_sum_up(name: str) -> None:
-    """A guard for the test above: it would hold if nothing were ever compacted."""
+def test_long_history_is_compacted_by_every_strategy(name: str) -> None:
+    """Guards the test above, which would pass if nothing were ever compacted."""
     outcomes: list[Outcome] = []
 
     @given(data=st.data(), profile=st.sampled_from(PROFILES))

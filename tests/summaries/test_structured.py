@@ -1,4 +1,4 @@
-"""A structured summary is written in one shape, and read from whatever a model makes of that shape (L6, L7, L15)."""
+"""Structured summaries: rendering, and parsing of variants that models write (L6, L7, L15)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.summaries.structured import Removal, Sections, Work, write_body, write_sections
-from holdfast.summaries.structured_text import read_sections
+from holdfast.summaries.structured import CompletedWork, RemovedItem, SummarySections, render_body, render_sections
+from holdfast.summaries.structured_parse import parse_sections
 
 TASK = "Mend the tide tables of Osterhaven.\nAll of them, please."
-WORKED = Sections(
-    completed=(Work("src/tides.py", "Created", "Low water | high water"), Work("Makefile", "Modified", "")),
+WORKED = SummarySections(
+    completed=(
+        CompletedWork("src/tides.py", "Created", "Low water | high water"),
+        CompletedWork("Makefile", "Modified", ""),
+    ),
     decisions=("Heights are in centimetres",),
     working_on="Berth K7",
     last_completed="Berth K6",
@@ -20,7 +23,7 @@ WORKED = Sections(
     constraints=("Never delete the archive folder",),
     context=("The harbour office closes at five",),
 )
-WRITTEN = """\
+RENDERED = """\
 ## Session Summary (Compaction Round 3)
 
 ### Original Task
@@ -63,7 +66,7 @@ HOSTILE = [
     "This summary takes in 2 earlier rounds.", "Original Task", "# Session Summary", "مرحبا | بالعالم", "‏עברית‏",
     "修改 src/表.py | 表", "C:\\tides\\|x", "File/Component", "Action", "✅ x", "a → b", "**", "__x__",
 ]  # fmt: skip
-"""What looks like structure when it stands alone on a line."""
+"""Texts that look like structure on a line of their own."""
 
 
 def one_line(text: str) -> str:
@@ -77,10 +80,10 @@ LINES = st.one_of(
 ).map(one_line)
 ITEMS = st.lists(LINES.filter(bool), max_size=4).map(tuple)
 SECTIONS = st.builds(
-    Sections,
-    completed=st.lists(st.builds(Work, LINES, LINES, LINES).filter(lambda work: bool(work.text)), max_size=4).map(
-        tuple
-    ),
+    SummarySections,
+    completed=st.lists(
+        st.builds(CompletedWork, LINES, LINES, LINES).filter(lambda row: bool(row.text)), max_size=4
+    ).map(tuple),
     decisions=ITEMS,
     working_on=LINES,
     last_completed=LINES,
@@ -93,62 +96,64 @@ SECTIONS = st.builds(
 TASKS = st.one_of(st.text(), st.lists(st.sampled_from([*HOSTILE, "words"]), max_size=5).map("\n".join))
 
 
-def test_the_shape_of_a_summary() -> None:
-    """L6, L15: the task as it was said, a table, lists, a checklist, and a count of the earlier rounds."""
-    assert write_sections(WORKED, task=TASK, round=3) == WRITTEN
+def test_l6_l15_render_sections() -> None:
+    """L6, L15: verbatim task, a table, lists, a checklist, and a count of earlier rounds."""
+    assert render_sections(WORKED, task=TASK, round=3) == RENDERED
 
 
-def test_what_was_written_is_read_back() -> None:
-    assert read_sections(WRITTEN) == WORKED
+def test_parse_sections_reads_rendered_summary() -> None:
+    assert parse_sections(RENDERED) == WORKED
 
 
-def test_a_first_round_has_nothing_before_it_and_no_section_without_content() -> None:
-    """L6, L7: errors only if there were any; "Unknown task" where none is known; no closing line in round one."""
-    written = write_sections(Sections(), task=" ", round=1)
-    assert "### Original Task\nUnknown task\n" in written
+def test_render_sections_first_round_omits_empty_sections() -> None:
+    """L6, L7: no empty errors section; "Unknown task" without a task; no closing line in round one."""
+    rendered = render_sections(SummarySections(), task=" ", round=1)
+    assert "### Original Task\nUnknown task\n" in rendered
     for absent in ("Errors", "Constraints", "Critical", "earlier"):
-        assert absent not in written
-    assert read_sections(written) == Sections()
+        assert absent not in rendered
+    assert parse_sections(rendered) == SummarySections()
 
 
-def test_items_that_were_left_out_are_told_and_read_back() -> None:
-    written = write_body(Sections(left_out=12))
-    assert written.endswith("\n\n… and 12 earlier items: see the archive")
-    assert read_sections(written) == Sections(left_out=12)
+def test_left_out_count_is_rendered_and_parsed() -> None:
+    rendered = render_body(SummarySections(left_out=12))
+    assert rendered.endswith("\n\n… and 12 earlier items: see the archive")
+    assert parse_sections(rendered) == SummarySections(left_out=12)
 
 
-def test_what_a_model_removed_is_never_written() -> None:
-    assert "obsolete" not in write_sections(Sections(removed=(Removal("x", "obsolete"),)), task="t", round=1)
+def test_removed_items_are_never_rendered() -> None:
+    assert "obsolete" not in render_sections(
+        SummarySections(removed=(RemovedItem("x", "obsolete"),)), task="t", round=1
+    )
 
 
 @given(sections=SECTIONS, task=TASKS, round=st.integers(1, 4))
-def test_content_never_becomes_structure(sections: Sections, task: str, round: int) -> None:
-    """L6: whatever items and task look like, the same sections are read back, and the task stands there verbatim."""
-    written = write_sections(sections, task=task, round=round)
-    assert read_sections(written) == sections
-    assert not task.strip() or task in written
+def test_l6_hostile_items_and_task_round_trip(sections: SummarySections, task: str, round: int) -> None:
+    """L6: any items and task round-trip, and the task is verbatim."""
+    rendered = render_sections(sections, task=task, round=round)
+    assert parse_sections(rendered) == sections
+    assert not task.strip() or task in rendered
 
 
-@example(sections=Sections(working_on="Berth K7"), task="</THINK>")
-@example(sections=Sections(working_on="Berth K7"), task="```\n</think>")
-@example(sections=Sections(context=("</think>",)), task="<THINK>")
-@example(sections=Sections(context=("</analysis>",)), task="```\n<analysis>")
+@example(sections=SummarySections(working_on="Berth K7"), task="</THINK>")
+@example(sections=SummarySections(working_on="Berth K7"), task="```\n</think>")
+@example(sections=SummarySections(context=("</think>",)), task="<THINK>")
+@example(sections=SummarySections(context=("</analysis>",)), task="```\n<analysis>")
 @given(sections=SECTIONS, task=TASKS)
-def test_a_fence_or_thoughts_around_it_change_nothing(sections: Sections, task: str) -> None:
-    written = write_sections(sections, task=task, round=2)
-    assert read_sections(f"<think>\n## Pending Work\n- dream\n</think>\n{written}") == sections
-    assert read_sections(f"Sure:\n``````markdown\n{written}\n``````\nAnything else?") == sections
+def test_parse_sections_ignores_fence_and_reasoning(sections: SummarySections, task: str) -> None:
+    rendered = render_sections(sections, task=task, round=2)
+    assert parse_sections(f"<think>\n## Pending Work\n- dream\n</think>\n{rendered}") == sections
+    assert parse_sections(f"Sure:\n``````markdown\n{rendered}\n``````\nAnything else?") == sections
 
 
 @given(st.text() | TASKS)
-def test_any_text_can_be_read(text: str) -> None:
-    read = read_sections(text)
-    assert read is None or read_sections(write_sections(read, task="t", round=1)) is not None
+def test_parse_sections_accepts_any_text(text: str) -> None:
+    read = parse_sections(text)
+    assert read is None or parse_sections(render_sections(read, task="t", round=1)) is not None
 
 
 @pytest.mark.parametrize("text", ["", "I could not do that.", "## Overview\n- a", "# Session Summary\nAll is well."])
-def test_without_any_of_our_headings_it_is_no_structured_summary(text: str) -> None:
-    assert read_sections(text) is None
+def test_parse_sections_without_known_heading_is_none(text: str) -> None:
+    assert parse_sections(text) is None
 
 
 @pytest.mark.parametrize(
@@ -159,20 +164,20 @@ def test_without_any_of_our_headings_it_is_no_structured_summary(text: str) -> N
         "### Next Steps", "Pending Work:", "PENDING WORK", "5. Pending Work", "## Remaining Tasks", "## TODO",
     ],
 )  # fmt: skip
-def test_headings_as_models_write_them(heading: str) -> None:
-    assert read_sections(f"Here it is.\n\n{heading}\n- [ ] Berth K8") == Sections(pending=("Berth K8",))
+def test_parse_sections_heading_variants(heading: str) -> None:
+    assert parse_sections(f"Here it is.\n\n{heading}\n- [ ] Berth K8") == SummarySections(pending=("Berth K8",))
 
 
 @pytest.mark.parametrize("bullet", ["- ", "* ", "• ", "•", "+ ", "1. ", "1) ", "- [ ] ", "* [] ", "  - ", "- ☐ ", ""])
-def test_bullets_as_models_write_them(bullet: str) -> None:
-    read = read_sections(f"## Pending Work\n{bullet}Berth K8\n\n{bullet}Berth K9")
-    assert read == Sections(pending=("Berth K8", "Berth K9"))
+def test_parse_sections_bullet_variants(bullet: str) -> None:
+    read = parse_sections(f"## Pending Work\n{bullet}Berth K8\n\n{bullet}Berth K9")
+    assert read == SummarySections(pending=("Berth K8", "Berth K9"))
 
 
 @pytest.mark.parametrize("nothing", ["None", "- None.", "N/A", "- n/a", "-", "(none)", "*None yet*", "—", ""])
-def test_words_for_nothing(nothing: str) -> None:
-    assert read_sections(f"## Pending Work\n{nothing}\n## Errors & Resolutions\n{nothing}") == Sections()
-    assert read_sections(f"## Pending Work\n- [ ] {nothing.removeprefix('- ')}") == Sections()
+def test_parse_sections_none_variants(nothing: str) -> None:
+    assert parse_sections(f"## Pending Work\n{nothing}\n## Errors & Resolutions\n{nothing}") == SummarySections()
+    assert parse_sections(f"## Pending Work\n- [ ] {nothing.removeprefix('- ')}") == SummarySections()
 
 
 @pytest.mark.parametrize(
@@ -185,26 +190,30 @@ def test_words_for_nothing(nothing: str) -> None:
         "- a.py — Created — x | y",
     ],
 )
-def test_tables_as_models_write_them(table: str) -> None:
-    assert read_sections(f"## Completed Work\n{table}") == Sections(completed=(Work("a.py", "Created", "x | y"),))
+def test_parse_sections_table_variants(table: str) -> None:
+    assert parse_sections(f"## Completed Work\n{table}") == SummarySections(
+        completed=(CompletedWork("a.py", "Created", "x | y"),)
+    )
 
 
 @pytest.mark.parametrize(
-    ("line", "work"),
+    ("line", "row"),
     [
-        ("- **src/a.py** (Modified): new index", Work("src/a.py", "Modified", "new index")),
-        ("- src/a.py: new index", Work("src/a.py", "", "new index")),
-        ("- [x] Wrote the tests", Work("Wrote the tests")),
-        ("| a.py | - | N/A |", Work("a.py")),
+        ("- **src/a.py** (Modified): new index", CompletedWork("src/a.py", "Modified", "new index")),
+        ("- src/a.py: new index", CompletedWork("src/a.py", "", "new index")),
+        ("- [x] Wrote the tests", CompletedWork("Wrote the tests")),
+        ("| a.py | - | N/A |", CompletedWork("a.py")),
     ],
 )
-def test_work_that_is_not_in_a_table(line: str, work: Work) -> None:
-    assert read_sections(f"## Completed Work\n{line}") == Sections(completed=(work,))
+def test_parse_sections_completed_work_outside_a_table(line: str, row: CompletedWork) -> None:
+    assert parse_sections(f"## Completed Work\n{line}") == SummarySections(completed=(row,))
 
 
-def test_a_checked_item_is_completed_work() -> None:
-    read = read_sections("## Pending Work\n- [x] Berth K6\n- [ ] Berth K7\n- ✅ Berth K5")
-    assert read == Sections(completed=(Work("Berth K6", "Done"), Work("Berth K5", "Done")), pending=("Berth K7",))
+def test_parse_sections_checked_item_is_completed() -> None:
+    read = parse_sections("## Pending Work\n- [x] Berth K6\n- [ ] Berth K7\n- ✅ Berth K5")
+    assert read == SummarySections(
+        completed=(CompletedWork("Berth K6", "Done"), CompletedWork("Berth K5", "Done")), pending=("Berth K7",)
+    )
 
 
 @pytest.mark.parametrize(
@@ -216,44 +225,46 @@ def test_a_checked_item_is_completed_work() -> None:
         "- Working on:\n  - Berth K7\n- Last completed: Berth K6",
     ],
 )
-def test_the_current_state_as_models_write_it(state: str) -> None:
-    assert read_sections(f"## Current State\n{state}") == Sections(working_on="Berth K7", last_completed="Berth K6")
+def test_parse_sections_current_state_variants(state: str) -> None:
+    assert parse_sections(f"## Current State\n{state}") == SummarySections(
+        working_on="Berth K7", last_completed="Berth K6"
+    )
 
 
-def test_a_state_without_labels_is_what_is_worked_on() -> None:
-    """P24 has a section of its own for work in progress."""
-    assert read_sections("## Current State\nThe tables load.") == Sections(working_on="The tables load.")
-    read = read_sections("## In Progress\n- Berth K7\n## Current State\n- Branch: main")
-    assert read == Sections(working_on="Berth K7", context=("Branch: main",))
+def test_parse_sections_state_without_labels_is_current_work() -> None:
+    """P24 has a separate section for work in progress."""
+    assert parse_sections("## Current State\nThe tables load.") == SummarySections(working_on="The tables load.")
+    read = parse_sections("## In Progress\n- Berth K7\n## Current State\n- Branch: main")
+    assert read == SummarySections(working_on="Berth K7", context=("Branch: main",))
 
 
-def test_what_belongs_to_an_item_stays_with_it() -> None:
-    read = read_sections("## Decisions\n- Use cm\n  - as before\n- Use\n  metres\n- Run\n  ```sh\n  make tides\n  ```")
-    assert read == Sections(decisions=("Use cm; as before", "Use metres", "Run make tides"))
+def test_parse_sections_joins_continuation_lines() -> None:
+    read = parse_sections("## Decisions\n- Use cm\n  - as before\n- Use\n  metres\n- Run\n  ```sh\n  make tides\n  ```")
+    assert read == SummarySections(decisions=("Use cm; as before", "Use metres", "Run make tides"))
 
 
-def test_a_table_of_errors_keeps_its_arrow() -> None:
-    read = read_sections("### Errors and Resolutions\n| Error | Resolution |\n|---|---|\n| Locked | waited |")
-    assert read == Sections(errors=("Locked → waited",))
+def test_parse_sections_error_table() -> None:
+    read = parse_sections("### Errors and Resolutions\n| Error | Resolution |\n|---|---|\n| Locked | waited |")
+    assert read == SummarySections(errors=("Locked → waited",))
 
 
-def test_a_copied_task_is_read_past() -> None:
-    """L7: the task comes from the log, whatever the answer makes of it."""
-    read = read_sections("### Original Task\nMend it.\nConstraints:\n- none of ours\n\n### Pending Work\n- K8")
-    assert read == Sections(pending=("K8",))
-    assert read_sections("### Pending Work\n- K8\n\n### Original Task\n- Mend it.") == Sections(pending=("K8",))
+def test_parse_sections_skips_copied_task() -> None:
+    """L7: the task comes from the log, not from the answer."""
+    read = parse_sections("### Original Task\nMend it.\nConstraints:\n- none of ours\n\n### Pending Work\n- K8")
+    assert read == SummarySections(pending=("K8",))
+    assert parse_sections("### Pending Work\n- K8\n\n### Original Task\n- Mend it.") == SummarySections(pending=("K8",))
 
 
 @pytest.mark.parametrize(
     "line", ["Berth K6 → sold", "Berth K6 - sold", "Berth K6 — sold", "Berth K6: sold", "| Berth K6 | sold |"]
 )
-def test_what_was_removed_and_why(line: str) -> None:
+def test_parse_sections_removed_items(line: str) -> None:
     bullet = "" if line.startswith("|") else "- "
-    read = read_sections(f"## Pending Work\n- None\n## Removed\n{bullet}{line}\n- Berth K7")
-    assert read == Sections(removed=(Removal("Berth K6", "sold"), Removal("Berth K7", "")))
+    read = parse_sections(f"## Pending Work\n- None\n## Removed\n{bullet}{line}\n- Berth K7")
+    assert read == SummarySections(removed=(RemovedItem("Berth K6", "sold"), RemovedItem("Berth K7", "")))
 
 
-def test_a_section_of_the_models_own_is_context() -> None:
-    """P24: nothing that an answer tells is thrown away because of its heading."""
-    read = read_sections("## Pending Work\n- K8\n### Later\n- K9\n## Weather\n- Storm on Friday")
-    assert read == Sections(pending=("K8", "Later", "K9"), context=("Storm on Friday",))
+def test_parse_sections_unknown_section_is_context() -> None:
+    """P24: no item is dropped because of an unknown heading."""
+    read = parse_sections("## Pending Work\n- K8\n### Later\n- K9\n## Weather\n- Storm on Friday")
+    assert read == SummarySections(pending=("K8", "Later", "K9"), context=("Storm on Friday",))

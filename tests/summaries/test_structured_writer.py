@@ -1,20 +1,20 @@
-"""The structured summary as it is asked for and written: the task by code, nothing lost without a reason (L6, L7)."""
+"""Structured: prompt, verbatim task, merging with the previous summary, token budget (L6, L7)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from heard import heard
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded_replay import replay_recorded
 
-from holdfast import Failure, Structured
-from holdfast.calls import Answer
-from holdfast.summaries import Draft, Material, Transcript
+from holdfast.models import Failure
+from holdfast.models.calls import Answer
+from holdfast.summaries import Structured, SummaryDraft, SummaryInput, SummaryTranscript
 from holdfast.summaries.structured import UNKNOWN_TASK
-from holdfast.summaries.structured_text import read_sections
-from holdfast.summaries.transcript import Entry
+from holdfast.summaries.structured_parse import parse_sections
+from holdfast.summaries.transcript import SummaryTranscriptEntry
 
 TASK = "Move the tide tables\nof Osterhaven to the new format, by Friday."
 ANSWER = """\
@@ -35,26 +35,26 @@ ANSWER = """\
 """
 
 
-def material(**more: Any) -> Material:
+def summary_input(**more: Any) -> SummaryInput:
     talk = "The tables of the harbour were read and found in order. " * 400
     options: dict[str, Any] = {
-        "conversation": Transcript((Entry(1, "user", talk, talk),)),
+        "conversation": SummaryTranscript((SummaryTranscriptEntry(1, "user", talk, talk),)),
         "task": TASK,
-        "room": 2_000,
-        "measure": lambda text: -(-len(text) // 4),
+        "token_budget": 2_000,
+        "count_tokens": lambda text: -(-len(text) // 4),
     }
-    return Material(**options | more)
+    return SummaryInput(**options | more)
 
 
 class Run:
-    """One summary written; the calls that were made are kept."""
+    """Writes one summary and records the calls."""
 
-    def __init__(self, given: Material, *answers: Answer | str, writer: Structured | None = None) -> None:
-        self.result, self.calls = heard((writer or Structured()).write(given), *answers)
+    def __init__(self, given: SummaryInput, *answers: Answer | str, writer: Structured | None = None) -> None:
+        self.result, self.calls = replay_recorded((writer or Structured()).write(given), *answers)
 
     @property
-    def draft(self) -> Draft:
-        assert isinstance(self.result, Draft), self.result
+    def draft(self) -> SummaryDraft:
+        assert isinstance(self.result, SummaryDraft), self.result
         return self.result
 
 
@@ -62,9 +62,9 @@ def task_in(text: str) -> str:
     return text.partition("### Original Task\n")[2].partition("\n\n### Completed Work")[0]
 
 
-def test_l6_what_is_asked() -> None:
+def test_l6_prompt_has_limits_and_headings() -> None:
     """At most 800 tokens asked, 1,000 allowed, temperature 0.3, all headings, no code blocks."""
-    (call,) = Run(material(), ANSWER).calls
+    (call,) = Run(summary_input(), ANSWER).calls
     assert (call.max_tokens, call.temperature) == (1_000, 0.3)
     assert call.prompt.endswith("Write at most 800 tokens.")
     for heading in (
@@ -79,8 +79,8 @@ def test_l6_what_is_asked() -> None:
     assert "exact path" in call.prompt
 
 
-def test_l6_what_is_written() -> None:
-    assert Run(material(), ANSWER).draft == Draft(
+def test_l6_rendered_summary() -> None:
+    assert Run(summary_input(), ANSWER).draft == SummaryDraft(
         f"## Session Summary (Compaction Round 1)\n\n### Original Task\n{TASK}\n\n"
         "### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n"
         "| /srv/tides.py | Edited | reads the new format |\n\n"
@@ -90,16 +90,16 @@ def test_l6_what_is_written() -> None:
     )
 
 
-def test_p13_files_from_the_log_are_told_to_the_model() -> None:
-    (call,) = Run(material(files="/srv/: tides.py (edited 2×)"), ANSWER).calls
+def test_p13_prompt_lists_files_from_the_log() -> None:
+    (call,) = Run(summary_input(files="/srv/: tides.py (edited 2×)"), ANSWER).calls
     assert "Files that were touched, from the log:\n/srv/: tides.py (edited 2×)" in call.prompt
 
 
-def test_an_answer_without_any_section_is_asked_for_once_more() -> None:
-    run = Run(material(), "They moved the tables, and all is well.", ANSWER)
+def test_answer_without_sections_is_retried_once() -> None:
+    run = Run(summary_input(), "They moved the tables, and all is well.", ANSWER)
     assert "none of the headings that were asked for" in run.calls[1].prompt
     assert "berth K7" in run.draft.text
-    assert Run(material(), "They moved.", "They moved.").result == Failure(
+    assert Run(summary_input(), "They moved.", "They moved.").result == Failure(
         "answer", "it has none of the headings that were asked for"
     )
 
@@ -107,98 +107,100 @@ def test_an_answer_without_any_section_is_asked_for_once_more() -> None:
 # -- the task (L7) --------------------------------------------------------------------------------------------------
 
 
-def test_l7_the_task_stands_word_for_word_outside_the_models_limit() -> None:
-    """Whatever the model says of it, and though it is longer than what the model may write."""
+def test_l7_task_is_verbatim_and_outside_the_model_limit() -> None:
+    """Regardless of the model's answer and of the model's output limit."""
     task = " ".join(f"Table {number} goes to berth K{number}." for number in range(120))
-    run = Run(material(task=task), f"### Original Task\nSomething else altogether\n\n{ANSWER}")
+    run = Run(summary_input(task=task), f"### Original Task\nSomething else altogether\n\n{ANSWER}")
     assert task_in(run.draft.text) == task
     assert "Something else" not in run.draft.text
     assert task not in run.calls[0].prompt
 
 
-def test_l7_in_every_round() -> None:
-    text = Run(material(), ANSWER).draft.text
+def test_l7_task_is_verbatim_in_every_round() -> None:
+    text = Run(summary_input(), ANSWER).draft.text
     for round in range(2, 6):
-        text = Run(material(previous=text, round=round), ANSWER).draft.text
+        text = Run(summary_input(previous=text, round=round), ANSWER).draft.text
         assert task_in(text) == TASK
     assert text.endswith("This summary takes in 4 earlier rounds.")
 
 
-def test_l7_where_it_cannot_fit_its_head_its_tail_and_where_it_stands() -> None:
+def test_l7_long_task_is_clipped_and_cited() -> None:
     task = "First of all, mend the pier. " + "And then the next one. " * 900 + "Last of all, light the lamp."
-    written = task_in(Run(material(task=task, task_place=1_204), ANSWER).draft.text)
+    written = task_in(Run(summary_input(task=task, task_number=1_204), ANSWER).draft.text)
     assert written.startswith("First of all, mend the pier.")
     assert written.endswith("light the lamp. [1,204]")
     assert "[…]" in written
     assert len(written) < 4_200
 
 
-def test_l7_without_a_number_no_reference_is_made_up() -> None:
-    written = task_in(Run(material(task="Mend the pier. " * 900), ANSWER).draft.text)
+def test_l7_clipped_task_without_number_has_no_citation() -> None:
+    written = task_in(Run(summary_input(task="Mend the pier. " * 900), ANSWER).draft.text)
     assert not written.endswith("]")
 
 
 @pytest.mark.parametrize("task", ["", "  \n"])
-def test_l7_unknown_task_if_there_is_none(task: str) -> None:
-    assert task_in(Run(material(task=task), ANSWER).draft.text) == UNKNOWN_TASK
+def test_l7_missing_task_is_unknown(task: str) -> None:
+    assert task_in(Run(summary_input(task=task), ANSWER).draft.text) == UNKNOWN_TASK
 
 
-def test_l7_headings_in_a_task_are_not_taken_for_ours() -> None:
+def test_l7_headings_in_a_task_are_not_parsed() -> None:
     task = "## Pending Work\n- [ ] this is the user's own list"
-    text = Run(material(task=task), ANSWER).draft.text
-    read = read_sections(text)
+    text = Run(summary_input(task=task), ANSWER).draft.text
+    read = parse_sections(text)
     assert read is not None
     assert read.pending == ("Check berth K7",)
     assert task in text
 
 
-# -- round after round ----------------------------------------------------------------------------------------------
+# -- several rounds -------------------------------------------------------------------------------------------------
 
 FORGETS = "### Completed Work\n- None\n\n### Key Technical Decisions\n- The lamp is lit at dusk\n"
 
 
-def test_l6_the_previous_summary_is_integrated_not_repeated() -> None:
-    first = Run(material(), ANSWER).draft.text
-    run = Run(material(previous=first, round=2), ANSWER)
+def test_l6_previous_summary_is_merged_not_repeated() -> None:
+    first = Run(summary_input(), ANSWER).draft.text
+    run = Run(summary_input(previous=first, round=2), ANSWER)
     assert "Take the earlier summary in, do not repeat it" in run.calls[0].prompt
     assert run.draft.text.count("Check berth K7") == 1
     assert run.draft.text.count("/srv/tides.py") == 1
     assert run.draft.remarks == ()
 
 
-def test_l6_what_the_answer_forgot_is_put_back_and_it_is_said() -> None:
-    first = Run(material(), ANSWER).draft.text
-    draft = Run(material(previous=first, round=2), FORGETS).draft
+def test_l6_dropped_items_are_restored_and_remarked() -> None:
+    first = Run(summary_input(), ANSWER).draft.text
+    draft = Run(summary_input(previous=first, round=2), FORGETS).draft
     for item in ("/srv/tides.py", "Tables stay in UTC", "Check berth K7", "The lamp is lit at dusk"):
         assert item in draft.text
     (remark,) = draft.remarks
-    assert remark.endswith("items of the earlier summary were put back: no reason was given")
+    assert remark.endswith("items of the previous summary were restored: the model gave no reason")
 
 
-def test_l6_what_went_for_a_reason_is_gone() -> None:
-    first = Run(material(), ANSWER).draft.text
+def test_l6_item_removed_with_a_reason_is_gone() -> None:
+    first = Run(summary_input(), ANSWER).draft.text
     removed = f"{ANSWER.replace('- [ ] Check berth K7', '- None')}\n### Removed\n- Check berth K7: the person did it\n"
-    draft = Run(material(previous=first, round=2), removed).draft
+    draft = Run(summary_input(previous=first, round=2), removed).draft
     assert "K7" not in draft.text
     assert "Removed" not in draft.text
 
 
-def test_an_earlier_summary_of_another_shape_is_only_told() -> None:
-    run = Run(material(previous="They met at the quay.", round=2), ANSWER)
+def test_previous_summary_of_another_shape_is_only_in_the_prompt() -> None:
+    run = Run(summary_input(previous="They met at the quay.", round=2), ANSWER)
     assert "They met at the quay." in run.calls[0].prompt
     assert "quay" not in run.draft.text
 
 
-# -- within the room ------------------------------------------------------------------------------------------------
+# -- token budget ----------------------------------------------------------------------------------------------------
 
 
-def test_what_has_to_go_for_want_of_room_is_counted() -> None:
+def test_items_over_budget_are_dropped_and_counted() -> None:
     rows = "".join(f"| /srv/part{number}.py | Edited | reads the new format |\n" for number in range(200))
-    draft = Run(material(room=1_200), ANSWER.replace("| /srv/tides.py | Edited | reads the new format |\n", rows)).draft
+    draft = Run(
+        summary_input(token_budget=1_200), ANSWER.replace("| /srv/tides.py | Edited | reads the new format |\n", rows)
+    ).draft
     assert "earlier items: see the archive" in draft.text
     assert "part199.py" in draft.text
     assert "part0.py" not in draft.text
-    assert "Check berth K7" in draft.text, "open work goes after work that is done"
+    assert "Check berth K7" in draft.text, "open work is dropped after completed work"
 
 
 @given(
@@ -207,15 +209,15 @@ def test_what_has_to_go_for_want_of_room_is_counted() -> None:
     st.integers(0, 120),
     st.sampled_from(["Mend the pier. ", "修理码头，然后点灯。"]),
 )
-def test_it_never_takes_more_than_its_room(room: int, length: int, rows: int, words: str) -> None:
-    """Whatever the task and whatever was done, by a measure that counts Chinese as what it costs."""
+def test_summary_never_exceeds_its_token_budget(budget: int, length: int, rows: int, words: str) -> None:
+    """For any task and any work, with a tokenizer that counts bytes."""
 
-    def measure(text: str) -> int:
+    def count_tokens(text: str) -> int:
         return -(-len(text.encode()) // 4)
 
     work = "".join(f"- {words}{number}\n" for number in range(rows)) or "- None\n"
     draft = Run(
-        material(room=room, task=words * length, task_place=7, round=3, measure=measure),
+        summary_input(token_budget=budget, task=words * length, task_number=7, round=3, count_tokens=count_tokens),
         f"### Completed Work\n{work}\n### Pending Work\n{work}",
     ).draft
-    assert measure(draft.text) <= room
+    assert count_tokens(draft.text) <= budget

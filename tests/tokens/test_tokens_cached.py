@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from holdfast.events import Event, Kind
+from holdfast.context import View
+from holdfast.context.events import Event, EventKind
 from holdfast.messages import Message, user
 from holdfast.tokens import CharsPerPiece
-from holdfast.view import View
 
 
 class Counting(CharsPerPiece):
-    """Remembers what it was asked to measure."""
+    """Estimator that records what it measured."""
 
     name = "counting"
 
@@ -25,10 +25,12 @@ class Counting(CharsPerPiece):
 
 def event(seq: int, counter: str | None = None) -> Event:
     body = {"message": {"role": "user", "content": f"message {seq}"}}
-    return Event(f"e{seq}", Kind.MESSAGE, "", body | ({"units": 7, "counter": counter} if counter else {}), seq=seq)
+    return Event(
+        f"e{seq}", EventKind.MESSAGE, "", body | ({"units": 7, "counter": counter} if counter else {}), seq=seq
+    )
 
 
-def test_each_message_is_measured_once_however_often_the_size_is_asked_for() -> None:
+def test_view_tokens_measures_each_message_once() -> None:
     counting = Counting()
     view = View(counting)
     for seq in range(50):
@@ -38,7 +40,7 @@ def test_each_message_is_measured_once_however_often_the_size_is_asked_for() -> 
     assert view.tokens == sum(map(CharsPerPiece().measure, map(user, counting.asked)))
 
 
-def test_what_the_log_already_counted_is_not_measured_at_all() -> None:
+def test_view_uses_stored_units_of_same_estimator() -> None:
     counting = Counting()
     view = View(counting)
     for seq in range(50):
@@ -47,7 +49,7 @@ def test_what_the_log_already_counted_is_not_measured_at_all() -> None:
     assert not counting.asked
 
 
-def test_what_another_estimator_counted_is_measured_again() -> None:
+def test_view_remeasures_units_of_another_estimator() -> None:
     counting = Counting()
     view = View(counting)
     view.append(event(1, "chars/3"))
@@ -55,9 +57,9 @@ def test_what_another_estimator_counted_is_measured_again() -> None:
     assert counting.asked == {"message 1": 1}
 
 
-def test_a_second_estimator_measures_each_message_once_too() -> None:
+def test_token_sums_for_second_estimator_measures_each_message_once() -> None:
     view, second = View(CharsPerPiece()), Counting()
     for seq in range(20):
         view.append(event(seq))
-        assert view.gauge_for(second).units == view.tokens
+        assert view.token_sums_for(second).units == view.tokens
     assert set(second.asked.values()) == {1}

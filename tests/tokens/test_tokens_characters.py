@@ -1,4 +1,4 @@
-"""The documents' character rules to the letter, with exact numbers (L1, G1, W2)."""
+"""Character rules with exact numbers (L1, G1, W2)."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ PICTURE = Media("image", "image/png", "A" * 4_000)
         (Message("tool", (ToolResult("c1", (Text("ab"),)), ToolResult("c2", (Text("ab"),)))), 2 + 1 + 1),
     ],
 )
-def test_l1_each_piece_is_rounded_up_by_itself_and_a_role_costs_two(message: Message, tokens: int) -> None:
-    """ceil(code points / 4) a piece; a call is its name and compact JSON, a result its JSON; the rest nothing."""
+def test_l1_chars_per_piece_rounds_up_each_piece_and_adds_two_per_role(message: Message, tokens: int) -> None:
+    """ceil(code points / 4) per piece; a call its name and compact JSON, a result its JSON; others nothing."""
     assert L1.tokens(L1.measure(message)) == tokens
 
 
@@ -81,7 +81,7 @@ def test_l1_each_piece_is_rounded_up_by_itself_and_a_role_costs_two(message: Mes
         (Message("user", (PICTURE,)), 4),
     ],
 )
-def test_g1_a_message_is_rounded_down_and_four_are_added(message: Message, tokens: int) -> None:
+def test_g1_chars_per_message_rounds_down_and_adds_four(message: Message, tokens: int) -> None:
     assert G1.tokens(G1.measure(message)) == tokens
 
 
@@ -90,13 +90,13 @@ def test_g1_a_message_is_rounded_down_and_four_are_added(message: Message, token
     [([], 0), ([""], 0), (["a"], 1), (["abc"], 1), (["abcd"], 2), (["a", "b", "c"], 1), (["a", "b", "cd"], 2)],
     ids=str,
 )
-def test_w2_the_whole_conversation_is_rounded_once(texts: list[str], tokens: int) -> None:
+def test_w2_chars_per_conversation_rounds_once(texts: list[str], tokens: int) -> None:
     assert W2.tokens(sum(W2.measure(user(text)) for text in texts)) == tokens
 
 
 @pytest.mark.parametrize(("text", "l1", "g1", "w2"), [("", 0, 0, 0), ("abcde", 2, 1, 5), ("日本語", 1, 0, 3)])
-def test_a_text_by_itself_costs_no_role(text: str, l1: int, g1: int, w2: int) -> None:
-    """What stands beside the messages, a system prompt or tools, is added by the budget."""
+def test_measure_text_adds_no_role(text: str, l1: int, g1: int, w2: int) -> None:
+    """For the system prompt and tools, which are not messages."""
     assert (L1.measure_text(text), G1.measure_text(text), W2.measure_text(text)) == (l1, g1, w2)
 
 
@@ -108,8 +108,8 @@ parts: st.SearchStrategy[Part] = st.one_of(
 
 
 @given(st.lists(parts, max_size=4), st.lists(parts, max_size=4))
-def test_units_add_up(first: list[Part], second: list[Part]) -> None:
-    """A running sum is all that a long session needs (L13): nothing is measured together."""
+def test_estimator_units_add_up(first: list[Part], second: list[Part]) -> None:
+    """A running sum is enough for a long session (L13)."""
     one, two = Message("user", tuple(first)), Message("assistant", tuple(second))
     both = Message("user", (*first, *second))
     assert W2.measure(one) + W2.measure(two) == W2.measure(both)
@@ -117,8 +117,8 @@ def test_units_add_up(first: list[Part], second: list[Part]) -> None:
 
 
 @given(st.text())
-def test_the_short_way_for_plain_text_is_the_long_way(text: str) -> None:
-    """Every rule has a fast path for one lone text."""
+def test_estimator_plain_text_fast_path_equals_general_path(text: str) -> None:
+    """Every rule has a fast path for a single text."""
     for rule, cost in ((L1, L1.measure_text(text)), (G1, len(text) // 4), (W2, len(text))):
         more = Message("assistant", (Text(text), PICTURE))
         assert rule.measure(assistant(text)) == rule.measure(more)
@@ -137,12 +137,12 @@ written = [
 
 
 @given(st.one_of(written))
-def test_l1_arguments_are_measured_as_the_compact_json_that_they_would_be(text: str) -> None:
-    """It is seldom written out for that: its length is known from its bytes."""
-    wanted = ToolCall("c1", "read", text).json
+def test_l1_chars_per_piece_measures_arguments_as_compact_json(text: str) -> None:
+    """The length is usually computed without building the string."""
+    wanted = ToolCall("c1", "read", text).arguments_json
     assert L1.measure(call("read", text)) == 2 + 1 + L1.measure_text(wanted)
 
 
-def test_all_are_estimators() -> None:
+def test_character_rules_are_estimators() -> None:
     for rule in (L1, G1, W2):
         assert isinstance(rule, Estimator)

@@ -1,4 +1,4 @@
-"""P3 on real sessions: how well a context's size is known right before each reply."""
+"""P3 on real sessions: accuracy of the context size right before each reply."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 
 from holdfast.messages import decode_all
-from holdfast.tokens import Tokenizer
-from holdfast.transcripts import Entry, Transcript, Usage
+from holdfast.tokens import Tokenizer, Usage
+from holdfast.transcripts import Transcript, TranscriptEntry
 from real_sessions import SESSIONS, transcript
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "calibration.py"
@@ -29,8 +29,8 @@ def calibration() -> ModuleType:
 
 @pytest.mark.skipif(not SESSIONS, reason="HOLDFAST_SESSIONS names no folder with sessions")
 @pytest.mark.parametrize("path", SESSIONS, ids=lambda path: path.name[:13])
-def test_the_size_before_a_reply_is_known_within_a_few_percent(path: Path, calibration: ModuleType) -> None:
-    """The median of a session under 10 %, on all of them far under; without calibration it would be 15 to 60."""
+def test_calibration_real_session_predicts_size_within_few_percent(path: Path, calibration: ModuleType) -> None:
+    """The median error of a session is under 10 %, and far less over all; without calibration it would be 15 to 60."""
     errors = calibration.measure(transcript(path))
     assert len(errors["calibrated"]) > 20
     assert calibration.quantile(errors["calibrated"], 0.5) < 0.02
@@ -39,7 +39,7 @@ def test_the_size_before_a_reply_is_known_within_a_few_percent(path: Path, calib
 
 
 @pytest.mark.skipif(not SESSIONS, reason="HOLDFAST_SESSIONS names no folder with sessions")
-def test_the_size_is_known_within_ten_percent_where_no_reply_has_told_it(calibration: ModuleType) -> None:
+def test_calibration_real_session_without_report_is_within_ten_percent(calibration: ModuleType) -> None:
     """Right after a compaction only the ratio and the overhead are known."""
     back: list[float] = []
     for path in SESSIONS[::4]:
@@ -48,9 +48,9 @@ def test_the_size_is_known_within_ten_percent_where_no_reply_has_told_it(calibra
     assert calibration.quantile(back, 0.9) < 0.10
 
 
-def test_a_provider_that_counts_otherwise_is_understood_after_ten_replies(calibration: ModuleType) -> None:
-    """A session of our own: 20,000 tokens that no message shows, and 1.4 tokens where we count one."""
-    entries: list[Entry] = []
+def test_calibration_other_tokenizer_is_learned_after_ten_replies(calibration: ModuleType) -> None:
+    """A synthetic session: 20,000 tokens of hidden overhead, and 1.4 tokens per counted token."""
+    entries: list[TranscriptEntry] = []
     units = 0
     for turn in range(60):
         asked = {"role": "user", "content": f"What is in file number {turn}? " * (5 + turn % 7)}
@@ -58,7 +58,7 @@ def test_a_provider_that_counts_otherwise_is_understood_after_ten_replies(calibr
         sizes = [Tokenizer().measure(message) for message in decode_all([asked, answered])[0]]
         usage = Usage(input=round(20_000 + 1.4 * (units + sizes[0])), output=round(1.4 * sizes[1]))
         units += sum(sizes)
-        entries += [Entry(asked), Entry(answered, usage=usage)]
+        entries += [TranscriptEntry(asked), TranscriptEntry(answered, usage=usage)]
     errors = calibration.measure(Transcript("plain", None, tuple(entries)))
     assert len(errors["calibrated"]) == 50
     assert max(errors["calibrated"]) < 0.01

@@ -1,4 +1,4 @@
-"""Real tokens, counted offline; the guess that replaces them; and estimators that people bring (S15)."""
+"""The offline tokenizer, the heuristic without it, and custom estimators (S15)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.messages import Media, Message, Reasoning, Text, ToolCall, ToolResult, user
-from holdfast.tokens import ENCODINGS, CharsPerPiece, Estimator, PerPart, Tokenizer, estimator_for
-from holdfast.tokens.tokenizer import CALL_OVERHEAD, IMAGE_TOKENS, MESSAGE_OVERHEAD, PIECE, guess, load
+from holdfast.tokens import ENCODINGS, CallableEstimator, CharsPerPiece, Estimator, Tokenizer, estimator_for
+from holdfast.tokens.tokenizer import (
+    CALL_OVERHEAD,
+    CHUNK_CHARACTERS,
+    IMAGE_TOKENS,
+    MESSAGE_OVERHEAD,
+    heuristic_count,
+    load_counter,
+)
 
 O200K = Tokenizer()
 
@@ -32,13 +39,13 @@ O200K = Tokenizer()
         (" " * 100, 2),
     ],
 )
-def test_o200k_counts_exactly(text: str, tokens: int) -> None:
-    """The name of a special token is ordinary text when a person writes it."""
+def test_tokenizer_o200k_counts_exactly(text: str, tokens: int) -> None:
+    """The name of a special token in a message is ordinary text."""
     assert O200K.measure_text(text) == tokens
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_every_vocabulary_loads_and_counts(encoding: str) -> None:
+def test_tokenizer_every_encoding_loads_and_counts(encoding: str) -> None:
     tokenizer = Tokenizer(encoding)
     assert tokenizer.name == encoding
     assert tokenizer.measure_text("hello world") in (2, 3)
@@ -47,13 +54,13 @@ def test_every_vocabulary_loads_and_counts(encoding: str) -> None:
 
 
 @given(st.text(st.characters(exclude_categories=())))
-def test_any_text_can_be_counted(text: str) -> None:
-    """Lone surrogates too: they count as the mark that replaces them on the wire."""
+def test_tokenizer_any_text_is_counted(text: str) -> None:
+    """Lone surrogates too: they count as the replacement character sent instead."""
     assert O200K.measure_text(text) <= len(text.encode(errors="replace"))
     assert (O200K.measure_text(text) == 0) == (not text)
 
 
-def test_a_lone_surrogate_costs_what_its_replacement_costs() -> None:
+def test_tokenizer_lone_surrogate_counts_as_replacement_character() -> None:
     assert O200K.measure_text("a \ud83d b") == O200K.measure_text("a ? b")
 
 
@@ -77,7 +84,7 @@ COST = O200K.measure_text(TEXT)
         ((ToolResult("c1", (Media("image", data="A"),)),), O200K.measure_text('[""]') + CALL_OVERHEAD + IMAGE_TOKENS),
     ],
 )
-def test_a_message_costs_its_parts_and_what_stands_around_them(parts: Any, tokens: int) -> None:
+def test_tokenizer_message_counts_parts_and_overhead(parts: Any, tokens: int) -> None:
     assert O200K.measure(Message("user", parts)) == MESSAGE_OVERHEAD + tokens
 
 
@@ -100,22 +107,22 @@ KOREAN = "대화는 모델의 창 안에 머물도록 압축됩니다. 보관된
 @pytest.mark.parametrize(
     "text", [ENGLISH, CODE, CHINESE, JAPANESE, KOREAN], ids=["english", "code", "chinese", "japanese", "korean"]
 )
-def test_the_guess_is_within_35_percent(text: str) -> None:
+def test_heuristic_count_is_within_35_percent(text: str) -> None:
     for times in (1, 20):
-        assert guess(text * times) == pytest.approx(O200K.measure_text(text * times), rel=0.35)
+        assert heuristic_count(text * times) == pytest.approx(O200K.measure_text(text * times), rel=0.35)
 
 
-def test_without_the_tokenizer_there_is_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokenizer_not_installed_uses_heuristic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "splintr", None)
-    load.cache_clear()
+    load_counter.cache_clear()
     try:
-        assert load("o200k_base") is guess
+        assert load_counter("o200k_base") is heuristic_count
         assert Tokenizer().measure_text("\ud83d lone") == 2
     finally:
-        load.cache_clear()
+        load_counter.cache_clear()
 
 
-def test_an_unknown_vocabulary_names_the_known_ones() -> None:
+def test_tokenizer_unknown_encoding_error_lists_known_ones() -> None:
     with pytest.raises(InvalidInput, match="use one of o200k_base, cl100k_base"):
         Tokenizer("morse")
 
@@ -124,20 +131,20 @@ def test_an_unknown_vocabulary_names_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize("name", ["chars/4", "chars/4+4", "chars/3", *ENCODINGS])
-def test_an_estimator_is_known_by_its_name(name: str) -> None:
+def test_estimator_for_name_returns_it(name: str) -> None:
     found = estimator_for(name)
     assert isinstance(found, Estimator)
     assert found.name == name
 
 
-def test_an_estimator_by_object_class_or_default() -> None:
+def test_estimator_for_object_class_or_none() -> None:
     rule = CharsPerPiece()
     assert estimator_for(rule) is rule
     assert isinstance(estimator_for(CharsPerPiece), CharsPerPiece)  # type: ignore[arg-type]
     assert estimator_for(None).name == "o200k_base"
 
 
-def test_a_callable_is_given_each_parts_text() -> None:
+def test_callable_estimator_receives_text_of_each_part() -> None:
     seen: list[str] = []
 
     def count(text: str) -> int:
@@ -159,30 +166,30 @@ def test_a_callable_is_given_each_parts_text() -> None:
     assert seen == ["a", "b", 'read{"a":1}', "c\nd"]
 
 
-def test_a_callable_is_named_for_what_it_is() -> None:
-    """Stored counts are only trusted under the name of what counted them (L13)."""
+def test_callable_estimator_name_is_qualified_name() -> None:
+    """Stored counts are used only for an estimator of the same name (L13)."""
     assert estimator_for(len).name == "callable:len"
     assert estimator_for(lambda text: 1).name != estimator_for(len).name
 
 
 @pytest.mark.parametrize(("answer", "tokens"), [(3, 3), (0, 0), (2.0, 2), (2.1, 3), (True, 1)])
-def test_a_callable_may_answer_any_number(answer: Any, tokens: int) -> None:
-    assert PerPart(lambda text: answer).measure(user("hello")) == tokens
+def test_callable_estimator_accepts_any_number(answer: Any, tokens: int) -> None:
+    assert CallableEstimator(lambda text: answer).measure(user("hello")) == tokens
 
 
 @pytest.mark.parametrize("answer", [-1, -0.5, None, "3", math.nan, math.inf, [3], 3j], ids=repr)
-def test_a_callable_that_answers_nonsense_is_refused(answer: Any) -> None:
+def test_callable_estimator_invalid_answer_is_rejected(answer: Any) -> None:
     with pytest.raises(InvalidInput, match="it must return a number of tokens, 0 or more"):
-        PerPart(lambda text: answer).measure(user("hello"))
+        CallableEstimator(lambda text: answer).measure(user("hello"))
 
 
 @pytest.mark.parametrize("given", ["words", "", 4, [], object()], ids=["word", "empty", "number", "list", "object"])
-def test_what_is_no_estimator_is_refused(given: Any) -> None:
+def test_estimator_for_invalid_argument_is_rejected(given: Any) -> None:
     with pytest.raises(InvalidInput, match="estimator"):
         estimator_for(given)
 
 
-def test_a_callable_that_fails_says_so_itself() -> None:
+def test_callable_estimator_error_propagates() -> None:
     def broken(text: str) -> int:
         raise LookupError("no vocabulary")
 
@@ -200,13 +207,13 @@ def test_a_callable_that_fails_says_so_itself() -> None:
     ],
     ids=["words", "code", "spaces"],
 )
-def test_a_huge_text_is_counted_in_parts_that_no_token_crosses(text: str) -> None:
+def test_tokenizer_huge_text_is_split_between_tokens(text: str) -> None:
     from splintr import Tokenizer as Vocabulary
 
-    assert len(text) > 2 * PIECE
+    assert len(text) > 2 * CHUNK_CHARACTERS
     assert O200K.measure_text(text) == len(Vocabulary.from_pretrained("o200k_base").encode_ordinary(text))
 
 
-def test_a_huge_text_without_a_place_to_cut_is_counted_all_the_same() -> None:
-    text = "⚓" * 3 * PIECE
-    assert O200K.measure_text(text) == pytest.approx(3 * O200K.measure_text("⚓" * PIECE), rel=1e-3)
+def test_tokenizer_huge_text_without_split_point_is_counted() -> None:
+    text = "⚓" * 3 * CHUNK_CHARACTERS
+    assert O200K.measure_text(text) == pytest.approx(3 * O200K.measure_text("⚓" * CHUNK_CHARACTERS), rel=1e-3)

@@ -1,4 +1,4 @@
-"""P3: input + output + cache read + cache write, in whatever words a provider reports them."""
+"""P3: input + output + cache read + cache write, in any provider's field names."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from holdfast.tokens import Usage, read_usage
     ids=["ours", "our-words", "anthropic", "anthropic-null", "null", "responses", "chat", "gemini", "gemini-sdk-words",
          "anthropic-object", "openai-object", "gemini-object"],
 )  # fmt: skip
-def test_each_providers_words_are_understood(given: Any, usage: Usage) -> None:
+def test_read_usage_accepts_each_providers_field_names(given: Any, usage: Usage) -> None:
     assert read_usage(given) == usage
 
 
-def test_the_total_is_the_size_of_the_context_after_the_reply() -> None:
+def test_usage_total_is_context_size_after_reply() -> None:
     assert Usage(1, 20, 300, 4_000).total == 4_321
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("given", "expected"),
     [
         ({}, "not nothing"),
         ({"inptu": 5}, "not inptu"),
         (7, "not int"),
-        ({"input": -1}, "says -1 for input"),
-        ({"input": "many"}, "says 'many' for input"),
-        ({"input": float("nan")}, "says nan for input"),
-        ({"input": True}, "says True for input"),
+        ({"input": -1}, "has -1 for input"),
+        ({"input": "many"}, "has 'many' for input"),
+        ({"input": float("nan")}, "has nan for input"),
+        ({"input": True}, "has True for input"),
     ],
 )
-def test_what_is_no_usage_is_refused(given: Any, says: str) -> None:
-    with pytest.raises(InvalidInput, match=says):
+def test_read_usage_invalid_argument_is_rejected(given: Any, expected: str) -> None:
+    with pytest.raises(InvalidInput, match=expected):
         read_usage(given)

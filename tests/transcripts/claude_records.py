@@ -8,7 +8,7 @@ Record = dict[str, Any]
 
 
 def line(kind: str, uuid: str, content: Any, **more: Any) -> Record:
-    """A record as Claude Code writes it; ``message`` fields go in with a leading ``m_``."""
+    """A record of Claude Code; ``message`` fields are passed with a leading ``m_``."""
     inner = {key[2:]: value for key, value in more.items() if key.startswith("m_")}
     outer = {key: value for key, value in more.items() if not key.startswith("m_")}
     return {
@@ -31,7 +31,7 @@ def reply(uuid: str, message_id: str, *blocks: Record, **more: Any) -> Record:
     return line("assistant", uuid, list(blocks), **{"m_id": message_id, "m_model": "claude-x", **more})
 
 
-def said(text: str) -> Record:
+def text_block(text: str) -> Record:
     return {"type": "text", "text": text}
 
 

@@ -1,4 +1,4 @@
-"""A session as OpenCode writes it: for `opencode export`, and as files in its storage folder."""
+"""OpenCode sessions: as written by `opencode export`, and as files of its storage folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def at(second: int) -> int:
 
 
 class Session:
-    """Messages one after the other, a second apart."""
+    """Messages in sequence, a second apart."""
 
     def __init__(self, **info: Any) -> None:
         self.info: Record = {
@@ -50,7 +50,7 @@ class Session:
         return self._add(about | info, parts)
 
     def compact(self, summary: str, *, auto: bool = True, **part: Any) -> str:
-        """The question in the user's name, and the summary that answers it."""
+        """Adds the user's question and the summary that answers it."""
         asked = self.user({"type": "compaction", "auto": auto, **part})
         self.reply(summary, parentID=asked, summary=True, mode="compaction")
         return asked
@@ -59,7 +59,7 @@ class Session:
         number = len(self.messages) + 1
         name = f"msg_{number:03d}"
         known = {"id": name, "sessionID": SESSION, "time": {"created": at(number), "completed": at(number)}}
-        given = [said(part) if isinstance(part, str) else part for part in parts]
+        given = [text_part(part) if isinstance(part, str) else part for part in parts]
         self.messages.append(
             {
                 "info": known | info,
@@ -76,7 +76,7 @@ class Session:
         return {"info": self.info, "messages": self.messages}
 
     def store(self, storage: Path) -> Path:
-        """As files; returns the one that is about the session."""
+        """Writes the files of the storage folder; returns the session's file."""
         for message in self.messages:
             info = message["info"]
             _write(storage / "message" / SESSION / f"{info['id']}.json", info)
@@ -91,7 +91,7 @@ def _write(path: Path, value: Any) -> Path:
     return path
 
 
-def said(text: str, **more: Any) -> Record:
+def text_part(text: str, **more: Any) -> Record:
     return {"type": "text", "text": text, **more}
 
 
@@ -115,7 +115,7 @@ def tokens(input: int, output: int, read: int = 0, write: int = 0, **more: int) 
 
 
 def compacted() -> Session:
-    """Asked, answered with a tool, compacted with a tail that stays, and gone on."""
+    """A session with a tool call, a compaction that keeps a tail, and messages after it."""
     session = Session()
     session.user("Where is berth 4?")
     session.reply(tool("c1", "berth 4: by the crane"), tokens=tokens(100, 10))

@@ -1,12 +1,12 @@
-"""Codex rollouts: items of the Responses API as they were sent, and usage where it belongs."""
+"""Codex rollouts: items of the Responses API as they were sent, and their usage."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from holdfast.transcripts import Usage
+from tests.transcripts.conftest import Read
 
-from .conftest import Read
+from holdfast.tokens import Usage
 
 Record = dict[str, Any]
 
@@ -19,12 +19,12 @@ def item(type: str, **fields: Any) -> Record:
     return line("response_item", type=type, **fields)
 
 
-def said(role: str, text: str, **fields: Any) -> Record:
+def message_item(role: str, text: str, **fields: Any) -> Record:
     kind = "output_text" if role == "assistant" else "input_text"
     return item("message", role=role, content=[{"type": kind, "text": text}], **fields)
 
 
-def counted(total: int, sent: int = 0, cached: int = 0, output: int = 0, context: int | None = None) -> Record:
+def count_record(total: int, sent: int = 0, cached: int = 0, output: int = 0, context: int | None = None) -> Record:
     last = {
         "input_tokens": sent,
         "cached_input_tokens": cached,
@@ -41,15 +41,15 @@ CALL = {"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c1
 OUTPUT = {"type": "function_call_output", "call_id": "c1", "output": "a b"}
 
 
-def test_items_come_out_as_they_are(read: Read) -> None:
+def test_codex_items_are_unchanged(read: Read) -> None:
     transcript = read(
         META,
         TURN,
-        said("user", "hello"),
+        message_item("user", "hello"),
         item("reasoning", id="rs_1", summary=[], encrypted_content="x"),
         line("response_item", **CALL, id="fc_1", internal_chat_message_metadata_passthrough={"turn_id": "t"}),
         line("response_item", **OUTPUT),
-        said("assistant", "done", phase="final_answer"),
+        message_item("assistant", "done", phase="final_answer"),
     )
     assert (transcript.kind, transcript.format) == ("codex", "openai-responses")
     assert (transcript.id, transcript.model, transcript.system) == ("s-1", "gpt-x", "be brief")
@@ -61,22 +61,22 @@ def test_items_come_out_as_they_are(read: Read) -> None:
     assert transcript.messages[4]["phase"] == "final_answer"
     assert transcript.entries[2].id == "fc_1"
     assert transcript.entries[0].time == "2026-01-01T00:00:00Z"
-    assert transcript.notes == ()
+    assert transcript.warnings == ()
 
 
-def test_usage_goes_to_the_models_newest_item_once(read: Read) -> None:
-    """P3: results come before the count of the reply that asked for them; a repeated count adds nothing."""
+def test_codex_usage_is_assigned_to_the_newest_model_item(read: Read) -> None:
+    """P3: results come before the count of the reply that called for them; a repeated count adds nothing."""
     transcript = read(
-        said("user", "hello"),
-        said("assistant", "looking"),
+        message_item("user", "hello"),
+        message_item("assistant", "looking"),
         line("response_item", **CALL),
         line("response_item", **OUTPUT),
-        counted(110, sent=100, cached=80, output=10),
-        counted(110, sent=100, cached=80, output=10),
+        count_record(110, sent=100, cached=80, output=10),
+        count_record(110, sent=100, cached=80, output=10),
         line("event_msg", type="token_count", info=None),
-        said("assistant", "done"),
-        counted(240, sent=120, output=10),
-        counted(300, sent=50, output=10),
+        message_item("assistant", "done"),
+        count_record(240, sent=120, output=10),
+        count_record(300, sent=50, output=10),
     )
     assert [entry.usage for entry in transcript.entries] == [
         None,
@@ -85,16 +85,16 @@ def test_usage_goes_to_the_models_newest_item_once(read: Read) -> None:
         None,
         Usage(input=120, output=10),
     ]
-    assert transcript.notes == ("1 usage report without a reply",)
+    assert transcript.warnings == ("1 usage report without a reply",)
 
 
-def test_compaction_says_what_took_the_historys_place(read: Read) -> None:
+def test_codex_compaction_has_replacement_history(read: Read) -> None:
     """P21: recent user messages, then the summary, which the server keeps encrypted."""
     kept = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hello"}]}
     transcript = read(
-        said("user", "hello"),
-        said("assistant", "done"),
-        counted(210, sent=200, output=10),
+        message_item("user", "hello"),
+        message_item("assistant", "done"),
+        count_record(210, sent=200, output=10),
         line(
             "compacted",
             message="",
@@ -103,9 +103,9 @@ def test_compaction_says_what_took_the_historys_place(read: Read) -> None:
                 {"type": "compaction", "id": "cmp"},
             ],
         ),
-        counted(210, context=30),
+        count_record(210, context=30),
         line("event_msg", type="context_compacted"),
-        said("user", "next"),
+        message_item("user", "next"),
     )
     (compaction,) = transcript.compactions
     assert compaction.after == 2
@@ -113,26 +113,26 @@ def test_compaction_says_what_took_the_historys_place(read: Read) -> None:
     assert (compaction.tokens_before, compaction.tokens_after) == (210, 30)
     assert compaction.head == (kept,)
     assert len(transcript.entries) == 3
-    assert transcript.notes == (
+    assert transcript.warnings == (
         "1 compaction item without its encrypted summary left out",
         "1 record of type 'event_msg/context_compacted' left out",
     )
 
 
-def test_an_older_compaction_has_its_summary_in_plain_text(read: Read) -> None:
-    transcript = read(said("user", "hello"), line("compacted", message="they said hello"))
+def test_codex_older_compaction_has_plain_summary(read: Read) -> None:
+    transcript = read(message_item("user", "hello"), line("compacted", message="they greeted"))
     (compaction,) = transcript.compactions
-    assert (compaction.summary, compaction.head, compaction.tokens_before) == ("they said hello", (), None)
+    assert (compaction.summary, compaction.head, compaction.tokens_before) == ("they greeted", (), None)
 
 
-def test_a_fork_keeps_its_own_header(read: Read) -> None:
-    transcript = read(META, line("session_meta", id="parent", instructions="old"), said("user", "hello"))
+def test_codex_fork_keeps_its_own_header(read: Read) -> None:
+    transcript = read(META, line("session_meta", id="parent", instructions="old"), message_item("user", "hello"))
     assert (transcript.id, transcript.system) == ("s-1", "be brief")
 
 
-def test_what_has_nothing_to_send_is_left_out_and_counted(read: Read) -> None:
+def test_codex_empty_items_are_counted(read: Read) -> None:
     transcript = read(
-        said("user", "hello"),
+        message_item("user", "hello"),
         item("reasoning", summary=[]),
         item("message", role="assistant", content=[]),
         item("ghost_snapshot", ghost_commit={}),
@@ -143,7 +143,7 @@ def test_what_has_nothing_to_send_is_left_out_and_counted(read: Read) -> None:
         line("response_item", **{**CALL, "call_id": "c2"}),
     )
     assert len(transcript.entries) == 3
-    assert transcript.notes == (
+    assert transcript.warnings == (
         "1 reasoning item without content left out",
         "1 message without content left out",
         "1 record of type 'response_item/ghost_snapshot' left out",

@@ -1,4 +1,4 @@
-"""Files: found, opened, told apart; and one clear sentence for each that cannot be."""
+"""Session files: tool detection, encodings, and one clear error for each that cannot be read."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.transcripts.conftest import Read, Write
 
 from holdfast.errors import InvalidInput, UnknownFormat
 from holdfast.transcripts import read_transcript
-
-from .conftest import Read, Write
 
 HELLO = {"role": "user", "content": "hello"}
 CLAUDE = {"type": "user", "uuid": "u", "sessionId": "s", "message": HELLO}
@@ -24,17 +23,17 @@ PI = {"type": "message", "message": HELLO}
     ("record", "kind"), [(CLAUDE, "claude-code"), (CODEX, "codex"), (PI, "pi"), (HELLO, "messages")]
 )
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.txt"])
-def test_kinds_are_told_apart(read: Read, record: dict[str, Any], kind: str, name: str) -> None:
+def test_read_transcript_detects_the_tool(read: Read, record: dict[str, Any], kind: str, name: str) -> None:
     assert read(record, name=name).kind == kind
     assert read(record, record, name=name).kind == kind
     assert read([record], name=name).kind == kind
 
 
-def test_a_path_may_be_a_string(write: Write) -> None:
+def test_read_transcript_accepts_a_string_path(write: Write) -> None:
     assert read_transcript(str(write(HELLO))).messages == [HELLO]
 
 
-def test_pretty_printed_and_byte_order_mark_and_blank_lines(tmp_path: Path) -> None:
+def test_read_transcript_pretty_printed_bom_and_blank_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("\ufeff" + json.dumps([HELLO], indent=2), encoding="utf-8")
     assert read_transcript(path).messages == [HELLO]
@@ -45,25 +44,25 @@ def test_pretty_printed_and_byte_order_mark_and_blank_lines(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("tail", ['{"role": "us', '{"role": "user", "content": "caf', "\0\0\0 {"])
-def test_a_torn_last_line_is_told_of(read: Read, tail: str) -> None:
+def test_read_transcript_torn_last_line_is_counted(read: Read, tail: str) -> None:
     """P6: an append-only file may end in the middle of a record."""
     transcript = read(CLAUDE, tail=tail)
     assert len(transcript.entries) == 1
-    assert transcript.notes == ("1 torn last line left out",)
+    assert transcript.warnings == ("1 torn last line left out",)
 
 
-def test_a_last_line_torn_inside_a_character(tmp_path: Path) -> None:
+def test_read_transcript_last_line_torn_inside_a_character(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(json.dumps(HELLO).encode() + b'\n{"role": "user", "content": "caf\xc3')
     assert read_transcript(path).messages == [HELLO]
 
 
-def test_half_a_character_is_replaced(tmp_path: Path) -> None:
+def test_read_transcript_lone_surrogate_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"role": "user", "content": "cut \\ud83d"}\n{"role": "user", "content": "\\ud83d\\ude00"}')
     transcript = read_transcript(path)
     assert [message["content"] for message in transcript.messages] == ["cut \ufffd", "\U0001f600"]
-    assert transcript.notes == ("1 record with half a character in it (replaced by U+FFFD)",)
+    assert transcript.warnings == ("1 record with half a character in it (replaced by U+FFFD)",)
 
 
 LINE = json.dumps(CLAUDE).encode()
@@ -91,7 +90,7 @@ GZIP = gzip.compress(LINE)
         pytest.param(b'{"type": "session", "cwd": "/", "id": "x"}', "holds no messages: name", id="only a header"),
     ],
 )
-def test_a_bad_file_gives_one_sentence(tmp_path: Path, data: bytes, error: str) -> None:
+def test_read_transcript_bad_file_gives_one_sentence(tmp_path: Path, data: bytes, error: str) -> None:
     path = tmp_path / "odd.jsonl"
     path.write_bytes(data)
     with pytest.raises(InvalidInput, match=error) as raised:
@@ -101,14 +100,14 @@ def test_a_bad_file_gives_one_sentence(tmp_path: Path, data: bytes, error: str) 
 
 
 @pytest.mark.parametrize("value", [{"name": "a-package", "type": "module"}, [{"a": 1}], {}, {"messages": "none"}])
-def test_json_that_is_no_session(write: Write, value: Any) -> None:
+def test_read_transcript_other_json_is_refused(write: Write, value: Any) -> None:
     path = write(value)
-    with pytest.raises(UnknownFormat, match="is JSON, but no session") as raised:
+    with pytest.raises(UnknownFormat, match="is JSON, but neither a session") as raised:
         read_transcript(path)
     assert str(path) in str(raised.value)
 
 
-def test_no_file_a_folder_and_an_impossible_name(tmp_path: Path) -> None:
+def test_read_transcript_missing_file_folder_and_invalid_name(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"There is no file .*gone\.jsonl: check the path"):
         read_transcript(tmp_path / "gone.jsonl")
     with pytest.raises(InvalidInput, match="is a folder: name one session file in it"):
@@ -121,8 +120,8 @@ def test_no_file_a_folder_and_an_impossible_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("odd", [None, 7, "x", [], [7], {}, {"a": []}])
 @pytest.mark.parametrize("good", [CLAUDE, CODEX, PI], ids=["claude-code", "codex", "pi"])
-def test_a_record_of_an_odd_shape_does_no_harm(read: Read, good: dict[str, Any], odd: Any) -> None:
-    """Whatever stands in a field, the good records are read and nothing but our own errors comes out."""
+def test_read_transcript_malformed_record_is_skipped(read: Read, good: dict[str, Any], odd: Any) -> None:
+    """With any value in a field, the good records are read and only Holdfast's errors are raised."""
     fields = ("id", "uuid", "parentId", "parentUuid", "message", "payload", "timestamp", "subtype")
     records = [{**good, field: odd} for field in fields]
     compactions = [{"type": kind, "payload": odd, "summary": odd} for kind in ("compaction", "compacted")]

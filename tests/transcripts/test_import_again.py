@@ -1,4 +1,4 @@
-"""Importing twice, after a crash, and after the session has gone on: nothing is doubled, nothing is lost."""
+"""Importing again: twice, after a crash, and after the session was continued; no event is doubled or lost."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 import anyio
 import pytest
+from tests.transcripts.tool_sessions import STORIES, write_session
 
 from holdfast import MemoryStore, SessionService
 from holdfast.errors import InvalidInput
 from holdfast.stores import open_store
 from holdfast.transcripts import (
-    AlreadyThere,
+    AlreadyImported,
     Transcript,
     import_exported,
     import_transcript,
@@ -23,28 +24,26 @@ from holdfast.transcripts import (
     read_transcript,
 )
 
-from .told_by_tools import STORIES, told
-
 pytestmark = pytest.mark.anyio
 every_tool = pytest.mark.parametrize("kind", STORIES)
 
 
 async def exported(service: SessionService, id: str) -> list[dict[str, Any]]:
-    """All of a session but the times that were made up."""
+    """All records of a session without generated times."""
     return [record | {"time": "", "created": ""} for record in await service.export(id)]
 
 
-async def imported_afresh(transcript: Transcript) -> list[dict[str, Any]]:
+async def freshly_imported(transcript: Transcript) -> list[dict[str, Any]]:
     async with SessionService(MemoryStore()) as service:
         return await exported(service, (await import_transcript(service, transcript)).id)
 
 
 @every_tool
-async def test_the_second_time_it_is_there_already(kind: str, tmp_path: Path) -> None:
+async def test_import_again_raises_already_imported(kind: str, tmp_path: Path) -> None:
     async with SessionService(MemoryStore()) as service:
-        transcript = told(kind, tmp_path)
+        transcript = write_session(kind, tmp_path)
         record = await import_transcript(service, transcript)
-        with pytest.raises(AlreadyThere, match="is there already: to have it once more, give it another --id"):
+        with pytest.raises(AlreadyImported, match="is already imported: to import it again, use another --id"):
             await import_transcript(service, transcript)
         assert await service.get(record.id) == record
         other = await import_transcript(service, transcript, "other")
@@ -53,11 +52,11 @@ async def test_the_second_time_it_is_there_already(kind: str, tmp_path: Path) ->
 
 
 class Crash(Exception):
-    """Stands for a process that was killed between two writes."""
+    """Simulates a process killed between two writes."""
 
 
-class Dying(MemoryStore):
-    """Dies at the write with this number; what was acknowledged before stays."""
+class CrashingStore(MemoryStore):
+    """Raises at the write with this number; earlier writes stay."""
 
     def __init__(self, at: int) -> None:
         super().__init__()
@@ -71,14 +70,14 @@ class Dying(MemoryStore):
 
 
 @every_tool
-async def test_an_import_that_broke_off_is_completed_by_the_next(
+async def test_import_again_completes_an_interrupted_import(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "BATCH", 1)
-    transcript = told(kind, tmp_path)
-    whole = await imported_afresh(transcript)
+    monkeypatch.setattr(importing, "APPEND_BATCH", 1)
+    transcript = write_session(kind, tmp_path)
+    whole = await freshly_imported(transcript)
     for at in range(len(whole) - 1):
-        store = Dying(at)
+        store = CrashingStore(at)
         service = SessionService(store)
         with pytest.raises(Crash):
             await import_transcript(service, transcript)
@@ -89,15 +88,15 @@ async def test_an_import_that_broke_off_is_completed_by_the_next(
 
 
 @pytest.mark.parametrize("kind", ["claude-code", "codex", "pi", "messages"])
-async def test_a_session_that_went_on_in_its_own_tool_is_brought_up_to_date(kind: str, tmp_path: Path) -> None:
+async def test_import_again_adds_new_messages_of_the_tool(kind: str, tmp_path: Path) -> None:
     for lines in range(4, len(STORIES[kind]())):
         async with SessionService(MemoryStore()) as service:
-            earlier = told(kind, tmp_path, lines=lines)
+            earlier = write_session(kind, tmp_path, lines=lines)
             record = await import_transcript(service, earlier, "mine")
-            later = told(kind, tmp_path)
+            later = write_session(kind, tmp_path)
             try:
                 record = await import_transcript(service, later, "mine")
-            except AlreadyThere:
+            except AlreadyImported:
                 assert len(later.entries) == len(earlier.entries)
             assert (await service.context(record.id)).messages == (await _context(later))
 
@@ -107,28 +106,28 @@ async def _context(transcript: Transcript) -> list[dict[str, Any]]:
         return (await service.context((await import_transcript(service, transcript)).id)).messages
 
 
-async def test_a_session_that_went_on_here_is_left_alone(tmp_path: Path) -> None:
+async def test_import_again_refuses_session_continued_here(tmp_path: Path) -> None:
     async with SessionService(MemoryStore()) as service:
-        record = await import_transcript(service, told("pi", tmp_path, lines=5))
+        record = await import_transcript(service, write_session("pi", tmp_path, lines=5))
         await service.append(record.id, {"role": "user", "content": "Mine."})
         version = (await service.get(record.id)).version
-        with pytest.raises(InvalidInput, match="has gone on by itself: to have this one too, give it another --id"):
-            await import_transcript(service, told("pi", tmp_path))
+        with pytest.raises(InvalidInput, match="was continued here: to import this one too, use another --id"):
+            await import_transcript(service, write_session("pi", tmp_path))
         assert (await service.get(record.id)).version == version
 
 
-async def test_another_session_under_the_same_id_is_left_alone(tmp_path: Path) -> None:
+async def test_import_again_refuses_different_session_of_same_id(tmp_path: Path) -> None:
     async with SessionService(MemoryStore()) as service:
-        await import_transcript(service, told("pi", tmp_path), "same")
-        with pytest.raises(InvalidInput, match="Session 'same' is there already, and it is another one"):
-            await import_transcript(service, told("codex", tmp_path), "same")
+        await import_transcript(service, write_session("pi", tmp_path), "same")
+        with pytest.raises(InvalidInput, match="Session 'same' already exists, and is a different one"):
+            await import_transcript(service, write_session("codex", tmp_path), "same")
 
 
-async def test_our_own_exports_are_completed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With lanes, a pin, an undone compaction and one in force."""
-    monkeypatch.setattr(importing, "BATCH", 2)
+async def test_import_exported_again_completes_the_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With lanes, a pin, an undone compaction and an effective one."""
+    monkeypatch.setattr(importing, "APPEND_BATCH", 2)
     async with SessionService(MemoryStore()) as source:
-        record = await import_transcript(source, told("pi", tmp_path))
+        record = await import_transcript(source, write_session("pi", tmp_path))
         await source.undo(record.id)
         await source.pin(record.id, "1")
         await source.append(record.id, {"role": "user", "content": "Look."}, lane="scout")
@@ -139,7 +138,7 @@ async def test_our_own_exports_are_completed_too(tmp_path: Path, monkeypatch: py
         records, context = await source.export(record.id), await source.context(record.id)
         lane = await source.context(record.id, "scout")
     for at in range(len(records) - 1):
-        store = Dying(at)
+        store = CrashingStore(at)
         service = SessionService(store)
         try:
             await import_exported(service, records)
@@ -153,15 +152,15 @@ async def test_our_own_exports_are_completed_too(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("store", ["agent.db", "logs"])
-async def test_a_process_that_was_really_killed(store: str, tmp_path: Path) -> None:
-    told("pi", tmp_path)
+async def test_import_again_after_killed_process(store: str, tmp_path: Path) -> None:
+    write_session("pi", tmp_path)
     script = """
         import asyncio, os, signal, sys
         from holdfast import SessionService
         from holdfast.stores import open_store
         from holdfast.transcripts import import_transcript, importing, read_transcript
 
-        importing.BATCH = 1
+        importing.APPEND_BATCH = 1
 
         async def main():
             service = SessionService(open_store(sys.argv[2]))
@@ -188,5 +187,5 @@ async def test_a_process_that_was_really_killed(store: str, tmp_path: Path) -> N
     async with SessionService(open_store(place)) as service:
         assert (await service.get("s-3")).version == 7
         await import_transcript(service, transcript)
-        assert await exported(service, "s-3") == await imported_afresh(transcript)
+        assert await exported(service, "s-3") == await freshly_imported(transcript)
         assert await service.verify("s-3") == []

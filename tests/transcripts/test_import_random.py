@@ -1,4 +1,4 @@
-"""Random histories in every format, with the faults that real ones have: all of them can be imported."""
+"""Random histories in every format, with the defects of real ones, can be imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from histories import PROFILES, wire
 from holdfast import MemoryStore, SessionService, check
-from holdfast.transcripts import Entry, PastCompaction, Transcript, import_transcript
+from holdfast.transcripts import PastCompaction, Transcript, TranscriptEntry, import_transcript
 
 
 async def imported(transcript: Transcript) -> None:
@@ -34,7 +34,7 @@ def _hello(format: str | None) -> dict[str, Any]:
 
 
 @given(format=st.sampled_from(PROFILES), data=st.data())
-def test_the_log_keeps_everything_and_the_view_mends_it(format: str, data: st.DataObject) -> None:
+def test_import_random_history_is_kept_and_repaired_in_the_view(format: str, data: st.DataObject) -> None:
     messages = data.draw(wire(format, broken=True))
     ids = data.draw(
         st.lists(st.sampled_from([None, "a", "b", "\0", ""]), min_size=len(messages), max_size=len(messages))
@@ -47,5 +47,5 @@ def test_the_log_keeps_everything_and_the_view_mends_it(format: str, data: st.Da
         PastCompaction(place, summary="So far.", kept=data.draw(st.integers(0, place)), head=(head,))
         for place in places
     ]
-    entries = tuple(Entry(message, id) for message, id in zip(messages, ids, strict=True))
+    entries = tuple(TranscriptEntry(message, id) for message, id in zip(messages, ids, strict=True))
     asyncio.run(imported(Transcript("pi", format, entries, tuple(pasts), id="s")))

@@ -1,4 +1,4 @@
-"""Every real session that is at hand, imported: the context is the tool's own, and nothing is lost.
+"""Every available real session, imported: the context is the tool's, and no message is lost.
 
 Some of them, unless HOLDFAST_WHOLE is set; then all.
 """
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from holdfast import MemoryStore, SessionService, check
-from holdfast.events import Kind
-from holdfast.transcripts import Transcript, import_transcript, in_view, numbers_of, read_transcript
-from holdfast.view import INTERRUPTED
+from holdfast.context import INTERRUPTED_TEXT
+from holdfast.context.events import EventKind
+from holdfast.transcripts import Transcript, entry_numbers, import_transcript, live_context, read_transcript
 from real_sessions import FILES
 
 WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
@@ -26,8 +26,8 @@ pytestmark = [
 ]
 
 
-def said(messages: list[dict[str, Any]]) -> list[Any]:
-    """What was said and done, without halves of tool pairs: a view answers open calls, and leaves out orphans."""
+def without_orphans(messages: list[dict[str, Any]]) -> list[Any]:
+    """The messages without incomplete tool pairs: a view adds results to open calls and drops orphan results."""
     kept: list[Any] = []
     calls: set[str] = set()
     for message in messages:
@@ -37,49 +37,49 @@ def said(messages: list[dict[str, Any]]) -> list[Any]:
         calls.update(str(block["id"]) for block in blocks if block.get("type") == "tool_use")
         for block in blocks:
             orphan = "tool_use_id" in block and block["tool_use_id"] not in calls
-            if not orphan and INTERRUPTED not in str(block.get("content")):
+            if not orphan and INTERRUPTED_TEXT not in str(block.get("content")):
                 kept.append([message["role"], block])
     return kept
 
 
 def everything(transcript: Transcript) -> list[dict[str, Any]]:
-    """All messages but Claude Code's summaries, which are what a checkpoint shows."""
+    """All messages except Claude Code's summaries, which are in checkpoints."""
     claude = transcript.kind == "claude-code"
     summaries = {past.after for past in transcript.compactions if claude and past.summary is not None}
     return [message for place, message in enumerate(transcript.messages) if place not in summaries]
 
 
-async def test_each_message_has_the_number_of_its_event(path: Path) -> None:
+async def test_import_real_entry_numbers_match_events(path: Path) -> None:
     transcript = read_transcript(path)
     async with SessionService(MemoryStore()) as service:
         record = await import_transcript(service, transcript)
         events = {event.seq: event for event in await service.events(record.id)}
-        marks = {seq for seq, event in events.items() if event.kind == Kind.COMPACTION}
-        view = in_view(transcript)
-        for messages, numbers in ((transcript.messages, numbers_of(transcript)), (view.messages, view.numbers)):
+        marks = {seq for seq, event in events.items() if event.kind == EventKind.COMPACTION}
+        view = live_context(transcript)
+        for messages, numbers in ((transcript.messages, entry_numbers(transcript)), (view.messages, view.numbers)):
             for message, number in zip(messages, numbers, strict=True):
-                told = number in marks or events[number].body["message"] == message
-                assert told or "cleared" in str(message)
+                same = number in marks or events[number].body["message"] == message
+                assert same or "cleared" in str(message)
         assert set((await service.context(record.id)).numbers) <= set(events)
 
 
-async def test_it_is_what_the_tool_would_send_and_can_be_undone(path: Path) -> None:
+async def test_import_real_context_matches_the_tool_and_can_be_undone(path: Path) -> None:
     transcript = read_transcript(path)
     async with SessionService(MemoryStore()) as service:
         record = await import_transcript(service, transcript)
         context = await service.context(record.id)
-        assert said(context.messages) == said(in_view(transcript).messages)
+        assert without_orphans(context.messages) == without_orphans(live_context(transcript).messages)
         assert check(context.messages, context.format or "openai-chat") == []
         assert context.known == any(entry.usage for entry in _since(transcript))
         assert await service.verify(record.id) == []
-        compactions = await service.events(record.id, kind=Kind.COMPACTION)
+        compactions = await service.events(record.id, kind=EventKind.COMPACTION)
         assert len(compactions) == len(transcript.compactions)
         for _ in compactions:
             await service.undo(record.id)
-        assert said((await service.context(record.id)).messages) == said(everything(transcript))
+        assert without_orphans((await service.context(record.id)).messages) == without_orphans(everything(transcript))
         assert await service.verify(record.id) == []
 
 
 def _since(transcript: Transcript) -> Any:
-    """Usage from before a compaction says nothing about what came after it (P3)."""
+    """Usage reported since the last compaction (P3)."""
     return transcript.entries[transcript.compactions[-1].after :] if transcript.compactions else transcript.entries

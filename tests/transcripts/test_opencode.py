@@ -1,4 +1,4 @@
-"""OpenCode sessions: parts back into messages as OpenCode sends them, compactions and cleared results included."""
+"""OpenCode sessions: messages as OpenCode sends them, with compactions and cleared results."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.transcripts.conftest import Read, Write
+from tests.transcripts.opencode_records import SESSION, Session, compacted, step, text_part, tokens, tool
 
 from holdfast.errors import InvalidInput
-from holdfast.transcripts import NothingSaid, Transcript, Usage, in_view, read_transcript
-
-from .conftest import Read, Write
-from .opencode_records import SESSION, Session, compacted, said, step, tokens, tool
+from holdfast.tokens import Usage
+from holdfast.transcripts import EmptyTranscript, Transcript, live_context, read_transcript
 
 QUESTION = {"role": "user", "content": "What did we do so far?"}
 
@@ -36,9 +36,9 @@ def opened(read: Read) -> Any:
     return opened
 
 
-def test_calls_and_results_become_anthropics(opened: Any) -> None:
+def test_opencode_calls_and_results_become_anthropic_blocks(opened: Any) -> None:
     session = Session()
-    asked = session.user("go", said("not sent", ignored=True))
+    asked = session.user("go", text_part("not sent", ignored=True))
     replied = session.reply(step(), "sure", tool("c1", "one"), tool("c2", "no such berth", "error"), step("finish"))
     session.reply("done")
     transcript = opened(session)
@@ -52,11 +52,11 @@ def test_calls_and_results_become_anthropics(opened: Any) -> None:
     ]
     assert [entry.id for entry in transcript.entries] == [asked, replied, f"{replied}-results", "msg_003"]
     assert transcript.entries[0].time == "2026-01-01T00:00:01.000Z"
-    assert transcript.notes == ("1 text part marked as ignored left out",)
+    assert transcript.warnings == ("1 text part marked as ignored left out",)
 
 
-def test_each_step_of_a_reply_is_one_of_its_own(opened: Any) -> None:
-    """P3: each with the tokens that the provider counted for it; a total knows of thoughts that nobody sees."""
+def test_opencode_each_step_is_one_reply(opened: Any) -> None:
+    """P3: each with its reported usage; a total includes hidden reasoning tokens."""
     session = Session()
     session.user("go")
     session.reply(
@@ -76,7 +76,7 @@ def test_each_step_of_a_reply_is_one_of_its_own(opened: Any) -> None:
     assert [entry.usage for entry in transcript.entries] == [None, Usage(10, 2, 30, 4), None, Usage(20, 30, 40, 0)]
 
 
-def test_ids_of_other_providers_are_made_to_fit(opened: Any) -> None:
+def test_opencode_foreign_call_ids_are_rewritten(opened: Any) -> None:
     session = Session()
     session.user("go")
     session.reply(tool("call|fc", "a long list", cleared=4))
@@ -85,11 +85,11 @@ def test_ids_of_other_providers_are_made_to_fit(opened: Any) -> None:
         {"role": "assistant", "content": [use("call_fc")]},
         {"role": "user", "content": [result("call_fc", "a long list")]},
     ]
-    assert in_view(transcript).messages[-1]["content"] == [result("call_fc", "[Old tool result content cleared]")]
-    assert transcript.notes == ("1 tool call with its id rewritten for Anthropic",)
+    assert live_context(transcript).messages[-1]["content"] == [result("call_fc", "[Old tool result content cleared]")]
+    assert transcript.warnings == ("1 tool call with its id rewritten for Anthropic",)
 
 
-def test_a_call_that_was_broken_off_is_told_as_such(opened: Any) -> None:
+def test_opencode_interrupted_call_has_an_error_result(opened: Any) -> None:
     session = Session()
     session.user("go")
     session.reply(tool("c1", status="running"), tool("c2", "x", "error", metadata={"interrupted": True, "output": "p"}))
@@ -99,7 +99,7 @@ def test_a_call_that_was_broken_off_is_told_as_such(opened: Any) -> None:
     ]
 
 
-def test_replies_that_failed_are_not_sent_and_broken_off_ones_are(opened: Any) -> None:
+def test_opencode_failed_replies_are_left_out_aborted_ones_kept(opened: Any) -> None:
     session = Session()
     session.user("go")
     session.reply("half", error={"name": "APIError"}, tokens=tokens(5, 5))
@@ -108,13 +108,13 @@ def test_replies_that_failed_are_not_sent_and_broken_off_ones_are(opened: Any) -
     transcript = opened(session)
     assert [message["content"] for message in transcript.messages] == [[text("go")], [text("as far as")]]
     assert [entry.usage for entry in transcript.entries] == [None, None]
-    assert transcript.notes == (
+    assert transcript.warnings == (
         "2 assistant messages that failed left out",
         "1 assistant message broken off, usage not counted",
     )
 
 
-def test_thoughts_pictures_and_files(opened: Any) -> None:
+def test_opencode_thinking_images_and_files(opened: Any) -> None:
     picture = "data:image/png;base64,aGk="
     signed = {"type": "reasoning", "text": "hm", "metadata": {"anthropic": {"signature": "c2ln"}}}
     hidden = {"type": "reasoning", "text": "", "metadata": {"anthropic": {"redactedData": "cmVk"}}}
@@ -152,36 +152,36 @@ def test_thoughts_pictures_and_files(opened: Any) -> None:
         {"role": "assistant", "content": [use("c2")]},
         {"role": "user", "content": [result("c2", [text("here"), image])]},
     ]
-    assert transcript.notes == (
-        "1 file part that stands there as text too left out",
+    assert transcript.warnings == (
+        "1 file part already included as text left out",
         "1 content part of an unknown shape left out",
         "1 thinking block without a signature left out",
         "1 attachment without its data left out",
     )
 
 
-def test_a_compaction_shows_a_question_the_summary_and_the_tail(opened: Any) -> None:
-    """P22: the summary is the assistant's; what was asked since the tail's start stays."""
+def test_opencode_compaction_has_question_summary_and_tail(opened: Any) -> None:
+    """P22: the summary is an assistant message; messages since the start of the tail stay."""
     transcript = opened(compacted())
     (past,) = transcript.compactions
     assert (past.after, past.kept, past.summary, past.trigger) == (7, 3, "Berth 4 is by the crane.", "auto")
     assert past.tokens_before == 270
-    view = in_view(transcript)
+    view = live_context(transcript)
     assert view.head == [QUESTION, {"role": "assistant", "content": [text("Berth 4 is by the crane.")]}]
     assert view.live[0] == {"role": "user", "content": [text("And berth 5?")]}
     assert view.live[-1] == {"role": "assistant", "content": [text("I have none.")]}
     assert len(view.live) == 5
 
 
-def test_the_second_compaction_is_the_one_in_force(opened: Any) -> None:
+def test_opencode_latest_compaction_is_effective(opened: Any) -> None:
     session = compacted()
     session.compact("Both are free.", auto=False)
     transcript = opened(session)
     assert [past.trigger for past in transcript.compactions] == ["auto", "manual"]
-    assert in_view(transcript).messages == [QUESTION, {"role": "assistant", "content": [text("Both are free.")]}]
+    assert live_context(transcript).messages == [QUESTION, {"role": "assistant", "content": [text("Both are free.")]}]
 
 
-def test_a_compaction_that_failed_is_only_a_question(opened: Any) -> None:
+def test_opencode_failed_compaction_is_only_a_question(opened: Any) -> None:
     session = Session()
     session.user("go")
     session.reply("there")
@@ -192,20 +192,20 @@ def test_a_compaction_that_failed_is_only_a_question(opened: Any) -> None:
     assert transcript.messages[-1] == {"role": "user", "content": [text("What did we do so far?")]}
 
 
-def test_older_versions_show_the_summary_alone(opened: Any) -> None:
+def test_opencode_older_version_shows_summary_only(opened: Any) -> None:
     session = Session()
     session.user("go")
     session.reply("there")
     session.reply("They went.", summary=True, parentID="msg_001")
     session.user("on")
-    assert in_view(opened(session)).messages == [
+    assert live_context(opened(session)).messages == [
         {"role": "assistant", "content": [text("They went.")]},
         {"role": "user", "content": [text("on")]},
     ]
 
 
-def test_cleared_results_are_kept_whole_and_shown_as_cleared(opened: Any) -> None:
-    """P22: clearing is a compaction that shows the same messages; the file still has every result."""
+def test_opencode_cleared_results_are_kept_and_shown_cleared(opened: Any) -> None:
+    """P22: clearing is a compaction that keeps the same messages; the file still has every result."""
     session = Session()
     session.user("go")
     session.reply(tool("c1", "a long list", cleared=4), tool("c2", "a short one"))
@@ -216,12 +216,12 @@ def test_cleared_results_are_kept_whole_and_shown_as_cleared(opened: Any) -> Non
     assert transcript.messages[2]["content"] == [result("c1", "a long list"), result("c2", "a short one")]
     (past,) = transcript.compactions
     assert (past.after, past.kept, past.trigger, past.cleared) == (5, 5, "prune", ((2, "c1"),))
-    shown = in_view(transcript).messages
+    shown = live_context(transcript).messages
     assert shown[2]["content"] == [result("c1", "[Old tool result content cleared]"), result("c2", "a short one")]
     assert [*shown[:2], *shown[3:]] == [*transcript.messages[:2], *transcript.messages[3:]]
 
 
-def test_what_was_cleared_stays_so_in_a_tail(opened: Any) -> None:
+def test_opencode_cleared_result_stays_cleared_in_tail(opened: Any) -> None:
     session = Session()
     tail = session.user("go")
     session.reply(tool("c1", "a long list", cleared=3))
@@ -229,10 +229,10 @@ def test_what_was_cleared_stays_so_in_a_tail(opened: Any) -> None:
     session.compact("They went.", tail_start_id=tail)
     transcript = opened(session)
     assert [past.trigger for past in transcript.compactions] == ["prune", "auto"]
-    assert in_view(transcript).live[2]["content"] == [result("c1", "[Old tool result content cleared]")]
+    assert live_context(transcript).live[2]["content"] == [result("c1", "[Old tool result content cleared]")]
 
 
-def test_what_was_taken_back_is_left_out(opened: Any) -> None:
+def test_opencode_reverted_messages_are_left_out(opened: Any) -> None:
     session = Session(revert={"messageID": "msg_003", "partID": "prt_003_1"})
     session.user("go")
     session.reply("there")
@@ -240,21 +240,21 @@ def test_what_was_taken_back_is_left_out(opened: Any) -> None:
     session.reply("gone")
     transcript = opened(session)
     assert transcript.messages[-1] == {"role": "user", "content": [text("keep this")]}
-    assert transcript.notes == ("1 message taken back left out",)
+    assert transcript.warnings == ("1 message reverted left out",)
 
 
-def test_the_storage_folder_says_the_same(write: Write, tmp_path: Path) -> None:
+def test_opencode_storage_folder_reads_the_same(write: Write, tmp_path: Path) -> None:
     session = compacted()
     exported = read_transcript(write(session.exported, name="export.json"))
     assert read_transcript(session.store(tmp_path / "storage")) == exported
 
 
-def test_a_session_in_storage_without_messages(tmp_path: Path) -> None:
-    with pytest.raises(NothingSaid, match="holds no messages"):
+def test_opencode_storage_session_without_messages(tmp_path: Path) -> None:
+    with pytest.raises(EmptyTranscript, match="holds no messages"):
         read_transcript(Session().store(tmp_path / "storage"))
 
 
-def test_a_broken_file_in_storage_is_named(tmp_path: Path) -> None:
+def test_opencode_storage_broken_file_is_named(tmp_path: Path) -> None:
     file = compacted().store(tmp_path / "storage")
     broken = tmp_path / "storage" / "message" / SESSION / "msg_002.json"
     broken.write_text('{"id": "msg_0')
@@ -268,16 +268,19 @@ def test_a_broken_file_in_storage_is_named(tmp_path: Path) -> None:
         {"info": {}},
         {"info": {"role": "user"}, "parts": "x"},
         {"info": {"role": "user", "time": 3}, "parts": [3, {"type": "text"}, {"type": ["text"]}]},
-        {"info": {"role": "assistant", "parentID": ["x"], "summary": True, "finish": "stop"}, "parts": [said("s")]},
+        {
+            "info": {"role": "assistant", "parentID": ["x"], "summary": True, "finish": "stop"},
+            "parts": [text_part("s")],
+        },
         {"info": {"role": "assistant", "tokens": 3, "error": "x"}, "parts": [{"type": "tool", "state": 3}]},
         {
             "info": {"role": "assistant", "time": {"created": 10**30}},
             "parts": [{"type": "tool", "callID": "c", "tool": "t", "state": {"status": "completed", "attachments": 3}}],
         },
-        {"info": {"role": "dancer"}, "parts": [said("hop")]},
+        {"info": {"role": "dancer"}, "parts": [text_part("hop")]},
     ],
 )
-def test_odd_records_do_not_stop_the_reader(message: dict[str, Any], opened: Any) -> None:
+def test_opencode_malformed_records_are_skipped(message: dict[str, Any], opened: Any) -> None:
     session = Session(revert="x")
     session.user("go")
     session.messages.append(message)

@@ -1,14 +1,14 @@
-"""pi sessions: its messages as Anthropic's, and both shapes of its compaction records."""
+"""pi sessions: messages in Anthropic's format, and both kinds of compaction records."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from tests.transcripts.conftest import Read
 
-from holdfast.transcripts import Transcript, Usage
-
-from .conftest import Read
+from holdfast.tokens import Usage
+from holdfast.transcripts import Transcript
 
 Record = dict[str, Any]
 
@@ -22,7 +22,7 @@ def line(role: str, content: Any, **more: Any) -> Record:
 
 
 def user(text: str, **more: Any) -> Record:
-    return line("user", [said(text)], **more)
+    return line("user", [text_part(text)], **more)
 
 
 def reply(*parts: Record, stop: str = "stop", **more: Any) -> Record:
@@ -30,10 +30,10 @@ def reply(*parts: Record, stop: str = "stop", **more: Any) -> Record:
 
 
 def result(id: str, text: str = "done", **more: Any) -> Record:
-    return line("toolResult", [said(text)], toolCallId=id, toolName="ls", **{"isError": False, **more})
+    return line("toolResult", [text_part(text)], toolCallId=id, toolName="ls", **{"isError": False, **more})
 
 
-def said(text: str) -> Record:
+def text_part(text: str) -> Record:
     return {"type": "text", "text": text}
 
 
@@ -46,66 +46,66 @@ def use(id: str) -> Record:
 
 
 def answer(id: str, text: str = "done") -> Record:
-    return {"type": "tool_result", "tool_use_id": id, "content": [said(text)]}
+    return {"type": "tool_result", "tool_use_id": id, "content": [text_part(text)]}
 
 
-def test_calls_and_results_become_anthropics(read: Read) -> None:
+def test_pi_calls_and_results_become_anthropic_blocks(read: Read) -> None:
     transcript = read(
         HEADER,
         user("go"),
-        reply(said("sure"), call("c1"), call("c2"), stop="toolUse"),
+        reply(text_part("sure"), call("c1"), call("c2"), stop="toolUse"),
         result("c2", "two"),
         result("c1", "one", isError=True),
-        reply(said("done")),
+        reply(text_part("done")),
     )
     assert (transcript.kind, transcript.format, transcript.id) == ("pi", "anthropic", "s-1")
     assert transcript.model == "claude-x"
     assert transcript.messages[1:3] == [
-        {"role": "assistant", "content": [said("sure"), use("c1"), use("c2")]},
+        {"role": "assistant", "content": [text_part("sure"), use("c1"), use("c2")]},
         {"role": "user", "content": [{**answer("c1", "one"), "is_error": True}, answer("c2", "two")]},
     ]
     assert len(transcript.entries) == 4
 
 
-def test_usage_of_aborted_and_failed_replies_does_not_count(read: Read) -> None:
-    """P3: only a good reply says how large the context is."""
+def test_pi_usage_of_failed_replies_is_ignored(read: Read) -> None:
+    """P3: only a complete reply reports the context size."""
     usage = {"input": 1, "output": 2, "cacheRead": 3, "cacheWrite": 4, "cost": {"total": 0.1}}
     transcript = read(
         user("go"),
-        reply(said("one"), usage=usage),
-        reply(said("tw"), usage=usage, stop="aborted"),
-        reply(said("thr"), usage=usage, stop="error"),
+        reply(text_part("one"), usage=usage),
+        reply(text_part("tw"), usage=usage, stop="aborted"),
+        reply(text_part("thr"), usage=usage, stop="error"),
         reply(usage=usage, stop="aborted"),
     )
     assert [entry.usage for entry in transcript.entries] == [None, Usage(1, 2, 3, 4), None, None]
-    assert transcript.notes == (
+    assert transcript.warnings == (
         "3 assistant messages aborted or failed, usage not counted",
         "1 message without content left out",
     )
 
 
-def test_thinking_keeps_a_signature_that_anthropic_gave(read: Read) -> None:
+def test_pi_thinking_keeps_anthropic_signature(read: Read) -> None:
     thought = {"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"}
     transcript = read(
         user("go"),
-        reply(thought, said("one")),
-        reply({**thought, "redacted": True}, said("two")),
-        line("assistant", [thought, said("three")], api="openai-responses"),
+        reply(thought, text_part("one")),
+        reply({**thought, "redacted": True}, text_part("two")),
+        line("assistant", [thought, text_part("three")], api="openai-responses"),
     )
     assert [message["content"][0] for message in transcript.messages[1:]] == [
         {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "c2ln"},
-        said("three"),
+        text_part("three"),
     ]
-    assert transcript.notes == ("1 thinking block without a signature left out",)
+    assert transcript.warnings == ("1 thinking block without a signature left out",)
 
 
-def test_pictures_odd_ids_and_strangers(read: Read) -> None:
+def test_pi_images_foreign_ids_and_unknown_records(read: Read) -> None:
     picture = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     transcript = read(
         line("user", [picture]),
         reply(call("call|fc"), {"type": "dance"}),
-        line("toolResult", [said("")], toolCallId="call|fc"),
+        line("toolResult", [text_part("")], toolCallId="call|fc"),
         {"type": "custom_message", "content": "note", "customType": "x"},
         line("bashExecution", None),
         {"type": "model_change", "modelId": "claude-y"},
@@ -118,7 +118,7 @@ def test_pictures_odd_ids_and_strangers(read: Read) -> None:
         {"role": "user", "content": "note"},
     ]
     assert transcript.model == "claude-y"
-    assert transcript.notes == (
+    assert transcript.warnings == (
         "1 tool call with its id rewritten for Anthropic",
         "1 content part of an unknown shape left out",
         "1 message of role 'bashExecution' left out",
@@ -127,7 +127,7 @@ def test_pictures_odd_ids_and_strangers(read: Read) -> None:
 
 
 def history(turns: str) -> list[Record]:
-    """A session as the documents write it: ``u1 a1 t1``, and ``[3]`` for a compaction that keeps 3."""
+    """A session in the notation of the documents: ``u1 a1 t1``, and ``[3]`` for a compaction that keeps 3."""
     records: list[Record] = [HEADER]
     names = turns.split()
     calls = 0
@@ -141,13 +141,13 @@ def history(turns: str) -> list[Record]:
             records.append(result(f"c{calls}", name))
         else:
             calls += 1
-            parts = [said(name), call(f"c{calls}")] if following.startswith("t") else [said(name)]
+            parts = [text_part(name), call(f"c{calls}")] if following.startswith("t") else [text_part(name)]
             records.append(reply(*parts))
     return records
 
 
 def names(transcript: Transcript) -> list[str]:
-    """What the newest compaction left in view, then what came after it."""
+    """The names of the live context's messages."""
     newest = transcript.compactions[-1]
     return [_name(message) for message in transcript.messages[newest.after - newest.kept :]]
 
@@ -172,8 +172,8 @@ ONE = "u1 a1 t1 a1 u2 a2 u3 a3 t3 a3 t3 a3 u4 a4 t4 a4 [4]"
         pytest.param("u1 a1 [1] u2", "u2", id="no user message in the count"),
     ],
 )
-def test_kept_messages_by_count(read: Read, turns: str, view: str) -> None:
-    """P6, P7: the loader's examples."""
+def test_pi_kept_messages_by_count(read: Read, turns: str, view: str) -> None:
+    """P6, P7: examples of pi's loader."""
     transcript = read(*history(turns))
     assert names(transcript) == view.split()
     assert transcript.compactions[0].summary == "so far"
@@ -184,29 +184,29 @@ def compaction(first: str, **more: Any) -> Record:
     return {"type": "compaction", "summary": "so far", "firstKeptEntryId": first, "tokensBefore": 50, **more}
 
 
-def test_kept_messages_by_id_in_a_tree(read: Read) -> None:
-    """P6, P10: the thread leads to the newest record; the branch that was left is not in it."""
+def test_pi_kept_messages_by_id_in_a_tree(read: Read) -> None:
+    """P6, P10: the thread ends in the newest record; the abandoned branch is not part of it."""
     transcript = read(
         {**HEADER, "version": 3},
         user("u1", id="1", parentId=None),
-        reply(said("a1"), id="2", parentId="1"),
+        reply(text_part("a1"), id="2", parentId="1"),
         user("x2", id="3", parentId="2"),
         user("u2", id="4", parentId="2"),
         {"type": "model_change", "modelId": "claude-y", "id": "5", "parentId": "4"},
-        reply(said("a2"), id="6", parentId="5"),
+        reply(text_part("a2"), id="6", parentId="5"),
         compaction("4", id="7", parentId="6"),
         user("u3", id="8", parentId="7"),
     )
     assert [entry.id for entry in transcript.entries] == ["1", "2", "4", "6", "8"]
     assert names(transcript) == ["u2", "a2", "u3"]
     assert transcript.compactions[0].tokens_before == 50
-    assert transcript.notes == (
+    assert transcript.warnings == (
         "1 record on abandoned branches left out",
         "1 record of type 'model_change' left out",
     )
 
 
-def test_kept_from_a_record_that_is_no_message(read: Read) -> None:
+def test_pi_kept_from_a_record_that_is_no_message(read: Read) -> None:
     transcript = read(
         user("u1", id="1", parentId=None),
         {"type": "label", "id": "2", "parentId": "1"},
@@ -216,8 +216,8 @@ def test_kept_from_a_record_that_is_no_message(read: Read) -> None:
     assert transcript.compactions[0].kept == 1
 
 
-def test_kept_by_line_and_by_an_id_that_is_gone(read: Read) -> None:
+def test_pi_kept_by_line_and_by_missing_id(read: Read) -> None:
     by_line = {"type": "compaction", "summary": "s", "firstKeptEntryIndex": 2, "tokensBefore": 5}
-    transcript = read(HEADER, user("u1"), user("u2"), reply(said("a2")), by_line, user("u3"), compaction("gone"))
+    transcript = read(HEADER, user("u1"), user("u2"), reply(text_part("a2")), by_line, user("u3"), compaction("gone"))
     assert [c.kept for c in transcript.compactions] == [2, 0]
-    assert transcript.notes == ("1 compaction that does not say what it kept",)
+    assert transcript.warnings == ("1 compaction that does not say what it kept",)

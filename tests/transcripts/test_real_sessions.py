@@ -1,4 +1,4 @@
-"""Every real session that is at hand reads into a thread that holds together."""
+"""Every available real session is read into a consistent thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.transcripts import Entry, Transcript, read_transcript
+from holdfast.transcripts import Transcript, TranscriptEntry, read_transcript
 from judge import judge
 
 FOLDER = os.environ.get("HOLDFAST_SESSIONS", "")
@@ -22,14 +22,14 @@ pytestmark = [
 ]
 
 
-def epochs(transcript: Transcript) -> list[tuple[Entry, ...]]:
-    """What lies between two compactions: within it, one context grew."""
+def epochs(transcript: Transcript) -> list[tuple[TranscriptEntry, ...]]:
+    """The entries between two compactions, during which one context grew."""
     cuts = [0, *(compaction.after for compaction in transcript.compactions), len(transcript.entries)]
     return [transcript.entries[start:end] for start, end in pairwise(cuts)]
 
 
 def pairs(message: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """The calls a message makes, and those it answers."""
+    """Call ids of a message's calls and of its results."""
     kind = str(message.get("type", ""))
     if kind.endswith("_call") and "call_id" in message:
         return [message["call_id"]], []
@@ -43,7 +43,7 @@ def pairs(message: dict[str, Any]) -> tuple[list[str], list[str]]:
     )
 
 
-def test_there_is_something_in_every_entry(path: Path) -> None:
+def test_real_session_entries_are_not_empty(path: Path) -> None:
     transcript = read_transcript(path)
     assert transcript.kind in ("claude-code", "codex", "pi")
     assert transcript.model
@@ -55,8 +55,8 @@ def test_there_is_something_in_every_entry(path: Path) -> None:
         assert entry.time
 
 
-def test_every_result_has_its_call_in_the_same_epoch(path: Path) -> None:
-    """Only the very first message may answer a call that is not there: such a file starts in mid-session."""
+def test_real_session_results_have_calls_in_the_same_epoch(path: Path) -> None:
+    """Only the first message may have an orphan result: such a file starts in mid-session."""
     for number, epoch in enumerate(epochs(read_transcript(path))):
         open_calls: set[str] = set()
         for place, entry in enumerate(epoch):
@@ -67,8 +67,8 @@ def test_every_result_has_its_call_in_the_same_epoch(path: Path) -> None:
             open_calls = (open_calls - set(answers)) | set(calls)
 
 
-def test_usage_is_positive_and_mostly_grows(path: Path) -> None:
-    """P3: between compactions a context grows; clearing tool results or resuming may shrink it."""
+def test_real_session_usage_is_positive_and_mostly_grows(path: Path) -> None:
+    """P3: between compactions the context grows; clearing tool results or resuming may shrink it."""
     for epoch in epochs(read_transcript(path)):
         totals = [entry.usage.total for entry in epoch if entry.usage is not None]
         assert all(total > 0 for total in totals)
@@ -76,7 +76,7 @@ def test_usage_is_positive_and_mostly_grows(path: Path) -> None:
         assert shrunk <= max(2, len(totals) * 0.1)
 
 
-def test_compactions_lie_in_order_and_say_what_they_know(path: Path) -> None:
+def test_real_session_compactions_are_in_order(path: Path) -> None:
     """P6."""
     transcript = read_transcript(path)
     places = [compaction.after for compaction in transcript.compactions]
@@ -88,8 +88,8 @@ def test_compactions_lie_in_order_and_say_what_they_know(path: Path) -> None:
         assert transcript.kind != "codex" or compaction.head
 
 
-def test_the_provider_would_take_each_epoch(path: Path) -> None:
-    """All but halves of tool pairs: a broken-off reply has open calls, a cut file starts with an answer."""
+def test_real_session_epochs_are_valid_requests(path: Path) -> None:
+    """Except incomplete tool pairs: an aborted reply has open calls, a cut file starts with a result."""
     transcript = read_transcript(path)
     assert transcript.format is not None
     for epoch in epochs(transcript):

@@ -1,4 +1,4 @@
-"""Compacting where it is cheapest (H4), decided in the same work at any length (H5)."""
+"""The cost trigger: fires at the cheapest size (H4), with constant work at any length (H5)."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from typing import Any
 import pytest
 
 from holdfast import MemoryStore, SessionService
-from holdfast.catalog.prices import Prices, Ratios
-from holdfast.errors import InvalidInput, InvalidLimit
+from holdfast.context import Checkpoint, HeadMessage, Request
+from holdfast.errors import InvalidInput, InvalidLimit, Outcome
 from holdfast.messages import Message, Text
-from holdfast.outcome import Outcome
 from holdfast.tokens import Usage
-from holdfast.triggers import CostTrigger
-from holdfast.triggers.cost import KEPT, SUMMARY_TOKENS, cheapest_size, growth
-from holdfast.view import Checkpoint, Request, Shown
-from sized import Messages, letters, request_for, round_of, said, user
+from holdfast.tokens.catalog import Prices, Ratios
+from holdfast.triggers import KEPT_TOKENS, SUMMARY_TOKENS, CostTrigger, cheapest_size, growth_per_call
+from sized import Messages, assistant, letters, request_for, round_of, user
 
 USUAL = Ratios()
 
 
 def averages(grows: int, after: int, stays: int, summary: int, ratios: Ratios) -> Iterator[tuple[int, float]]:
-    """The size at which to compact, and what a call costs on average then: added up call by call."""
+    """Average cost of a call when compacting at this size, simulated call by call."""
     paid, size = ratios.read * stays + ratios.write * (after - stays), after
     for calls in range(1, 3_000):
-        asking = ratios.read * size + ratios.output * summary if summary else 0.0
-        yield size, (paid + asking) / calls
+        summary_cost = ratios.read * size + ratios.output * summary if summary else 0.0
+        yield size, (paid + summary_cost) / calls
         paid += ratios.read * size + ratios.write * grows
         size += grows
 
@@ -43,8 +41,8 @@ SITUATIONS = list(
 )
 
 
-def test_h4_no_other_size_is_much_cheaper() -> None:
-    """Every size is tried. Where a context does not double within ten calls, none is 6 % cheaper, hardly one 1 %."""
+def test_h4_cheapest_size_is_near_the_simulated_optimum() -> None:
+    """Tries every size: unless the context doubles within ten calls, none is 6 % cheaper, and hardly one 1 %."""
     gaps = []
     for grows, (after, stays), summary, ratios in SITUATIONS:
         if 10 * grows > after:
@@ -57,8 +55,8 @@ def test_h4_no_other_size_is_much_cheaper() -> None:
     assert sorted(gaps)[len(gaps) * 9 // 10] < 0.01
 
 
-def test_h4_the_formula_in_numbers() -> None:
-    """55,000 tokens stay, 18,000 of them cached, 1,200 more a call: the best time is at 96,000 and not at 155,000."""
+def test_h4_cheapest_size_matches_the_formula() -> None:
+    """55,000 tokens stay, 18,000 of them cached, and 1,200 are added a call: the optimum is 96,000, not 155,000."""
     compaction = 0.1 * 55_000 + 5 * 4_000 + 1.25 * 37_000
     assert cheapest_size(1_200, 55_000, 18_000, 4_000, USUAL) == pytest.approx(
         55_000 + sqrt(2 * 1_200 * compaction / 0.1)
@@ -66,7 +64,7 @@ def test_h4_the_formula_in_numbers() -> None:
     assert 96_000 < cheapest_size(1_200, 55_000, 18_000, 4_000, USUAL) < 97_000
 
 
-def test_h4_what_is_dear_is_done_less_often() -> None:
+def test_h4_expensive_compaction_is_done_less_often() -> None:
     base = {"growth": 1_000, "after": 40_000, "stays": 10_000, "summary_tokens": 4_000, "ratios": USUAL}
 
     def size(**changed: Any) -> float:
@@ -81,11 +79,11 @@ def test_h4_what_is_dear_is_done_less_often() -> None:
 
 
 def rounds(count: int, tokens: int) -> Messages:
-    """A user's request, and so many calls of the model with results: each round comes to so many tokens."""
+    """A user request and `count` model calls with results, each round of the given number of tokens."""
     return [user(10), *(message for n in range(count) for message in round_of(f"c{n}", tokens - 4))]
 
 
-def test_h4_fires_once_the_context_is_larger_than_the_cheapest_size() -> None:
+def test_h4_fires_above_the_cheapest_size() -> None:
     trigger = CostTrigger(window=500_000, target=30_000)
     fired = [trigger(request_for(rounds(count, 1_000))) for count in range(120)]
     first = int(cheapest_size(1_000, 30_000, 0, SUMMARY_TOKENS, USUAL) // 1_000) + 1
@@ -93,14 +91,14 @@ def test_h4_fires_once_the_context_is_larger_than_the_cheapest_size() -> None:
 
 
 @pytest.mark.parametrize("calls", [1, 7, 90, 300])
-def test_growth_is_what_a_call_brings_in(calls: int) -> None:
-    """300 calls are more than is looked back on; the first request is a part of what came in."""
+def test_growth_per_call_counts_tokens_added_by_a_call(calls: int) -> None:
+    """300 calls exceed the measured range; the first request is part of the growth."""
     request = request_for(rounds(calls, 1_000), system=letters(5_000))
-    assert growth(request.view) == pytest.approx(1_000 + (10 / calls if calls < 100 else 0))
+    assert growth_per_call(request.view) == pytest.approx(1_000 + (10 / calls if calls < 100 else 0))
 
 
-def test_growth_counts_a_reply_of_many_items_once() -> None:
-    """In OpenAI's Responses a reply is a thought, some words and several calls, each an item of its own."""
+def test_growth_per_call_counts_reply_of_many_items_once() -> None:
+    """In OpenAI's Responses format a reply has reasoning, text and several calls, each a separate item."""
     items: list[Any] = [{"role": "user", "content": "go"}]
     for n in range(20):
         names = [f"c{n}a", f"c{n}b"]
@@ -109,22 +107,22 @@ def test_growth_counts_a_reply_of_many_items_once() -> None:
         items += [{"type": "function_call", "call_id": name, "name": "read", "arguments": "{}"} for name in names]
         items += [{"type": "function_call_output", "call_id": name, "output": letters(400)} for name in names]
     request = request_for(items, format="openai-responses")
-    assert growth(request.view) == pytest.approx(request.tokens / 20)
+    assert growth_per_call(request.view) == pytest.approx(request.tokens / 20)
 
 
-def test_growth_is_not_known_before_the_first_reply() -> None:
+def test_growth_per_call_before_first_reply_is_none() -> None:
     request = request_for([user(50_000)])
-    assert growth(request.view) is None
+    assert growth_per_call(request.view) is None
     assert CostTrigger(window=100_000).threshold(request) == 100_000 - 16_384
-    assert growth(request_for([]).view) is None
+    assert growth_per_call(request_for([]).view) is None
 
 
-def test_p2_never_later_than_the_window_allows() -> None:
+def test_p2_fires_at_the_window_limit_at_the_latest() -> None:
     trigger = CostTrigger(window=60_000, reserve=10_000, target=40_000)
     assert trigger.limit == 50_000
     assert not trigger(request_for([user(50_000)]))
     assert trigger(request_for([user(50_001)]))
-    assert trigger(request_for([user(100), said(49_901)]))
+    assert trigger(request_for([user(100), assistant(49_901)]))
 
 
 @pytest.mark.parametrize(
@@ -137,62 +135,66 @@ def test_p2_never_later_than_the_window_allows() -> None:
         (None, 128_000 - 16_384),
     ],
 )
-def test_the_window_is_the_models_and_so_is_its_longest_prompt(model: str | None, limit: int) -> None:
+def test_limit_uses_window_and_longest_prompt_of_the_model(model: str | None, limit: int) -> None:
     assert CostTrigger(model).limit == limit
 
 
-def test_prices_are_the_models_unless_they_are_given() -> None:
+def test_ratios_use_prices_of_the_model_unless_given() -> None:
     assert CostTrigger("openai:gpt-4.1").ratios == Ratios(0.25, 1.0, 4.0)
     assert CostTrigger("a-model-that-nobody-knows").ratios == CostTrigger().ratios == USUAL
     assert CostTrigger("gpt-4.1", prices=Prices(10.0, 50.0, 0.5, 12.5)).ratios == Ratios(0.05, 1.25, 5.0)
 
 
 def expected(request: Request, after: int, stays: int) -> int:
-    grows = growth(request.view)
+    grows = growth_per_call(request.view)
     assert grows is not None
     return int(cheapest_size(grows, after, stays, SUMMARY_TOKENS, USUAL))
 
 
-def test_before_the_first_compaction_it_expects_what_usually_stays() -> None:
+def test_threshold_before_first_compaction_expects_typical_size() -> None:
     """System prompt, summary and the newest 20,000 tokens; less where the request has a smaller target."""
     messages, system = rounds(50, 1_000), letters(6_000)
     request = request_for(messages, system=system)
-    assert CostTrigger(window=900_000).threshold(request) == expected(request, 6_000 + SUMMARY_TOKENS + KEPT, 6_000)
+    assert CostTrigger(window=900_000).threshold(request) == expected(
+        request, 6_000 + SUMMARY_TOKENS + KEPT_TOKENS, 6_000
+    )
     small = request_for(messages, system=system, target=12_000)
     assert CostTrigger(window=900_000).threshold(small) == expected(small, 12_000, 6_000)
     large = request_for(messages, system=system, target=100_000)
-    assert CostTrigger(window=900_000).threshold(large) == expected(large, 6_000 + SUMMARY_TOKENS + KEPT, 6_000)
+    assert CostTrigger(window=900_000).threshold(large) == expected(large, 6_000 + SUMMARY_TOKENS + KEPT_TOKENS, 6_000)
     assert CostTrigger(window=900_000, target=70_000).threshold(small) == expected(small, 70_000, 6_000)
 
 
 def compacted(request: Request, after: int) -> Request:
-    request.view.begin("c1", Checkpoint(tokens_after=after), [Shown("note", Message("user", (Text("so far"),)))])
+    request.view.start_from(
+        "c1", Checkpoint(tokens_after=after), [HeadMessage("note", Message("user", (Text("so far"),)))]
+    )
     return request
 
 
-def test_after_a_compaction_it_expects_what_that_one_left() -> None:
+def test_threshold_after_compaction_expects_its_size() -> None:
     request = compacted(request_for(rounds(50, 1_000)), 33_000)
     for trigger in (CostTrigger(window=900_000), CostTrigger(window=900_000, target=5_000)):
         assert trigger.threshold(request) == expected(request, 33_000, 0)
 
 
-def test_it_never_fires_right_after_a_compaction() -> None:
-    """Whatever that left: else it would fire again, and again."""
+def test_trigger_never_fires_right_after_a_compaction() -> None:
+    """For any size it left: otherwise it would fire repeatedly."""
     for kept in (2, 20, 80):
         request = request_for(rounds(kept, 1_000), system=letters(1_000))
         compacted(request, request.tokens)
         assert not CostTrigger(window=900_000)(request)
 
 
-def test_a_system_prompt_among_the_messages_stays_cached_too() -> None:
+def test_system_prompt_among_messages_counts_as_cached() -> None:
     messages = rounds(50, 1_000)
-    beside = request_for(messages, system=letters(6_000))
+    separate = request_for(messages, system=letters(6_000))
     among = request_for([{"role": "system", "content": letters(5_998)}, *messages])
-    assert CostTrigger(window=900_000).threshold(beside) == CostTrigger(window=900_000).threshold(among)
+    assert CostTrigger(window=900_000).threshold(separate) == CostTrigger(window=900_000).threshold(among)
 
 
-def test_compacting_where_it_says_so_costs_less_than_at_85_percent() -> None:
-    """H4, lived through with messages: 240 calls in a window of 200,000, each compaction down to 40,000."""
+def test_compacting_at_threshold_costs_less_than_at_85_percent() -> None:
+    """H4, simulated with messages: 240 calls in a window of 200,000, each compaction down to 40,000."""
     paid = {}
     for name, fires in {"cost": CostTrigger(window=200_000, target=40_000), "85 %": _over(156_073)}.items():
         paid[name], last = 0.0, 10_000
@@ -210,7 +212,7 @@ def test_compacting_where_it_says_so_costs_less_than_at_85_percent() -> None:
 
 
 class Looked(list[Message]):
-    """A list that counts how many of its messages were looked at."""
+    """A list that counts accesses to its messages."""
 
     count = 0
 
@@ -228,8 +230,8 @@ def _over(tokens: int) -> Callable[[Request], bool]:
     return lambda request: request.tokens > tokens
 
 
-def test_h5_a_long_history_takes_no_longer_to_decide_about() -> None:
-    """Not by the clock: as many messages are looked at among 20,000 as among 500."""
+def test_h5_threshold_of_long_history_takes_constant_work() -> None:
+    """Counts accesses instead of time: the same number of messages is read among 20,000 as among 500."""
     looks = []
     for count in (250, 10_000):
         view = request_for(rounds(count, 50)).view
@@ -240,8 +242,8 @@ def test_h5_a_long_history_takes_no_longer_to_decide_about() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_session_is_compacted_when_it_says_so_and_then_not_for_long() -> None:
-    """The provider counts by three characters, and 5,000 tokens of system prompt that the session never saw."""
+async def test_session_is_compacted_at_threshold_and_not_soon_again() -> None:
+    """The provider counts a token per three characters, and 5,000 tokens of a system prompt unknown to the session."""
     trigger, made = CostTrigger(window=200_000, summary_tokens=0), []
     async with SessionService(MemoryStore()) as service:
         await service.create(id="s")
@@ -272,11 +274,11 @@ WRONG: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
-def test_a_cost_trigger_that_makes_no_sense_is_an_error_when_it_is_made(make: Callable[[], object]) -> None:
+def test_invalid_arguments_raise_on_construction(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidLimit):
         make()
 
 
-def test_a_window_in_the_models_place_is_told() -> None:
+def test_window_passed_as_model_raises_with_hint() -> None:
     with pytest.raises(InvalidInput, match="window="):
         CostTrigger(200_000)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""When to compact, to the token (S4-S7, P2, L4, W1, G2)."""
+"""Triggers, exact to the token (S4-S7, P2, L4, W1, G2)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from typing import Any
 
 import pytest
 
-from holdfast import (
+from holdfast import OverBudget, TokenCount, TurnCount, any_of
+from holdfast.context import Plan, request_after
+from holdfast.errors import InvalidInput, InvalidLimit
+from holdfast.messages import framed_message
+from holdfast.tokens.budget import Fraction, LayerBudget, Tokens, WorkstreamBudget
+from holdfast.triggers import (
     ByteCount,
     EventCount,
     ImageCount,
-    InvalidInput,
-    OverBudget,
-    TokenCount,
-    TurnCount,
+    LayerTrigger,
+    OverUtilization,
+    WorkstreamTrigger,
     all_of,
     always,
-    any_of,
     never,
     not_,
+    pi_trigger,
 )
-from holdfast.budget import Fraction, LayerBudget, Tokens, WorkstreamBudget
-from holdfast.errors import InvalidLimit
-from holdfast.messages import framed
-from holdfast.triggers import LayerTrigger, OverUtilization, WorkstreamTrigger, pi_trigger
-from holdfast.view import Plan, follow
-from sized import Json, Messages, calls, letters, request_for, result, said, user
+from sized import Json, Messages, assistant, calls, letters, request_for, result, user
 
 PIXEL = "iVBORw0KGgo="
 
 
 def of_size(tokens: int) -> Messages:
-    """Two messages that come to so many tokens."""
-    return [user(tokens - 1_000), said(1_000)]
+    """Two messages of `tokens` tokens in total."""
+    return [user(tokens - 1_000), assistant(1_000)]
 
 
 EDGES: dict[str, tuple[Any, int, bool]] = {
@@ -60,19 +59,19 @@ EDGES: dict[str, tuple[Any, int, bool]] = {
 
 
 @pytest.mark.parametrize(("trigger", "tokens", "fires"), EDGES.values(), ids=EDGES)
-def test_a_trigger_fires_at_its_edge(trigger: Callable[..., bool], tokens: int, fires: bool) -> None:
+def test_trigger_fires_exactly_at_its_threshold(trigger: Callable[..., bool], tokens: int, fires: bool) -> None:
     request = request_for(of_size(tokens))
     assert request.tokens == tokens
     assert trigger(request) is fires
 
 
-def test_the_budget_of_the_request_is_exceeded_only_above_it() -> None:
+def test_over_budget_fires_only_above_the_budget() -> None:
     assert not OverBudget()(request_for(of_size(2_000), budget=2_000))
     assert OverBudget()(request_for(of_size(2_001), budget=2_000))
     assert not OverBudget()(request_for(of_size(2_001)))
 
 
-def test_s6_counts_by_an_estimator_of_its_own() -> None:
+def test_s6_token_count_uses_its_own_estimator() -> None:
     request = request_for(of_size(4_000))
     assert TokenCount(2, estimator=lambda text: 1)(request)
     assert not TokenCount(3, estimator=lambda text: 1)(request)
@@ -80,13 +79,13 @@ def test_s6_counts_by_an_estimator_of_its_own() -> None:
     assert not TokenCount(4_005, estimator="chars/4+4")(request)
 
 
-def test_the_system_prompt_counts() -> None:
+def test_token_count_includes_system_prompt() -> None:
     request = request_for(of_size(3_000), system=letters(1_000))
     assert TokenCount(4_000)(request)
     assert not TokenCount(4_001)(request)
 
 
-def test_g2_the_system_prompt_makes_the_room_smaller_and_is_no_message() -> None:
+def test_g2_system_prompt_reduces_the_window_and_is_no_message() -> None:
     """1,000 tokens of system leave 182,616; four fifths of it are 146,092.8."""
     for tokens, fires in ((146_092, False), (146_093, True)):
         messages = [{"role": "user", "content": letters(tokens - 4)}]
@@ -94,57 +93,57 @@ def test_g2_the_system_prompt_makes_the_room_smaller_and_is_no_message() -> None
         assert OverUtilization()(request) is fires
 
 
-def test_w2_the_workstream_counts_characters_by_three_and_rounds_once() -> None:
+def test_w2_workstream_counts_characters_by_three_and_rounds_once() -> None:
     for characters, fires in ((419_997, False), (419_998, True)):
         messages = [{"role": "user", "content": "x" * 19_997}, {"role": "user", "content": "x" * (characters - 19_997)}]
         assert WorkstreamTrigger()(request_for(messages, estimator="chars/3")) is fires
 
 
-def test_l4_never_at_keep_and_one_messages_however_large() -> None:
+def test_l4_layer_trigger_never_fires_at_keep_plus_one_messages() -> None:
     eleven = [user(50_000)] * 11
     assert not LayerTrigger()(request_for(eleven))
     assert LayerTrigger()(request_for([*eleven, user(2)]))
 
 
 @pytest.mark.parametrize(("tokens", "fires"), [(93_599, False), (93_600, True)])
-def test_l4_from_twelve_messages_on_at_the_threshold(tokens: int, fires: bool) -> None:
+def test_l4_layer_trigger_fires_at_threshold_from_twelve_messages(tokens: int, fires: bool) -> None:
     messages = [user(1_000)] * 11 + [user(tokens - 11_000)]
     assert LayerTrigger()(request_for(messages)) is fires
 
 
-def test_l4_keep_and_limit_are_settings() -> None:
+def test_l4_keep_and_limit_are_configurable() -> None:
     budget = LayerBudget(limit=12_000, keep_last=2)
     assert budget.threshold == 6_000
     assert not LayerTrigger(budget)(request_for([user(9_000)] * 3))
     assert LayerTrigger(budget)(request_for([user(1_500)] * 4))
 
 
-def test_l4_a_summary_counts_as_a_message() -> None:
-    """As in the document, where it stands at index 1 of the list."""
+def test_l4_summary_counts_as_a_message() -> None:
+    """As in the document, where it is at index 1 of the list."""
     request = request_for([user(50_000)] * 13)
-    assert not LayerTrigger()(follow(request, Plan(3, notes=(framed("so far"),))))
-    assert LayerTrigger()(follow(request, Plan(2, notes=(framed("so far"),))))
+    assert not LayerTrigger()(request_after(request, Plan(3, notes=(framed_message("so far"),))))
+    assert LayerTrigger()(request_after(request, Plan(2, notes=(framed_message("so far"),))))
 
 
-def test_s5_fires_at_more_than_n_turns() -> None:
-    two = request_for([user(5), said(5), user(5)])
+def test_s5_turn_count_fires_above_n_turns() -> None:
+    two = request_for([user(5), assistant(5), user(5)])
     assert (two.turn_count, TurnCount(2)(two), TurnCount(1)(two)) == (2, False, True)
 
 
-def test_s5_a_tools_result_is_no_turn() -> None:
-    request = request_for([user(5), calls("a"), result("a", 9), said(5)])
+def test_s5_tool_result_is_not_a_turn() -> None:
+    request = request_for([user(5), calls("a"), result("a", 9), assistant(5)])
     assert (request.turn_count, request.event_count) == (1, 4)
 
 
-def test_more_than_n_events() -> None:
-    three = request_for([user(5), said(5), user(5)])
+def test_event_count_fires_above_n_events() -> None:
+    three = request_for([user(5), assistant(5), user(5)])
     assert not EventCount(3)(three)
     assert EventCount(2)(three)
 
 
-def test_events_are_neither_system_messages_nor_notes_of_ours() -> None:
-    note = {"role": "user", "content": framed("so far").text}
-    request = request_for([{"role": "system", "content": "be brief"}, note, user(5), said(5)])
+def test_event_count_ignores_system_messages_and_notes() -> None:
+    note = {"role": "user", "content": framed_message("so far").text}
+    request = request_for([{"role": "system", "content": "be brief"}, note, user(5), assistant(5)])
     assert (request.event_count, request.turn_count) == (2, 1)
 
 
@@ -152,7 +151,7 @@ def image(data: str = PIXEL) -> Json:
     return {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}
 
 
-def test_more_than_n_bytes_of_text_and_media() -> None:
+def test_byte_count_fires_above_n_bytes_of_text_and_media() -> None:
     plain = request_for([{"role": "user", "content": "é" * 10}])
     assert ByteCount(19)(plain)
     assert not ByteCount(20)(plain)
@@ -161,13 +160,13 @@ def test_more_than_n_bytes_of_text_and_media() -> None:
     assert not ByteCount(100)(pictured)
 
 
-def test_more_than_n_images() -> None:
-    request = request_for([{"role": "user", "content": [image(), image()]}, said(5)])
+def test_image_count_fires_above_n_images() -> None:
+    request = request_for([{"role": "user", "content": [image(), image()]}, assistant(5)])
     assert ImageCount(1)(request)
     assert not ImageCount(2)(request)
 
 
-def test_images_in_tool_results_count_too() -> None:
+def test_image_count_includes_images_in_tool_results() -> None:
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     shot = {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image", "source": source}]}
     use = {"type": "tool_use", "id": "a", "name": "look", "input": {}}
@@ -213,13 +212,13 @@ WRONG: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("make", WRONG.values(), ids=WRONG)
-def test_a_trigger_that_makes_no_sense_is_an_error_when_it_is_made(make: Callable[[], object]) -> None:
+def test_invalid_trigger_arguments_raise_on_construction(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidLimit, match=r"must be a (whole )?number"):
         make()
 
 
 @pytest.mark.parametrize("combine", [any_of, all_of])
-def test_composites_take_one_or_more_callables(combine: Callable[..., Any]) -> None:
+def test_composites_require_one_or_more_callables(combine: Callable[..., Any]) -> None:
     for triggers in ((), (5,), (always, None)):
         with pytest.raises(InvalidInput, match="one or more triggers"):
             combine(*triggers)

@@ -1,8 +1,8 @@
-"""Around a running agent: before a step, after a step, on overflow; and a small agent built on it."""
+"""`Keeper`, which keeps an agent loop inside its model's window, and a small agent built on it."""
 
 from .agent import SYSTEM, Agent
+from .continuation import LengthRecovery, OverflowRecovery
 from .keeper import Keeper
-from .remedies import CutOff, Recovery
-from .window import Window
+from .window import ContextWindow
 
-__all__ = ["SYSTEM", "Agent", "CutOff", "Keeper", "Recovery", "Window"]
+__all__ = ["SYSTEM", "Agent", "ContextWindow", "Keeper", "LengthRecovery", "OverflowRecovery"]

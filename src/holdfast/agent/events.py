@@ -1,4 +1,4 @@
-"""What an agent tells while it works: typed, in order, and the same for a terminal, for JSON lines and for RPC."""
+"""Events of a running agent: typed, in order, and the same for terminal, JSON lines and RPC."""
 
 from __future__ import annotations
 
@@ -8,36 +8,38 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from ..calls import DeltaKind
 from ..hooks.events import CompactionEvent
+from ..models.calls import ReplyDeltaKind
 
 log = logging.getLogger("holdfast")
-Status = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
-"""How a run ended: finished, stopped by a person, the model could not be reached, cut off with room left (G3), too
-many steps."""
-How = Literal["new", "resumed", "forked", "handed_off", "switched"]
-"""How a conversation came to its session."""
-Known = Literal["known", "estimated", "unknown"]
-"""Did the provider report the size, is a part of it estimated since, or is it a guess until the next reply, because a
-compaction made the context another one?"""
+RunStatus = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
+"""How a run ended: finished, stopped by the user, model failure, reply cut off with room left in the window, too many
+steps."""
+SessionOrigin = Literal["new", "resumed", "forked", "handed_off", "switched"]
+"""How a conversation came to its current session."""
+SizeCertainty = Literal["known", "estimated", "unknown"]
+"""Whether the context size was reported by the provider (`known`), includes an estimate of newer messages
+(`estimated`), or is estimated as a whole after a compaction until the next reply (`unknown`)."""
 
 
 class RunStarted(msgspec.Struct, frozen=True, tag_field="type", tag="run_started"):
+    """A run began."""
+
     session: str
     prompt: str | None = None
-    """None where unfinished work goes on."""
+    """None when unfinished work is continued."""
 
 
-class Said(msgspec.Struct, frozen=True, tag_field="type", tag="delta"):
-    """A piece of the reply as it comes."""
+class TextDelta(msgspec.Struct, frozen=True, tag_field="type", tag="delta"):
+    """A streamed piece of the reply."""
 
     session: str
-    kind: DeltaKind
+    kind: ReplyDeltaKind
     text: str
 
 
-class Replied(msgspec.Struct, frozen=True, tag_field="type", tag="reply"):
-    """A whole reply of the model, as it was stored."""
+class ReplyStored(msgspec.Struct, frozen=True, tag_field="type", tag="reply"):
+    """A complete reply of the model, stored as event `event`."""
 
     session: str
     event: str
@@ -47,14 +49,18 @@ class Replied(msgspec.Struct, frozen=True, tag_field="type", tag="reply"):
 
 
 class ToolStarted(msgspec.Struct, frozen=True, tag_field="type", tag="tool_started"):
+    """A tool call began."""
+
     session: str
     call: str
     name: str
     summary: str
-    """The call in one line, for a person."""
+    """The call in one line."""
 
 
 class ToolFinished(msgspec.Struct, frozen=True, tag_field="type", tag="tool_finished"):
+    """A tool call returned a result or an error."""
+
     session: str
     call: str
     name: str
@@ -62,19 +68,19 @@ class ToolFinished(msgspec.Struct, frozen=True, tag_field="type", tag="tool_fini
     is_error: bool = False
 
 
-class Gauged(msgspec.Struct, frozen=True, tag_field="type", tag="gauge"):
+class WindowUsage(msgspec.Struct, frozen=True, tag_field="type", tag="gauge"):
     """How full the window is."""
 
     session: str
     tokens: int
     window: int
-    known: Known
+    known: SizeCertainty
     auto: bool = True
-    """Is automatic compaction on (P2)?"""
+    """Whether automatic compaction is on."""
 
 
 class Retrying(msgspec.Struct, frozen=True, tag_field="type", tag="retrying"):
-    """The model did not answer, and is asked again."""
+    """The model call failed and is retried after `seconds`."""
 
     session: str
     why: str
@@ -82,7 +88,7 @@ class Retrying(msgspec.Struct, frozen=True, tag_field="type", tag="retrying"):
 
 
 class Queued(msgspec.Struct, frozen=True, tag_field="type", tag="queued"):
-    """Something was typed while no input could be taken; it is sent afterwards (P14)."""
+    """Input typed during a compaction; it is sent afterwards."""
 
     session: str
     text: str
@@ -90,58 +96,57 @@ class Queued(msgspec.Struct, frozen=True, tag_field="type", tag="queued"):
 
 
 class Unsent(msgspec.Struct, frozen=True, tag_field="type", tag="unsent"):
-    """Something was typed that the agent was stopped before it heard: it is given back."""
+    """Input that was not delivered because the agent stopped; returned to the user."""
 
     session: str
     text: str
 
 
 class RunFinished(msgspec.Struct, frozen=True, tag_field="type", tag="run_finished"):
+    """A run ended."""
+
     session: str
-    status: Status
+    status: RunStatus
     why: str = ""
     steps: int = 0
 
 
 class SessionChanged(msgspec.Struct, frozen=True, tag_field="type", tag="session"):
-    """The conversation goes on in another session: new, forked, handed over, or chosen."""
+    """The conversation continues in another session: new, forked, handed off, or selected."""
 
     session: str
-    how: How
+    how: SessionOrigin
     parent: str | None = None
 
 
-class Problem(msgspec.Struct, frozen=True, tag_field="type", tag="error"):
-    """Something went wrong that a person should know (P9)."""
+class ErrorEvent(msgspec.Struct, frozen=True, tag_field="type", tag="error"):
+    """An error to show to the user."""
 
     error: str
 
 
 AgentEvent = (
     RunStarted
-    | Said
-    | Replied
+    | TextDelta
+    | ReplyStored
     | ToolStarted
     | ToolFinished
-    | Gauged
+    | WindowUsage
     | Retrying
     | Queued
     | Unsent
     | RunFinished
     | SessionChanged
-    | Problem
+    | ErrorEvent
     | CompactionEvent
 )
-
-Tell = Callable[[AgentEvent], object]
-
-
+EventListener = Callable[[AgentEvent], object]
 E = TypeVar("E")
 
 
-def told(tell: Callable[[E], object], event: E) -> None:
-    """Tell it; whoever listens and breaks stops nothing."""
+def emit(listener: Callable[[E], object], event: E) -> None:
+    """Calls a listener; logs its exceptions instead of raising them."""
     try:
-        tell(event)
+        listener(event)
     except Exception:
-        log.exception("what was to hear of %s broke", type(event).__name__)
+        log.exception("the listener for %s failed", type(event).__name__)

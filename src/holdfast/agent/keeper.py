@@ -1,4 +1,4 @@
-"""What any agent loop needs to stay inside its model's window: before a step, after it, and when it did not fit."""
+"""`Keeper`: calls an agent loop makes before a step, after a step and on overflow to stay inside its model's window."""
 
 from __future__ import annotations
 
@@ -8,38 +8,44 @@ from typing import Any, Literal
 
 import anyio
 
-from ..calls import Failure, StepReply
 from ..compaction import Abort, CompactionResult
+from ..compaction.presets import Preset, preset_named
+from ..context import Request, interrupted_result
+from ..context.events import Event
 from ..errors import InvalidInput
-from ..events import Event
 from ..hooks.events import CompactionEvent, Continued
-from ..messages import Message, copy_json, decode_all, encode_all, framed, whole_characters
-from ..models import failure_of
-from ..presets import Preset, preset_named
-from ..service import Context, SessionService
+from ..messages import (
+    Message,
+    copy_json,
+    decode_all,
+    encode_all,
+    framed_message,
+    replace_lone_surrogates,
+)
+from ..models import failure_from_exception
+from ..models.calls import Failure, StepReply
+from ..sessions import Context, SessionService
+from ..sessions.compactor import compact_session
+from ..sessions.message_list import MessageListSession
 from ..strategies import KeepLedger
 from ..triggers import always
-from ..view import Request, interrupted
-from .cut_off import without_broken_calls
-from .events import told
-from .following import Followed
-from .nudge import nudge
-from .remedies import CutOff, Recovery
-from .window import Window
+from .continuation import LengthRecovery, OverflowRecovery, continue_prompt, drop_incomplete_calls
+from .events import emit
+from .window import ContextWindow
 
 log = logging.getLogger("holdfast")
-OFF = "automatic compaction is off: compact by hand, or turn it on"
-_FULL = 0.80
-"""G3: a reply that was cut off in a window less full than this was not cut off by the window."""
-PATIENCE = 300.0
-"""Seconds that a step waits for a compaction elsewhere: no job takes longer (W12)."""
+AUTO_COMPACTION_OFF = "automatic compaction is off: compact by hand, or turn it on"
+_FULL_UTILIZATION = 0.80
+"""Below this utilization a reply was not cut off by the window."""
+READY_TIMEOUT_SECONDS = 300.0
+"""How long a step waits for a running compaction; no compaction job takes longer."""
 
 
 class Keeper:
-    """Keeps one conversation inside its model's window. It never raises because of a compaction (L11).
+    """Keeps one conversation inside its model's window; a failed compaction never raises.
 
-    With `sessions` and `session_id` it works on a session of yours. Without, it follows the list of messages that
-    you hand to `prepare_step`, and gives back the list to send; `system` and `tools` are what you send beside it.
+    With `sessions` and `session_id` it works on a stored session. Without, it tracks the list of messages passed to
+    `prepare_step` and returns the list to send; `system` and `tools` are sent with it and count as well.
     """
 
     def __init__(
@@ -48,7 +54,7 @@ class Keeper:
         session_id: str | None = None,
         *,
         model: str | None = None,
-        window: int | Window | None = None,
+        window: int | ContextWindow | None = None,
         preset: str | Preset = "holdfast",
         summarizer: Any = None,
         auto: bool = True,
@@ -58,59 +64,62 @@ class Keeper:
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
         if session_id is not None and sessions is None:
-            raise InvalidInput("session_id= names a session: pass the service that has it as sessions=, too.")
+            raise InvalidInput("session_id= needs a service: pass the one that stores the session as sessions=.")
         if session_id is not None and (system is not None or tools is not None):
-            raise InvalidInput("A session has a system prompt and tools of its own: hand them to create(), not here.")
-        self._followed = None
+            raise InvalidInput("A session has its own system prompt and tools: pass them to create(), not to Keeper().")
+        self._message_list = None
         if session_id is None or sessions is None:
-            self._followed = Followed(sessions, format, system=system, tools=tools, model=model)
-            sessions = self._followed.sessions
+            self._message_list = MessageListSession(sessions, format, system=system, tools=tools, model=model)
+            sessions = self._message_list.sessions
         self.sessions = sessions
         self._session_id = session_id
         self.preset = preset_named(preset)
-        self.window = window if isinstance(window, Window) else Window(window, model, self.preset.window)
+        self.window = window if isinstance(window, ContextWindow) else ContextWindow(window, model, self.preset.window)
         self.summarizer = summarizer
         self.auto = auto
-        """Is automatic compaction on? Where it is off, nothing is compacted unless somebody asks (P2)."""
+        """Whether automatic compaction is on; if off, only `compact()` compacts."""
         self.format = format
         self.listen = listen
         self.abort = Abort()
-        self._retried_at: int | None = None
-        """The session's version when a prompt was last made smaller: nothing was said since."""
-        self._went_on = False
+        self._retried_version: int | None = None
+        """Session version after the last overflow recovery; unchanged means that the retry overflowed, too."""
+        self._length_recovered = False
 
     @property
     def session_id(self) -> str:
-        return self._session_id or (self._followed.session_id if self._followed else "")
+        """Id of the stored session; of a message list, the id of its session in memory."""
+        return self._session_id or (self._message_list.session_id if self._message_list else "")
 
     # -- before and after a step ----------------------------------------------------------------------
 
     async def prepare_step(self, messages: Sequence[Any] | None = None) -> Context:
-        """What to send now: waits for a compaction that is running, and compacts if it is time (G2, L12, W13)."""
-        if self._followed is not None:
+        """Returns the context to send: waits for a running compaction, and compacts if the trigger fires."""
+        if self._message_list is not None:
             if messages is None:
-                raise InvalidInput("Hand in the messages, or make the keeper with sessions= and session_id=.")
-            await self._followed.follow(messages)
-        await self.sessions.ready(self.session_id, PATIENCE)
-        if self._followed is None:
-            await self._close_calls()
+                raise InvalidInput(
+                    "No messages: pass them to prepare_step(), or create the keeper with sessions= and session_id=."
+                )
+            await self._message_list.follow(messages)
+        await self.sessions.ready(self.session_id, READY_TIMEOUT_SECONDS)
+        if self._message_list is None:
+            await self._close_interrupted_calls()
         compacted = await self.compact_if_due()
-        return await self._going_on(await self.context(), compacted=compacted)
+        return await self._with_continue_prompt(await self.context(), compacted=compacted)
 
     async def on_step_finish(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> list[Event]:
-        """Store what the model said, with the tokens that the provider counted (L12, P3).
+        """Stores a reply together with the provider's token usage.
 
-        Where the keeper follows your list, the reply is stored when it comes with the list, and only counted here.
+        A keeper of a message list only records the usage here; the reply is stored with the next list.
         """
-        self._went_on = False
+        self._length_recovered = False
         return await self.store(reply, usage)
 
     async def store(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> list[Event]:
-        """Store a reply, without calls whose JSON breaks off. Nobody stops it in the middle: a person has read it."""
-        messages = without_broken_calls(self._read(reply)[0])
+        """Stores a reply without incomplete tool calls; shielded from cancellation, because the user has seen it."""
+        messages = drop_incomplete_calls(self._decode_reply(reply)[0])
         usage = usage or getattr(reply, "usage", None)
-        if self._followed is not None:
-            self._followed.usage = usage
+        if self._message_list is not None:
+            self._message_list.usage = usage
             return []
         events: list[Event] = []
         with anyio.CancelScope(shield=True):
@@ -119,101 +128,102 @@ class Keeper:
         return events
 
     async def compact_if_due(self) -> bool:
-        """Compact if the trigger fires. False where nothing was changed, whatever the reason."""
+        """Compacts if the preset's trigger fires; returns whether tokens were saved."""
         if not self.auto:
             return False
-        result = await self._unasked(self.preset.trigger_in(self.window.size), self.window.size)
+        result = await self._compact_automatically(self.preset.trigger_in(self.window.size), self.window.size)
         return result is not None and result.tokens_saved > 0
 
     async def compact(self, instructions: str | None = None, abort: Abort | None = None) -> CompactionResult:
-        """Compact now, because a person asks (P1)."""
+        """Compacts now, regardless of the trigger and of `auto`."""
         return await self._compact(always, self.window.size, instructions=instructions, abort=abort)
 
-    # -- when it did not fit ---------------------------------------------------------------------------
+    # -- overflow and cut-off replies ------------------------------------------------------------------
 
-    async def on_overflow(self, problem: Failure | BaseException, *, streamed: bool = False) -> Recovery:
-        """The provider says that the prompt is too long: compact whatever the size, and try again once (G3)."""
-        failure = problem if isinstance(problem, Failure) else failure_of(problem)
+    async def on_overflow(self, problem: Failure | BaseException, *, streamed: bool = False) -> OverflowRecovery:
+        """Compacts after the provider rejected the prompt as too long; allows one retry."""
+        failure = problem if isinstance(problem, Failure) else failure_from_exception(problem)
         if failure.kind != "overflow":
-            return Recovery(False, f"this is no overflow ({failure.kind}): {failure.why}")
+            return OverflowRecovery(False, f"not a context overflow ({failure.kind}): {failure.why}")
         before = await self.context()
         sent = before.tokens
         self.window.learn(failure.window, sent, failure.why)
         if streamed:
-            return Recovery(False, "a part of the reply was shown already: asking again would say it twice")
+            return OverflowRecovery(False, "part of the reply was already shown: a retry would show it twice")
         if not self.auto:
-            return Recovery(False, OFF)
-        if self._retried_at == before.version:
-            return Recovery(False, "the prompt was too long again after it had been compacted")
+            return OverflowRecovery(False, AUTO_COMPACTION_OFF)
+        if self._retried_version == before.version:
+            return OverflowRecovery(False, "the prompt was too long again after it had been compacted")
         budget = max(1, min(self.window.size, sent - 1))
-        result = await self._unasked(_at_once, budget)
+        result = await self._compact_automatically(_fires_always, budget)
         if result is None or result.tokens_after >= sent:
-            result = await self._unasked(_at_once, budget, KeepLedger(budget // 2), urgent=True)
+            result = await self._compact_automatically(_fires_always, budget, KeepLedger(budget // 2), urgent=True)
         if (after := await self.context()).tokens >= sent:
             why = result.why if result is not None else "the compaction failed"
-            return Recovery(False, f"it could not be made smaller: {why}")
-        context = await self._going_on(after, compacted=True)
-        self._retried_at = context.version
-        return Recovery(True, context=context)
+            return OverflowRecovery(False, f"it could not be made smaller: {why}")
+        context = await self._with_continue_prompt(after, compacted=True)
+        self._retried_version = context.version
+        return OverflowRecovery(True, context=context)
 
-    async def on_length(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> CutOff:
-        """The reply was cut off: keep its whole calls; compact and go on if the window was the reason (G3)."""
-        said, format = self._read(reply)
-        kept = without_broken_calls(said)
+    async def on_length(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> LengthRecovery:
+        """Stores a cut-off reply with its complete calls; compacts and continues if the window was full."""
+        decoded, format = self._decode_reply(reply)
+        kept = drop_incomplete_calls(decoded)
         events = await self.store(reply, usage)
-        status, why = await self.make_room()
+        status, why = await self.compact_if_full()
         calls = tuple(call for message in kept for call in message.calls)
-        return CutOff(status, encode_all(kept, format), calls, events, why)
+        return LengthRecovery(status, encode_all(kept, format), calls, events, why)
 
-    async def make_room(self) -> tuple[Literal["go_on", "max_tokens"], str]:
-        """After a reply that was cut off and is stored: compact, once, if the window is full; else it ends there."""
+    async def compact_if_full(self) -> tuple[Literal["go_on", "max_tokens"], str]:
+        """Compacts once if a stored reply was cut off in a full window; else returns `max_tokens` and the reason."""
         full = self.window.utilization(await self.context(), self.sessions.estimator)
-        if full <= _FULL:
+        if full <= _FULL_UTILIZATION:
             return "max_tokens", f"the reply is too long, with {full:.0%} of the window in use"
         if not self.auto:
-            return "max_tokens", OFF
-        if self._went_on:
+            return "max_tokens", AUTO_COMPACTION_OFF
+        if self._length_recovered:
             return "max_tokens", "the reply was cut off again after a compaction"
-        result = await self._unasked(_at_once, self.window.size)
+        result = await self._compact_automatically(_fires_always, self.window.size)
         if result is None or not result.tokens_saved:
             return "max_tokens", f"nothing could be compacted: {result.why if result else 'the compaction failed'}"
-        self._went_on = True
-        await self._going_on(await self.context(), compacted=True)
+        self._length_recovered = True
+        await self._with_continue_prompt(await self.context(), compacted=True)
         return "go_on", ""
 
-    # -- for the above ---------------------------------------------------------------------------------
+    # -- internals -------------------------------------------------------------------------------------
 
     async def context(self) -> Context:
+        """Returns the session's current context in the keeper's format."""
         return await self.sessions.context(self.session_id, format=self.format)
 
-    async def _close_calls(self) -> None:
-        """Calls that something came between get a result that says so: no provider takes them without one."""
+    async def _close_interrupted_calls(self) -> None:
+        """Appends an error result for each interrupted tool call: providers reject calls without results."""
         if calls := await self.sessions.waiting(self.session_id):
-            closing = Message("tool", tuple(interrupted(call) for call in calls))
+            closing = Message("tool", tuple(interrupted_result(call) for call in calls))
             await self.sessions.append(self.session_id, closing)
 
-    async def _going_on(self, context: Context, *, compacted: bool) -> Context:
-        """What to send; a model that was in the middle of something is told to go on."""
-        if text := nudge(context, compacted=compacted, own=self._followed is None):
-            await self.sessions.append(self.session_id, framed(text, aside=True), aside=True)
+    async def _with_continue_prompt(self, context: Context, *, compacted: bool) -> Context:
+        """Returns the context to send, with a prompt to continue if the model was interrupted."""
+        if text := continue_prompt(context, compacted=compacted, stored=self._message_list is None):
+            await self.sessions.append(self.session_id, framed_message(text, aside=True), aside=True)
             if self.listen is not None and compacted:
-                told(self.listen, Continued(self.session_id, text))
+                emit(self.listen, Continued(self.session_id, text))
             context = await self.context()
-        return self._followed.shown(context, compacted) if self._followed is not None else context
+        return self._message_list.returned(context, compacted) if self._message_list is not None else context
 
-    def _read(self, reply: StepReply | Sequence[Any] | Any) -> tuple[list[Message], str]:
+    def _decode_reply(self, reply: StepReply | Sequence[Any] | Any) -> tuple[list[Message], str]:
         given = reply.messages if isinstance(reply, StepReply) else reply
         given = given if isinstance(given, list | tuple) else [given]
-        return decode_all([whole_characters(copy_json(message)) for message in given], self.format)
+        return decode_all([replace_lone_surrogates(copy_json(message)) for message in given], self.format)
 
-    async def _unasked(
+    async def _compact_automatically(
         self, trigger: Callable[[Request], bool], budget: int, strategy: Any = None, *, urgent: bool = False
     ) -> CompactionResult | None:
-        """A compaction that nobody asked for; None where it broke."""
+        """Compacts without a request from the user; logs exceptions and returns None."""
         try:
             return await self._compact(trigger, budget, strategy, urgent=urgent)
         except Exception:
-            log.exception("a compaction of session %s broke: the conversation goes on without it", self.session_id)
+            log.exception("compaction of session %s failed: the conversation continues uncompacted", self.session_id)
             return None
 
     async def _compact(
@@ -226,7 +236,8 @@ class Keeper:
         abort: Abort | None = None,
         urgent: bool = False,
     ) -> CompactionResult:
-        return await self.sessions.compact(
+        return await compact_session(
+            self.sessions,
             self.session_id,
             trigger,
             strategy or self.preset.strategy,
@@ -241,6 +252,6 @@ class Keeper:
         )
 
 
-def _at_once(request: Request) -> bool:
-    """Fires always, and yet nobody asked: the breaker is minded."""
+def _fires_always(request: Request) -> bool:
+    """Always fires, but unlike `always` respects the circuit breaker."""
     return True

@@ -1,10 +1,16 @@
-"""A person's conversation with an agent, whatever face it has: a terminal, plain output, JSON lines, RPC."""
+"""The conversation of a user with an agent, independent of its front end: terminal, plain output, JSON lines or RPC."""
 
 from .chat import Chat
-from .compacted import Compacted
-from .opening import open_chat
-from .problems import problem_in
-from .state import State
-from .turns import Answered, Turns
+from .open_chat import open_chat
+from .prompt_runner import PromptResult, PromptRunner
+from .state import ChatCompactionResult, ChatState, compaction_error_event
 
-__all__ = ["Answered", "Chat", "Compacted", "State", "Turns", "open_chat", "problem_in"]
+__all__ = [
+    "Chat",
+    "ChatCompactionResult",
+    "ChatState",
+    "PromptResult",
+    "PromptRunner",
+    "compaction_error_event",
+    "open_chat",
+]

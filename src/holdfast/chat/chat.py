@@ -1,4 +1,4 @@
-"""`Chat`: prompts, queued input, compaction in the loop, and moving between sessions."""
+"""`Chat`: prompts, queued input, compaction in the loop, and switching between sessions."""
 
 from __future__ import annotations
 
@@ -11,83 +11,90 @@ from functools import partial
 import anyio
 
 from ..agent import Agent
-from ..agent.events import AgentEvent, How, Problem, Queued, RunFinished, SessionChanged, Tell, Unsent, told
-from ..calls import Stepper
+from ..agent.events import (
+    AgentEvent,
+    ErrorEvent,
+    EventListener,
+    Queued,
+    RunFinished,
+    SessionChanged,
+    SessionOrigin,
+    Unsent,
+    emit,
+)
 from ..compaction import Abort, CompactionResult
-from ..errors import HoldfastError, InvalidInput
-from ..events import SessionRecord
+from ..compaction.presets import Preset
+from ..context.events import SessionRecord
+from ..errors import HoldfastError, InvalidInput, Outcome
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
-from ..outcome import Outcome
-from ..presets import Preset
-from .compacted import Compacted, Interruption, compacted
-from .intake import Intake
-from .setting import Setting
-from .state import Activity, State
-from .worklist import Worklist
+from ..models.calls import ChatModel
+from .config import ChatConfig
+from .state import Activity, ChatCompactionResult, ChatState, Interruption, chat_compaction_result
+from .work_queue import InputBuffer, WorkQueue
 
 log = logging.getLogger("holdfast")
 
 
 @dataclass(eq=False, repr=False)
-class Chat(Setting):
-    """One conversation at a time. Everything that happens is told to one listener, in order.
+class Chat(ChatConfig):
+    """One conversation at a time; emits every event to one listener, in order.
 
-    Use it inside `running()`: prompts are answered there, one after the other. Whatever would change the session
-    under a running agent is refused until it is idle.
+    Inside `running()` a queue answers prompts one after the other. Methods that would change the session of a running
+    agent raise `InvalidInput` until the chat is idle.
     """
 
     _: KW_ONLY
-    listener: Tell
+    listener: EventListener
     record: SessionRecord = field(init=False)
     agent: Agent = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._list = Worklist()
-        self._working = False
+        self._queue = WorkQueue()
+        self._worker_running = False
         self._aborts: set[Abort] = set()
-        self._intake = Intake()
+        self._input_buffer = InputBuffer()
         self._interruption: Interruption | None = None
 
     @asynccontextmanager
     async def running(self, session_id: str | None = None) -> AsyncIterator[Chat]:
-        """Open a session, or begin one, and answer prompts while inside."""
+        """Opens a session, or creates one, and answers prompts until the context exits."""
         await (self.new() if session_id is None else self.switch(session_id, how="resumed"))
         async with anyio.create_task_group() as group:
-            group.start_soon(self._list.work)
-            self._working = True
+            group.start_soon(self._queue.run)
+            self._worker_running = True
             try:
                 yield self
             finally:
-                self._working = False
+                self._worker_running = False
                 group.cancel_scope.cancel()
 
-    # -- talking ---------------------------------------------------------------------------------------
+    # -- prompts -----------------------------------------------------------------------------------
 
-    def say(self, text: str) -> None:
-        """Send a prompt: at once, to the agent that works (it hears it before its next step), or after a compaction."""
-        if not self._intake.open:
-            self.tell(Queued(self.record.id, text, self._intake.hold(text)))
+    def send(self, text: str) -> None:
+        """Queues a prompt; steers a running agent before its next step; during a compaction, buffers the text."""
+        if not self._input_buffer.is_open:
+            self.emit(Queued(self.record.id, text, self._input_buffer.push(text)))
         elif self.activity == "running":
             self.agent.steer(text)
         else:
-            self._prompt(text)
+            self._queue_prompt(text)
 
-    def go_on(self) -> None:
-        """Let the agent take up what is unfinished."""
-        self.must_be_idle()
-        self._prompt(None)
+    def continue_run(self) -> None:
+        """Lets the agent continue unfinished work without a new prompt."""
+        self.require_idle()
+        self._queue_prompt(None)
 
     def abort(self) -> None:
-        """Stop what is running: a compaction, the agent, or whatever else takes a model's time."""
+        """Aborts the running compaction, agent run and other model calls made inside `abortable()`."""
         for abort in tuple(self._aborts):
             abort()
         if self.activity == "running":
             self.agent.abort()
 
     @contextmanager
-    def stoppable(self) -> Iterator[Abort]:
-        """For something that takes a model's time: while it lasts, `abort` stops it, too."""
+    def abortable(self) -> Iterator[Abort]:
+        """Registers an `Abort` that `abort()` triggers while the context is open."""
         abort = Abort()
         self._aborts.add(abort)
         try:
@@ -95,76 +102,78 @@ class Chat(Setting):
         finally:
             self._aborts.discard(abort)
 
-    def must_be_idle(self) -> None:
-        """Refuse what would change the session under a running agent."""
-        if not self._list.idle:
+    def require_idle(self) -> None:
+        """Raises `InvalidInput` while jobs are queued or running."""
+        if not self._queue.idle:
             raise InvalidInput("The agent is working: wait until it is done, or stop it first.")
 
     @property
     def activity(self) -> Activity:
-        return self._list.activity
+        return self._queue.activity
 
     async def wait_idle(self) -> None:
-        """Until everything that was said is answered."""
-        await self._list.wait_idle()
+        """Waits until every queued job is done."""
+        await self._queue.wait_idle()
 
-    async def compact(self, instructions: str | None = None) -> Compacted:
-        """Compact now. A running agent is stopped first, and goes on afterwards if it was not done (P1, P14)."""
+    async def compact(self, instructions: str | None = None) -> ChatCompactionResult:
+        """Compacts now. A running agent is aborted first and continues afterwards if it had not finished."""
         if self._interruption is not None or self.activity == "compacting":
-            raise InvalidInput("A compaction is running already: wait until it is done, or stop it.")
-        self._intake.open, self._interruption = False, Interruption()
+            raise InvalidInput("A compaction is already running: wait until it is done, or stop it.")
+        self._input_buffer.is_open, self._interruption = False, Interruption()
         if self.activity == "running":
             self.agent.abort()
-        with self.stoppable() as abort:
+        with self.abortable() as abort:
             work = partial(self._compact, instructions, abort, self._interruption)
-            return await self._list.result_of(work, "compacting", urgent=True)
+            return await self._queue.submit(work, "compacting", urgent=True)
 
-    # -- moving between sessions -----------------------------------------------------------------------
+    # -- sessions ----------------------------------------------------------------------------------
 
-    async def new(self, *, how: How = "new") -> SessionRecord:
-        """Begin a new, empty session; the old one stays where it is."""
-        return await self._moved(self._begin, how)
+    async def new(self, *, how: SessionOrigin = "new") -> SessionRecord:
+        """Creates an empty session and switches to it; the old one is kept."""
+        return await self._change_session(self._create_session, how)
 
-    async def switch(self, session_id: str, *, how: How = "switched") -> SessionRecord:
-        """Go on in another session."""
-        return await self._moved(partial(self.sessions.get, session_id), how)
+    async def switch(self, session_id: str, *, how: SessionOrigin = "switched") -> SessionRecord:
+        """Switches to another session."""
+        return await self._change_session(partial(self.sessions.get, session_id), how)
 
     async def fork(self, at: str | None) -> SessionRecord:
-        """A new session with everything up to and including an event, and go on there (P10)."""
-        return await self._moved(partial(self.sessions.fork, self.record.id, at), "forked")
+        """Forks the session after an event (None: the newest) and switches to the fork."""
+        return await self._change_session(partial(self.sessions.fork, self.record.id, at), "forked")
 
-    async def _moved(self, find: Callable[[], Awaitable[SessionRecord]], how: How) -> SessionRecord:
-        """As a job like a prompt: what is said after it is said in the other session."""
-        self.must_be_idle()
+    async def _change_session(self, find: Callable[[], Awaitable[SessionRecord]], how: SessionOrigin) -> SessionRecord:
+        """Runs as a queued job, so prompts sent after it go to the new session."""
+        self.require_idle()
 
         async def move() -> SessionRecord:
             record = await find()
-            self.record, self.agent = record, self._agent(record, self.tell)
-            self.tell(SessionChanged(record.id, how, record.parent))
+            self.record, self.agent = record, self._build_agent(record, self.emit)
+            self.emit(SessionChanged(record.id, how, record.parent))
             return record
 
-        return await (self._list.result_of(move) if self._working else move())
+        return await (self._queue.submit(move) if self._worker_running else move())
 
     async def undo(self) -> str | None:
-        """Step back over the last compaction."""
-        self.must_be_idle()
-        return await self._list.result_of(partial(self.sessions.undo, self.record.id))
+        """Undoes the last compaction; returns the checkpoint now in force, if any."""
+        self.require_idle()
+        return await self._queue.submit(partial(self.sessions.undo, self.record.id))
 
-    def use(self, *, model: Stepper | None = None, preset: Preset | None = None, auto: bool | None = None) -> None:
-        """Change what the next step is done with."""
+    def configure(
+        self, *, model: ChatModel | None = None, preset: Preset | None = None, auto: bool | None = None
+    ) -> None:
+        """Changes model, preset or automatic compaction from the next step on."""
         if model is not None or preset is not None:
-            self.must_be_idle()
+            self.require_idle()
         self.model, self.preset = model or self.model, preset or self.preset
         self.auto = self.auto if auto is None else auto
         if preset is not None:
             self.sessions.follow(preset)
         if model is not None or preset is not None:
-            self.agent = self._agent(self.record, self.tell)
+            self.agent = self._build_agent(self.record, self.emit)
         self.agent.keeper.auto = self.auto
 
-    async def state(self) -> State:
+    async def state(self) -> ChatState:
         context = await self.sessions.context(self.record.id)
-        return State(
+        return ChatState(
             session=self.record.id,
             parent=self.record.parent,
             model=self.model.name,
@@ -173,70 +182,74 @@ class Chat(Setting):
             auto=self.auto,
             tokens=context.tokens,
             window=self.agent.keeper.window.size,
-            known=self.agent.size,
-            waiting=len(self._intake),
+            known=self.agent.size_certainty,
+            waiting=len(self._input_buffer),
             round=await self.sessions.round(self.record.id),
             folder=str(self.folder.root),
         )
 
-    def tell(self, event: AgentEvent) -> None:
-        """Pass an event on. Input is taken again before the person hears that a compaction is over (P14)."""
+    def emit(self, event: AgentEvent) -> None:
+        """Passes an event to the listener. Input reopens before the listener is notified that a compaction ended."""
         interruption = self._interruption
         if isinstance(event, CompactionStarted):
-            self._intake.open = False
+            self._input_buffer.is_open = False
         elif isinstance(event, CompactionCompleted | CompactionFailed | CompactionSkipped):
-            self._take_again(steer=self.activity == "running" or (interruption is not None and interruption.goes_on))
+            self._reopen_input(
+                steer=self.activity == "running" or (interruption is not None and interruption.should_continue)
+            )
         elif isinstance(event, RunFinished) and interruption is not None:
-            interruption.run = event
+            interruption.finished = event
             return
-        told(self.listener, event)
+        emit(self.listener, event)
 
-    # -- for the above ---------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
-    def _prompt(self, text: str | None, *, urgent: bool = False) -> None:
-        self._list.add(partial(self._answer, text), "running", urgent=urgent)
+    def _queue_prompt(self, text: str | None, *, urgent: bool = False) -> None:
+        self._queue.add(partial(self._run_agent, text), "running", urgent=urgent)
 
-    async def _answer(self, prompt: str | None) -> None:
+    async def _run_agent(self, prompt: str | None) -> None:
         try:
             finished = await self.agent.run(prompt)
         except Exception as problem:
-            log.debug("a run broke", exc_info=True)
+            log.debug("agent run failed", exc_info=True)
             why = str(problem) if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {problem}"
             finished = RunFinished(self.record.id, "failed", why)
-            self.tell(Problem(why))
-            self.tell(finished)
+            self.emit(ErrorEvent(why))
+            self.emit(finished)
         if self._interruption is None:
-            self._hand_out(finished)
+            self._dispatch_undelivered(finished)
 
-    def _hand_out(self, finished: RunFinished) -> None:
-        """What the agent did not hear is said next; or given back, where a person stopped it."""
-        for text in self.agent.unheard():
+    def _dispatch_undelivered(self, finished: RunFinished) -> None:
+        """Queues steering texts that the agent did not receive; after an abort, returns them as `Unsent` events."""
+        for text in self.agent.take_undelivered():
             if finished.status == "aborted":
-                self.tell(Unsent(self.record.id, text))
+                self.emit(Unsent(self.record.id, text))
             else:
-                self._prompt(text)
+                self._queue_prompt(text)
 
-    async def _compact(self, instructions: str | None, abort: Abort, interruption: Interruption) -> Compacted:
-        """In the order of P14; the agent has come to rest when this begins."""
+    async def _compact(
+        self, instructions: str | None, abort: Abort, interruption: Interruption
+    ) -> ChatCompactionResult:
+        """Compacts, reopens the input, then continues the interrupted run or reports its end."""
         result: CompactionResult | None = None
         try:
             result = await self.agent.keeper.compact(instructions, abort)
-            self.tell(await self.agent.gauge())
+            self.emit(await self.agent.window_usage())
         finally:
-            goes_on = interruption.goes_on and result is not None and result.outcome is not Outcome.ABORTED
-            self._take_again(steer=goes_on)
+            continues = interruption.should_continue and result is not None and result.outcome is not Outcome.ABORTED
+            self._reopen_input(steer=continues)
             self._interruption = None
-            if goes_on:
-                self._prompt(None, urgent=True)
-            elif interruption.run is not None:
-                self.tell(interruption.run)
-                self._hand_out(interruption.run)
-        return compacted(result, continued=goes_on)
+            if continues:
+                self._queue_prompt(None, urgent=True)
+            elif interruption.finished is not None:
+                self.emit(interruption.finished)
+                self._dispatch_undelivered(interruption.finished)
+        return chat_compaction_result(result, continued=continues)
 
-    def _take_again(self, *, steer: bool) -> None:
-        """Send on what was typed meanwhile: to the agent that goes on, or as prompts of their own."""
-        for text in self._intake.reopen():
+    def _reopen_input(self, *, steer: bool) -> None:
+        """Drains the input buffer: as steering of the agent that continues, or as prompts."""
+        for text in self._input_buffer.drain():
             if steer:
                 self.agent.steer(text)
             else:
-                self._prompt(text)
+                self._queue_prompt(text)

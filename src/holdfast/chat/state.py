@@ -1,4 +1,4 @@
-"""Where a conversation stands, in plain values: for a footer, and for a client in another process."""
+"""Plain values about a chat: its state, the result of a compaction, and the error of a failed one."""
 
 from __future__ import annotations
 
@@ -6,24 +6,81 @@ from typing import Literal
 
 import msgspec
 
-from ..agent.events import Known
+from ..agent.events import AgentEvent, ErrorEvent, RunFinished, SizeCertainty
+from ..compaction import CompactionResult
+from ..errors import Outcome
+from ..hooks.events import CompactionFailed
 
 Activity = Literal["idle", "running", "compacting"]
 
 
-class State(msgspec.Struct, frozen=True):
+class ChatState(msgspec.Struct, frozen=True):
+    """Session, model, activity and token usage of a chat."""
+
     session: str
     parent: str | None
     model: str
     preset: str
     activity: Activity
     auto: bool
-    """Is automatic compaction on?"""
+    """True if automatic compaction is on."""
     tokens: int
     window: int
-    known: Known
+    known: SizeCertainty
     waiting: int
-    """Prompts that were typed and not sent yet."""
+    """Prompts typed and not sent yet."""
     round: int
-    """How many compactions the context has behind it."""
+    """Number of compactions in the context."""
     folder: str
+
+
+class ChatCompactionResult(msgspec.Struct, frozen=True):
+    """Outcome of a requested compaction, in plain values."""
+
+    outcome: str
+    why: str
+    tokens_before: int
+    tokens_after: int
+    continued: bool = False
+    """True if a run was interrupted for it and continues."""
+    kept: int = 0
+    archived: int = 0
+    fallback: str = ""
+    """Strategy used instead of a summary because no model answered; else empty."""
+
+
+def chat_compaction_result(result: CompactionResult, *, continued: bool) -> ChatCompactionResult:
+    return ChatCompactionResult(
+        outcome=result.outcome.value,
+        why=result.why,
+        tokens_before=result.tokens_before,
+        tokens_after=result.tokens_after,
+        continued=continued,
+        kept=len(result.kept),
+        archived=result.removed,
+        fallback=result.fallback,
+    )
+
+
+class Interruption(msgspec.Struct):
+    """Open from the request to compact until it is done; holds back the end of the interrupted run."""
+
+    finished: RunFinished | None = None
+    """End of the run that was interrupted, if any."""
+
+    @property
+    def should_continue(self) -> bool:
+        """True if the run was aborted for the compaction before it was done."""
+        return self.finished is not None and self.finished.status == "aborted"
+
+
+def compaction_error_event(event: AgentEvent) -> ErrorEvent | None:
+    """Returns the error event for a failed compaction; None for other events and for aborted compactions."""
+    if not isinstance(event, CompactionFailed) or event.outcome == Outcome.ABORTED:
+        return None
+    return ErrorEvent(compaction_failure_message(event.outcome, event.why))
+
+
+def compaction_failure_message(outcome: str, why: str) -> str:
+    reason = f"{outcome}: {why}".strip().rstrip(".:")
+    return f"The compaction failed, and nothing was changed ({reason}): compact again, or start a new session."

@@ -1,8 +1,7 @@
 """The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `import`, `export`, `mcp`,
 `rpc`, `worker`, `verify`, `migrate`, `doctor`, `config`, `lab`, `completion`.
 
-A command's module is imported when it is called, so that `holdfast --version` and shell completion do
-not wait for what they do not use.
+Command modules are imported on first use, so `holdfast --version` and shell completion start fast.
 """
 
 from __future__ import annotations
@@ -15,36 +14,37 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
+from click.shell_completion import ShellComplete, get_completion_class
 
+from .. import __version__
 from ..errors import HoldfastError
-from .names import did_you_mean
+from .options import NameChoice, did_you_mean
 
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
-_COMMANDS = (
-    "chat",
-    "compact",
-    "presets",
-    "inspect",
-    "search",
-    "read",
-    "import",
-    "export",
-    "mcp",
-    "rpc",
-    "worker",
-    "verify",
-    "migrate",
-    "doctor",
-    "config",
-    "lab",
-    "completion",
-)
-_MODULES = {"import": "import_sessions"}
-"""Where a command's module cannot have its name."""
+_COMMANDS = {
+    "chat": ("chat", "chat_command"),
+    "compact": ("compact", "compact_command"),
+    "presets": ("presets", "presets_command"),
+    "inspect": ("inspect", "inspect_command"),
+    "search": ("search", "search_command"),
+    "read": ("search", "read_command"),
+    "import": ("import_sessions", "import_command"),
+    "export": ("export", "export_command"),
+    "mcp": ("servers", "mcp_command"),
+    "rpc": ("servers", "rpc_command"),
+    "worker": ("worker", "worker_command"),
+    "verify": ("verify", "verify_command"),
+    "migrate": ("doctor", "migrate_command"),
+    "doctor": ("doctor", "doctor_command"),
+    "config": ("config", "config_command"),
+    "lab": ("lab", "lab_command"),
+    "completion": ("", "completion_command"),
+}
+"""Command name → submodule (empty: this one) and attribute, imported on first use."""
 
 
-class Commands(click.Group):
-    """Every way a command can fail ends here: one line on stderr and an exit code, never a traceback."""
+class CommandGroup(click.Group):
+    """Lazy-loading command group. Turns every failure into one line on stderr and an exit code, never a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -52,7 +52,10 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f".{_MODULES.get(cmd_name, cmd_name)}", __name__).command
+        module, attribute = _COMMANDS[cmd_name]
+        command: click.Command = getattr(
+            importlib.import_module(f".{module}" if module else __name__, __name__), attribute
+        )
         return command
 
     def resolve_command(
@@ -71,7 +74,7 @@ class Commands(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command and leave with its exit code."""
+        """Run a command and exit with its code."""
         logging.getLogger("holdfast").addHandler(logging.NullHandler())
         logging.getLogger("holdfast").propagate = False
         for stream in (sys.stdout, sys.stderr):
@@ -80,39 +83,59 @@ class Commands(click.Group):
         try:
             code = super().main(args, prog_name or "holdfast", complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
-        except click.exceptions.NoArgsIsHelpError as asked:
-            click.echo(asked.format_message())
+        except click.exceptions.NoArgsIsHelpError as help_request:
+            click.echo(help_request.format_message())
             code = BAD_INPUT
         except click.UsageError as problem:
             path = problem.ctx.command_path if problem.ctx else "holdfast"
-            code = _refuse(f"{problem.format_message()} See {path} --help.")
+            code = _print_error(f"{problem.format_message()} See {path} --help.")
         except click.ClickException as problem:
-            code = _refuse(problem.format_message())
+            code = _print_error(problem.format_message())
         except (click.Abort, KeyboardInterrupt):
             code = INTERRUPTED
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             code = PIPE_CLOSED
         except HoldfastError as problem:
-            code = _refuse(str(problem))
+            code = _print_error(str(problem))
         except OSError as problem:
-            code = _refuse(f"{problem.filename or 'A file'} cannot be used ({problem.strerror or problem}).")
+            code = _print_error(f"{problem.filename or 'A file'} cannot be used ({problem.strerror or problem}).")
         except RecursionError:
-            code = _refuse("The messages are nested too deep to be read.")
+            code = _print_error("The messages are nested too deeply to be read.")
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _refuse(message: str) -> int:
+def _print_error(message: str) -> int:
     click.echo(f"holdfast: {' '.join(message.split())}", err=True)
     return BAD_INPUT
 
 
 @click.group(
-    "holdfast", cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    "holdfast", cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(package_name="holdfast", message="holdfast %(version)s")
+@click.version_option(__version__, message="holdfast %(version)s")
 def main() -> None:
     """Keep an LLM agent's conversation inside its model's window, and lose nothing.
 
-    Try it without a file of your own: holdfast compact example
+    Try it on a bundled session: holdfast compact example
     """
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion")
+@click.argument("shell", type=NameChoice("shell", SHELLS))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a SHELL: bash, zsh or fish.
+
+    \b
+    bash: eval "$(holdfast completion bash)"          in ~/.bashrc
+    zsh:  eval "$(holdfast completion zsh)"           in ~/.zshrc
+    fish: holdfast completion fish | source           in ~/.config/fish/config.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    # The base class method: BashComplete would start bash to check its version.
+    click.echo(ShellComplete.source(kind(ctx.find_root().command, {}, "holdfast", "_HOLDFAST_COMPLETE")))

@@ -1,69 +1,221 @@
-"""`holdfast chat`: an agent to talk to, in a terminal, or in a pipe for its answer or for all that happens (P11)."""
+"""`holdfast chat`: chat with an agent in a terminal, or through a pipe as plain text or JSON events."""
 
 from __future__ import annotations
 
 import select
 import sys
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import Any
 
 import anyio
 import click
+import msgspec
 
+from ..agent.events import AgentEvent, ErrorEvent, EventListener, Retrying, SessionChanged, ToolFinished, ToolStarted
+from ..agent.tools import Permission, PermissionRequest, approve_all
+from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
+from ..chat.open_chat import open_chat
 from ..errors import InvalidInput
-from . import conversing
-from .names import OneOf
+from ..hooks import ACCURACY_NOTICE, CompactionCompleted, CompactionStarted
+from ..io.processes import stop_on_signals
+from ..io.streams import STANDARD_INPUT, InputStream, JsonLinesWriter, OversizedLine, read_descriptor, split_lines
+from ..io.text import first_line, printable
+from ..settings import Settings, load_settings
+from .options import NameChoice, chat_options
 
-PATIENCE = 3.0
-"""Seconds in which something must come down a pipe if there is a prompt already: some are open and never speak."""
+
+class ChatArguments(msgspec.Struct, frozen=True):
+    """Resolved options of a chat."""
+
+    settings: Settings
+    folder: str
+    session: str | None
+    yes: bool
+
+
+def load_chat_arguments(
+    *, folder: str, session: str | None, newest: bool, yes: bool, no_auto_compact: bool, **flags: Any
+) -> ChatArguments:
+    """Merges the options into the settings; prints notes on the settings to stderr."""
+    if session is not None and newest:
+        raise click.UsageError("--session and --continue exclude each other: use one of them.")
+    settings = load_settings(folder, {**flags, "compaction.enabled": False if no_auto_compact else None})
+    for note in settings.notes:
+        click.echo(f"holdfast: {note}", err=True)
+    if newest:
+        from ..chat.open_chat import newest_session
+
+        session = anyio.run(newest_session, settings)
+    return ChatArguments(settings, folder, session, yes)
+
+
+PIPE_TIMEOUT = 3.0
+"""Seconds to wait for piped input when a PROMPT is given: some pipes stay open and never send anything."""
 
 
 @click.command("chat")
 @click.argument("prompt", required=False)
-@click.option("--print", "plain", is_flag=True, help="Answer one prompt: only the answer goes to stdout.")
-@click.option("--mode", type=OneOf("mode", ("json",)), metavar="NAME", help="json: all that happens, one event a line.")
-@conversing.options
-def command(prompt: str | None, plain: bool, mode: str | None, **given: Any) -> int:
-    """Talk to an agent that works in a folder and keeps itself inside its model's window.
+@click.option("--print", "plain", is_flag=True, help="Answer one prompt: print only the answer to stdout.")
+@click.option(
+    "--mode", type=NameChoice("mode", ("json",)), metavar="NAME", help="json: print every event as a JSON line."
+)
+@chat_options
+def chat_command(prompt: str | None, plain: bool, mode: str | None, **options: Any) -> int:
+    """Chat with an agent that works in a folder and keeps itself inside its model's window.
 
-    It reads and searches by itself, and asks before it changes a file or runs a command. Without a terminal use
-    --print or --mode json, with a PROMPT or with one on standard input; nothing is changed there without --yes.
-    With --print both may be given: what is piped in must begin to come within 3 seconds.
+    The agent reads and searches freely, and asks before it changes a file or runs a command. Without a terminal, use
+    --print or --mode json with a PROMPT or with standard input; changes are then refused without --yes. --print
+    accepts a PROMPT and piped input together; the pipe must start sending within 3 seconds.
     """
     if plain and mode:
-        raise click.UsageError("--print gives the answer alone and --mode json all that happens: use one of them.")
+        raise click.UsageError("--print and --mode json exclude each other: use one of them.")
     if plain or mode:
-        from .answering import answer, tell_events
-
-        opened = conversing.opening(**given)
-        return anyio.run(answer, opened, _whole(prompt)) if plain else anyio.run(tell_events, opened, prompt)
+        arguments = load_chat_arguments(**options)
+        if plain:
+            return anyio.run(print_answer, arguments, _read_prompt(prompt))
+        return anyio.run(print_events, arguments, prompt)
     if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
-        raise InvalidInput("This is no terminal: use --print for an answer, --mode json for events, or holdfast rpc.")
-    from ..terminal import run_terminal
+        raise InvalidInput("Not a terminal: use --print for an answer, --mode json for events, or holdfast rpc.")
+    from ..chat.terminal import run_terminal
 
-    opened = conversing.opening(**given)
-    return run_terminal(opened.settings, folder=opened.folder, session=opened.session, yes=opened.yes, prompt=prompt)
+    arguments = load_chat_arguments(**options)
+    return run_terminal(
+        arguments.settings, folder=arguments.folder, session=arguments.session, yes=arguments.yes, prompt=prompt
+    )
 
 
-def _whole(prompt: str | None) -> str:
-    """What was given on the command line, and what was piped in behind it."""
-    text = "\n\n".join(filter(None, ((prompt or "").strip(), _piped(waits=not prompt).strip())))
+def _read_prompt(prompt: str | None) -> str:
+    """Return the PROMPT argument followed by piped input."""
+    text = "\n\n".join(filter(None, ((prompt or "").strip(), _read_pipe(wait=not prompt).strip())))
     if not text:
-        raise click.UsageError("There is nothing to answer: give a PROMPT, or pipe one in.")
+        raise click.UsageError("There is no prompt: give a PROMPT argument or pipe one in.")
     return text
 
 
-def _piped(*, waits: bool) -> str:
+def _read_pipe(*, wait: bool) -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
-    if not waits and not _speaks():
-        click.echo(f"holdfast: nothing was piped in within {PATIENCE:.0f} s: going on without it.", err=True)
+    if not wait and not _stdin_ready():
+        click.echo(f"holdfast: no piped input within {PIPE_TIMEOUT:.0f} s: continuing without it.", err=True)
         return ""
     return sys.stdin.buffer.read().decode(errors="replace")
 
 
-def _speaks() -> bool:
-    """Is there something on standard input, or its end?"""
+def _stdin_ready() -> bool:
+    """Wait up to PIPE_TIMEOUT for data or end of file on standard input."""
     try:
-        return bool(select.select([sys.stdin], [], [], PATIENCE)[0])
-    except (OSError, ValueError):  # nothing that can be asked
+        return bool(select.select([sys.stdin], [], [], PIPE_TIMEOUT)[0])
+    except (OSError, ValueError):  # select() does not work on it
         return True
+
+
+def print_progress(event: AgentEvent) -> None:
+    """Prints a line for events a waiting person cares about; ignores the rest."""
+    if (line := _progress_line(event)) is not None:
+        click.echo(printable(" ".join(line.split())), err=True)
+
+
+def _progress_line(event: AgentEvent) -> str | None:
+    match event:
+        case SessionChanged():
+            return f"session {event.session}"
+        case ToolStarted():
+            return f"{event.name} {event.summary}"
+        case ToolFinished(is_error=True):
+            return f"{event.name}: {first_line(event.text)}"
+        case Retrying():
+            return f"no answer ({event.why}): retrying in {event.seconds:.0f} s"
+        case CompactionStarted():
+            return f"compacting {event.tokens:,} tokens"
+        case CompactionCompleted():
+            return f"compacted: {event.tokens_before:,} → {event.tokens_after:,} tokens. {ACCURACY_NOTICE}"
+        case ErrorEvent():
+            return event.error
+    problem = compaction_error_event(event)
+    return None if problem is None else problem.error
+
+
+ANSWERED, ANSWER_FAILED = 0, 1
+
+
+async def print_answer(arguments: ChatArguments, prompt: str) -> int:
+    """Answers one prompt: the answer goes to stdout, progress and errors to stderr."""
+    runner, answered = PromptRunner(), PromptResult("", "aborted")
+
+    def on_event(event: AgentEvent) -> None:
+        runner.handle_event(event)
+        print_progress(event)
+
+    async with _open_headless_chat(arguments, on_event) as chat, stop_on_signals(lambda: runner.abort(chat)) as stopped:
+        answered = await runner.run_prompt(chat, prompt)
+    if answered.status in ("done", "max_tokens"):
+        click.echo(_terminal_safe(answered.text))
+    if answered.status != "done":
+        click.echo(f"holdfast: {_failure_reason(answered)}", err=True)
+    return stopped.exit_code or (ANSWERED if answered.status == "done" else ANSWER_FAILED)
+
+
+async def print_events(arguments: ChatArguments, prompt: str | None) -> int:
+    """Prints every event as a JSON line until the prompt, or each line of stdin in turn, is answered."""
+    out, runner = JsonLinesWriter(sys.stdout.buffer), PromptRunner()
+    good = True
+
+    def on_event(event: AgentEvent) -> None:
+        runner.handle_event(event)
+        out.send(event)
+        if (problem := compaction_error_event(event)) is not None:
+            out.send(problem)
+
+    async with _open_headless_chat(arguments, on_event) as chat, out.running():
+        if prompt is not None:
+            async with stop_on_signals(lambda: runner.abort(chat)) as stopped:
+                good = (await runner.run_prompt(chat, prompt)).status == "done"
+        else:
+            async with read_descriptor(STANDARD_INPUT) as incoming:
+
+                def stop() -> None:
+                    incoming.close()
+                    runner.abort(chat)
+
+                async with stop_on_signals(stop) as stopped, aclosing(_read_prompts(incoming, out)) as prompts:
+                    async for text in prompts:
+                        good = (await runner.run_prompt(chat, text)).status == "done"
+                        if not good:
+                            break
+    if out.broken:
+        raise BrokenPipeError
+    return stopped.exit_code or (ANSWERED if good else ANSWER_FAILED)
+
+
+async def _read_prompts(incoming: InputStream, out: JsonLinesWriter) -> AsyncGenerator[str]:
+    async for line in split_lines(incoming):
+        if isinstance(line, OversizedLine):
+            out.send(ErrorEvent("Skipped a line that is too long to be a prompt."))
+        elif text := line.decode(errors="replace").strip():
+            yield text
+
+
+def _open_headless_chat(arguments: ChatArguments, on_event: EventListener) -> AbstractAsyncContextManager[Chat]:
+    approve = approve_all if arguments.yes else _refuse_changes
+    return open_chat(
+        arguments.settings, folder=arguments.folder, on_event=on_event, approve=approve, session=arguments.session
+    )
+
+
+async def _refuse_changes(question: PermissionRequest) -> Permission:
+    raise InvalidInput(
+        "Changes are not allowed: this chat cannot ask for approval. Say what should be done instead; the user can "
+        "allow changes with --yes."
+    )
+
+
+def _failure_reason(answered: PromptResult) -> str:
+    return f"{answered.status.replace('_', ' ')}: {answered.why or 'no reason was given'}"
+
+
+def _terminal_safe(text: str) -> str:
+    """Strips control sequences if stdout is a terminal; else returns the text unchanged."""
+    if not sys.stdout.isatty():
+        return text
+    return "\n".join(printable(line.expandtabs()) for line in text.split("\n"))

@@ -1,42 +1,37 @@
-"""`holdfast compact`: a context that is too large in, one that fits out."""
+"""`holdfast compact`: compacts a context to fit a token budget."""
 
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from ..boundaries import check
-from ..messages import profile_for
 from . import options
-from . import way as ways
-from .limits import Count
-from .run import Run
-from .shape import must_be_writable, write
-from .sources import about, open_source
-from .terminal import console, working
-from .window import estimator_of, window_of
+from .options import CountType
+
+if TYPE_CHECKING:
+    from .compaction_report import CompactCommandRun
 
 
 @click.command("compact")
-@options.file
-@click.option("--budget", type=Count(), help="What must not be exceeded: 100000, 100k. Else 85 % of the window.")
-@click.option("--target", type=Count(), help="What to compact down to. Else half the budget.")
-@ways.strategy
-@ways.preset
-@ways.summarizer
-@ways.instructions
-@ways.now
-@options.format
-@options.model
-@options.estimator
-@options.session
-@options.whole
-@options.as_json
-@click.option("-o", "--output", "out", metavar="OUT", help="Write the new messages to this file; - is stdout.")
-@click.option("--force", is_flag=True, help="Let OUT be the input file.")
-def command(
+@options.file_argument
+@click.option("--budget", type=CountType(), help="Token budget: 100000, 100k. Default: 85 % of the window.")
+@click.option("--target", type=CountType(), help="Tokens to compact down to. Default: half the budget.")
+@options.strategy_option
+@options.preset_option
+@options.summarizer_option
+@options.instructions_option
+@options.now_option
+@options.format_option
+@options.model_option
+@options.estimator_option
+@options.session_option
+@options.whole_option
+@options.json_option
+@click.option("-o", "--output", "out", metavar="OUT", help="Write the new messages to OUT; - is stdout.")
+@click.option("--force", is_flag=True, help="Allow OUT to be the input file.")
+def compact_command(
     file: str,
     budget: int | None,
     target: int | None,
@@ -54,57 +49,66 @@ def command(
     out: str | None,
     force: bool,
 ) -> int:
-    """Make the messages of FILE fit a budget of tokens.
+    """Make the messages of FILE fit a token budget.
 
     FILE is a file of messages in any provider's format, a session of Claude Code, Codex, pi or OpenCode, a Holdfast
-    store, - for stdin, or `example`. It is only read. No model is asked unless one is named. The exit code is 0
-    if the result fits, 1 if it cannot, 3 if the summary failed.
+    store, - for stdin, or `example`. It is never modified. No model is called unless you name one. The exit code is
+    0 if the result fits, 1 if it cannot, 3 if the summary failed.
     """
-    way = ways.way(strategy, preset, summarizer, instructions, now)
-    with working("reading"):
+    import msgspec  # heavy imports are here, so that --help does not wait for them
+
+    from ..messages import check, rules_for
+    from .compaction import compaction_from_options
+    from .compaction_report import CompactCommandRun, print_compaction_report
+    from .console import make_console, show_progress
+    from .model_window import choose_estimator, window_of
+    from .sources import check_writable, name_file_in_errors, open_source
+
+    compaction = compaction_from_options(strategy, preset, summarizer, instructions, now)
+    with show_progress("reading"):
         source = open_source(file, session=session, whole=whole)
     if out not in (None, "-"):
-        must_be_writable(out, source.path, force=force)
-    window = way.window(window_of(model or source.model), budget)
-    ruler = estimator_of(estimator or way.estimator, window.model)
-    limit = way.limit(window, budget)
-    with about(source):
-        result = way.compact(
+        check_writable(out, source.path, force=force)
+    window = compaction.resolve_window(window_of(model or source.model), budget)
+    token_estimator = choose_estimator(estimator or compaction.estimator, window.model)
+    limit = compaction.token_limit(window, budget)
+    with name_file_in_errors(source):
+        result = compaction.compact(
             source.messages,
             limit,
             target=target,
             system=source.system,
             tools=source.tools,
-            estimator=ruler,
+            estimator=token_estimator,
             format=format or source.format,
             numbers=source.numbers,
         )
-        problems = check(result.messages, profile_for(result.format or "common").name)
-    run = Run(
+        problems = check(result.messages, rules_for(result.format or "common").name)
+    run = CompactCommandRun(
         source=source,
-        way=way,
+        compaction=compaction,
         result=result,
         window=window,
-        estimator=ruler,
+        estimator=token_estimator,
         budget=limit,
         target=target,
         out=out,
         problems=tuple(map(str, problems)),
     )
     if run.error is None:
-        _write(run)
+        _write_messages(run)
     if as_json:
-        click.echo(msgspec.json.encode(run.facts()), err=out == "-")
+        click.echo(msgspec.json.encode(run.to_json()), err=out == "-")
     elif run.error is not None:
         click.echo(f"holdfast: {run.error}", err=True)
     else:
-        from .before_after import report
-
-        report(console(stderr=out == "-"), run)
+        print_compaction_report(make_console(stderr=out == "-"), run)
     return run.exit_code
 
 
-def _write(run: Run) -> None:
+def _write_messages(run: CompactCommandRun) -> None:
+    from .sources import write_output
+
     if run.out is None:
         return
     data = run.source.shape.encode(list(run.result.messages))
@@ -112,4 +116,4 @@ def _write(run: Run) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
     else:
-        write(run.out, data)
+        write_output(run.out, data)

@@ -1,87 +1,110 @@
-"""`holdfast config`: every setting, what it is now, and where that came from."""
+"""`holdfast config`: every setting, its value and its origin."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
 import msgspec
+from rich.console import Console
+from rich.text import Text
 
+from ..io.text import printable
 from ..models import scrub
-from ..settings import KEYS, Key, Settings, load_settings, project_file, save_setting, user_file
+from ..settings import KEYS, SettingKey, Settings, load_settings, project_file, save_setting, user_file
 from . import options
-from .limits import whole_number
-from .names import OneOf
-from .terminal import console
+from .console import make_console, print_blocks, unwrapped_line
+from .options import NameChoice, parse_count
 
-KEY = OneOf("setting", tuple(KEYS))
+SETTING_KEY = NameChoice("setting", tuple(KEYS))
 
 
 @click.group("config", invoke_without_command=True)
-@options.as_json
+@options.json_option
 @click.pass_context
-def command(ctx: click.Context, as_json: bool) -> None:
-    """Show the settings that hold here, each with the place it came from.
+def config_command(ctx: click.Context, as_json: bool) -> None:
+    """Show the effective settings and the origin of each.
 
-    Your own file, the project's .holdfast/settings.toml, variables HOLDFAST_* and flags are read in this order; the
-    last that says something wins. No subcommand changes anything but set.
+    Later sources override earlier ones: your own file, the project's .holdfast/settings.toml, HOLDFAST_* variables,
+    flags. Only the set subcommand changes anything.
     """
     if ctx.invoked_subcommand is not None:
         return
     settings = load_settings()
     if as_json:
-        click.echo(msgspec.json.encode(_facts(settings)))
+        click.echo(msgspec.json.encode(_config_json(settings)))
         return
-    from .config_page import page
 
-    page(console(), settings, str(user_file()), _said)
+    print_settings(make_console(), settings, str(user_file()), _setting_text)
     for note in settings.notes:
         click.echo(f"holdfast: {note}", err=True)
 
 
-@command.command("set")
-@click.argument("key", type=KEY)
+@config_command.command("set")
+@click.argument("key", type=SETTING_KEY)
 @click.argument("value")
-def change(key: str, value: str) -> None:
-    """Write one setting into your own file; comments and order in it stay."""
+def config_set_command(key: str, value: str) -> None:
+    """Write one setting to your own file, keeping its comments and order."""
     setting = KEYS[key]
-    taken = whole_number(value, key) if setting.kind == "count" else setting.read(value, f"config set {key}")
-    file = save_setting(key, taken)
-    click.echo(f"{key} = {_said(setting, taken)}, in {file}")
+    parsed = parse_count(value, key) if setting.kind == "count" else setting.parse(value, f"config set {key}")
+    file = save_setting(key, parsed)
+    click.echo(f"{key} = {_setting_text(setting, parsed)}, in {file}")
     settings = load_settings()
     if settings.origins[key] != str(file):
-        stronger = f"{_said(setting, settings.value(key))}, from {settings.origins[key]}"
-        click.echo(f"holdfast: here {key} is still {stronger}, which is stronger.", err=True)
+        override = f"{_setting_text(setting, settings.value(key))}, from {settings.origins[key]}"
+        click.echo(f"holdfast: {key} is still {override}, which takes precedence here.", err=True)
 
 
-@command.command("path")
-def path() -> None:
-    """Print where your own file is, or would be."""
+@config_command.command("path")
+def config_path_command() -> None:
+    """Print the path of your own settings file."""
     click.echo(str(user_file()))
 
 
-def _facts(settings: Settings) -> dict[str, Any]:
+def _config_json(settings: Settings) -> dict[str, Any]:
     project = project_file()
     return {
-        "settings": {name: {"value": _public(settings.value(name)), "from": settings.origins[name]} for name in KEYS},
+        "settings": {
+            name: {"value": _scrub_value(settings.value(name)), "from": settings.origins[name]} for name in KEYS
+        },
         "files": {"user": str(user_file()), "project": None if project is None else str(project)},
         "notes": settings.notes,
     }
 
 
-def _public(value: Any) -> Any:
-    """An address may hold a password, and a command a key."""
+def _scrub_value(value: Any) -> Any:
+    """Removes passwords from addresses and keys from commands."""
     if isinstance(value, tuple):
         return tuple(map(scrub, value))
     return scrub(value) if isinstance(value, str) else value
 
 
-def _said(key: Key, value: Any) -> str:
+def _setting_text(key: SettingKey, value: Any) -> str:
     match key.kind:
         case "flag":
             return "true" if value else "false"
         case "commands":
-            return "; ".join(_public(value)) or "–"
+            return "; ".join(_scrub_value(value)) or "–"
         case "count":
             return "–" if value is None else f"{value:,}"
-    return _public(value) or "–"
+    return _scrub_value(value) or "–"
+
+
+_MAX_VALUE_WIDTH = 28
+"""Longer values are not padded; their origin moves right."""
+
+
+def print_settings(
+    console: Console, settings: Settings, file: str, value_text: Callable[[SettingKey, Any], str]
+) -> None:
+    values = {name: printable(value_text(key, settings.value(name))) for name, key in KEYS.items()}
+    name_width = max(map(len, KEYS))
+    value_width = max(len(value) for value in values.values() if len(value) <= _MAX_VALUE_WIDTH)
+    lines = []
+    for name, value in values.items():
+        origin = settings.origins[name]
+        line = Text(no_wrap=True, overflow="ignore").append(name.ljust(name_width + 2), "bright_black")
+        line.append(value.ljust(value_width), "" if origin == "default" else "bold")
+        lines.append(line.append(f"  {printable(origin)}", "bright_black"))
+    print_blocks(console, [*lines], unwrapped_line(f"To change a setting: holdfast config set KEY VALUE  ({file})"))

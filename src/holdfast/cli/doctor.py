@@ -1,4 +1,4 @@
-"""`holdfast doctor`: look at a store, and at a queue, before they are needed."""
+"""`holdfast doctor`: checks a store and a queue."""
 
 from __future__ import annotations
 
@@ -15,76 +15,81 @@ import msgspec
 from ..errors import HoldfastError, InvalidInput
 from ..models import public_url, scrub
 from ..settings import load_settings
-from ..stores.finding import Finding
-from ..stores.postgres.address import Address
+from ..stores.base import DoctorCheck
+from ..stores.postgres.connections import PostgresAddress
+from ..stores.postgres.schema import MigrationReport, migrate_database
 from . import options
+from .console import make_console, show_progress
 from .stores import find_store
-from .terminal import console, working
 
 PROBLEMS_FOUND = 1
-ADDRESSES = ("postgresql://", "postgres://")
-_STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+_STATE_STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 
 @click.command("doctor")
 @click.argument("url", required=False, metavar="[URL]")
-@click.option("--queue", metavar="ADDRESS", help="Look at this queue too: redis://host:6379.")
-@options.as_json
-def command(url: str | None, queue: str | None, as_json: bool) -> int:
-    """Check a store: connection, version, tables, settings, clock. Without URL, the one of your settings.
+@click.option("--queue", metavar="ADDRESS", help="Also check this queue: redis://host:6379.")
+@options.json_option
+def doctor_command(url: str | None, queue: str | None, as_json: bool) -> int:
+    """Check a store: connection, version, tables, settings, clock. Default URL: from your settings.
 
-    Each line says whether it is as it should be, and what to do if not. Nothing is changed. The exit code is 1 if there
-    is a problem; a warning is none.
+    Each line reports a status and what to do about it. Nothing is changed. The exit code is 1 if there is a problem;
+    warnings do not count.
     """
     address = url or load_settings().store
-    with working("examining"):
-        findings = anyio.run(_examine, address, queue)
-    ok = all(finding.state != "problem" for finding in findings)
+    with show_progress("checking"):
+        checks = anyio.run(_run_checks, address, queue)
+    ok = all(check.state != "problem" for check in checks)
     if as_json:
-        facts = {"store": _public(address), "ok": ok, "findings": findings}
+        facts = {"store": _public_address(address), "ok": ok, "findings": checks}
         click.echo(msgspec.json.encode(facts))
     else:
-        _show(findings)
+        _print_checks(checks)
     return 0 if ok else PROBLEMS_FOUND
 
 
-async def _examine(address: str, queue: str | None) -> list[Finding]:
-    found = await _store(address)
-    return [*found, *(await _queue(queue) if queue is not None else ())]
+async def _run_checks(address: str, queue: str | None) -> list[DoctorCheck]:
+    found = await _check_store(address)
+    return [*found, *(await _check_queue(queue) if queue is not None else ())]
 
 
-async def _store(address: str) -> list[Finding]:
-    if not address.startswith(ADDRESSES):
-        return await anyio.to_thread.run_sync(_files, address)
-    from ..stores.postgres.examining import examine
+async def _check_store(address: str) -> list[DoctorCheck]:
+    if not address.startswith(POSTGRES_SCHEMES):
+        return await anyio.to_thread.run_sync(_check_file_store, address)
+    from ..stores.postgres.doctor import check_database
 
-    return await examine(address)
+    return await check_database(address)
 
 
-def _files(address: str) -> list[Finding]:
-    """A database in a file, or a folder; looking at what is not there would make it."""
+def _check_file_store(address: str) -> list[DoctorCheck]:
+    """Checks a database file or a folder; opening a missing one would create it."""
     if not os.path.exists(address.removeprefix("sqlite:///").removeprefix("jsonl:")):
-        return [Finding("store", "ok", f"{address} is not there yet: it is made when it is first used")]
+        return [DoctorCheck("store", "ok", f"{address} does not exist yet: it is created on first use")]
     try:
-        place = find_store(address)
-        if place is None:
-            return [Finding("store", "problem", f"{address} is no Holdfast store", "Name another in your settings.")]
-        with place.open() as sessions:
+        location = find_store(address)
+        if location is None:
+            return [
+                DoctorCheck("store", "problem", f"{address} is not a Holdfast store", "Name another in your settings.")
+            ]
+        with location.open() as sessions:
             count = len(sessions.list())
     except HoldfastError as problem:
-        return [Finding("store", "problem", str(problem))]
-    return [Finding("store", "ok", f"{address} opens, with {count:,} session{'s' if count != 1 else ''}")]
+        return [DoctorCheck("store", "problem", str(problem))]
+    return [DoctorCheck("store", "ok", f"{address} opens, with {count:,} session{'s' if count != 1 else ''}")]
 
 
-async def _queue(address: str) -> list[Finding]:
-    """BullMQ needs a server that forgets nothing by itself."""
+async def _check_queue(address: str) -> list[DoctorCheck]:
+    """BullMQ needs a server that never evicts keys."""
     if urlsplit(address).scheme not in ("redis", "rediss"):
-        raise InvalidInput("A queue needs an address like redis://host:6379.")
+        raise InvalidInput("The queue address is not a Redis URL: use one like redis://host:6379.")
     try:
         from redis.asyncio import Redis
         from redis.exceptions import RedisError
     except ImportError:
-        return [Finding("queue", "problem", "bullmq is not installed", "Run pip install 'holdfast[bullmq]'.")]
+        return [
+            DoctorCheck("queue", "problem", "bullmq is not installed", "Run pip install 'holdfast-context[bullmq]'.")
+        ]
     where, client = public_url(address), Redis.from_url(address, socket_timeout=5, socket_connect_timeout=5)
     try:
         started = time.monotonic()
@@ -92,42 +97,71 @@ async def _queue(address: str) -> list[Finding]:
         took = time.monotonic() - started
         about = await client.info()
     except (RedisError, OSError) as error:
-        said = f"{where} does not answer ({scrub(str(error), _secrets(address))})"
-        return [Finding("queue", "problem", said, "See that the server runs, and check user and password.")]
+        text = f"{where} does not answer ({scrub(str(error), _passwords_in(address))})"
+        return [DoctorCheck("queue", "problem", text, "Check that the server runs, and the user and password.")]
     finally:
         await client.aclose()
-    return [Finding("queue", "ok", f"{where} answers in {took * 1000:.1f} ms"), *_remembering(about)]
+    return [DoctorCheck("queue", "ok", f"{where} answers in {took * 1000:.1f} ms"), *_check_queue_durability(about)]
 
 
-def _remembering(about: dict[str, Any]) -> list[Finding]:
+def _check_queue_durability(about: dict[str, Any]) -> list[DoctorCheck]:
     found = []
     policy = about.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
-        said = f"the queue's server may forget jobs (maxmemory-policy is {policy})"
-        found.append(Finding("queue memory", "problem", said, "Set maxmemory-policy noeviction."))
+        text = f"the queue's server may evict jobs (maxmemory-policy is {policy})"
+        found.append(DoctorCheck("queue memory", "problem", text, "Set maxmemory-policy noeviction."))
     if not about.get("aof_enabled"):
-        said = "a restart of the queue's server may lose jobs, until the end of each session's next turn"
-        found.append(Finding("queue file", "warning", said, "Set appendonly yes."))
+        text = "a restart of the queue's server may lose jobs, until each session's next turn ends"
+        found.append(DoctorCheck("queue file", "warning", text, "Set appendonly yes."))
     return found
 
 
-def _secrets(address: str) -> tuple[str, ...]:
+def _passwords_in(address: str) -> tuple[str, ...]:
     password = urlsplit(address).password
     return (password,) if password else ()
 
 
-def _public(address: str) -> str:
-    return Address(address).public if address.startswith(ADDRESSES) else address
+def _public_address(address: str) -> str:
+    return PostgresAddress(address).public if address.startswith(POSTGRES_SCHEMES) else address
 
 
-def _show(findings: list[Finding]) -> None:
+def _print_checks(checks: list[DoctorCheck]) -> None:
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    for finding in findings:
-        said = Text(finding.said)
-        if finding.advice:
-            said.append(f"\n→ {finding.advice}")
-        table.add_row(Text(finding.state, _STYLES[finding.state]), Text(finding.name), said)
-    console().print(table)
+    for check in checks:
+        text = Text(check.message)
+        if check.advice:
+            text.append(f"\n→ {check.advice}")
+        table.add_row(Text(check.state, _STATE_STYLES[check.state]), Text(check.name), text)
+    make_console().print(table)
+
+
+MIGRATIONS_MISSING = 1
+
+
+@click.command("migrate")
+@click.argument("url", metavar="URL")
+@click.option(
+    "--check", is_flag=True, help="Change nothing: list missing migrations, and exit with 1 if there are any."
+)
+def migrate_command(url: str, check: bool) -> int:
+    """Create or update the tables of a PostgreSQL store.
+
+    URL is postgresql://user:password@host/database. Missing migrations run in one transaction. It is safe to run
+    several at once and while applications are running, including those of the previous version.
+    """
+    with show_progress("migrating"):
+        done: MigrationReport = anyio.run(migrate_database, url, check)
+    for migration in done.migrations:
+        click.echo(f"{migration.number:04d}  {migration.description}")
+    count = len(done.migrations)
+    counted = f"{count} migration{'s' if count != 1 else ''}"
+    if not done.migrations:
+        click.echo(f"{done.where} is up to date, at schema {done.schema}.")
+    elif check:
+        click.echo(f"{done.where} lacks {counted}.")
+    else:
+        click.echo(f"{done.where} was migrated: {counted}, now at schema {done.schema}.")
+    return MIGRATIONS_MISSING if check and done.migrations else 0

@@ -1,94 +1,160 @@
-"""`holdfast import`: sessions of other tools into a store, with what they compacted as compactions."""
+"""`holdfast import`: imports other tools' sessions into a store, including their compactions."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 import msgspec
 
+from ..context.events import EventKind
 from ..errors import InvalidInput, UnknownFormat
+from ..io.text import printable
 from ..models import scrub
-from ..service import BlockingSessionService
-from ..settings import load_settings, open_settled_store
-from ..transcripts import AlreadyThere, NothingSaid
-from ..transcripts.folders import session_files_in
-from . import options, store_option
-from .imported import Imported, import_file, told
-from .terminal import working
+from ..sessions import BlockingSessionService
+from ..settings import load_settings, open_configured_store
+from ..transcripts import AlreadyImported, EmptyTranscript, import_exported, import_transcript, read_transcript
+from ..transcripts.files import find_session_files
+from ..transcripts.importing import read_export_file
+from ..transcripts.transcript import TranscriptWarnings, effective_compactions
+from . import options
+from .console import show_progress
+from .stores import refuse_foreign_database
+
+
+class ImportedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of importing one file."""
+
+    file: str
+    outcome: Literal["imported", "there", "passed over", "failed"]
+    id: str | None = None
+    kind: str | None = None
+    messages: int = 0
+    compactions: int = 0
+    notes: tuple[str, ...] = ()
+    """Parts of the file that were left out."""
+    why: str | None = None
+
+
+def import_file(sessions: BlockingSessionService, file: Path, id: str | None) -> ImportedFile:
+    notes = TranscriptWarnings()
+    records = read_export_file(file, notes)
+    if records is not None:
+        record = sessions.call(lambda service: import_exported(service, records, id))
+        kinds = [line.get("kind") for line in records]
+        messages, compacted = kinds.count(EventKind.MESSAGE), kinds.count(EventKind.COMPACTION)
+        return _import_record(file, record.id, "holdfast", messages, compacted, notes.lines())
+    transcript = read_transcript(file)
+    record = sessions.call(lambda service: import_transcript(service, transcript, id))
+    compacted = len(effective_compactions(transcript))
+    return _import_record(file, record.id, transcript.kind, record.version - compacted, compacted, transcript.warnings)
+
+
+def _import_record(
+    file: Path, id: str, kind: str, messages: int, compactions: int, notes: tuple[str, ...]
+) -> ImportedFile:
+    return ImportedFile(
+        file=str(file),
+        outcome="imported",
+        id=id,
+        kind=kind,
+        messages=messages,
+        compactions=compactions,
+        notes=notes,
+    )
+
+
+def print_imported(one: ImportedFile) -> None:
+    """Prints one line per session and indented notes; failures go to stderr."""
+    name = printable(one.file)
+    match one.outcome:
+        case "failed":
+            click.echo(f"holdfast: {' '.join(printable(one.why or name).split())}", err=True)
+        case "there":
+            click.echo(f"{printable(one.id or '')}  already there  {name}")
+        case "imported":
+            times = f", {one.compactions:,} {'compaction' if one.compactions == 1 else 'compactions'}"
+            counts = f"{one.messages:,} messages{times if one.compactions else ''}"
+            click.echo(f"{printable(one.id or '')}  {one.kind}, {counts}  {name}")
+            for note in one.notes:
+                click.echo(f"    {printable(note)}")
+
 
 SOME_FAILED = 1
-_NO_SESSION = (UnknownFormat, NothingSaid)
-"""In a folder such a file is passed over; one that was named is a failure."""
+_NOT_A_SESSION = (UnknownFormat, EmptyTranscript)
+"""In a folder such a file is skipped; named explicitly, it is a failure."""
 
 
 @click.command("import")
 @click.argument("paths", nargs=-1, required=True, type=click.Path(readable=False), metavar="PATH...")
-@store_option.store
-@click.option("--id", metavar="ID", help="The session's new id; else the one it has.")
-@options.as_json
-def command(paths: Sequence[str], store: str | None, id: str | None, as_json: bool) -> int:
-    """Write sessions of other tools into the store, where they can be searched, forked and gone on with.
+@options.store_option
+@click.option("--id", metavar="ID", help="New session id; default: the id in the file.")
+@options.json_option
+def import_command(paths: Sequence[str], store: str | None, id: str | None, as_json: bool) -> int:
+    """Import sessions of other tools into the store, to search, fork or continue them.
 
-    PATH is a session of Claude Code, Codex, pi or OpenCode, a file of messages, what `holdfast export` wrote, or a
-    folder with any of them, such as ~/.claude/projects. Compactions that the tool did are compactions here too: the
-    context is what it would send next, and they can be undone. What is there already is not written again; what
-    broke off is completed. The exit code is 0 if all went well and 1 if some did not.
+    PATH is a session of Claude Code, Codex, pi or OpenCode, a file of messages, a file from `holdfast export`, or a
+    folder of them, such as ~/.claude/projects. The tool's compactions are imported as compactions: the context is
+    what the tool would send next, and they can be undone. Sessions already in the store are skipped; partial imports
+    are completed. The exit code is 0 if all files succeeded and 1 if some failed.
     """
-    files = _files(paths)
+    files = _expand_paths(paths)
     if id is not None and len(files) != 1:
-        raise InvalidInput(f"--id names one session, and these are {len(files):,} files: leave it out, or name one.")
+        raise InvalidInput(f"--id needs a single file, not {len(files):,}: leave it out, or name one file.")
     settings = load_settings(flags={"store": store})
-    store_option.must_not_be_a_strangers(settings.store)
-    done: list[Imported] = []
-    with BlockingSessionService(open_settled_store(settings)) as sessions:
+    refuse_foreign_database(settings.store)
+    done: list[ImportedFile] = []
+    with BlockingSessionService(open_configured_store(settings)) as sessions:
         for number, (file, listed) in enumerate(files.items(), 1):
-            with working(f"importing {number:,} of {len(files):,}: {file.name}"):
-                done.append(_one(sessions, file, id, alone=len(files) == 1, listed=listed))
+            with show_progress(f"importing {number:,} of {len(files):,}: {file.name}"):
+                done.append(_import_one(sessions, file, id, alone=len(files) == 1, listed=listed))
             if not as_json:
-                told(done[-1])
+                print_imported(done[-1])
     failed = sum(one.outcome == "failed" for one in done)
     if as_json:
         click.echo(msgspec.json.encode({"store": scrub(settings.store), "failed": failed, "files": done}))
     else:
-        _sum_up(done, scrub(settings.store))
+        _print_totals(done, scrub(settings.store))
     return SOME_FAILED if failed else 0
 
 
-def _files(paths: Sequence[str]) -> dict[Path, bool]:
-    """The files that these paths stand for, and whether each was found in a folder."""
+def _expand_paths(paths: Sequence[str]) -> dict[Path, bool]:
+    """Expands folders; maps each file to whether it was found in a folder."""
     files: dict[Path, bool] = {}
     for path in paths:
         if not os.path.isdir(path):
             files.setdefault(Path(path), False)
             continue
-        found = session_files_in(path)
+        found = find_session_files(path)
         if not found:
-            raise InvalidInput(f"There is no session file in the folder {path}: name another.")
+            raise InvalidInput(f"No session file in the folder {path}: name another folder.")
         for file in found:
             files.setdefault(file, True)
     return files
 
 
-def _one(sessions: BlockingSessionService, file: Path, id: str | None, *, alone: bool, listed: bool) -> Imported:
-    """One bad file does not stop the others; where it is the only one, its error is the command's."""
+def _import_one(
+    sessions: BlockingSessionService, file: Path, id: str | None, *, alone: bool, listed: bool
+) -> ImportedFile:
+    """Imports one file. A failure does not stop the others, but is raised if it is the only file."""
     try:
         return import_file(sessions, file, id)
-    except AlreadyThere as known:
-        return Imported(file=str(file), outcome="there", id=known.session_id, why=str(known))
+    except AlreadyImported as known:
+        return ImportedFile(file=str(file), outcome="there", id=known.session_id, why=str(known))
     except (InvalidInput, OSError, RecursionError) as problem:
         if alone and not listed:
             raise
-        passed = listed and isinstance(problem, _NO_SESSION)
-        return Imported(file=str(file), outcome="passed over" if passed else "failed", why=str(problem))
+        skipped = listed and isinstance(problem, _NOT_A_SESSION)
+        return ImportedFile(file=str(file), outcome="passed over" if skipped else "failed", why=str(problem))
 
 
-def _sum_up(done: Sequence[Imported], store: str) -> None:
+def _print_totals(done: Sequence[ImportedFile], store: str) -> None:
     counts = {outcome: sum(one.outcome == outcome for one in done) for outcome in ("imported", "there", "failed")}
     click.echo(
-        f"{counts['imported']:,} imported into {store}, {counts['there']:,} there already, {counts['failed']:,} failed."
+        f"{counts['imported']:,} imported into {store}, {counts['there']:,} already there, {counts['failed']:,} failed."
     )
-    if passed := sum(one.outcome == "passed over" for one in done):
-        click.echo(f"{passed:,} {'file' if passed == 1 else 'files'} passed over: no session is in them.")
+    if skipped := sum(one.outcome == "passed over" for one in done):
+        click.echo(f"{skipped:,} {'file' if skipped == 1 else 'files'} skipped: no session in them.")

@@ -1,4 +1,4 @@
-"""`holdfast inspect`: where the tokens of a session are."""
+"""`holdfast inspect`: token breakdown of a context."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ from typing import Any
 import click
 import msgspec
 
-from ..anatomy import anatomy
-from ..boundaries import find_problems
-from ..messages import COMMON, decode_all, profile_for
-from ..tokens import tokens_in
+from ..compaction.breakdown import break_down
+from ..messages import COMMON, decode_all, find_problems, rules_for
+from ..tokens import count_tokens
 from . import options
-from .limits import Count
-from .portrait import Portrait
-from .sources import Source, about, open_source
-from .stores import Place, find_store
-from .terminal import console, working
-from .window import estimator_of, window_of
+from .console import make_console, show_progress
+from .context_report import ContextReport
+from .model_window import choose_estimator, window_of
+from .options import CountType
+from .sources import Source, name_file_in_errors, open_source
+from .stores import StoreLocation, find_store
 
-SHOWN = 40
-"""Sessions of a store that a person is shown: each has to be opened to be counted."""
+MAX_LISTED_SESSIONS = 40
+"""Sessions listed in a report: each has to be opened to be counted."""
 
 
 @click.command("inspect")
-@options.file
-@click.option("--largest", type=Count(), default=5, show_default=True, help="How many of the largest results to list.")
-@options.format
-@options.model
-@options.estimator
-@options.session
-@options.whole
-@options.as_json
-def command(
+@options.file_argument
+@click.option(
+    "--largest", type=CountType(), default=5, show_default=True, help="Number of largest tool results to list."
+)
+@options.format_option
+@options.model_option
+@options.estimator_option
+@options.session_option
+@options.whole_option
+@options.json_option
+def inspect_command(
     file: str,
     largest: int,
     format: str | None,
@@ -42,65 +43,72 @@ def command(
     whole: bool,
     as_json: bool,
 ) -> None:
-    """Show where the tokens of FILE are: by role, by tool, by turn.
+    """Show where the tokens of FILE are: by role, tool and turn.
 
-    FILE is anything that `holdfast compact` takes. Of a store with several sessions, a list of them.
+    FILE is anything that `holdfast compact` takes. For a store with several sessions, list them.
     """
-    place = _store(file) if session is None else None
-    if place is not None and (listed := _listed(place, None if as_json else SHOWN)) is not None:
+    location = _named_store(file) if session is None else None
+    if (
+        location is not None
+        and (listed := _list_sessions(location, None if as_json else MAX_LISTED_SESSIONS)) is not None
+    ):
         rows, count = listed
         if as_json:
-            click.echo(msgspec.json.encode({"store": place.path, "sessions": rows}))
+            click.echo(msgspec.json.encode({"store": location.path, "sessions": rows}))
         else:
-            from .portrait_drawn import list_sessions
+            from .context_report import print_session_list
 
-            list_sessions(console(), place.path, rows, count)
+            print_session_list(make_console(), location.path, rows, count)
         return
-    with working("reading"):
+    with show_progress("reading"):
         source = open_source(file, session=session, whole=whole)
-        portrait = portray(source, model=model, estimator=estimator, format=format)
+        report = build_context_report(source, model=model, estimator=estimator, format=format)
     if as_json:
-        click.echo(msgspec.json.encode(_facts(portrait, largest)))
+        click.echo(msgspec.json.encode(_context_json(report, largest)))
     else:
-        from .portrait_drawn import draw
+        from .context_report import print_context_report
 
-        draw(console(), portrait, largest)
+        print_context_report(make_console(), report, largest)
 
 
-def portray(source: Source, *, model: str | None, estimator: str | None, format: str | None) -> Portrait:
-    """Count and check a context; nothing is changed and nothing is printed."""
+def build_context_report(
+    source: Source, *, model: str | None, estimator: str | None, format: str | None
+) -> ContextReport:
+    """Counts tokens and checks the wire format; changes and prints nothing."""
     window = window_of(model or source.model)
-    ruler = estimator_of(estimator, window.model)
-    with about(source):
+    token_estimator = choose_estimator(estimator, window.model)
+    with name_file_in_errors(source):
         messages, name = decode_all(source.messages, format or source.format)
-    parts = anatomy(messages, ruler, source.system, source.tools)
-    covered = None
+    parts = break_down(messages, token_estimator, source.system, source.tools)
+    covered_estimate = None
     if source.reported is not None:
         whole = source.reported.covers >= len(messages)
-        covered = parts.tokens
+        covered_estimate = parts.tokens
         if not whole:
-            covered -= ruler.tokens(sum(map(ruler.measure, messages[source.reported.covers :])))
-    return Portrait(
+            covered_estimate -= token_estimator.tokens(
+                sum(map(token_estimator.measure, messages[source.reported.covers :]))
+            )
+    return ContextReport(
         source=source,
         window=window,
-        estimator=ruler.name,
+        estimator=token_estimator.name,
         format="" if name == COMMON else name,
-        anatomy=parts,
-        covered=covered,
-        summaries=tuple(tokens_in(ruler, past.summary or "") for past in source.past),
-        problems=find_problems(messages, profile_for(name)),
+        breakdown=parts,
+        covered_estimate=covered_estimate,
+        summaries=tuple(count_tokens(token_estimator, past.summary or "") for past in source.past_compactions),
+        problems=find_problems(messages, rules_for(name)),
     )
 
 
-def _store(name: str) -> Place | None:
+def _named_store(name: str) -> StoreLocation | None:
     return None if name == "-" or name.partition(":")[0] == "example" else find_store(name)
 
 
-def _listed(place: Place, most: int | None) -> tuple[list[dict[str, Any]], int] | None:
-    """The newest sessions of a store, and how many there are; None if one alone is meant."""
-    if place.only is not None:
+def _list_sessions(location: StoreLocation, most: int | None) -> tuple[list[dict[str, Any]], int] | None:
+    """Newest sessions of a store, and their total number; None if a single session is meant."""
+    if location.session_id is not None:
         return None
-    with place.open() as sessions, working("reading sessions"):
+    with location.open() as sessions, show_progress("reading sessions"):
         records = sessions.list()
         if len(records) == 1:
             return None
@@ -121,17 +129,17 @@ def _listed(place: Place, most: int | None) -> tuple[list[dict[str, Any]], int] 
     return rows, len(records)
 
 
-def _facts(portrait: Portrait, largest: int) -> dict[str, Any]:
-    source, parts, reported = portrait.source, portrait.anatomy, portrait.source.reported
+def _context_json(report: ContextReport, largest: int) -> dict[str, Any]:
+    source, parts, reported = report.source, report.breakdown, report.source.reported
     return {
         "file": source.name,
         "kind": source.kind,
         "id": source.id,
-        "format": portrait.format or None,
-        "model": portrait.window.model,
-        "window": portrait.window.tokens,
-        "estimator": portrait.estimator,
-        "tokens": portrait.tokens,
+        "format": report.format or None,
+        "model": report.window.model,
+        "window": report.window.tokens,
+        "estimator": report.estimator,
+        "tokens": report.tokens,
         "estimate": parts.tokens,
         "messages": parts.messages,
         "logged": source.logged,
@@ -147,9 +155,10 @@ def _facts(portrait: Portrait, largest: int) -> dict[str, Any]:
                 "tokens_after": past.after,
                 "summary_tokens": size if past.summary else None,
             }
-            for past, size in zip(source.past, portrait.summaries, strict=True)
+            for past, size in zip(source.past_compactions, report.summaries, strict=True)
         ],
-        "usage": reported and {"reported": reported.tokens, "estimated": portrait.covered, "messages": reported.covers},
-        "problems": portrait.problems,
+        "usage": reported
+        and {"reported": reported.tokens, "estimated": report.covered_estimate, "messages": reported.covers},
+        "problems": report.problems,
         "notes": source.notes,
     }

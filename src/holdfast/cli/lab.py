@@ -1,4 +1,4 @@
-"""`holdfast lab`: what compaction keeps of what was needed later, on real sessions, beside peers."""
+"""`holdfast lab`: measures on real sessions how much compaction retains, compared with peers."""
 
 from __future__ import annotations
 
@@ -14,24 +14,22 @@ import msgspec
 from click.core import ParameterSource
 
 from ..errors import InvalidInput
-from .limits import Count, whole_number
-from .names import OneOf
-from .options import ESTIMATORS
-from .shape import must_be_writable, write
-from .terminal import WIDEST, console
-from .window import window_of
+from .console import MAX_WIDTH, make_console
+from .model_window import window_of
+from .options import CountType, NameChoice, estimator_names, parse_count
+from .sources import check_writable, write_output
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..lab.settings import Settings
+    from ..lab.results import LabSettings
 
 HALVES = ("report", "learn", "all")
 NO_PAGE = "none"
 
 
-class Counts(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4
-    """Several numbers, with commas between them: 2k,4k,8k."""
+class CountListType(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4
+    """Comma-separated counts: 2k,4k,8k."""
 
     name = "n,…"
 
@@ -40,48 +38,62 @@ class Counts(click.ParamType):  # type: ignore[type-arg] # generic since click 8
             return value
         name = param.opts[-1] if param else "a limit"
         pieces = [piece for piece in str(value).split(",") if piece.strip()] or [value]
-        return tuple(sorted({whole_number(piece, name) for piece in pieces}))
+        return tuple(sorted({parse_count(piece, name) for piece in pieces}))
 
 
 @click.command("lab")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(readable=False), metavar="FOLDER...")
-@click.option("--budget", type=Counts(), default="2k,4k,8k,16k", show_default=True, help="Compact to these sizes.")
-@click.option("--rounds", type=Counts(), default="3,5,10", show_default=True, help="Compactions in a row.")
+@click.option(
+    "--budget", type=CountListType(), default="2k,4k,8k,16k", show_default=True, help="Token budgets to compact to."
+)
+@click.option(
+    "--rounds", type=CountListType(), default="3,5,10", show_default=True, help="Numbers of successive compactions."
+)
 @click.option(
     "--half",
-    type=OneOf("half", HALVES),
+    type=NameChoice("half", HALVES),
     default="report",
     show_default=True,
     metavar="NAME",
-    help="Which sessions: the half nothing was learned from, the other half, or all.",
+    help="Sessions to use: the half not used for learning (report), the other half (learn), or all.",
 )
 @click.option(
-    "--sessions", type=Count(), default=100, show_default=True, help="Of more files than these, a part drawn by chance."
+    "--sessions",
+    type=CountType(),
+    default=100,
+    show_default=True,
+    help="Maximum number of files; more are sampled.",
 )
 @click.option(
-    "--cuts", type=Count(), default=7, show_default=True, help="Places where each is cut; of few sessions, take more."
+    "--cuts",
+    type=CountType(),
+    default=7,
+    show_default=True,
+    help="Cuts per session; use more with few sessions.",
 )
-@click.option("--only", metavar="WORD,…", default="", help="Contestants whose names hold one of these words.")
+@click.option("--only", metavar="WORD,…", default="", help="Only contestants whose names contain one of these words.")
 @click.option(
     "--estimator",
-    type=OneOf("estimator", ESTIMATORS),
+    type=NameChoice("estimator", estimator_names),
     default="chars/4",
     show_default=True,
     metavar="NAME",
-    help="What counts tokens, for everyone.",
+    help="Token estimator for all contestants.",
 )
-@click.option("--tune", is_flag=True, help="Say which strategy, threshold and target would have served best.")
-@click.option("--model", metavar="ID", help="With --tune: whose window and prices count; else each session's own.")
-@click.option("--json", "data", metavar="FILE", help="Write everything as JSON to FILE; - is standard output.")
+@click.option("--tune", is_flag=True, help="Find the best strategy, threshold and target.")
+@click.option(
+    "--model", metavar="ID", help="With --tune: model whose window and prices to use; default: each session's own."
+)
+@click.option("--json", "data", metavar="FILE", help="Write the results as JSON to FILE; - is stdout.")
 @click.option(
     "--page",
     metavar="FILE",
     default="lab.html",
     show_default=True,
-    help="Write a page with plots to FILE, to be opened offline; none writes none.",
+    help="Write an offline page with plots to FILE; none disables it.",
 )
-@click.option("--jobs", type=Count(), default=None, help="Processes at once; as many as there are cores by default.")
-def command(
+@click.option("--jobs", type=CountType(), default=None, help="Number of processes; default: one per core.")
+def lab_command(
     folders: tuple[str, ...],
     budget: tuple[int, ...],
     rounds: tuple[int, ...],
@@ -96,119 +108,119 @@ def command(
     page: str,
     jobs: int | None,
 ) -> None:
-    """Measure on every session in FOLDER what compaction keeps of what was needed later.
+    """Measure on the sessions in FOLDER how much of what was needed later compaction keeps.
 
     FOLDER holds sessions of Claude Code (~/.claude/projects), Codex (~/.codex/sessions) or pi, or plain files of
-    messages. Each session is cut where its whole history was still visible; the part before is compacted by every
-    contestant, and the part after says what was needed.
+    messages. Each session is cut where its whole history was still visible; every contestant compacts the part
+    before the cut, and the part after it shows what was needed.
     """
-    from ..lab.corpus import drawn, session_files
-    from ..lab.settings import Settings
-    from ..lab.written import must_be_ours
+    from ..lab.corpus import sample_files, session_files
+    from ..lab.page import check_replaceable
+    from ..lab.results import LabSettings
 
-    _must_make_sense(tune=tune, model=model)
+    _check_options(tune=tune, model=model)
     for out in (data, NO_PAGE if tune else page):
         if out not in (None, "-", NO_PAGE):
-            must_be_writable(out, None, force=False)
-            must_be_ours(Path(out))
-    there = session_files(*map(_place, folders))
-    files = drawn(there, sessions)
-    if len(files) < len(there):
-        click.echo(f"{len(files)} of {len(there)} files are looked at: --sessions {len(there)} takes all.", err=True)
+            check_writable(out, None, force=False)
+            check_replaceable(Path(out))
+    found = session_files(*map(_resolve_example, folders))
+    files = sample_files(found, sessions)
+    if len(files) < len(found):
+        click.echo(f"using {len(files)} of {len(found)} files: --sessions {len(found)} uses all.", err=True)
     words = tuple(word for word in only.split(",") if word.strip())
     settings = msgspec.convert(
         {"budgets": budget, "rounds": rounds, "estimator": estimator, "half": half, "cuts": cuts, "contestants": words},
-        Settings,
+        LabSettings,
     )
     processes = jobs or os.cpu_count() or 1
     if tune:
-        _tune(files, settings, model, processes, data)
+        _run_tuning(files, settings, model, processes, data)
     else:
-        _measure(files, settings, processes, data, page)
+        _run_measurement(files, settings, processes, data, page)
 
 
-def _must_make_sense(*, tune: bool, model: str | None) -> None:
-    """Said before hours of work, not after them: what an option would come to nothing with."""
+def _check_options(*, tune: bool, model: str | None) -> None:
+    """Rejects options without effect before any work is done."""
     chosen = click.get_current_context().get_parameter_source("page") is ParameterSource.COMMANDLINE
     if tune and chosen:
-        raise InvalidInput("--tune draws no page: leave out --page, or write its figures with --json.")
+        raise InvalidInput("--tune writes no page: leave out --page, or write the results with --json.")
     if model is not None and not tune:
-        raise InvalidInput("--model is for --tune, which counts its window and prices: add --tune, or leave it out.")
+        raise InvalidInput("--model only applies to --tune: add --tune, or leave out --model.")
     if model is not None and not window_of(model).known:
-        raise InvalidInput(f"The model {model!r} is not in the catalog: name one whose window and prices are known.")
+        raise InvalidInput(f"The model {model!r} is not in the catalog: name one with a known window and price.")
 
 
-def _place(name: str) -> str | Path:
-    """A session that ships with Holdfast may be named as in other commands: example, example:harbor."""
-    word, _, which = name.partition(":")
-    if word != "example" or Path(name).exists():
+def _resolve_example(name: str) -> str | Path:
+    """Resolves `example` and `example:NAME` to a bundled session."""
+    prefix, _, example = name.partition(":")
+    if prefix != "example" or Path(name).exists():
         return name
-    from ..examples import example_path
+    from ..transcripts.examples import example_path
 
-    return example_path(which) if which else example_path()
+    return example_path(example) if example else example_path()
 
 
-def _measure(files: list[Path], settings: Settings, jobs: int, data: str | None, page: str) -> None:
-    from ..lab.contestants import field
-    from ..lab.page import page_of
-    from ..lab.report import report
-    from ..lab.run import run
-    from .lab_tables import draw
+def _run_measurement(files: list[Path], settings: LabSettings, jobs: int, data: str | None, page: str) -> None:
+    from ..lab.contestants import choose_contestants
+    from ..lab.page import render_page
+    from ..lab.report import build_report
+    from ..lab.run import run_lab
+    from .lab_tables import print_lab_report
 
-    taking_part = field(settings.contestants)
-    with _progress("measuring", len(files)) as step:
-        results = run(files, settings, jobs=jobs, progress=step)
+    lineup = choose_contestants(settings.contestants)
+    with _progress_bar("measuring", len(files)) as step:
+        results = run_lab(files, settings, jobs=jobs, progress=step)
     if not results.sessions:
         reasons = sorted({outcome.why.partition(":")[0] for outcome in results.not_measured})
-        raise InvalidInput(f"No session could be measured ({'; '.join(reasons)}): {_advice(reasons)}.")
-    found = report(results, taking_part)
-    draw(_wide(console(stderr=data == "-")), found)
+        raise InvalidInput(f"No session could be measured ({'; '.join(reasons)}): {_suggest_fix(reasons)}.")
+    found = build_report(results, lineup)
+    print_lab_report(_widen_pipe(make_console(stderr=data == "-")), found)
     if page != NO_PAGE:
-        write(page, page_of(found).encode())
+        write_output(page, render_page(found).encode())
         click.echo(f"\n  The page: {page}", err=data == "-")
-    _write(data, msgspec.json.encode(found))
+    _write_json(data, msgspec.json.encode(found))
 
 
-def _advice(reasons: Iterable[str]) -> str:
-    """What would help: nothing that was done already."""
+def _suggest_fix(reasons: Iterable[str]) -> str:
+    """Suggests options for the reasons why nothing was measured."""
     from ..lab.trial import NO_ROOM, OTHER_HALF, TOO_SHORT
 
-    helping = {OTHER_HALF: "try --half all", TOO_SHORT: "name longer sessions", NO_ROOM: "give a larger --budget"}
-    return ", or ".join(helping[reason] for reason in reasons if reason in helping) or "name other sessions"
+    fixes = {OTHER_HALF: "try --half all", TOO_SHORT: "name longer sessions", NO_ROOM: "give a larger --budget"}
+    return ", or ".join(fixes[reason] for reason in reasons if reason in fixes) or "name other sessions"
 
 
-def _tune(files: list[Path], settings: Settings, model: str | None, jobs: int, data: str | None) -> None:
-    from ..lab.tuning import advice, tune
-    from .lab_tables import draw_advice
+def _run_tuning(files: list[Path], settings: LabSettings, model: str | None, jobs: int, data: str | None) -> None:
+    from ..lab.tuning import choose_policy, tune
+    from .lab_tables import print_tuning_advice
 
-    with _progress("simulating", len(files)) as step:
+    with _progress_bar("simulating", len(files)) as step:
         simulated = tune(files, settings, model=model, jobs=jobs, progress=step)
-    found = advice(simulated)
-    draw_advice(_wide(console(stderr=data == "-")), found)
-    _write(data, msgspec.json.encode(found))
+    found = choose_policy(simulated)
+    print_tuning_advice(_widen_pipe(make_console(stderr=data == "-")), found)
+    _write_json(data, msgspec.json.encode(found))
 
 
-def _write(target: str | None, encoded: bytes) -> None:
+def _write_json(target: str | None, encoded: bytes) -> None:
     if target == "-":
         click.echo(encoded)
     elif target:
-        write(target, encoded + b"\n")
+        write_output(target, encoded + b"\n")
 
 
-def _wide(made: Console) -> Console:
-    """Tables in a pipe are as wide as those on a wide screen, unless somebody chose the width."""
-    if not made.is_terminal and made.file in (sys.stdout, sys.stderr) and "COLUMNS" not in os.environ:
-        made.width = WIDEST
-    return made
+def _widen_pipe(output: Console) -> Console:
+    """Uses the full width in a pipe, unless COLUMNS is set."""
+    if not output.is_terminal and output.file in (sys.stdout, sys.stderr) and "COLUMNS" not in os.environ:
+        output.width = MAX_WIDTH
+    return output
 
 
 @contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A bar on stderr, if that is a terminal."""
+def _progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Progress bar on stderr, if that is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    shown = console(stderr=True)
+    shown = make_console(stderr=True)
     with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
-        task = progress.add_task(what, total=total)
+        task = progress.add_task(label, total=total)
         yield lambda: progress.advance(task)

@@ -1,38 +1,77 @@
-"""`holdfast presets`: the known systems of compaction, with their numbers."""
+"""`holdfast presets`: lists the compaction presets and their parameters."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 import msgspec
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from ..presets import PRESETS, Preset, preset_named
+from ..compaction.presets import PRESETS, Preset, preset_named
 from . import options
-from .terminal import console
-from .way import PRESET_NAME
+from .console import Block, heading, make_console, print_blocks, unwrapped_line
+from .options import PRESET_NAME
 
 
 @click.command("presets")
 @click.argument("name", type=PRESET_NAME, required=False)
-@options.as_json
-def command(name: str | None, as_json: bool) -> None:
-    """List the presets; with NAME, show one in full.
+@options.json_option
+def presets_command(name: str | None, as_json: bool) -> None:
+    """List the compaction presets; with NAME, show all parameters of one.
 
-    Each is a known system of compaction, to be used by holdfast compact FILE --preset NAME.
+    Each preset reproduces a known system; use it with holdfast compact FILE --preset NAME.
     """
     chosen = None if name is None else preset_named(name)
     if as_json:
-        facts = {"presets": [_facts(preset) for preset in PRESETS.values()]} if chosen is None else _facts(chosen)
+        facts = (
+            {"presets": [_preset_json(preset) for preset in PRESETS.values()]}
+            if chosen is None
+            else _preset_json(chosen)
+        )
         click.echo(msgspec.json.encode(facts))
         return
-    from .preset_pages import in_brief, in_full
 
     if chosen is None:
-        in_brief(console(), list(PRESETS.values()))
+        print_preset_list(make_console(), list(PRESETS.values()))
     else:
-        in_full(console(), chosen)
+        print_preset(make_console(), chosen)
 
 
-def _facts(preset: Preset) -> dict[str, Any]:
+def _preset_json(preset: Preset) -> dict[str, Any]:
     return {"name": preset.name, "about": preset.about, "figures": preset.figures, "window": preset.window}
+
+
+_BRIEF_FIGURES = ("compacts", "keeps", "if it fails")
+
+
+def print_preset_list(console: Console, presets: Sequence[Preset]) -> None:
+    print_blocks(
+        console,
+        *(_preset_block(preset, {name: preset.figures[name] for name in _BRIEF_FIGURES}) for preset in presets),
+        [
+            unwrapped_line("Show one:  holdfast presets NAME"),
+            unwrapped_line("Use one:   holdfast compact FILE --preset NAME --summarizer MODEL"),
+        ],
+    )
+
+
+def print_preset(console: Console, preset: Preset) -> None:
+    window = {"window": f"{preset.window:,} tokens, if the model's is not known"}
+    print_blocks(
+        console,
+        _preset_block(preset, preset.figures | window),
+        unwrapped_line(f"To use it: holdfast compact FILE --preset {preset.name} --summarizer MODEL"),
+    )
+
+
+def _preset_block(preset: Preset, figures: Mapping[str, str]) -> Block:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for label, text in figures.items():
+        table.add_row(Text(label, "bright_black"), Text(text))
+    return [heading(preset.name), Text(preset.about), table]

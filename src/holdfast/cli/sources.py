@@ -1,7 +1,8 @@
-"""From what stands on the command line to messages: a file, another tool's session, a store, the example."""
+"""Reads the FILE argument: a file of messages, another tool's session, a store, or the example."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import shlex
 import sys
@@ -15,20 +16,96 @@ from typing import Any
 
 import msgspec
 
-from ..compaction import numbers_in, read_back
+from ..compaction.stateless import decode_payloads, trace_numbers
+from ..context.events import message_in
 from ..errors import InvalidInput, InvalidLimit
-from ..messages import COMMON, Json, decode_one, encode_all
-from ..service import BlockingSessionService
-from ..transcripts import Transcript, in_view, numbers_of, read_transcript
-from .names import not_one_of
-from .shape import Shape, request_shape, shape_of
-from .stores import Place, find_store
+from ..io.files import write_file_atomically
+from ..messages import COMMON, Json, encode_all
+from ..sessions import BlockingSessionService
+from ..transcripts import Transcript, entry_numbers, live_context, read_transcript
+from ..transcripts.plain import is_request_body
+from ..transcripts.records import parse_json_values
+from ..transcripts.transcript import TranscriptWarnings
+from .options import unknown_name_message
+from .stores import StoreLocation, find_store, is_store
 
-EXAMPLE = "harbor"
+GZIP_MAGIC = b"\x1f\x8b"
+_MESSAGE_KEYS = ("messages", "input", "contents")
+_REQUEST_KEYS = {"openai-responses": ("input", "instructions"), "gemini": ("contents", "systemInstruction")}
 
 
-class Past(msgspec.Struct, frozen=True):
-    """A compaction that was done before."""
+class WireShape(msgspec.Struct, frozen=True):
+    """A JSON list, JSON lines, or a request body with its messages under `key`."""
+
+    body: Json | None = None
+    key: str = "messages"
+    lines: bool = False
+
+    def encode(self, messages: list[Json]) -> bytes:
+        if self.lines:
+            return b"".join(msgspec.json.encode(message) + b"\n" for message in messages)
+        value = messages if self.body is None else self.body | {self.key: messages}
+        return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def detect_shape(path: str) -> WireShape:
+    """Detects the shape of a plain file of messages."""
+    with open(path, "rb") as file:
+        data = file.read()
+    values = parse_json_values(
+        gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data, path, TranscriptWarnings()
+    )
+    if len(values) > 1:
+        return WireShape(lines=True)
+    if is_request_body(values[0]):
+        return WireShape(values[0], next(key for key in _MESSAGE_KEYS if isinstance(values[0].get(key), list | str)))
+    return WireShape()
+
+
+def request_shape(format: str | None, system: Any, tools: Any, model: str | None) -> WireShape:
+    """A request body with the known model, system prompt and tools; a list if none is known."""
+    messages, prompt = _REQUEST_KEYS.get(format or "", ("messages", "system"))
+    others = {key: value for key, value in (("model", model), (prompt, system), ("tools", tools)) if value}
+    return WireShape(others, messages) if others else WireShape()
+
+
+def check_writable(out: str, source: str | None, *, force: bool) -> None:
+    """Raises InvalidInput if OUT cannot be written; called before any work is done."""
+    folder = os.path.dirname(os.path.realpath(out))
+    if not os.path.isdir(folder):
+        raise InvalidInput(f"The folder {folder} does not exist: create it, or choose another output file.")
+    if os.path.isdir(out):
+        raise InvalidInput(f"{out} is a folder: name a file to write.")
+    if is_store(out):
+        raise InvalidInput(f"{out} is a Holdfast store, which is never overwritten: choose another output file.")
+    if not force and source is not None and os.path.exists(out) and os.path.samefile(out, source):
+        raise InvalidInput(f"{out} is the input file: choose another output file, or use --force.")
+    if not os.access(out if os.path.exists(out) else folder, os.W_OK):
+        raise InvalidInput(f"{out} is not writable: check its permissions, or choose another output file.")
+
+
+def write_output(out: str, data: bytes) -> None:
+    """Writes atomically by replacing the file; compresses names ending in .gz."""
+    out = os.path.realpath(out)
+    data = gzip.compress(data) if out.endswith(".gz") else data
+    if os.path.exists(out) and not os.path.isfile(out):  # write to /dev/null and pipes, never replace them
+        with open(out, "wb") as file:
+            file.write(data)
+        return
+    write_file_atomically(out, data, new_mode=0o666 & ~_umask())
+
+
+def _umask() -> int:
+    current = os.umask(0o022)
+    os.umask(current)
+    return current
+
+
+DEFAULT_EXAMPLE = "harbor"
+
+
+class EarlierCompaction(msgspec.Struct, frozen=True):
+    """A compaction found in the input."""
 
     time: str | None
     before: int | None
@@ -37,16 +114,16 @@ class Past(msgspec.Struct, frozen=True):
     by: str | None = None
 
 
-class Reported(msgspec.Struct, frozen=True):
-    """What the provider counted, and how many of the messages that covers."""
+class ReportedUsage(msgspec.Struct, frozen=True):
+    """Token count reported by the provider, and the number of messages it covers."""
 
     tokens: int
     covers: int
 
 
 @contextmanager
-def about(source: Source) -> Iterator[None]:
-    """Name the file in what is wrong with its messages; limits are not its fault."""
+def name_file_in_errors(source: Source) -> Iterator[None]:
+    """Prefixes InvalidInput errors with the file name, except InvalidLimit: limits are options."""
     try:
         yield
     except InvalidLimit:
@@ -56,152 +133,170 @@ def about(source: Source) -> Iterator[None]:
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """A context, wherever it came from, and how to write it back."""
+    """A context read from any kind of input, and the shape to write it back in."""
 
     name: str
     kind: str
     messages: list[Json]
     format: str | None
-    shape: Shape
+    shape: WireShape
     system: Any = None
     tools: Any = None
     model: str | None = None
     id: str | None = None
     path: str | None = None
-    """The file that must not be overwritten by accident."""
-    reported: Reported | None = None
-    past: tuple[Past, ...] = ()
+    """Input file, protected against accidental overwriting."""
+    reported: ReportedUsage | None = None
+    past_compactions: tuple[EarlierCompaction, ...] = ()
     notes: tuple[str, ...] = ()
     logged: int = 0
-    """How many messages the whole log has, where earlier ones are no longer in the context."""
+    """Messages in the whole log, including those no longer in the context."""
     numbers: Sequence[int] | None = None
-    """The numbers by which `holdfast read` knows the messages, where it does not just count them."""
-    read: Transcript | None = None
-    """The whole file, where it is one of messages or of another tool."""
+    """Event numbers of the messages for `holdfast read`, if they are not consecutive."""
+    transcript: Transcript | None = None
+    """The parsed file, unless the source is a store."""
 
     @property
     def title(self) -> str:
-        """What to call it in a report."""
+        """Name for reports."""
         name = "standard input" if self.name == "-" else self.name
         return f"{name}  session {self.id}" if self.kind == "holdfast" else name
 
     @property
     def arguments(self) -> str:
-        """How to name it in a command, to be copied."""
+        """Command-line arguments that select this source, for a command to copy."""
         session = ["--session", self.id] if self.kind == "holdfast" and self.id else []
         return shlex.join([self.name, *session])
 
 
 def open_source(name: str, *, session: str | None = None, whole: bool = False) -> Source:
-    """Read a context. With `whole`, all that was ever said, as if nothing had been compacted before."""
+    """Reads a context; `whole` ignores compactions and returns the full history."""
     if name == "-":
-        return _from_stream(sys.stdin.buffer.read(), name, whole)
-    if (example := _example(name)) is not None:
+        return _source_from_stream(sys.stdin.buffer.read(), name, whole)
+    if (example := _find_example(name)) is not None:
         with resources.as_file(example) as path:
-            return _from_file(str(path), name, whole)
+            return _source_from_file(str(path), name, whole)
     if os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name):
-        return _from_stream(Path(name).read_bytes(), name, whole)
-    place = find_store(name)
-    if place is not None:
-        with place.open() as sessions:
-            return from_session(sessions, place, session, whole)
+        return _source_from_stream(Path(name).read_bytes(), name, whole)
+    location = find_store(name)
+    if location is not None:
+        with location.open() as sessions:
+            return source_from_session(sessions, location, session, whole)
     if session is not None:
-        raise InvalidInput(f"{name} is no Holdfast store, so --session {session} names nothing: leave it out.")
-    return _from_file(name, name, whole)
+        raise InvalidInput(f"{name} is not a Holdfast store: leave out --session {session}.")
+    return _source_from_file(name, name, whole)
 
 
-def _example(name: str) -> Traversable | None:
-    """A session that ships with the package, by its word: the first command needs no file."""
-    word, _, which = name.partition(":")
-    if word != "example":
+def _find_example(name: str) -> Traversable | None:
+    """Finds a bundled session by its name, `example` or `example:NAME`."""
+    prefix, _, example = name.partition(":")
+    if prefix != "example":
         return None
-    folder = resources.files("holdfast") / "examples"
+    folder = resources.files("holdfast.transcripts.examples")
     entries = folder.iterdir() if folder.is_dir() else ()
     files = {file.name.partition(".")[0]: file for file in entries if ".json" in file.name}
-    if (found := files.get(which or EXAMPLE)) is None:
-        raise InvalidInput(not_one_of("example", which or EXAMPLE, sorted(files)))
+    if (found := files.get(example or DEFAULT_EXAMPLE)) is None:
+        raise InvalidInput(unknown_name_message("example", example or DEFAULT_EXAMPLE, sorted(files)))
     return found
 
 
-def _from_stream(data: bytes, name: str, whole: bool) -> Source:
-    """A pipe can be read once, and telling one kind of session from another takes several looks."""
+def _source_from_stream(data: bytes, name: str, whole: bool) -> Source:
+    """Copies a pipe to a temporary file: detecting the format reads it several times."""
     with tempfile.NamedTemporaryFile(prefix="holdfast-") as file:
         file.write(data)
         file.flush()
         try:
-            return msgspec.structs.replace(_from_file(file.name, name, whole), path=None)
+            return msgspec.structs.replace(_source_from_file(file.name, name, whole), path=None)
         except InvalidInput as problem:
-            said = "standard input" if name == "-" else name
-            raise InvalidInput(str(problem).replace(f"The file {file.name}", said).replace(file.name, said)) from None
+            label = "standard input" if name == "-" else name
+            raise InvalidInput(str(problem).replace(f"The file {file.name}", label).replace(file.name, label)) from None
 
 
-def _from_file(path: str, name: str, whole: bool) -> Source:
-    read = read_transcript(path)
-    plain = read.kind == "messages"
+def _source_from_file(path: str, name: str, whole: bool) -> Source:
+    transcript = read_transcript(path)
+    plain = transcript.kind == "messages"
     if whole:
-        messages, numbers = read.messages, numbers_of(read)
-        reported = None if read.compactions else _reported(read, 0, 0)
+        messages, numbers = transcript.messages, entry_numbers(transcript)
+        reported = None if transcript.compactions else _reported_usage(transcript, 0, 0)
     else:
-        view = in_view(read)
-        messages, numbers, reported = view.messages, view.numbers, _reported(read, view.first, len(view.head))
+        view = live_context(transcript)
+        messages, numbers, reported = (
+            view.messages,
+            view.numbers,
+            _reported_usage(transcript, view.first, len(view.head)),
+        )
     return Source(
         name=name,
-        kind=read.kind,
+        kind=transcript.kind,
         messages=messages,
-        format=read.format,
-        shape=shape_of(path) if plain else request_shape(read.format, read.system, read.tools, read.model),
-        system=read.system,
-        tools=read.tools,
-        model=read.model,
-        id=read.id,
+        format=transcript.format,
+        shape=detect_shape(path)
+        if plain
+        else request_shape(transcript.format, transcript.system, transcript.tools, transcript.model),
+        system=transcript.system,
+        tools=transcript.tools,
+        model=transcript.model,
+        id=transcript.id,
         path=path,
         reported=reported,
-        past=tuple(
-            Past(_time(read, past.after), past.tokens_before, past.tokens_after, past.summary, past.trigger)
-            for past in read.compactions
+        past_compactions=tuple(
+            EarlierCompaction(
+                _compaction_time(transcript, past.after),
+                past.tokens_before,
+                past.tokens_after,
+                past.summary,
+                past.trigger,
+            )
+            for past in transcript.compactions
         ),
-        notes=read.notes,
-        logged=len(read.entries),
+        notes=transcript.warnings,
+        logged=len(transcript.entries),
         numbers=None if plain else numbers,
-        read=read,
+        transcript=transcript,
     )
 
 
-def _reported(read: Transcript, first: int, before: int) -> Reported | None:
-    counted = [place for place, entry in enumerate(read.entries) if entry.usage is not None and place >= _since(read)]
+def _reported_usage(transcript: Transcript, first: int, before: int) -> ReportedUsage | None:
+    counted = [
+        place
+        for place, entry in enumerate(transcript.entries)
+        if entry.usage is not None and place >= _last_compaction_index(transcript)
+    ]
     if not counted:
         return None
-    usage = read.entries[counted[-1]].usage
+    usage = transcript.entries[counted[-1]].usage
     assert usage is not None
-    return Reported(usage.total, before + counted[-1] + 1 - first)
+    return ReportedUsage(usage.total, before + counted[-1] + 1 - first)
 
 
-def _since(read: Transcript) -> int:
-    """Usage from before a compaction says nothing about the context after it."""
-    return read.compactions[-1].after if read.compactions else 0
+def _last_compaction_index(transcript: Transcript) -> int:
+    """Index of the last compaction: usage reported before it does not apply to the current context."""
+    return transcript.compactions[-1].after if transcript.compactions else 0
 
 
-def _time(read: Transcript, after: int) -> str | None:
-    """Compactions carry no time of their own; what follows them does."""
-    times = [entry.time for entry in (*read.entries[after : after + 1], *read.entries[:after][-1:])]
+def _compaction_time(transcript: Transcript, after: int) -> str | None:
+    """Time of a neighbouring entry: compactions have no time of their own."""
+    times = [entry.time for entry in (*transcript.entries[after : after + 1], *transcript.entries[:after][-1:])]
     return next((time for time in times if time), None)
 
 
-def from_session(sessions: BlockingSessionService, place: Place, wanted: str | None, whole: bool = False) -> Source:
-    """One session of a store; the store itself is only read."""
-    record = place.choose(sessions, wanted)
+def source_from_session(
+    sessions: BlockingSessionService, location: StoreLocation, wanted: str | None, whole: bool = False
+) -> Source:
+    """Reads one session of a store, without changing the store."""
+    record = location.choose_session(sessions, wanted)
     context = sessions.context(record.id)
-    said = sessions.events(record.id, kind="message", lane="")
+    logged = sessions.events(record.id, kind="message", lane="")
     messages, numbers = context.messages, context.numbers
     if whole:
-        decoded = [decode_one(event.body["message"], event.body.get("format")) for event in said]
+        decoded = [message_in(event) for event in logged]
         messages = encode_all(decoded, name := context.format or COMMON)
-        numbers = numbers_in(read_back(messages, name), decoded, [event.seq for event in said])
+        numbers = trace_numbers(decode_payloads(messages, name), decoded, [event.seq for event in logged])
     if not messages:
-        raise InvalidInput(f"The session {record.id!r} of {place.path} holds no messages yet: append some first.")
+        raise InvalidInput(f"The session {record.id!r} of {location.path} holds no messages yet: append some first.")
     compactions = [(event.time, event.body) for event in sessions.events(record.id, kind="compaction", lane="")]
     return Source(
-        name=place.path,
+        name=location.path,
         kind="holdfast",
         messages=messages,
         format=context.format,
@@ -211,11 +306,13 @@ def from_session(sessions: BlockingSessionService, place: Place, wanted: str | N
         model=record.model,
         id=record.id,
         path=None,
-        reported=Reported(context.tokens, len(messages)) if context.known and not whole else None,
-        past=tuple(
-            Past(time, body.get("tokens_before"), body.get("tokens_after"), body.get("summary"), body.get("strategy"))
+        reported=ReportedUsage(context.tokens, len(messages)) if context.known and not whole else None,
+        past_compactions=tuple(
+            EarlierCompaction(
+                time, body.get("tokens_before"), body.get("tokens_after"), body.get("summary"), body.get("strategy")
+            )
             for time, body in compactions
         ),
-        logged=len(said),
+        logged=len(logged),
         numbers=numbers,
     )

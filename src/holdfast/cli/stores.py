@@ -1,4 +1,4 @@
-"""Holdfast's own sessions: telling a store from any other file, and reading one session of it."""
+"""Detects Holdfast stores and chooses a session in them."""
 
 from __future__ import annotations
 
@@ -10,46 +10,63 @@ from urllib.parse import quote
 
 import msgspec
 
+from ..context.events import SessionRecord
 from ..errors import InvalidInput, UnknownSession
-from ..events import SessionRecord
 from ..models import public_url, scrub
-from ..service import BlockingSessionService
+from ..sessions import BlockingSessionService
 from ..stores import open_store
 
-_SQLITE = b"SQLite format 3\0"
+_STORE_HINT = "name another with --store"
+
+
+def require_store(address: str) -> StoreLocation:
+    """Returns an existing store for a command that only reads; raises InvalidInput if there is none."""
+    location = find_store(address, _STORE_HINT)
+    if location is None:
+        raise missing_store_error(address, _STORE_HINT)
+    return location
+
+
+def refuse_foreign_database(address: str) -> None:
+    """Raises InvalidInput for an existing database that is not ours: opening it would add our tables."""
+    if os.path.isfile(address.removeprefix("sqlite:///")):
+        find_store(address)
+
+
+_SQLITE_MAGIC = b"SQLite format 3\0"
 _TABLES = {"sessions", "events", "lanes"}
 _SCHEMES = ("sqlite:///", "jsonl:")
-_SERVERS = ("postgresql://", "postgres://")
-MOST_NAMED = 3
-"""Sessions that an error names as what could have been meant."""
+_SERVER_SCHEMES = ("postgresql://", "postgres://")
+MAX_NAMED_SESSIONS = 3
+"""Candidate sessions listed in an error."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A store, and the one session of it that was named by its file."""
+class StoreLocation(msgspec.Struct, frozen=True):
+    """A store's URL and path; `session_id` is set if the path was one session file."""
 
     url: str
     path: str
-    only: str | None = None
+    session_id: str | None = None
 
     @contextmanager
     def open(self) -> Iterator[BlockingSessionService]:
         with BlockingSessionService(open_store(self.url)) as sessions:
             yield sessions
 
-    def choose(self, sessions: BlockingSessionService, wanted: str | None) -> SessionRecord:
-        """The session asked for, or the only one there is."""
+    def choose_session(self, sessions: BlockingSessionService, wanted: str | None) -> SessionRecord:
+        """Returns the wanted session, or the only one; raises InvalidInput if that is ambiguous."""
         if wanted is not None:
-            return self._named(sessions, wanted)
-        if self.only is not None:
+            return self._find_session(sessions, wanted)
+        if self.session_id is not None:
             try:
-                return sessions.get(self.only)
+                return sessions.get(self.session_id)
             except UnknownSession:
                 raise InvalidInput(
-                    f"{self.path} holds the session {self.only!r} under another name: name it after its id again."
+                    f"{self.path} holds the session {self.session_id!r} under another file name: rename it to its id."
                 ) from None
         found = sessions.list(limit=3)
         if not found:
-            raise InvalidInput(f"{self.path} holds no session yet: nothing can be read from it.")
+            raise InvalidInput(f"{self.path} holds no session yet: create one first.")
         if len(found) > 1:
             raise InvalidInput(
                 f"{self.path} holds several sessions: name one with --session, for example {found[0].id} "
@@ -57,8 +74,8 @@ class Place(msgspec.Struct, frozen=True):
             )
         return found[0]
 
-    def _named(self, sessions: BlockingSessionService, wanted: str) -> SessionRecord:
-        """The session of this id, or the only one whose id begins so."""
+    def _find_session(self, sessions: BlockingSessionService, wanted: str) -> SessionRecord:
+        """Finds a session by its id or a unique prefix of it."""
         try:
             return sessions.get(wanted)
         except UnknownSession:
@@ -67,65 +84,68 @@ class Place(msgspec.Struct, frozen=True):
             return found[0]
         listed = f"`holdfast inspect {self.path}` lists them"
         if not found:
-            raise InvalidInput(f"There is no session {wanted!r} in {self.path}, and none that begins so: {listed}.")
-        some = ", ".join(record.id for record in found[:MOST_NAMED])
-        more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
-        raise InvalidInput(f"{wanted!r} begins the ids of several sessions, {some}{more}: write more of it ({listed}).")
+            raise InvalidInput(f"No session in {self.path} has the id or prefix {wanted!r}: {listed}.")
+        some = ", ".join(record.id for record in found[:MAX_NAMED_SESSIONS])
+        more = f" and {len(found) - MAX_NAMED_SESSIONS} more" if len(found) > MAX_NAMED_SESSIONS else ""
+        raise InvalidInput(f"{wanted!r} is the prefix of several sessions, {some}{more}: give a longer one ({listed}).")
 
 
-def no_store(name: str, otherwise: str) -> InvalidInput:
-    """Looking into a store makes none: it is said what does, and how another is named."""
-    return InvalidInput(f"There is no store at {scrub(name)}: import a session or chat first, or {otherwise}.")
+def missing_store_error(name: str, hint: str) -> InvalidInput:
+    """Error for a store that does not exist: reading commands never create one."""
+    return InvalidInput(f"There is no store at {scrub(name)}: import a session or chat first, or {hint}.")
 
 
-def find_store(name: str, otherwise: str = "name another") -> Place | None:
-    """The store behind a name; None if it is some other file. A folder must be one, and so must an address."""
-    if name.startswith(_SERVERS):
-        return Place(name, public_url(name))
+def find_store(name: str, hint: str = "name another") -> StoreLocation | None:
+    """Detects the store at a path or URL; None if it is another kind of file.
+
+    Raises InvalidInput if a folder or a URL is not a store.
+    """
+    if name.startswith(_SERVER_SCHEMES):
+        return StoreLocation(name, public_url(name))
     path = next((name.removeprefix(scheme) for scheme in _SCHEMES if name.startswith(scheme)), name)
     if os.path.isdir(path):
-        if not any(_session_id(os.path.join(path, entry)) for entry in _logs(path)):
-            raise InvalidInput(f"{path} is a folder without Holdfast sessions: name a session file, or a store.")
-        return Place(f"jsonl:{os.path.abspath(path)}", path)
-    start = _start(path)
-    if start.startswith(_SQLITE):
-        _must_be_ours(path)
-        return Place(f"sqlite:///{os.path.abspath(path)}", path)
+        if not any(_session_id(os.path.join(path, entry)) for entry in _log_files(path)):
+            raise InvalidInput(f"{path} is a folder without Holdfast sessions: name a session file or a store.")
+        return StoreLocation(f"jsonl:{os.path.abspath(path)}", path)
+    magic = _first_bytes(path)
+    if magic.startswith(_SQLITE_MAGIC):
+        _check_holdfast_tables(path)
+        return StoreLocation(f"sqlite:///{os.path.abspath(path)}", path)
     if (session := _session_id(path)) is not None:
-        return Place(f"jsonl:{os.path.dirname(os.path.abspath(path))}", path, session)
+        return StoreLocation(f"jsonl:{os.path.dirname(os.path.abspath(path))}", path, session)
     if path != name and os.path.exists(path):
-        raise InvalidInput(f"{path} is no Holdfast store: {otherwise}.")
+        raise InvalidInput(f"{path} is not a Holdfast store: {hint}.")
     if path != name:
-        raise no_store(name, otherwise)
+        raise missing_store_error(name, hint)
     return None
 
 
 def unreadable_logs(path: str) -> list[str]:
-    """Files of a folder that look like sessions but do not begin with one; a store passes over them."""
+    """JSONL files of a folder that do not start with a session header; the store skips them."""
     if not os.path.isdir(path):
         return []
-    return [entry for entry in _logs(path) if _session_id(os.path.join(path, entry)) is None]
+    return [entry for entry in _log_files(path) if _session_id(os.path.join(path, entry)) is None]
 
 
 def is_store(path: str) -> bool:
-    """Must this file never be overwritten, since a log is the truth?"""
-    return os.path.isfile(path) and (_start(path).startswith(_SQLITE) or _session_id(path) is not None)
+    """True for store files, which must never be overwritten."""
+    return os.path.isfile(path) and (_first_bytes(path).startswith(_SQLITE_MAGIC) or _session_id(path) is not None)
 
 
-def _logs(folder: str) -> list[str]:
+def _log_files(folder: str) -> list[str]:
     return sorted(entry for entry in os.listdir(folder) if entry.endswith(".jsonl"))
 
 
-def _start(path: str) -> bytes:
+def _first_bytes(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
-            return file.read(len(_SQLITE))
+            return file.read(len(_SQLITE_MAGIC))
     except (OSError, ValueError):
         return b""
 
 
-class _Header(msgspec.Struct):
-    """What the first line of a session's file is told by."""
+class _SessionHeader(msgspec.Struct):
+    """First line of a JSONL session file."""
 
     id: str
     created: str
@@ -133,23 +153,23 @@ class _Header(msgspec.Struct):
 
 
 def _session_id(path: str) -> str | None:
-    if not _start(path).startswith(b"{"):
+    if not _first_bytes(path).startswith(b"{"):
         return None
     with open(path, "rb") as file:
         try:
-            header = msgspec.json.decode(file.readline(), type=_Header)
+            header = msgspec.json.decode(file.readline(), type=_SessionHeader)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
     return header.id if header.kind == "session" else None
 
 
-def _must_be_ours(path: str) -> None:
-    """Looked at before the store opens it, since opening would add our tables to a stranger's file."""
+def _check_holdfast_tables(path: str) -> None:
+    """Raises InvalidInput for a foreign SQLite file: opening it as a store would add our tables."""
     address = f"file:{quote(os.path.abspath(path))}?mode=ro"
     try:
         with closing(sqlite3.connect(address, uri=True)) as connection:
             tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     except sqlite3.Error:
-        return  # damaged or not to be opened: the store says it better
+        return  # unreadable: opening the store gives a better error
     if not tables >= _TABLES:
-        raise InvalidInput(f"{path} is a SQLite file, but no Holdfast store: name one that Holdfast wrote.")
+        raise InvalidInput(f"{path} is a SQLite file but not a Holdfast store: name one written by Holdfast.")

@@ -1,4 +1,4 @@
-"""`holdfast verify`: re-derive whole sessions from their logs and say what does not agree."""
+"""`holdfast verify`: replays sessions from their logs and reports inconsistencies."""
 
 from __future__ import annotations
 
@@ -8,62 +8,62 @@ import click
 import msgspec
 
 from ..errors import CorruptLog, InvalidInput
-from ..service import BlockingSessionService
+from ..sessions import BlockingSessionService
 from . import options
-from .stores import Place, find_store, unreadable_logs
-from .terminal import working
+from .console import show_progress
+from .stores import StoreLocation, find_store, unreadable_logs
 
 PROBLEMS_FOUND = 1
 
 
 @click.command("verify")
-@options.file
-@options.session
-@options.as_json
-def command(file: str, session: str | None, as_json: bool) -> int:
+@options.file_argument
+@options.session_option
+@options.json_option
+def verify_command(file: str, session: str | None, as_json: bool) -> int:
     """Check every session of a Holdfast store.
 
-    FILE is a SQLite store, a folder of JSONL sessions, or one session file of it. Each is derived anew from
-    its first event to its last. The exit code is 0 if all is well and 1 if something is wrong.
+    FILE is a SQLite store, a folder of JSONL sessions, or one session file of it. Each session is replayed from its
+    first event to its last. The exit code is 0 if all are consistent and 1 otherwise.
     """
-    place = find_store(file)
-    if place is None:
+    location = find_store(file)
+    if location is None:
         if not os.path.exists(file):
-            raise InvalidInput(f"There is no file {file}: check the path.")
-        raise InvalidInput(f"{file} is no Holdfast store: `holdfast inspect` checks a file of messages.")
-    found = _findings(place, session)
+            raise InvalidInput(f"The file {file} does not exist: check the path.")
+        raise InvalidInput(f"{file} is not a Holdfast store: `holdfast inspect` checks a file of messages.")
+    found = _verify_store(location, session)
     wrong = {name: problems for name, problems in found.items() if problems}
     if as_json:
-        facts = {"store": place.path, "ok": not wrong, "sessions": found}
+        facts = {"store": location.path, "ok": not wrong, "sessions": found}
         click.echo(msgspec.json.encode(facts))
     else:
         for name, problems in wrong.items():
             for problem in problems:
                 click.echo(f"{name}: {' '.join(problem.split())}")
-        checked = f"{len(found):,} session{'s' if len(found) != 1 else ''} of {place.path}"
-        click.echo(f"{len(wrong):,} of {checked}: something is wrong." if wrong else f"{checked}: all is well.")
+        checked = f"{len(found):,} session{'s' if len(found) != 1 else ''} of {location.path}"
+        click.echo(f"{len(wrong):,} of {checked}: inconsistent." if wrong else f"{checked}: all consistent.")
     return PROBLEMS_FOUND if wrong else 0
 
 
-def _findings(place: Place, session: str | None) -> dict[str, list[str]]:
-    """What is wrong, by session; a file that cannot even be listed stands under its own name."""
+def _verify_store(location: StoreLocation, session: str | None) -> dict[str, list[str]]:
+    """Problems by session; a file that cannot be listed is reported under its own name."""
     found: dict[str, list[str]] = {}
     try:
-        with place.open() as sessions, working("verifying"):
-            if session is not None or place.only is not None:
-                ids = [place.choose(sessions, session).id]
+        with location.open() as sessions, show_progress("verifying"):
+            if session is not None or location.session_id is not None:
+                ids = [location.choose_session(sessions, session).id]
             else:
                 ids = [record.id for record in sessions.list()]
-                for name in unreadable_logs(place.path):
-                    found[name] = ["does not begin with a session: restore a backup of it"]
+                for name in unreadable_logs(location.path):
+                    found[name] = ["does not start with a session header: restore it from a backup"]
             for id in ids:
-                found[id] = _verified(sessions, id)
+                found[id] = _verify_session(sessions, id)
     except CorruptLog as problem:
-        found[place.path] = [str(problem)]
+        found[location.path] = [str(problem)]
     return found
 
 
-def _verified(sessions: BlockingSessionService, id: str) -> list[str]:
+def _verify_session(sessions: BlockingSessionService, id: str) -> list[str]:
     try:
         return sessions.verify(id)
     except CorruptLog as problem:

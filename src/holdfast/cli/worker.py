@@ -1,4 +1,4 @@
-"""`holdfast worker`: compacts the sessions of a store in the background, until it is told to stop."""
+"""`holdfast worker`: compacts the sessions of a store in the background until it is stopped."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ import click
 from ..errors import InvalidInput, UnknownSession
 from ..hooks import Hooks
 from ..hooks.telemetry import Telemetry
-from ..jobs import BullMQWorker, QueueSettings, SweepingWorker, Work
-from ..jobs.connection import address_of
-from ..jobs.health import Health
-from ..jobs.health_places import HealthFile, HealthPort, health_place
+from ..io.processes import stop_on_signals
+from ..jobs import BullMQWorker, JobRunner, QueueSettings, SweepingWorker
+from ..jobs.bullmq import public_address
+from ..jobs.health import Health, HealthFile, HealthPort, health_reporter
 from ..models import scrub
-from ..service import SessionService
-from ..settings import Settings, load_settings, open_settled_store, preset_for
-from ..signals import stopped_by_signals
-from . import store_option
-from .limits import Count
-from .way import PRESET_NAME
+from ..sessions import SessionService
+from ..settings import Settings, load_settings, open_configured_store, preset_for
+from . import options
+from .options import PRESET_NAME, CountType
+from .stores import refuse_foreign_database
 
 log = logging.getLogger("holdfast.jobs")
 IN_MEMORY = "memory:"
-_NUMBERS = QueueSettings()
-_seconds = partial(click.option, type=float, metavar="SECONDS", show_default=True)
+_DEFAULTS = QueueSettings()
+_seconds_option = partial(click.option, type=float, metavar="SECONDS", show_default=True)
 
 
 @click.command("worker")
@@ -38,46 +37,50 @@ _seconds = partial(click.option, type=float, metavar="SECONDS", show_default=Tru
     envvar="HOLDFAST_QUEUE",
     default=IN_MEMORY,
     metavar="URL",
-    help="Where jobs come from: redis://host:6379. Without one the store is looked through for sessions to compact.",
+    help="Queue to take jobs from: redis://host:6379. Without one, scan the store for sessions to compact.",
 )
+@click.option("--name", default=_DEFAULTS.name, show_default=True, metavar="NAME", help="Queue name on its server.")
+@options.store_option
+@click.option("--preset", type=PRESET_NAME, metavar="NAME", help="Compaction preset; default: from your settings.")
+@click.option("--summarizer", metavar="MODEL", help="Model that writes summaries: anthropic:NAME, openai:NAME, …")
 @click.option(
-    "--name", default=_NUMBERS.name, show_default=True, metavar="NAME", help="The queue's name on its server."
+    "--concurrency",
+    type=CountType(),
+    default=_DEFAULTS.concurrency,
+    show_default=True,
+    help="Number of concurrent jobs.",
 )
-@store_option.store
-@click.option("--preset", type=PRESET_NAME, metavar="NAME", help="When and how to compact; else as your settings say.")
-@click.option("--summarizer", metavar="WHO", help="Who writes summaries: anthropic:MODEL, openai:MODEL, …")
-@click.option("--concurrency", type=Count(), default=_NUMBERS.concurrency, show_default=True, help="Jobs at once.")
-@_seconds("--deadline", default=_NUMBERS.deadline, help="How long a job may take.")
-@_seconds("--lock", default=_NUMBERS.lock, help="After how long a dead worker's job is another's.")
-@_seconds("--grace", default=_NUMBERS.grace, help="How long it may go on with a job when it is told to stop.")
-@_seconds("--sweep", default=_NUMBERS.sweep, help="How often the store is looked through.")
-@click.option("--health", metavar="FILE|PORT", help="Tell how it is in a file, or on a port: /healthz and /metrics.")
-def command(
+@_seconds_option("--deadline", default=_DEFAULTS.deadline, help="Timeout of a job.")
+@_seconds_option("--lock", default=_DEFAULTS.lock, help="Time before a crashed worker's job is retried.")
+@_seconds_option("--grace", default=_DEFAULTS.grace, help="Time to finish running jobs after a stop signal.")
+@_seconds_option("--sweep", default=_DEFAULTS.sweep, help="Interval between scans of the store.")
+@click.option("--health", metavar="FILE|PORT", help="Write health to FILE or serve it on PORT (/healthz and /metrics).")
+def worker_command(
     queue: str, store: str | None, preset: str | None, summarizer: str | None, health: str | None, **numbers: Any
 ) -> int:
     """Compact the sessions of a store in the background.
 
-    A signal to stop (Ctrl-C, SIGTERM) lets it finish what it has begun; what takes longer than the grace time is given
-    back, and a second signal does so at once. Any number of workers may share a queue and a store.
+    On Ctrl-C or SIGTERM the worker finishes its running jobs; jobs that exceed the grace time, or a second signal,
+    are returned to the queue. Several workers may share a queue and a store.
     """
     settings = load_settings(flags={"store": store, "preset": preset, "summarizer": summarizer})
     if settings.store == IN_MEMORY:
-        raise InvalidInput("A worker needs a store that others write to: memory: would be its own.")
-    store_option.must_not_be_a_strangers(settings.store)
+        raise InvalidInput("A worker needs a store shared with other processes: memory: is private to it.")
+    refuse_foreign_database(settings.store)
     how = QueueSettings(**numbers)
-    work = Work(_service(settings, how.lock), how)
+    work = JobRunner(_build_service(settings, how.lock), how)
     worker = SweepingWorker(work) if queue == IN_MEMORY else BullMQWorker(queue, work)
-    healthy = Health(work.tally, partial(_reach, worker))
-    place = None if health is None else health_place(health, healthy)
+    healthy = Health(work.stats, partial(_ping_worker, worker))
+    place = None if health is None else health_reporter(health, healthy)
     _log_to_stderr()
     if work.sessions.model is None:
-        log.warning("no summarizer is named: the preset %s does what it can without a model", settings.preset)
-    shown = queue if queue == IN_MEMORY else address_of(queue)
-    anyio.run(_serve, worker, healthy, place, f"{shown} for {settings.store}, preset {settings.preset}")
+        log.warning("no summarizer is set: the preset %s runs without a model", settings.preset)
+    shown = queue if queue == IN_MEMORY else public_address(queue)
+    anyio.run(_run_worker, worker, healthy, place, f"{shown} for {settings.store}, preset {settings.preset}")
     return 0
 
 
-async def _serve(
+async def _run_worker(
     worker: SweepingWorker | BullMQWorker, health: Health, place: HealthFile | HealthPort | None, on: str
 ) -> None:
     stop = anyio.Event()
@@ -86,40 +89,40 @@ async def _serve(
         health.status = "stopping"
         stop.set()
 
-    async with worker.work.sessions as sessions:
-        await _reach_store(sessions)
+    async with worker.runner.sessions as sessions:
+        await _ping_store(sessions)
         if place is not None:
             await place.open()
         log.info("working on %s", on)
         try:
-            async with stopped_by_signals(stops), anyio.create_task_group() as group:
+            async with stop_on_signals(stops), anyio.create_task_group() as group:
                 if place is not None:
-                    group.start_soon(place.keep_on)
+                    group.start_soon(place.run_forever)
                 await worker.run(stop)
                 group.cancel_scope.cancel()
         finally:
             if place is not None:
                 await place.close()
-    log.info("stopped: %s", health.facts())
+    log.info("stopped: %s", health.report())
 
 
-async def _reach(worker: SweepingWorker | BullMQWorker) -> None:
+async def _ping_worker(worker: SweepingWorker | BullMQWorker) -> None:
     await worker.ping()
-    await _reach_store(worker.work.sessions)
+    await _ping_store(worker.runner.sessions)
 
 
-async def _reach_store(sessions: SessionService) -> None:
+async def _ping_store(sessions: SessionService) -> None:
     with suppress(UnknownSession):
         await sessions.get("-")
 
 
-def _service(settings: Settings, lease: float) -> SessionService:
-    """The hooks are those of the settings; and spans and metrics, where OpenTelemetry is installed."""
+def _build_service(settings: Settings, lease: float) -> SessionService:
+    """Service with hooks from the settings, and telemetry if OpenTelemetry is installed."""
     listen: tuple[Telemetry, ...] = ()
     with suppress(InvalidInput):
         listen = (Telemetry(),)
     return SessionService(
-        open_settled_store(settings),
+        open_configured_store(settings),
         preset=preset_for(settings),
         summarizer=settings.summarizer or settings.model,
         hooks=Hooks(settings.hooks.before, settings.hooks.after, settings.hooks.session_start, listen),
@@ -128,8 +131,8 @@ def _service(settings: Settings, lease: float) -> SessionService:
     )
 
 
-class _Secretless(logging.Formatter):
-    """Whatever is logged, and by whom, no secret of an address gets out."""
+class _ScrubbingFormatter(logging.Formatter):
+    """Log formatter that removes secrets from addresses in every record."""
 
     def format(self, record: logging.LogRecord) -> str:
         return scrub(super().format(record))
@@ -137,7 +140,7 @@ class _Secretless(logging.Formatter):
 
 def _log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Secretless("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_ScrubbingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logger = logging.getLogger("holdfast")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

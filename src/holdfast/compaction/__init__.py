@@ -1,42 +1,34 @@
-"""Deciding about plans, asking models, and compaction of plain lists of messages."""
+"""Compaction: options, decisions, model calls, results, presets, and the doors `compact` and `acompact`."""
 
-from .abort import Abort
-from .asking import Asking, decide_asking
-from .carry import next_carry, next_edits, standing_summary
-from .cost import Cost
-from .decide import Decision, decide, idle
-from .driver import Meter, Notify, drive
-from .mending import numbers_in, read_back
-from .prefix import PrefixCheckpoint
-from .replay import replay, without_model
-from .result import CompactionResult, Sides
-from .stateless import acompact, compact, default_strategy, least_saving
-from .work import beside
+from .api import acompact, compact
+from .decide import Decision, not_triggered, validate_plan
+from .driver import Abort, Meter, Notify, SummarizerRun, drive, replay, without_model
+from .options import CompactionOptions
+from .presets import PRESETS, Preset, preset_named
+from .result import CompactionResult, Cost, Partition
+from .run import CompactionRun
+from .stateless import PrefixCheckpoint
 
 __all__ = [
+    "PRESETS",
     "Abort",
-    "Asking",
+    "CompactionOptions",
     "CompactionResult",
+    "CompactionRun",
     "Cost",
     "Decision",
     "Meter",
     "Notify",
+    "Partition",
     "PrefixCheckpoint",
-    "Sides",
+    "Preset",
+    "SummarizerRun",
     "acompact",
-    "beside",
     "compact",
-    "decide",
-    "decide_asking",
-    "default_strategy",
     "drive",
-    "idle",
-    "least_saving",
-    "next_carry",
-    "next_edits",
-    "numbers_in",
-    "read_back",
+    "not_triggered",
+    "preset_named",
     "replay",
-    "standing_summary",
+    "validate_plan",
     "without_model",
 ]

@@ -1,4 +1,4 @@
-"""Plans, then writes: one place decides whether a plan may be committed, and what to call the outcome."""
+"""Decides whether a plan may be committed: one place that asks the trigger and validates plans."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..boundaries import find_problems
-from ..ledger import is_page
-from ..outcome import Outcome
-from ..strategies import KeepLedger, TokenWindow, steps
+from ..context import Plan, PlannedContext, Request, Skip, apply_plan, merge_plans, request_after
+from ..errors import Outcome
+from ..ledger import is_ledger_page
+from ..messages import find_problems
+from ..strategies import KeepLedger, TokenWindow
 from ..triggers import OverBudget
-from ..view import Composition, Plan, Request, Skip, compose, follow, merge
-from .replay import without_model
 
 if TYPE_CHECKING:
     from ..types import Strategy, Trigger
@@ -22,37 +21,28 @@ log = logging.getLogger("holdfast")
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What is to be done about a request. Without a plan, nothing changes."""
+    """The outcome of a compaction before anything is written. Without a plan, nothing changes."""
 
     outcome: Outcome
     tokens_before: int
     tokens_after: int
     why: str = ""
     plan: Plan | None = None
-    composed: Composition | None = None
+    planned: PlannedContext | None = None
     remarks: tuple[str, ...] = ()
 
 
-def decide(
-    request: Request, strategy: Strategy, trigger: Trigger | None = None, *, min_saving: float = 0.0
-) -> Decision:
-    """Ask the trigger, then the strategy, and weigh what it plans (S1). A strategy that needs a model has none."""
-    if (nothing := idle(request, trigger)) is not None:
-        return nothing
-    return weigh(request, strategy, without_model(steps(strategy, request)), min_saving=min_saving)
-
-
-def idle(request: Request, trigger: Trigger | None) -> Decision | None:
-    """The decision to do nothing, where the trigger does not fire."""
+def not_triggered(request: Request, trigger: Trigger | None) -> Decision | None:
+    """Returns the decision to do nothing if the trigger does not fire, else None."""
     if (trigger or OverBudget())(request):
         return None
     return Decision(Outcome.NOT_NEEDED, request.tokens, request.tokens, "the trigger did not fire")
 
 
-def weigh(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_saving: float = 0.0) -> Decision:
-    """Accept only a plan whose context is valid and smaller (H2)."""
+def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_saving: float = 0.0) -> Decision:
+    """Accepts only a plan whose context is valid for its wire format and smaller than before."""
     before = request.tokens
-    limit = request.budget if request.budget is not None else getattr(strategy, "target", None)
+    limit = request.budget if request.budget is not None else strategy.target
     fits = limit is None or before <= limit
     if isinstance(answer, Skip):
         if fits or answer.outcome is not Outcome.NOTHING_TO_COMPACT:
@@ -62,69 +52,68 @@ def weigh(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_savi
         plan, why = _shorter_notes(request), answer.why
     else:
         plan, why = answer, ""
-    target = plan.aim if plan is not None and plan.aim else getattr(strategy, "target", None)
-    aim = min((n for n in (limit, target) if n is not None), default=None)
-    plan, composed, after = _fitted(request, plan, aim, limit)
-    if plan is None or composed is None:
+    target = plan.target if plan is not None and plan.target else strategy.target
+    lowest = min((n for n in (limit, target) if n is not None), default=None)
+    plan, planned, after = _shrink_to_fit(request, plan, lowest, limit)
+    if plan is None or planned is None:
         outcome = Outcome.NOTHING_TO_COMPACT if fits else Outcome.CANNOT_FIT
-        return Decision(outcome, before, before, why or "nothing that may go is left")
-    if problems := find_problems(composed.shown, request.profile):
-        log.warning("compaction by %s refused: %s", plan.by, "; ".join(map(str, problems[:3])))
+        return Decision(outcome, before, before, why or "nothing that may be archived is left")
+    if problems := find_problems(planned.messages, request.rules):
+        log.warning("compaction by %s refused: %s", plan.strategy, "; ".join(map(str, problems[:3])))
         return Decision(Outcome.NO_PROGRESS, before, before, f"the result would be invalid: {problems[0]}")
-    if after > before or (before - after) < before * min_saving or not (composed.archived or after < before):
+    if after > before or (before - after) < before * min_saving or not (planned.archived or after < before):
         why = f"{before} tokens would become {after}"
-        stuck = limit is not None and before > limit
-        return Decision(Outcome.CANNOT_FIT if stuck else Outcome.NO_PROGRESS, before, before, why)
+        return Decision(Outcome.NO_PROGRESS if fits else Outcome.CANNOT_FIT, before, before, why)
     fits = limit is None or after <= limit
     outcome = Outcome.COMPACTED if fits else Outcome.CANNOT_FIT
     why = "" if fits else f"the smallest valid context has {after} tokens, over the limit of {limit}"
-    return Decision(outcome, before, after, why, plan, composed, plan.remarks)
+    return Decision(outcome, before, after, why, plan, planned, plan.remarks)
 
 
 def _shorter_notes(request: Request) -> Plan | None:
-    """Where only notes could go: ours, written anew for less room."""
-    answer = KeepLedger()(request) if any(map(is_page, request.notes)) else None
+    """Returns a plan that rewrites the ledger page for less room, if the context has one."""
+    answer = KeepLedger()(request) if any(map(is_ledger_page, request.notes)) else None
     return answer if isinstance(answer, Plan) else None
 
 
-def _fitted(
-    request: Request, plan: Plan | None, aim: int | None, limit: int | None
-) -> tuple[Plan | None, Composition | None, int]:
-    """The plan; where its result is still too large, followed by a token window that is not.
+def _shrink_to_fit(
+    request: Request, plan: Plan | None, target: int | None, limit: int | None
+) -> tuple[Plan | None, PlannedContext | None, int]:
+    """Returns the plan, followed by a token window if its context is over the target.
 
-    The window is made narrower for what a format insists on. Last of all, notes go; but a summary that a model
-    wrote does not go for an aim that is out of reach anyway.
+    The window is narrowed until what the wire format requires fits too. Notes are dropped last, but never a model's
+    summary for a target that stays out of reach without it.
     """
-    composed, after = _measured(request, plan)
-    room, step = aim or 0, 1
-    while aim is not None and after > aim and room:
-        answer = TokenWindow(room)(request if plan is None else follow(request, plan))
+    planned, after = _measure(request, plan)
+    room, step = target or 0, 1
+    while target is not None and after > target and room:
+        answer = TokenWindow(room)(request if plan is None else request_after(request, plan))
         if isinstance(answer, Plan):
-            plan = answer if plan is None else merge(plan, answer, request)
-            composed, after = _measured(request, plan)
-        step = max(2 * step, after - aim)
+            plan = answer if plan is None else merge_plans(plan, answer, request)
+            planned, after = _measure(request, plan)
+        step = max(2 * step, after - target)
         room = max(1, room - step) if room > 1 else 0
-    if aim is not None and after > aim:
-        bare = msgspec.structs.replace(plan or Plan(0, by="token window"), notes=())
-        without, smaller = _measured(request, bare)
-        paid_for = bare.summary is not None and smaller > aim and (limit is None or after <= limit)
-        if smaller < after and not paid_for:
-            plan, composed, after = bare, without, smaller
-    return plan, composed, after
+    if target is not None and after > target:
+        bare = msgspec.structs.replace(plan or Plan(0, strategy="token window"), notes=())
+        without, smaller = _measure(request, bare)
+        keeps_summary = bare.summary is not None and smaller > target and (limit is None or after <= limit)
+        if smaller < after and not keeps_summary:
+            plan, planned, after = bare, without, smaller
+    return plan, planned, after
 
 
-def _measured(request: Request, plan: Plan | None) -> tuple[Composition | None, int]:
-    """A plan's context and its size: only what is new in it is counted, the rest was (L13)."""
+def _measure(request: Request, plan: Plan | None) -> tuple[PlannedContext | None, int]:
+    """Returns a plan's context and its tokens; only messages that are new in it are counted."""
     if plan is None:
         return None, request.tokens
-    composed = compose(request, plan)
-    view, gauge = request.view, request.view.gauge
-    known = {id(shown.message): size for shown, size in zip(view.head, gauge.head, strict=True)}
-    for index in request.staying(plan.cut) + list(plan.preamble):
-        known[id(view.messages[index])] = gauge.sums[index + 1] - gauge.sums[index]
-    for place, message in enumerate(composed.live, plan.cut):
-        if place not in composed.edits:
-            known[id(message)] = gauge.sums[place + 1] - gauge.sums[place]
-    measure = gauge.estimator.measure
-    units = gauge.fixed + sum(known[id(m)] if id(m) in known else measure(m) for m in composed.shown)
-    return composed, view.tokens_of(units)
+    planned = apply_plan(request, plan)
+    view, sums = request.view, request.view.token_sums
+    known = {id(shown.message): size for shown, size in zip(view.head, sums.head, strict=True)}
+    for index in request.kept_before(plan.cut) + list(plan.preamble):
+        known[id(view.messages[index])] = sums.cumulative[index + 1] - sums.cumulative[index]
+    for index, message in enumerate(planned.live, plan.cut):
+        if index not in planned.edits:
+            known[id(message)] = sums.cumulative[index + 1] - sums.cumulative[index]
+    measure = sums.estimator.measure
+    units = sums.overhead + sum(known[id(m)] if id(m) in known else measure(m) for m in planned.messages)
+    return planned, view.tokens_of(units)

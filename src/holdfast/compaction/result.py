@@ -1,18 +1,97 @@
-"""What a compaction returns."""
+"""Results of compactions, and their cost."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from math import ceil
 from typing import Any, NamedTuple
 
-from ..outcome import Outcome
-from ..view import Checkpoint
-from .cost import Cost
+import msgspec
+
+from ..context import Checkpoint
+from ..errors import Outcome
+from ..tokens import Usage
+from ..tokens.catalog import Prices, Ratios
 
 
-class Sides(NamedTuple):
-    """What was there before, sorted by what became of it."""
+class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Cost and savings of a compaction; recorded with it. Prices in USD."""
+
+    calls: int = 0
+    """Model calls made to write the summary."""
+    usage: Usage = Usage()
+    """Token usage of those calls together."""
+    price: float | None = None
+    """Price of those calls; None if a price is unknown."""
+    saved_per_call: int = 0
+    """Tokens that each later call no longer sends."""
+    cached: float = 0.0
+    """Fraction of the new prompt still in the provider's prompt cache: everything before the first change."""
+    rewritten: int = 0
+    """Tokens of the new prompt that must be written to the cache again."""
+    pays_after: int | None = None
+    """Later calls until the savings exceed the cost: 0 if it was free, None if never."""
+
+
+def cost_of(
+    usage: Sequence[Usage],
+    prices: Prices | None,
+    tokens_before: int,
+    tokens_after: int,
+    stays_cached: int,
+    *,
+    summarizer: Prices | None = None,
+    calls: int = 0,
+) -> Cost:
+    """Computes the cost of one compaction from the usage of its model calls and the sizes before and after.
+
+    `prices` are those of the conversation's model, `summarizer` those of the summary's model if it is another.
+    `stays_cached` is the number of tokens before the first change of the prompt; `calls` the number of calls made,
+    of which some may not have reported usage.
+    """
+    spent = _sum_usage(usage)
+    stays = min(max(stays_cached, 0), tokens_after)
+    saved, rewritten = max(0, tokens_before - tokens_after), tokens_after - stays
+    writer = summarizer or prices
+    ratios = _ratios(prices)
+    paid = _ratios(writer).input_equivalent(spent) * _price_ratio(writer, prices) + rewritten * (
+        ratios.write - ratios.read
+    )
+    return Cost(
+        calls=max(calls, len(usage)),
+        usage=spent,
+        price=(writer or Prices()).price(spent),
+        saved_per_call=saved,
+        cached=round(stays / tokens_after, 4) if tokens_after else 0.0,
+        rewritten=rewritten,
+        pays_after=_break_even_calls(paid, saved * ratios.read),
+    )
+
+
+def _sum_usage(usage: Sequence[Usage]) -> Usage:
+    return Usage(*(sum(getattr(one, name) for one in usage) for name in Usage.__struct_fields__))
+
+
+def _ratios(prices: Prices | None) -> Ratios:
+    return Ratios() if prices is None else prices.ratios
+
+
+def _price_ratio(writer: Prices | None, prices: Prices | None) -> float:
+    """Returns the input price of the summary's model relative to the conversation's; 1 if unknown."""
+    if writer is None or prices is None or writer.input is None or not prices.input:
+        return 1.0
+    return writer.input / prices.input
+
+
+def _break_even_calls(paid: float, saved: float) -> int | None:
+    if paid <= 0:
+        return 0
+    return ceil(paid / saved) if saved > 0 else None
+
+
+class Partition(NamedTuple):
+    """The events (or messages) before a compaction, by what became of them."""
 
     kept: list[Any]
     archived: list[Any]
@@ -20,14 +99,14 @@ class Sides(NamedTuple):
 
 
 class CompactionResult:
-    """The outcome, and always what to send next, whatever the outcome was (S2)."""
+    """Result of a compaction; `messages` is always the context to send next, whatever the outcome."""
 
     def __init__(
         self,
         *,
         messages: Callable[[], Sequence[Any]],
         outcome: Outcome,
-        sides: Callable[[], Sides],
+        partition: Callable[[], Partition],
         tokens_before: int,
         tokens_after: int,
         checkpoint: Callable[[], Checkpoint | None],
@@ -46,17 +125,17 @@ class CompactionResult:
         self.tokens_before = tokens_before
         self.tokens_after = tokens_after
         self.why = why
-        """In words, where nothing was changed or not all could be done."""
+        """The reason if nothing changed or the target was missed."""
         self.strategy = strategy
-        """What made the plan; several stages are joined by +."""
+        """Name of the strategy that made the plan; stages are joined by +."""
         self.fallback = fallback
-        """What stood in for a model that did not answer: `ledger` or `truncation`; else empty."""
+        """Fallback used because the model failed: `ledger` or `truncation`; else empty."""
         self.summary = summary
-        """What the model wrote, as the next round will be told it."""
+        """Summary written by the model, as the next round receives it."""
         self.remarks = remarks
-        """What a person should know: facts that were put back, input that was left out, names nobody ever said."""
+        """Remarks for the user: restored facts, omitted input, hallucinated names."""
         self.cost = cost
-        """What it cost, what it saves, and after how many calls it has paid for itself."""
+        """Cost, savings per call, and calls until it has paid for itself."""
         self.round = round
         self.duration = duration
         """Seconds."""
@@ -65,43 +144,45 @@ class CompactionResult:
         """The session's version after the commit."""
         self._messages = messages
         self._checkpoint = checkpoint
-        self._sides = sides
+        self._partition = partition
 
     @cached_property
     def messages(self) -> Sequence[Any]:
-        """The context to send: same format as what came in, valid for that format."""
+        """The context to send, in the format of the input and valid for it."""
         return self._messages()
 
     @cached_property
-    def _sorted(self) -> Sides:
-        return self._sides()
+    def _parts(self) -> Partition:
+        return self._partition()
 
     @property
     def kept(self) -> list[Any]:
-        """Events (or the messages that came in, without a session) that are visible afterwards."""
-        return self._sorted.kept
+        """Events (without a session: input messages) that are visible afterwards."""
+        return self._parts.kept
 
     @property
     def archived(self) -> list[Any]:
-        """Events (or messages) that are newly invisible; they are still in the log."""
-        return self._sorted.archived
+        """Events (or messages) newly removed from the context; they stay in the log."""
+        return self._parts.archived
 
     @property
     def edited(self) -> list[Any]:
-        """Those of `kept` in which something was cleared."""
-        return self._sorted.edited
+        """The kept events (or messages) whose content was partly cleared."""
+        return self._parts.edited
 
     @property
     def removed(self) -> int:
+        """Number of archived events (or messages)."""
         return len(self.archived)
 
     @property
     def tokens_saved(self) -> int:
+        """Tokens before minus tokens after; never negative."""
         return max(0, self.tokens_before - self.tokens_after)
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:
-        """What the next call takes as `previous=`; worked out when it is asked for."""
+        """The checkpoint to pass to the next call as `previous=`; computed on first access."""
         return self._checkpoint()
 
     def __repr__(self) -> str:

@@ -1,112 +1,379 @@
-"""The front door: `compact(messages, budget=…)`, and the same from async code."""
+"""Lists of messages without a session: ids, matching a list to an earlier one, and input repair.
+
+An id is a chained digest of a message and of all before it. The chain makes a checkpoint of one call fit the messages
+of the next, whether those are the whole history or the last result's messages and all that came after.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import hashlib
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
-from anyio import to_thread
-from anyio.from_thread import start_blocking_portal
+import msgspec
 
-from ..calls import Limits
-from ..messages import must_be_messages
-from ..models import model_for
-from ..strategies import KeepLedger, StructuredSummary
-from ..tokens import Estimator
-from .abort import Abort
-from .asking import Asking, decide_asking
-from .decide import decide
-from .driver import Notify
-from .result import CompactionResult
-from .work import Work
+from ..context import Checkpoint, HeadItem, HeadMessage, View, apply_edits, event_id_ranges
+from ..errors import CheckpointMismatch, InvalidInput
+from ..messages import (
+    COMMON,
+    Json,
+    Message,
+    Part,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    encode_all,
+    find_problems,
+    repair,
+    rules_for,
+    to_json,
+    without_generated_id,
+)
+from ..tokens import estimator_for
+from .decide import Decision
+from .options import CompactionOptions
+from .result import CompactionResult, Cost, Partition
+from .run import CompactionRun
 
 if TYPE_CHECKING:
-    from ..types import Strategy, Trigger
+    from ..types import CheckpointLike, EstimatorLike, MessageLike, SystemLike, ToolsLike
 
 
-def compact(
-    messages: Iterable[Any],
-    *,
-    budget: int,
-    target: int | None = None,
-    system: Any = None,
-    tools: Any = None,
-    strategy: Strategy | None = None,
-    summarizer: Any = None,
-    instructions: str | None = None,
-    estimator: Estimator | Callable[[str], int] | str | None = None,
-    format: str | None = None,
-    previous: Any = None,
-    numbers: Sequence[int] | None = None,
-    trigger: Trigger | None = None,
-    min_saving: float | None = None,
-    limits: Limits | None = None,
-    notify: Notify | None = None,
-    abort: Abort | None = None,
-) -> CompactionResult:
-    """Compact a list of messages that must not exceed `budget` tokens.
+class StatelessCompaction:
+    """One compaction of a list of messages: builds the view from the list, and the result from the decision."""
 
-    Under the budget nothing happens. Over it, the context is brought down to `target` (half the budget
-    by default), or to the limit of the strategy that is given. No model, no key and no network are
-    needed; with a `summarizer` (`"anthropic:claude-…"`, a model object, a function from text to text) that
-    model writes a summary, minding your `instructions`. `result.messages` is always what to send, in the
-    format that came in. Notes cite a message by its place, `[12]` is the twelfth, unless `numbers` gives each
-    another.
+    def __init__(
+        self,
+        messages: Iterable[MessageLike],
+        options: CompactionOptions,
+        system: SystemLike | None,
+        tools: ToolsLike | None,
+        estimator: EstimatorLike | None,
+        format: str | None,
+        previous: CheckpointLike | None,
+        numbers: Sequence[int] | None,
+    ) -> None:
+        self.given, self.format = decode_all(messages, format, borrow=True)
+        self.history = repair_input(self.given, self.format)
+        view = View(estimator_for(estimator), format=self.format, prompt_overhead=prompt_overhead(system, tools))
+        self.previous = None if previous is None else as_checkpoint(previous)
+        self.start, whole = 0, True
+        if self.previous is None:
+            view.load(self.history, PrefixIds(self.history))
+        else:
+            self.start, whole = _resume(view, self.history, self.previous)
+        view.given_numbers = self._message_numbers(view, numbers, whole)
+        self.run = CompactionRun(view, options)
+
+    def _message_numbers(self, view: View, numbers: Sequence[int] | None, whole: bool) -> Sequence[int]:
+        """Returns the numbers of the live messages, or none where their positions are their numbers.
+
+        Messages that repair inserted have no number of their own.
+        """
+        given, history, previous = self.given, self.history, self.previous
+        if numbers is not None and len(numbers) != len(given):
+            raise InvalidInput(f"There are {len(numbers)} numbers for {len(given)} messages: give each message one.")
+        if numbers is not None and not all(type(number) is int and number > 0 for number in numbers):
+            raise InvalidInput("The numbers of messages must be positive integers.")
+        if numbers is None:
+            counted_by_page = previous is None and view.synthetic  # a page read back says where counting continues
+            if counted_by_page or (history is given and not (previous and previous.numbers)):
+                return ()
+            positions = range(1, len(given) + 1)
+            numbers = positions if whole or previous is None else continued_numbers(previous, len(given))
+        return (numbers if history is given else trace_numbers(history, given, numbers))[self.start :]
+
+    def result(self, decision: Decision) -> CompactionResult:
+        view, plan, planned = self.run.request.view, decision.plan, decision.planned
+        encoded = encode_all(view.context_messages() if planned is None else planned.messages, self.format)
+        cost = self.run.cost(decision)
+        return self.run.result(
+            decision,
+            messages=lambda: encoded,
+            partition=lambda: self._partition(decision),
+            checkpoint=lambda: self.previous if plan is None else self._checkpoint(decision, encoded, cost),
+            round=view.checkpoint.carry.round + (plan is not None and plan.cut > 0),
+            format=self.format,
+            cost=cost,
+        )
+
+    def _checkpoint(self, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
+        """Returns everything the next call needs, as plain data."""
+        view, plan, planned = self.run.request.view, decision.plan, decision.planned
+        assert plan is not None and planned is not None
+        shown = repair_input(decode_payloads(encoded, view.format), view.format)
+        emptied = {index for index in planned.edits if not planned.live[index - plan.cut].parts}
+        kept = [index for index in range(plan.cut, len(view.messages)) if index not in emptied]
+        ids = tuple(view.ids[index] for index in kept)
+        checkpoint = self.run.checkpoint(
+            decision,
+            boundary=view.ids[plan.cut - 1] if plan.cut else view.checkpoint.boundary,
+            head=(HeadItem(shown.kind, shown.source, shown.message) for shown in planned.head),
+            kept=ids,
+            archived=event_id_ranges(view.ids, planned.archived),
+            previous=view.checkpoint.boundary,
+            pins=view.pins,
+            cost=cost,
+        )
+        prefix = Prefix.of(shown)
+        return PrefixCheckpoint(
+            **msgspec.structs.asdict(checkpoint),
+            lead=len(shown) - len(kept),
+            shown=prefix.length,
+            shown_digest=prefix.digest,
+            kept=ids,
+            numbers=tuple(view.given_numbers[index] for index in kept) if view.given_numbers else (),
+        )
+
+    def _partition(self, decision: Decision) -> Partition:
+        """Returns the given messages by what became of them, as payloads."""
+        view, planned = self.run.request.view, decision.planned
+        given, history, start = self.given, self.history, self.start
+        lead = [shown for shown in view.head if shown.source] if start and len(given) == len(history) else []
+        if planned is None:
+            return Partition(encode_all([*(shown.message for shown in lead), *given[start:]], self.format), [], [])
+        gone = set(planned.archived)
+        if history is given:
+            live = given[start:]
+            kept = [message for index, message in enumerate(live) if index not in gone]
+            archived = [live[index] for index in planned.archived]
+        else:
+            kept, archived = self._trace_partition(gone)
+        dropped = {shown.source for shown in planned.dropped}
+        archived = [shown.message for shown in lead if shown.source in dropped] + archived
+        kept = [shown.message for shown in lead if shown.source not in dropped] + kept
+        edited = [history[start + index] for index in sorted(planned.edits)]
+        return Partition(*(encode_all(part, self.format) for part in (kept, archived, edited)))
+
+    def _trace_partition(self, gone: Collection[int]) -> tuple[list[Message], list[Message]]:
+        """Returns the kept and the archived of the given messages where repair changed them: found by their parts."""
+        kept, archived = [], []
+        for message, indices in zip(self.given, trace_messages(self.given, self.history), strict=True):
+            live = [index - self.start for index in indices]
+            if any(index >= 0 and index not in gone for index in live):
+                kept.append(message)
+            elif any(index in gone for index in live) or not (live or self.start):
+                archived.append(message)
+        return kept, archived
+
+
+def _resume(view: View, history: list[Message], previous: PrefixCheckpoint) -> tuple[int, bool]:
+    """Loads the view as the previous checkpoint left it.
+
+    Returns where its live messages start, and whether the list is the whole history.
     """
-    asking = Asking(model_for(summarizer), limits, notify, abort)
-    work = Work(messages, budget, target, system, tools, instructions, estimator, format, previous, numbers, asking)
-    chosen = strategy or default_strategy(target, work.target, asking.model is not None)
-    saving = least_saving(chosen, min_saving)
-    if asking.model is None:
-        return work.result(decide(work.request, chosen, trigger, min_saving=saving))
-    with start_blocking_portal() as portal:
-        ask = partial(decide_asking, work.request, chosen, trigger, asking, min_saving=saving)
-        return work.result(portal.call(ask))
+    start, ids, whole = locate(history, previous)
+    live = history[start:]
+    if whole and previous.edits:
+        live = [apply_edits(message, previous.edits.get(ids[index], ())) for index, message in enumerate(live)]
+    view.load(live, ids)
+    head = [HeadMessage(item.kind, item.message, item.ref) for item in previous.head if item.message is not None]
+    view.start_from(previous.boundary or START, previous, head)
+    view.previously_kept = previous.carry.kept_until
+    return start, whole
 
 
-async def acompact(
-    messages: Iterable[Any],
-    *,
-    budget: int,
-    target: int | None = None,
-    system: Any = None,
-    tools: Any = None,
-    strategy: Strategy | None = None,
-    summarizer: Any = None,
-    instructions: str | None = None,
-    estimator: Estimator | Callable[[str], int] | str | None = None,
-    format: str | None = None,
-    previous: Any = None,
-    numbers: Sequence[int] | None = None,
-    trigger: Trigger | None = None,
-    min_saving: float | None = None,
-    limits: Limits | None = None,
-    notify: Notify | None = None,
-    abort: Abort | None = None,
-) -> CompactionResult:
-    """`compact` for async code: the work is done in threads, so that the event loop stays free.
+START = "start"
+"""The boundary of a checkpoint that only edits: nothing is archived."""
+_ENCODER = msgspec.json.Encoder(order="sorted")
 
-    Cancelling the task stops it at once, and nothing has changed.
+
+class PrefixIds(Sequence[str]):
+    """The id of each message of a list, computed when it is first read."""
+
+    def __init__(self, messages: Sequence[Message], known: Sequence[str] = (), before: str = "") -> None:
+        self._messages = messages
+        self._ids = list(known)
+        self._before = before
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return _IdSlice(self, range(len(self))[index])
+        index = range(len(self))[index]
+        while len(self._ids) <= index:
+            before = self._ids[-1] if self._ids else self._before
+            message = self._messages[len(self._ids)]
+            self._ids.append(_digest(before, message))
+        return self._ids[index]
+
+
+def _digest(before: str, message: Message) -> str:
+    content = (before, message.role, [without_generated_id(part) for part in message.parts])
+    try:
+        encoded = _ENCODER.encode(content)
+    except UnicodeEncodeError:
+        encoded = repr(content).encode(errors="surrogatepass")
+    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
+
+
+class _IdSlice(Sequence[str]):
+    """A slice of the ids, as lazy as the whole."""
+
+    def __init__(self, ids: Sequence[str], indices: range) -> None:
+        self._ids, self._indices = ids, indices
+
+    def __len__(self) -> int:
+        return len(self._indices)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        if isinstance(index, slice):
+            return _IdSlice(self._ids, self._indices[index])
+        return self._ids[self._indices[index]]
+
+
+class Prefix(NamedTuple):
+    """A list of messages by length and digest: enough to recognise a longer list that starts with it."""
+
+    length: int
+    digest: str
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Self:
+        return cls(len(messages), PrefixIds(messages)[-1] if messages else "")
+
+    def extended(self, messages: Sequence[Message]) -> Prefix:
+        """This list, followed by these messages."""
+        ids = PrefixIds(messages, before=self.digest)
+        return Prefix(self.length + len(messages), ids[-1]) if messages else self
+
+    def starts(self, ids: Sequence[str]) -> bool:
+        """Whether the list with these ids starts with this one."""
+        return 0 < self.length <= len(ids) and ids[self.length - 1] == self.digest
+
+
+class PrefixCheckpoint(Checkpoint, frozen=True, omit_defaults=True):
+    """A checkpoint that refers to messages by digest: plain data, to be stored anywhere."""
+
+    lead: int = 0
+    """How many messages of the result precede the kept ones."""
+    shown: int = 0
+    """Length of the result."""
+    shown_digest: str = ""
+    kept: tuple[str, ...] = ()
+    """Ids of the kept messages in the whole history."""
+    numbers: tuple[int, ...] = ()
+    """Numbers of the kept messages, unless they continue from the boundary's."""
+
+    @property
+    def result(self) -> Prefix:
+        """The messages that the compaction returned, as a prefix of the next input."""
+        return Prefix(self.shown, self.shown_digest)
+
+
+def as_checkpoint(previous: Any) -> PrefixCheckpoint:
+    """Returns the checkpoint of an earlier result, given as the object, as JSON or as a dict."""
+    try:
+        if isinstance(previous, PrefixCheckpoint):
+            return previous
+        if isinstance(previous, str | bytes):
+            return msgspec.json.decode(previous, type=PrefixCheckpoint)
+        return msgspec.convert(previous, PrefixCheckpoint)
+    except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+        raise CheckpointMismatch(
+            f"previous= takes the `checkpoint` of an earlier result, not {type(previous).__name__} ({problem})."
+        ) from problem
+
+
+def locate(messages: Sequence[Message], previous: PrefixCheckpoint) -> tuple[int, Sequence[str], bool]:
+    """Returns where the live messages start, their ids, and whether the list is the whole history.
+
+    Raises CheckpointMismatch if the list continues neither the history nor the result.
     """
-    must_be_messages(messages)
-    taken, asking = list(messages), Asking(model_for(summarizer), limits, notify, abort)
-    work = await to_thread.run_sync(
-        lambda: Work(taken, budget, target, system, tools, instructions, estimator, format, previous, numbers, asking)
+    ids = PrefixIds(messages)
+    last_kept = previous.kept[-1] if previous.kept else None
+    for index in range(len(messages) - len(previous.kept)):
+        if ids[index] == previous.boundary and last_kept in (None, ids[index + len(previous.kept)]):
+            return index + 1, ids[index + 1 :], True
+    if previous.result.starts(ids):
+        last = last_kept or previous.boundary or ""
+        live = messages[previous.lead :]
+        return previous.lead, PrefixIds(live, previous.kept, last), False
+    if previous.boundary is None:
+        return 0, ids, True
+    raise CheckpointMismatch(
+        "previous= belongs to other messages: pass the whole history, or the last result's messages "
+        "and what came after, or leave previous= out."
     )
-    chosen = strategy or default_strategy(target, work.target, asking.model is not None)
-    saving = least_saving(chosen, min_saving)
-    decision = await decide_asking(work.request, chosen, trigger, asking, min_saving=saving)
-    return await to_thread.run_sync(work.result, decision)
 
 
-def default_strategy(asked: int | None, aim: int | None, has_model: bool) -> Strategy:
-    """A summary where a model can write one, else the ledger: which keeps to a target that was asked for, and goes
-    over one that was not where what must stay leaves too little for notes."""
-    return StructuredSummary(max_tokens=aim) if has_model else KeepLedger(max_tokens=asked)
+def continued_numbers(previous: PrefixCheckpoint, count: int) -> list[int]:
+    """Returns numbers for a list that continues a result: 0 for its notes, then on from the kept messages."""
+    archived = previous.carry.before_boundary
+    known = [0] * previous.lead + list(previous.numbers or range(archived + 1, archived + 1 + len(previous.kept)))
+    last = max([archived, *known])
+    return [*known, *range(last + 1, last + 1 + count - len(known))][:count]
 
 
-def least_saving(strategy: Strategy, given: float | None) -> float:
-    """The smallest gain worth committing: any for a window, a tenth for a summary, unless it is said."""
-    usual: float = getattr(strategy, "min_saving", 0.0)
-    return usual if given is None else given
+def repair_input(messages: list[Message], format: str) -> list[Message]:
+    """Returns the messages, repaired if their wire format requires it; the same list if not."""
+    rules = rules_for(format)
+    if not find_problems(messages, rules):
+        return messages
+    return decode_payloads(encode_all(repair(messages, rules), format), format)
+
+
+def decode_payloads(payloads: list[Json], format: str) -> list[Message]:
+    """Decodes what `encode_all` returned for this format."""
+    return decode_all(payloads, None if format == COMMON else format)[0]
+
+
+def trace_numbers(history: Iterable[Message], given: Sequence[Message], numbers: Sequence[int]) -> list[int]:
+    """Returns a number for each message of a repaired history: that of the given message with the same parts.
+
+    A message that repair inserted takes the number of the one before it.
+    """
+    traced, last = [], 0
+    for indices in trace_messages(history, given):
+        last = numbers[indices[0]] if indices else last
+        traced.append(last)
+    return traced
+
+
+def trace_messages(messages: Iterable[Message], among: Iterable[Message]) -> Iterator[list[int]]:
+    """Yields, for each message, the indices of those among others that have the same parts, in order."""
+    indices: dict[bytes, deque[int]] = {}
+    for index, message in enumerate(among):
+        for part in message.parts:
+            indices.setdefault(_content_key(part), deque()).append(index)
+    for message in messages:
+        yield [indices[key].popleft() for key in map(_content_key, message.parts) if indices.get(key)]
+
+
+def _content_key(part: Part) -> bytes:
+    """A part's content without the ids that join calls and results: repair may change those."""
+    if isinstance(part, ToolCall):
+        part = ToolCall("", part.name, part.arguments_dict, part.kind)
+    elif isinstance(part, ToolResult):
+        part = ToolResult("", part.content, part.is_error)
+    try:
+        return msgspec.json.encode(part, order="sorted")
+    except UnicodeEncodeError:
+        return repr(part).encode(errors="surrogatepass")
+
+
+def prompt_overhead(system: Any, tools: Any) -> tuple[str, ...]:
+    """Returns the text of the system prompt and of the tools, which take room in the window next to the messages."""
+    texts = []
+    if system:
+        texts.append(system if isinstance(system, str) else to_json(_plain(system)))
+    if tools:
+        texts.append(to_json(_plain(tools)))
+    return tuple(texts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.model_dump(mode="json", exclude_none=True) if hasattr(value, "model_dump") else value

@@ -1,9 +1,7 @@
-"""Before and after a compaction: veto, instructions, another plan, and events for whoever listens (G7, P11)."""
+"""Hooks around a compaction: veto it, add instructions, replace its plan; and events for listeners."""
 
-from .around import Around
-from .command import Command
 from .events import (
-    ACCURACY,
+    ACCURACY_NOTICE,
     CompactionBoundary,
     CompactionCompleted,
     CompactionEvent,
@@ -14,15 +12,14 @@ from .events import (
     Continued,
     Origin,
 )
-from .hooks import Hooks
-from .questions import Before, Instructions, SessionStart, Veto
+from .hooks import BeforeCompaction, CommandHook, Hooks, Instructions, SessionStart, Veto
+from .runner import HookRunner
 from .telemetry import Telemetry
 
 __all__ = [
-    "ACCURACY",
-    "Around",
-    "Before",
-    "Command",
+    "ACCURACY_NOTICE",
+    "BeforeCompaction",
+    "CommandHook",
     "CompactionBoundary",
     "CompactionCompleted",
     "CompactionEvent",
@@ -31,6 +28,7 @@ __all__ = [
     "CompactionSkipped",
     "CompactionStarted",
     "Continued",
+    "HookRunner",
     "Hooks",
     "Instructions",
     "Origin",

@@ -1,4 +1,4 @@
-"""What a compaction tells whoever listens: typed, one after the other, and the same in every mode (P11, G7)."""
+"""Events that a compaction emits to listeners."""
 
 from __future__ import annotations
 
@@ -6,45 +6,48 @@ from typing import Literal
 
 import msgspec
 
-from ..calls import NoticeKind
 from ..compaction import Cost
+from ..models.calls import NoticeKind
 
 Origin = Literal["manual", "auto"]
-"""Did a person ask for it, or a trigger?"""
-
-ACCURACY = (
+"""Whether a person or a trigger started the compaction."""
+ACCURACY_NOTICE = (
     "Long conversations and repeated compactions make a model less accurate: "
     "start a new session (/handoff) where the work allows it."
 )
-"""What a person is told after each compaction (P15)."""
+"""Shown to the user after each compaction."""
 
 
 class CompactionStarted(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_started"):
+    """A trigger fired or a person asked; hooks and strategy run next."""
+
     session: str
     origin: Origin
     tokens: int
     lane: str | None = None
     instructions: str | None = None
     compaction: str = ""
-    """One name for all that is told of one compaction; empty where it was not even begun."""
+    """Id shared by all events of one compaction; empty if it was not started."""
 
 
 class CompactionProgress(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_progress"):
-    """The summary as it is written, or what the wait is for."""
+    """Progress of the summary call."""
 
     session: str
     what: str
-    """In words: what happens now."""
+    """Description of the current step."""
     call: int = 0
     characters: int = 0
-    """Of the reply so far."""
+    """Length of the reply so far."""
     kind: NoticeKind | None = None
     seconds: float = 0.0
-    """How long it took, or how long the wait will be."""
+    """Duration of the call, or of the wait before a retry."""
     compaction: str = ""
 
 
 class CompactionCompleted(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_completed"):
+    """The compaction was committed."""
+
     session: str
     origin: Origin
     tokens_before: int
@@ -58,16 +61,16 @@ class CompactionCompleted(msgspec.Struct, frozen=True, tag_field="type", tag="co
     remarks: tuple[str, ...] = ()
     seconds: float = 0.0
     summarizer: str | None = None
-    """The model that was asked, if any was."""
+    """Name of the model that was called, if any."""
     cost: Cost | None = None
     outcome: str = "compacted"
-    """Or `cannot_fit`, where the smallest valid context is still too large."""
+    """`cannot_fit` if the smallest valid context is still too large."""
     lane: str | None = None
     compaction: str = ""
 
 
 class CompactionSkipped(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_skipped"):
-    """Nothing was wrong and nothing was changed."""
+    """Nothing was changed, without an error."""
 
     session: str
     outcome: str
@@ -76,7 +79,7 @@ class CompactionSkipped(msgspec.Struct, frozen=True, tag_field="type", tag="comp
 
 
 class CompactionFailed(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_failed"):
-    """It was tried, and nothing was changed: the person decides (P9)."""
+    """The compaction failed and nothing was changed."""
 
     session: str
     outcome: str
@@ -85,18 +88,18 @@ class CompactionFailed(msgspec.Struct, frozen=True, tag_field="type", tag="compa
 
 
 class CompactionBoundary(msgspec.Struct, frozen=True, tag_field="type", tag="compaction_boundary"):
-    """From here on the context is another one (G7)."""
+    """The context was replaced at this point."""
 
     session: str
     checkpoint: str
-    """The id of the compaction's event."""
+    """Id of the compaction event."""
     round: int
-    notice: str = ACCURACY
+    notice: str = ACCURACY_NOTICE
     compaction: str = ""
 
 
 class Continued(msgspec.Struct, frozen=True, tag_field="type", tag="continued"):
-    """Unfinished work goes on after an automatic compaction, with a message that says so (P22)."""
+    """A message was appended so that unfinished work continues after an automatic compaction."""
 
     session: str
     text: str
@@ -111,3 +114,4 @@ CompactionEvent = (
     | CompactionBoundary
     | Continued
 )
+"""Every event that a listener can receive."""

@@ -1,28 +1,24 @@
-"""Compaction in the background: in this process, or on a queue that many processes share (W2, W12)."""
+"""Compaction in the background: in this process, or on a BullMQ queue shared by many processes."""
 
-from .background import Background
-from .bullmq_queue import BullMQQueue
-from .bullmq_worker import BullMQWorker
-from .in_process import InProcessQueue
-from .job import Job, JobFailed, Queue, QueueError
-from .settings import QueueSettings
-from .sweep import Sweep, SweepingWorker
-from .tally import Tally
-from .work import Done, Work
+from ..errors import JobFailed, QueueError
+from .background import BackgroundCompactor, Sweeper, SweepingWorker
+from .bullmq import BullMQQueue, BullMQWorker
+from .queue import InProcessQueue, Job, Queue, QueueSettings
+from .runner import JobResult, JobRunner, JobStats
 
 __all__ = [
-    "Background",
+    "BackgroundCompactor",
     "BullMQQueue",
     "BullMQWorker",
-    "Done",
     "InProcessQueue",
     "Job",
     "JobFailed",
+    "JobResult",
+    "JobRunner",
+    "JobStats",
     "Queue",
     "QueueError",
     "QueueSettings",
-    "Sweep",
+    "Sweeper",
     "SweepingWorker",
-    "Tally",
-    "Work",
 ]

@@ -1,7 +1,7 @@
-"""An application's side of background compaction: told of the end of each turn, asked before each one.
+"""Background compaction as seen by an application: one call at the end of each turn, one before the next.
 
-At the soft threshold, the preset's own, a compaction is prepared while the conversation goes on. At the hard one there
-is no room left for a reply, and the turn waits.
+Over the soft threshold (the preset's trigger) a compaction is enqueued and the conversation continues. Over the hard
+threshold no room is left for a reply, and the turn waits for the compaction.
 """
 
 from __future__ import annotations
@@ -12,37 +12,90 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from ..errors import InvalidInput, NoRoom
-from ..hooks.patience import must_be_seconds
-from ..presets import RESERVE
-from ..service import Context, SessionService
-from ..view import Request
-from .in_process import InProcessQueue
-from .job import SESSION, Job, Queue, QueueError
-from .settings import QueueSettings
-from .sweep import Sweep
-from .work import Work, must_have_preset
+from ..errors import HoldfastError, InvalidInput, NoRoom, QueueError, UnknownSession
+from ..hooks.timeouts import require_seconds
+from ..models import scrub
+from ..sessions import Context, SessionService
+from ..tokens.budget import DEFAULT_RESERVE
+from .queue import SESSION_DOMAIN, InProcessQueue, Job, Queue, QueueSettings
+from .runner import JobRunner, require_preset
 
 if TYPE_CHECKING:
-    from ..types import Trigger
+    from ..types import Request, Trigger
+
 
 log = logging.getLogger("holdfast.jobs")
-PATIENCE = 60.0
-"""Seconds that a turn waits at the hard threshold."""
-_A_MOMENT = 0.1
-"""How long to wait before looking again for a job that no worker has begun."""
 
 
-def no_room_for_a_reply(request: Request) -> bool:
-    """The hard threshold: less of the window is left than a reply may take."""
-    fits = request.budget
-    return fits is not None and request.tokens > fits - min(RESERVE, fits // 4)
+class Sweeper:
+    """Enqueues sessions whose trigger fires. A session is checked again only after its version changed."""
+
+    def __init__(self, sessions: SessionService, queue: Queue, domain: str = SESSION_DOMAIN) -> None:
+        self.sessions = sessions
+        self.queue = queue
+        self.domain = domain
+        self._seen: dict[str, int] = {}
+        """Session ids with the version at which they were checked."""
+
+    async def sweep_once(self) -> int:
+        """Scans the store once; returns how many sessions were enqueued."""
+        found, seen = 0, {}
+        for record in await self.sessions.list():
+            if record.version and self._seen.get(record.id) != record.version:
+                try:
+                    due = await self.sessions.due(record.id)
+                except UnknownSession:
+                    continue  # deleted since it was listed
+                if due:
+                    await self.queue.enqueue(Job(self.domain, record.id))
+                    found += 1
+            seen[record.id] = record.version
+        self._seen = seen
+        return found
+
+    async def sweep_forever(self, every: float) -> None:
+        """Sweeps now and every `every` seconds. An unreachable store or queue is retried at the next sweep."""
+        while True:
+            try:
+                await self.sweep_once()
+            except HoldfastError as problem:
+                log.warning("the sweep failed: %s", scrub(str(problem)))
+            await anyio.sleep(every)
 
 
-class Background:
-    """Compacts the sessions of a service behind their conversations, by the service's preset.
+class SweepingWorker:
+    """A worker without a queue server: it finds sessions to compact by sweeping the store."""
 
-    Without a queue, the work is done in this process while the `async with` block lasts. With one, workers do it:
+    def __init__(self, runner: JobRunner) -> None:
+        self.runner = runner
+
+    async def run(self, stop: anyio.Event) -> None:
+        """Runs until `stop` is set. Running jobs then have the grace period to finish."""
+        settings = self.runner.settings
+        async with InProcessQueue(self.runner, settings) as queue:
+            queue.start_periodic(Sweeper(self.runner.sessions, queue).sweep_forever, settings.sweep)
+            await stop.wait()
+
+    async def ping(self) -> None:
+        """Does nothing: there is no queue server."""
+
+
+TURN_TIMEOUT = 60.0
+"""Seconds that a turn waits over the hard threshold."""
+_POLL_SECONDS = 0.1
+"""Seconds between two checks of a session whose job no worker has started."""
+
+
+def no_room_for_reply(request: Request) -> bool:
+    """The default hard threshold: fires when less than a reply's reserve of the window is free."""
+    budget = request.budget
+    return budget is not None and request.tokens > budget - min(DEFAULT_RESERVE, budget // 4)
+
+
+class BackgroundCompactor:
+    """Compacts the sessions of a service in the background, with the service's preset.
+
+    Without a queue, jobs run in this process inside the `async with` block. With one, workers run them:
     `Background(sessions, BullMQQueue("redis://…"))`, and `holdfast worker` somewhere.
     """
 
@@ -52,21 +105,22 @@ class Background:
         queue: Queue | None = None,
         *,
         settings: QueueSettings | None = None,
-        hard: Trigger = no_room_for_a_reply,
-        domain: str = SESSION,
+        hard: Trigger = no_room_for_reply,
+        domain: str = SESSION_DOMAIN,
     ) -> None:
-        must_have_preset(sessions)
+        require_preset(sessions)
         self.sessions = sessions
         self.settings = settings or QueueSettings()
         self.hard = hard
         self.domain = domain
-        self._own = None if queue is not None else InProcessQueue(Work(sessions, self.settings), self.settings)
+        self._own = None if queue is not None else InProcessQueue(JobRunner(sessions, self.settings), self.settings)
         self._queue = queue
 
     async def __aenter__(self) -> Self:
         if self._own is not None:
             self._queue = await self._own.__aenter__()
-            self._own.run_beside(Sweep(self.sessions, self._own, self.domain).keep_on, self.settings.sweep)
+            sweeper = Sweeper(self.sessions, self._own, self.domain)
+            self._own.start_periodic(sweeper.sweep_forever, self.settings.sweep)
         return self
 
     async def __aexit__(
@@ -76,48 +130,48 @@ class Background:
             await self._own.__aexit__(kind, problem, trace)
 
     async def on_turn_end(self, session_id: str) -> bool:
-        """Hold summary and live messages against the preset's trigger; if it fires, enqueue a compaction (W2).
+        """Checks the context against the preset's trigger; if it fires, enqueues a compaction.
 
-        True where that was done. A queue that cannot be reached is logged: the end of the next turn asks again.
+        Returns True if a job was enqueued. An unreachable queue is only logged: the next turn's end tries again.
         """
         return await self.sessions.due(session_id) and await self._enqueue(session_id)
 
     async def before_turn(
         self,
         session_id: str,
-        timeout: float = PATIENCE,  # noqa: ASYNC109 - how long a turn waits is its own business
+        timeout: float = TURN_TIMEOUT,  # noqa: ASYNC109 - a timeout leads to a fallback, not to a cancellation
     ) -> Context:
-        """What to send. Past the hard threshold the turn first waits until a compaction has made room (W13).
+        """Returns the context to send. Over the hard threshold it first waits until a compaction has made room.
 
-        After `timeout` seconds it goes on with the context as it is, if that fits; else NoRoom is raised.
+        After `timeout` seconds it returns the context uncompacted if that fits the window, else raises NoRoom.
         """
-        must_be_seconds(timeout)
+        require_seconds(timeout)
         if await self._is_full(session_id):
             await self._enqueue(session_id)
             with anyio.move_on_after(timeout):
-                await self._room(session_id)
+                await self._wait_for_room(session_id)
         context = await self.sessions.context(session_id)
-        fits = self.sessions.window_of(await self.sessions.get(session_id))
-        if fits is not None and context.tokens > fits:
-            raise NoRoom(session_id, context.tokens, fits, timeout)
+        window = self.sessions.window_of(await self.sessions.get(session_id))
+        if window is not None and context.tokens > window:
+            raise NoRoom(session_id, context.tokens, window, timeout)
         return context
 
     async def _is_full(self, session_id: str) -> bool:
-        """What is not over the soft threshold no worker would compact: waiting would be in vain."""
+        """True over both thresholds: below the soft one no worker would compact, so waiting is useless."""
         return await self.sessions.due(session_id) and await self.sessions.due(session_id, self.hard)
 
-    async def _room(self, session_id: str) -> None:
+    async def _wait_for_room(self, session_id: str) -> None:
         while await self._is_full(session_id):
             await self.sessions.ready(session_id)
             if await self._is_full(session_id):
-                await anyio.sleep(_A_MOMENT)
+                await anyio.sleep(_POLL_SECONDS)
 
     async def _enqueue(self, session_id: str) -> bool:
         if self._queue is None:
-            raise InvalidInput("Without a queue of yours it works inside its `async with` block alone.")
+            raise InvalidInput("The in-process queue is not running: use BackgroundCompactor in an `async with` block.")
         try:
             await self._queue.enqueue(Job(self.domain, session_id))
         except QueueError as problem:
-            log.warning("session %r was not enqueued: %s", session_id, problem)
+            log.warning("session %r could not be enqueued: %s", session_id, problem)
             return False
         return True

@@ -1,1 +1,1 @@
-"""The lab: what a compaction keeps of what is needed later, measured on real sessions beside its peers."""
+"""The lab: measures on real sessions how much of what is needed later each compaction method retains."""

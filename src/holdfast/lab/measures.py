@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from ..messages import Message, ToolCall, ToolResult
-from .needs import Needs
-from .reading import LONGEST_LINE, all_lines, names_in, names_on, said_on, words
+from .needs import NeededItems
+from .text import LONGEST_LINE, all_lines, content_words_on, names_in, names_on, split_words
 
-READABLE = 0.6
-IN_CONTEXT = 0.5
+if TYPE_CHECKING:
+    pass
 
 
-class Score(msgspec.Struct, frozen=True):
-    """One context at one cut. Shares are None where nothing was needed."""
+READABLE_SHARE = 0.6
+CONTEXT_SHARE = 0.5
+
+
+class RetentionScore(msgspec.Struct, frozen=True):
+    """Retention of one context at one cut. Shares are None where nothing was needed."""
 
     names: float | None
     in_context: float | None
@@ -30,64 +34,66 @@ class Score(msgspec.Struct, frozen=True):
     invented: int
 
 
-class Kept(NamedTuple):
-    """The needed names that a context still holds, and those that stand on a line which keeps their context."""
+class KeptNames(NamedTuple):
+    """Needed names present in a context, and those on a line that keeps their surroundings."""
 
     present: frozenset[str]
     in_context: frozenset[str]
 
 
-def measure(context: Sequence[Message], needs: Needs) -> Score:
+def score_context(context: Sequence[Message], needs: NeededItems) -> RetentionScore:
     lines = list(dict.fromkeys(all_lines(context)))
     text = "\n".join(lines)
     held = frozenset().union(*map(names_on, lines))
     missing = needs.names - held
-    spoken = frozenset().union(*map(said_on, lines)) if needs.users else frozenset()
+    user_words = frozenset().union(*map(content_words_on, lines)) if needs.users else frozenset()
     whole = set(lines)
-    return Score(
-        names=_share(len(needs.names) - len(missing), len(needs.names)),
-        in_context=_share(len(_in_context(lines, needs)), len(needs.names)),
-        edited_lines=_share(sum(line in whole or line in text for line in needs.lines), len(needs.lines)),
-        modified=_share(len(needs.modified & held) + _plain(needs.modified - held, text), len(needs.modified)),
-        read=_share(len(needs.read & held) + _plain(needs.read - held, text), len(needs.read)),
-        users=_share(sum(len(said & spoken) >= READABLE * len(said) for said in needs.users), len(needs.users)),
-        errors=_share(sum(line in text for line in needs.errors), len(needs.errors)),
-        commands=_share(sum(said in text for said in needs.commands), len(needs.commands)),
-        fetch=_fetch(missing, needs),
-        invented=len(held - needs.known - _own_names(context)),
+    return RetentionScore(
+        names=_ratio(len(needs.names) - len(missing), len(needs.names)),
+        in_context=_ratio(len(_names_in_context(lines, needs)), len(needs.names)),
+        edited_lines=_ratio(sum(line in whole or line in text for line in needs.lines), len(needs.lines)),
+        modified=_ratio(len(needs.modified & held) + _count_verbatim(needs.modified - held, text), len(needs.modified)),
+        read=_ratio(len(needs.read & held) + _count_verbatim(needs.read - held, text), len(needs.read)),
+        users=_ratio(
+            sum(len(words & user_words) >= READABLE_SHARE * len(words) for words in needs.users), len(needs.users)
+        ),
+        errors=_ratio(sum(line in text for line in needs.errors), len(needs.errors)),
+        commands=_ratio(sum(command in text for command in needs.commands), len(needs.commands)),
+        fetch=_refetch_tokens(missing, needs),
+        invented=len(held - needs.known - _wire_ids(context)),
     )
 
 
-def kept_names(context: Sequence[Message], needs: Needs) -> Kept:
-    """Which names they are: for a person who wants to look at one cut."""
+def kept_names(context: Sequence[Message], needs: NeededItems) -> KeptNames:
+    """The names themselves, to inspect one cut."""
     lines = list(dict.fromkeys(all_lines(context)))
     held = frozenset().union(*map(names_on, lines))
-    return Kept(needs.names & held, frozenset(_in_context(lines, needs)))
+    return KeptNames(needs.names & held, frozenset(_names_in_context(lines, needs)))
 
 
-def _share(part: int, whole: int) -> float | None:
+def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _plain(names: frozenset[str], text: str) -> int:
-    """File names that no pattern takes for one: they are looked up as they are."""
+def _count_verbatim(names: frozenset[str], text: str) -> int:
+    """Counts file names that the name pattern misses, by substring search."""
     return sum(name in text for name in names)
 
 
-def _in_context(lines: Sequence[str], needs: Needs) -> set[str]:
-    """Names that stand on a line with at least half of the other words of a line that held them."""
+def _names_in_context(lines: Sequence[str], needs: NeededItems) -> set[str]:
+    """Names on a line with at least half of the other words of a line that held them."""
     kept: set[str] = set()
     for line in lines:
-        if not (names := (names_on(line) & needs.names) - kept) or len(here := set(words(line))) > LONGEST_LINE:
+        if not (names := (names_on(line) & needs.names) - kept) or len(here := set(split_words(line))) > LONGEST_LINE:
             continue
         for name in names:
-            if any(len(around & here) >= IN_CONTEXT * len(around) for around in needs.contexts[name]):
+            if any(len(around & here) >= CONTEXT_SHARE * len(around) for around in needs.contexts[name]):
                 kept.add(name)
     return kept
 
 
-def _fetch(missing: frozenset[str], needs: Needs) -> int:
-    """Tokens of earlier tool results that would give the missing names back: a greedy cover."""
+def _refetch_tokens(missing: frozenset[str], needs: NeededItems) -> int:
+    """Tokens of earlier tool results to read again for the missing names: a greedy cover."""
     left, tokens = set(missing), 0
     while left:
         best = max(needs.results, key=lambda result: len(result[1] & left) / max(1, result[0]), default=None)
@@ -98,8 +104,8 @@ def _fetch(missing: frozenset[str], needs: Needs) -> int:
     return tokens
 
 
-def _own_names(context: Sequence[Message]) -> set[str]:
-    """Ids that belong to the wire format, not to what was said."""
+def _wire_ids(context: Sequence[Message]) -> set[str]:
+    """Names that occur in tool call ids, which belong to the wire format."""
     ids = [part.id for m in context for part in m.parts if isinstance(part, ToolCall)]
     ids += [part.call_id for m in context for part in m.parts if isinstance(part, ToolResult)]
     return names_in(" ".join(ids))

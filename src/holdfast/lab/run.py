@@ -1,4 +1,4 @@
-"""All sessions of some folders, in several processes."""
+"""Runs the lab over session files in several processes."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .results import NotMeasured, Outcome, SessionResults
-from .settings import Settings
-from .trial import try_session
+from .results import LabSettings, NotMeasured, SessionOutcome, SessionResults
+from .trial import measure_session
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
-class Results:
-    """Everything that was measured, in a fixed order, and what was not."""
+class LabResults:
+    """Results of all sessions in a fixed order, and the files not measured."""
 
-    def __init__(self, settings: Settings, outcomes: Sequence[Outcome]) -> None:
+    def __init__(self, settings: LabSettings, outcomes: Sequence[SessionOutcome]) -> None:
         self.settings = settings
         found = [outcome for outcome in outcomes if isinstance(outcome, SessionResults)]
         self.sessions = sorted(found, key=lambda outcome: (outcome.kind, outcome.session))
@@ -38,31 +37,31 @@ class Results:
         return sorted({failure for session in self.sessions for failure in session.failures})
 
 
-def run(
-    files: Sequence[Path], settings: Settings, *, jobs: int = 1, progress: Callable[[], None] = lambda: None
-) -> Results:
+def run_lab(
+    files: Sequence[Path], settings: LabSettings, *, jobs: int = 1, progress: Callable[[], None] = lambda: None
+) -> LabResults:
     outcomes = []
-    for outcome in spread(partial(try_session, settings=settings), files, jobs):
+    for outcome in map_files(partial(measure_session, settings=settings), files, jobs):
         outcomes.append(outcome)
         progress()
-    return Results(settings, outcomes)
+    return LabResults(settings, outcomes)
 
 
-def spread(work: Callable[[Path], Result], files: Sequence[Path], jobs: int) -> Iterator[Result]:
-    """Results as they come, the largest files first, so that no process is left alone with one at the end."""
+def map_files(work: Callable[[Path], T], files: Sequence[Path], jobs: int) -> Iterator[T]:
+    """Yields results as they complete, largest files first for an even load."""
     ordered = sorted(files, key=lambda file: (-file.stat().st_size, str(file)))
     if jobs <= 1 or len(ordered) <= 1:
         yield from map(work, ordered)
         return
-    with _processes(min(jobs, len(ordered))) as pool:
+    with _process_pool(min(jobs, len(ordered))) as pool:
         yield from pool.imap_unordered(work, ordered)
 
 
 @contextmanager
-def _processes(count: int) -> Iterator[Any]:
-    """Processes that leave Ctrl-C to this one, which then ends them all."""
-    with _interrupts_ignored():
-        pool = multiprocessing.get_context("spawn").Pool(count, initializer=_leave_interrupts)
+def _process_pool(count: int) -> Iterator[Any]:
+    """Process pool whose workers ignore SIGINT; this process terminates them."""
+    with _sigint_ignored():
+        pool = multiprocessing.get_context("spawn").Pool(count, initializer=_ignore_sigint)
     try:
         yield pool
     finally:
@@ -71,8 +70,8 @@ def _processes(count: int) -> Iterator[Any]:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """What is started meanwhile ignores them from its first instruction on."""
+def _sigint_ignored() -> Iterator[None]:
+    """Ignores SIGINT in the block, so that child processes inherit it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -83,5 +82,5 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _leave_interrupts() -> None:
+def _ignore_sigint() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)

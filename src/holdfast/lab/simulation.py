@@ -1,36 +1,71 @@
-"""One session lived through under one policy: how often it compacts, what it sends, and what it still knows."""
+"""Simulates a session under a policy: number of compactions, tokens sent, names retained."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..compaction import compact
 from ..messages import Json, Message, decode_all, encode_all
+from ..strategies import KeepLedger, Pipeline, PruneToolResults, TokenWindow, Truncate
 from ..tokens import Estimator
 from ..transcripts import Transcript
-from .measures import measure
-from .needs import HORIZON, Needs, needs
-from .policies import STRATEGIES, Policy
-from .rolling import places_to_ask
+from .measures import score_context
+from .needs import HORIZON, NeededItems, find_needed
+from .trial import reply_positions
+
+if TYPE_CHECKING:
+    from ..types import Strategy
+
+THRESHOLDS = (0.5, 0.7, 0.85, 0.95)
+TARGETS = (0.25, 0.5)
+STRATEGIES: dict[str, Callable[[int], Strategy]] = {
+    "ledger": lambda target: KeepLedger(target),
+    "window": lambda target: TokenWindow(target),
+    "truncation": lambda target: Truncate(keep_tokens=target, max_tokens=target),
+    "pruning": lambda target: Pipeline(
+        PruneToolResults(protect=max(1, target // 2), minimum=0), Truncate(keep_tokens=target, max_tokens=target)
+    ),
+}
 
 
-class Run(msgspec.Struct, frozen=True):
-    """What one session came to under one policy."""
+class Policy(msgspec.Struct, frozen=True, order=True):
+    """A strategy with its threshold and target as fractions of the window."""
+
+    strategy: str
+    threshold: float
+    target: float
+
+    @property
+    def description(self) -> str:
+        return f"{self.strategy} at {self.threshold:.0%} down to {self.target:.0%}"
+
+
+POLICIES = tuple(
+    Policy(strategy, threshold, target)
+    for strategy in STRATEGIES
+    for threshold in THRESHOLDS
+    for target in TARGETS
+    if target < threshold
+)
+
+
+class SimulatedRun(msgspec.Struct, frozen=True):
+    """Result of one session under one policy."""
 
     policy: Policy
     calls: int
-    """Of the model."""
+    """Number of model calls."""
     compactions: int
     sent: int
     """Input tokens over the whole session."""
     cached: int
-    """Of those, what every call shares with the one before it."""
+    """Part of them that is shared with the previous call."""
     kept: tuple[float, ...]
-    """Names in context, at each compaction where any were needed."""
+    """Share of needed names in context after each compaction that had any."""
 
     @property
     def uncached(self) -> int:
@@ -38,7 +73,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Simulation:
-    """A session's messages with what is worked out once for all policies."""
+    """A session's messages, with caches shared by all policies."""
 
     def __init__(self, transcript: Transcript, window: int, estimator: Estimator) -> None:
         summaries = {item.after for item in transcript.compactions if item.summary}
@@ -46,12 +81,12 @@ class Simulation:
         self.messages = [message for place, message in enumerate(decoded) if place not in summaries]
         self.window = window
         self.estimator = estimator
-        self.scale = _scale(transcript, decoded, estimator)
-        self._needs: dict[int, Needs] = {}
+        self.scale = _provider_scale(transcript, decoded, estimator)
+        self._needs: dict[int, NeededItems] = {}
 
     @cached_property
-    def _asked(self) -> list[int]:
-        return places_to_ask(self.messages)
+    def _calls(self) -> list[int]:
+        return reply_positions(self.messages)
 
     @cached_property
     def _sums(self) -> list[int]:
@@ -62,17 +97,17 @@ class Simulation:
 
     @property
     def largest(self) -> int:
-        """Tokens of the whole history, as the provider would count them."""
+        """Tokens of the whole history, scaled to the provider's count."""
         return int(self.estimator.tokens(self._sums[-1]) * self.scale)
 
-    def run(self, policy: Policy) -> Run:
-        """Before each call of the model the context is looked at, and compacted if it is over the threshold."""
+    def run(self, policy: Policy) -> SimulatedRun:
+        """Replays all model calls, compacting whenever the context exceeds the threshold."""
         limit, target = int(self.window * policy.threshold), int(self.window * policy.target / self.scale)
         head: list[Json] = []
         checkpoint: Any = None
         start = shown = sent = cached = last = compactions = 0
         kept: list[float] = []
-        for place in self._asked:
+        for place in self._calls:
             size = self._size(shown, start, place)
             if size > limit:
                 fresh = encode_all(self.messages[start:place], self.format)
@@ -98,19 +133,19 @@ class Simulation:
             sent += size
             cached += min(last, size)
             last = size
-        return Run(policy, len(self._asked), compactions, sent, cached, tuple(kept))
+        return SimulatedRun(policy, len(self._calls), compactions, sent, cached, tuple(kept))
 
     def _size(self, shown: int, start: int, place: int) -> int:
         return int(self.estimator.tokens(shown + self._sums[place] - self._sums[start]) * self.scale)
 
     def _kept(self, context: Sequence[Message], place: int) -> float | None:
         if place not in self._needs:
-            self._needs[place] = needs(self.messages[:place], self.messages[place : place + 6 * HORIZON])
-        return measure(context, self._needs[place]).in_context
+            self._needs[place] = find_needed(self.messages[:place], self.messages[place : place + 6 * HORIZON])
+        return score_context(context, self._needs[place]).in_context
 
 
-def _scale(transcript: Transcript, messages: Sequence[Message], estimator: Estimator) -> float:
-    """Tokens that the provider counted for one that is estimated, while the whole history was visible."""
+def _provider_scale(transcript: Transcript, messages: Sequence[Message], estimator: Estimator) -> float:
+    """Provider tokens per estimated token, while the whole history was visible."""
     visible = transcript.compactions[0].after if transcript.compactions else len(messages)
     for place in range(min(visible, len(messages)) - 1, -1, -1):
         usage = transcript.entries[place].usage

@@ -1,81 +1,106 @@
-"""One session through the lab: cut, compacted by everyone, measured by what came after."""
+"""Measures one session: cuts it, lets every contestant compact it, and scores the results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from ..errors import HoldfastError
 from ..messages import Message, user
 from ..tokens import Estimator, estimator_for
 from ..transcripts import Transcript, read_transcript
-from .contestants import REAL, Compacted, Contestant, Job, field, tokens_of
-from .corpus import in_half, session_name
-from .cuts import Cut, cuts, evenly
-from .measures import kept_names, measure
-from .needs import Needs, needs
-from .results import Names, NotMeasured, Outcome, Row, SessionResults
-from .rolling import chunks
-from .settings import Settings
+from .contestants import REAL, Contestant, ContestantResult, ContestantTask, choose_contestants, count_message_tokens
+from .corpus import Cut, even_fractions, in_half, iter_cuts, session_name
+from .measures import kept_names, score_context
+from .needs import NeededItems, find_needed
+from .results import CutNames, LabSettings, NotMeasured, ScoreRow, SessionOutcome, SessionResults
+
+
+def split_history(messages: Sequence[Message], count: int) -> list[list[Message]]:
+    """Splits into pieces of equal length, each ending before a reply; a short history gives fewer."""
+    replies = reply_positions(messages)
+    wanted = (len(messages) * part // count for part in range(1, count))
+    edges = [
+        0,
+        *sorted({next((place for place in replies if place >= n), len(messages)) for n in wanted}),
+        len(messages),
+    ]
+    return [list(messages[start:end]) for start, end in pairwise(edges) if end > start]
+
+
+def reply_positions(messages: Sequence[Message]) -> list[int]:
+    """Indices of replies where no tool call is waiting for its result; unanswered calls are dropped."""
+    places: list[int] = []
+    open_calls: set[str] = set()
+    for place, message in enumerate(messages):
+        if place and message.role == "assistant" != messages[place - 1].role:
+            if not open_calls:
+                places.append(place)
+            open_calls.clear()
+        open_calls |= {call.id for call in message.calls}
+        open_calls -= {result.call_id for result in message.results}
+    return places
+
 
 PLAIN = "plain"
-OTHER_HALF = "of the other half"
+OTHER_HALF = "in the other half"
 TOO_SHORT = "too short to cut"
-NO_ROOM = "the user's newest message is over every budget"
-_field = lru_cache(field)
+NO_ROOM = "the newest user message exceeds every budget"
+_cached_contestants = lru_cache(choose_contestants)
 
 
-def try_session(file: Path, settings: Settings) -> Outcome:
-    """Everything that is measured on one file. It runs in a process of its own: plain data in, plain data out."""
+def measure_session(file: Path, settings: LabSettings) -> SessionOutcome:
+    """Measures one file. Runs in a worker process: plain data in, plain data out."""
     try:
         transcript = read_transcript(file)
     except HoldfastError as problem:
-        return NotMeasured(str(file), f"no session: {problem}")
+        return NotMeasured(str(file), f"not a session: {problem}")
     session = session_name(transcript, file)
     if not in_half(session, settings.half):
         return NotMeasured(str(file), OTHER_HALF)
     try:
-        trial = Trial(session, transcript, settings)
+        trial = SessionTrial(session, transcript, settings)
         found = trial.results(str(file))
     except HoldfastError as problem:
-        return NotMeasured(str(file), f"messages that cannot be read: {problem}")
-    return found if found.rows or found.at_summary else NotMeasured(str(file), trial.why_nothing)
+        return NotMeasured(str(file), f"unreadable messages: {problem}")
+    return found if found.rows or found.at_summary else NotMeasured(str(file), trial.failure_reason)
 
 
-class Trial:
-    """One session, with what is worked out once for all contestants."""
+class SessionTrial:
+    """One session under measurement, with data shared by all contestants."""
 
-    def __init__(self, session: str, transcript: Transcript, settings: Settings) -> None:
+    def __init__(self, session: str, transcript: Transcript, settings: LabSettings) -> None:
         self.session = session
         self.kind = PLAIN if transcript.kind == "messages" else transcript.kind
         self.transcript = transcript
         self.settings = settings
         self.estimator: Estimator = estimator_for(settings.estimator)
-        self.contestants = _field(settings.contestants).contestants
+        self.contestants = _cached_contestants(settings.contestants).contestants
         self.failures: dict[str, None] = {}
 
     @cached_property
     def cuts(self) -> list[Cut]:
-        return list(cuts(self.transcript, evenly(self.settings.cuts)))
+        return list(iter_cuts(self.transcript, even_fractions(self.settings.cuts)))
 
     @property
-    def why_nothing(self) -> str:
-        """The reason, once there are no results."""
+    def failure_reason(self) -> str:
+        """Why there are no results."""
         if self.failures:
-            return f"nobody could compact it: {next(iter(self.failures))}"
+            return f"no contestant could compact it: {next(iter(self.failures))}"
         return NO_ROOM if self.cuts else TOO_SHORT
 
     def results(self, file: str) -> SessionResults:
-        rows: list[Row] = []
-        names: list[Names] = []
-        in_a_row: list[Row] = []
-        found = [(cut, needs(cut.before, cut.after, self.estimator)) for cut in self.cuts]
+        rows: list[ScoreRow] = []
+        names: list[CutNames] = []
+        in_a_row: list[ScoreRow] = []
+        found = [(cut, find_needed(cut.before, cut.after, self.estimator)) for cut in self.cuts]
         for cut, needed in found:
-            left: dict[str, Compacted] = {}
+            left: dict[str, ContestantResult] = {}
             for budget in filter(lambda budget: self._is_possible(cut, budget), self.settings.budgets):
                 for contestant in self.contestants:
-                    if compacted := self._compact(contestant, [cut.before], self._job(cut, budget)):
+                    if compacted := self._compact(contestant, [cut.before], self._task(cut, budget)):
                         rows.append(self._row(contestant.name, budget, cut, needed, compacted))
                         if budget == self.settings.focus:
                             left[contestant.name] = compacted
@@ -94,67 +119,71 @@ class Trial:
             failures=tuple(self.failures),
         )
 
-    def _in_a_row(self, cut: Cut, needed: Needs) -> Iterator[Row]:
-        """The last cut has the longest history: fed in pieces, with a compaction after each."""
+    def _in_a_row(self, cut: Cut, needed: NeededItems) -> Iterator[ScoreRow]:
+        """Compacts the history of the last cut, the longest, piece by piece."""
         for rounds in self.settings.rounds:
-            pieces = chunks(cut.before, rounds)
+            pieces = split_history(cut.before, rounds)
             if len(pieces) < rounds:
                 continue
             for contestant in self.contestants:
-                if compacted := self._compact(contestant, pieces, self._job(cut, self.settings.focus)):
+                if compacted := self._compact(contestant, pieces, self._task(cut, self.settings.focus)):
                     yield self._row(contestant.name, self.settings.focus, cut, needed, compacted, rounds)
 
-    def _at_summary(self) -> Iterator[Row]:
-        """Where the tool wrote a summary, everyone gets exactly its size."""
-        for cut in cuts(self.transcript, (1.0,)):
+    def _at_summary(self) -> Iterator[ScoreRow]:
+        """Compares with the tool's own summary, at exactly its size."""
+        for cut in iter_cuts(self.transcript, (1.0,)):
             if not cut.summary:
                 continue
-            needed = needs(cut.before, cut.after, self.estimator)
-            real = Compacted([user(cut.summary)], 0.0)
-            budget = tokens_of(real.messages, self.estimator)
+            needed = find_needed(cut.before, cut.after, self.estimator)
+            real = ContestantResult([user(cut.summary)], 0.0)
+            budget = count_message_tokens(real.messages, self.estimator)
             if not self._is_possible(cut, budget):
                 continue
             yield self._row(REAL, budget, cut, needed, real)
             for contestant in self.contestants:
-                if compacted := self._compact(contestant, [cut.before], self._job(cut, budget)):
+                if compacted := self._compact(contestant, [cut.before], self._task(cut, budget)):
                     yield self._row(contestant.name, budget, cut, needed, compacted)
 
     def _is_possible(self, cut: Cut, budget: int) -> bool:
-        """Can a valid context be so small? Not where the user's newest message alone is larger."""
+        """False if the newest user message alone exceeds the budget."""
         newest = next((message for message in reversed(cut.before) if message.role == "user"), None)
-        return newest is None or tokens_of([newest], self.estimator) < budget
+        return newest is None or count_message_tokens([newest], self.estimator) < budget
 
-    def _job(self, cut: Cut, budget: int) -> Job:
-        return Job(cut.format, budget, self.estimator)
+    def _task(self, cut: Cut, budget: int) -> ContestantTask:
+        return ContestantTask(cut.format, budget, self.estimator)
 
-    def _compact(self, contestant: Contestant, pieces: Sequence[Sequence[Message]], job: Job) -> Compacted | None:
-        """All pieces, one compaction after the other. What a contestant cannot do is said, and ends nothing else."""
+    def _compact(
+        self, contestant: Contestant, pieces: Sequence[Sequence[Message]], task: ContestantTask
+    ) -> ContestantResult | None:
+        """Compacts piece after piece; a contestant's error is recorded and does not stop the others."""
         left, seconds = None, 0.0
         try:
             for piece in pieces:
-                left = contestant.compact(piece, job, left)
+                left = contestant.compact(piece, task, left)
                 seconds += left.seconds
         except Exception as problem:
             self.failures[f"{contestant.name}: {type(problem).__name__}: {' '.join(str(problem).split())[:120]}"] = None
             return None
         if left is None:
             return None
-        return Compacted(left.messages, seconds / len(pieces), left.payloads, left.problems)
+        return ContestantResult(left.messages, seconds / len(pieces), left.payloads, left.problems)
 
-    def _row(self, contestant: str, budget: int, cut: Cut, needed: Needs, compacted: Compacted, rounds: int = 1) -> Row:
-        return Row(
+    def _row(
+        self, contestant: str, budget: int, cut: Cut, needed: NeededItems, compacted: ContestantResult, rounds: int = 1
+    ) -> ScoreRow:
+        return ScoreRow(
             session=self.session,
             cut=len(cut.before),
             contestant=contestant,
             budget=budget,
             rounds=rounds,
-            score=measure(compacted.messages, needed),
-            tokens=tokens_of(compacted.messages, self.estimator),
+            score=score_context(compacted.messages, needed),
+            tokens=count_message_tokens(compacted.messages, self.estimator),
             seconds=compacted.seconds,
             problems=compacted.problems,
         )
 
-    def _names(self, cut: Cut, needed: Needs, left: dict[str, Compacted]) -> Names:
+    def _names(self, cut: Cut, needed: NeededItems, left: dict[str, ContestantResult]) -> CutNames:
         ordered = tuple(sorted(needed.names, key=lambda name: (name.lower(), name)))
         kept = {}
         for contestant, compacted in left.items():
@@ -162,4 +191,4 @@ class Trial:
             kept[contestant] = "".join(
                 "2" if name in held.in_context else "1" if name in held.present else "0" for name in ordered
             )
-        return Names(len(cut.before), tokens_of(cut.before, self.estimator), ordered, kept)
+        return CutNames(len(cut.before), count_message_tokens(cut.before, self.estimator), ordered, kept)

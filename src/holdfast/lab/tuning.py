@@ -1,4 +1,4 @@
-"""Which policy would have served a user's own sessions best: what it keeps, and what it costs."""
+"""Finds the compaction policy that retains most at the lowest cost on given sessions."""
 
 from __future__ import annotations
 
@@ -8,67 +8,65 @@ from pathlib import Path
 
 import msgspec
 
-from ..catalog import CATALOG
-from ..catalog.prices import READ_RATIO
 from ..errors import HoldfastError, InvalidInput
 from ..tokens import estimator_for
+from ..tokens.catalog import CATALOG, READ_RATIO
 from ..transcripts import read_transcript
 from .corpus import in_half, session_name
-from .policies import POLICIES, Policy
-from .run import spread
-from .settings import Settings
-from .simulation import Run, Simulation
+from .results import LabSettings
+from .run import map_files
+from .simulation import POLICIES, Policy, SimulatedRun, Simulation
 
-SLACK = 0.02
-"""Policies that keep as much as the best, but for this, are as good: the cheapest of them is best."""
+KEPT_TOLERANCE = 0.02
+"""Policies within this distance of the best retention count as equal; the cheapest of them wins."""
 
 
-class Simulated(msgspec.Struct, frozen=True):
-    """One session under every policy."""
+class SimulatedSession(msgspec.Struct, frozen=True):
+    """One session simulated under every policy."""
 
     session: str
     model: str | None
     window: int
     tokens: int
-    runs: tuple[Run, ...]
+    runs: tuple[SimulatedRun, ...]
 
 
-class Line(msgspec.Struct, frozen=True):
-    """One policy over all sessions."""
+class PolicyResult(msgspec.Struct, frozen=True):
+    """Totals of one policy over all sessions."""
 
     policy: Policy
     compactions: int
     sent: int
     cached: int
     cost: float | None
-    """USD for input; None where a model has no price in the catalog."""
+    """Input cost in USD; None if a model has no price in the catalog."""
     units: float
-    """Input tokens, with those from the cache at a tenth: what counts where no price is known."""
+    """Input tokens with cached ones at a tenth: the cost measure without prices."""
     kept: float | None
 
 
-class Advice(msgspec.Struct, frozen=True):
-    """A table and one sentence."""
+class TuningAdvice(msgspec.Struct, frozen=True):
+    """Results of all policies, and a recommendation."""
 
     sessions: int
     compacted: int
-    """Sessions that any policy compacted."""
+    """Sessions compacted by at least one policy."""
     calls: int
-    lines: list[Line]
-    best: Line | None
+    lines: list[PolicyResult]
+    best: PolicyResult | None
     sentence: str
 
 
 def tune(
     files: Sequence[Path],
-    settings: Settings,
+    settings: LabSettings,
     *,
     model: str | None = None,
     jobs: int = 1,
     progress: Callable[[], None] = lambda: None,
-) -> list[Simulated]:
+) -> list[SimulatedSession]:
     found = []
-    for simulated in spread(partial(simulate, settings=settings, model=model), files, jobs):
+    for simulated in map_files(partial(simulate_file, settings=settings, model=model), files, jobs):
         progress()
         if simulated is not None:
             found.append(simulated)
@@ -78,8 +76,8 @@ def tune(
     return sorted(found, key=lambda one: one.session)
 
 
-def simulate(file: Path, settings: Settings, model: str | None = None) -> Simulated | None:
-    """One file under every policy; None where it is of the other half, or no session."""
+def simulate_file(file: Path, settings: LabSettings, model: str | None = None) -> SimulatedSession | None:
+    """Simulates one file under every policy; None if it is in the other half or not a session."""
     try:
         transcript = read_transcript(file)
         session, name = session_name(transcript, file), model or transcript.model
@@ -90,25 +88,25 @@ def simulate(file: Path, settings: Settings, model: str | None = None) -> Simula
         runs = tuple(map(simulation.run, POLICIES))
     except HoldfastError:
         return None
-    return Simulated(session, name, window, simulation.largest, runs)
+    return SimulatedSession(session, name, window, simulation.largest, runs)
 
 
-def advice(sessions: Sequence[Simulated]) -> Advice:
-    """Of the policies that keep about as much as the best, the cheapest."""
-    lines = [_line(place, policy, sessions) for place, policy in enumerate(POLICIES)]
+def choose_policy(sessions: Sequence[SimulatedSession]) -> TuningAdvice:
+    """Chooses the cheapest of the policies with about the best retention."""
+    lines = [_policy_result(place, policy, sessions) for place, policy in enumerate(POLICIES)]
     compacted = sum(any(run.compactions for run in one.runs) for one in sessions)
     most = max((line.kept for line in lines if line.kept is not None), default=None)
-    good = [line for line in lines if most is not None and line.kept is not None and line.kept >= most - SLACK]
+    good = [line for line in lines if most is not None and line.kept is not None and line.kept >= most - KEPT_TOLERANCE]
     best = min(good, key=lambda line: line.units if line.cost is None else line.cost, default=None)
     calls = sum(one.runs[0].calls for one in sessions)
-    return Advice(len(sessions), compacted, calls, lines, best, _sentence(best, lines, compacted))
+    return TuningAdvice(len(sessions), compacted, calls, lines, best, _sentence(best, lines, compacted))
 
 
-def _line(place: int, policy: Policy, sessions: Sequence[Simulated]) -> Line:
+def _policy_result(place: int, policy: Policy, sessions: Sequence[SimulatedSession]) -> PolicyResult:
     runs = [one.runs[place] for one in sessions]
     costs = [_cost(one.model, run) for one, run in zip(sessions, runs, strict=True)]
     kept = [share for run in runs for share in run.kept]
-    return Line(
+    return PolicyResult(
         policy=policy,
         compactions=sum(run.compactions for run in runs),
         sent=sum(run.sent for run in runs),
@@ -119,8 +117,8 @@ def _line(place: int, policy: Policy, sessions: Sequence[Simulated]) -> Line:
     )
 
 
-def _cost(model: str | None, run: Run) -> float | None:
-    """New input is written to the cache where that has a price of its own; the rest is read from it."""
+def _cost(model: str | None, run: SimulatedRun) -> float | None:
+    """Prices new input as cache writes where they have a price, and the rest as cache reads."""
     entry = CATALOG.find(model) if model else None
     if entry is None or entry.input_price is None:
         return None
@@ -129,17 +127,19 @@ def _cost(model: str | None, run: Run) -> float | None:
     return (run.uncached * written + run.cached * read) / 1_000_000
 
 
-def _sentence(best: Line | None, lines: Sequence[Line], compacted: int) -> str:
+def _sentence(best: PolicyResult | None, lines: Sequence[PolicyResult], compacted: int) -> str:
     if not compacted:
-        return "None of these sessions grows over half of its window and can be compacted: there is nothing to tune."
+        return "No session exceeds half of its window and can be compacted: there is nothing to tune."
     if best is None or best.kept is None:
-        return "No call after a compaction needs an earlier name: these sessions cannot say which policy is best."
+        return "No call after a compaction needs an earlier name: these sessions do not show which policy is best."
     price = "" if best.cost is None else f", for ${best.cost:,.2f} of input"
     others = [line for line in lines if line.kept is not None and line.policy.strategy != best.policy.strategy]
-    said = f"Best for these sessions: {best.policy.words} of the window: {best.kept:.0%} of the names needed later"
+    text = (
+        f"Best for these sessions: {best.policy.description} of the window: {best.kept:.0%} of the names needed later"
+    )
     times = "one compaction" if best.compactions == 1 else f"{best.compactions} compactions"
-    said += f" stay in context{price}, over {times}."
-    if near := max(others, key=lambda line: line.kept or 0, default=None):
-        cost = "" if near.cost is None else f" for ${near.cost:,.2f}"
-        said += f" The best without it, {near.policy.words}, keeps {near.kept:.0%}{cost}."
-    return said
+    text += f" stay in context{price}, over {times}."
+    if second := max(others, key=lambda line: line.kept or 0, default=None):
+        cost = "" if second.cost is None else f" for ${second.cost:,.2f}"
+        text += f" The best without it, {second.policy.description}, keeps {second.kept:.0%}{cost}."
+    return text

@@ -1,41 +1,39 @@
-"""The ledger: what must survive a compaction, taken from the history without a model, and mergeable."""
+"""The ledger: extractive notes on archived history, made without a model and merged round after round."""
 
-from .carry import carried, is_page
-from .entries import File, Ledger
-from .facts import Fact, missing, must_keep
-from .folders import base_name, by_folder
-from .headings import OPENING
-from .name_worth import name_worth
-from .names import kind_of, names_in, words_in
-from .notebook import Notebook
-from .page import Writer
-from .reread import reread
-from .sheet import Page, Sheet
-from .shortening import READABLE, clipped, fitting
-from .speakers import task_in
+from .carry import is_ledger_page, trim_ledger
+from .entries import FileRecord, Ledger
+from .extract import HistoryExtractor
+from .facts import Fact, missing_facts, required_facts
+from .lines import find_task
+from .names import find_names, find_words, name_kind
+from .parse import parse_page
+from .paths import base_name, list_by_folder
+from .render import LedgerPage, PageRenderer, SectionRenderer
+from .scoring import score_names
+from .text import PAGE_OPENING, READABLE_CHARS, clip, take_fitting
 
 __all__ = [
-    "OPENING",
-    "READABLE",
+    "PAGE_OPENING",
+    "READABLE_CHARS",
     "Fact",
-    "File",
+    "FileRecord",
+    "HistoryExtractor",
     "Ledger",
-    "Notebook",
-    "Page",
-    "Sheet",
-    "Writer",
+    "LedgerPage",
+    "PageRenderer",
+    "SectionRenderer",
     "base_name",
-    "by_folder",
-    "carried",
-    "clipped",
-    "fitting",
-    "is_page",
-    "kind_of",
-    "missing",
-    "must_keep",
-    "name_worth",
-    "names_in",
-    "reread",
-    "task_in",
-    "words_in",
+    "clip",
+    "find_names",
+    "find_task",
+    "find_words",
+    "is_ledger_page",
+    "list_by_folder",
+    "missing_facts",
+    "name_kind",
+    "parse_page",
+    "required_facts",
+    "score_names",
+    "take_fitting",
+    "trim_ledger",
 ]

@@ -1,4 +1,4 @@
-"""What of a ledger goes along to the next round: what is worth most, within bounds."""
+"""Trims a ledger to the bounded part that the checkpoint carries to the next round."""
 
 from __future__ import annotations
 
@@ -9,80 +9,77 @@ from typing import TypeVar
 from msgspec import structs
 
 from ..messages import Message, is_framed
-from .bounds import ATTACHED, SOURCE, within
-from .choose import SHORTEST
-from .entries import Command, File, Ledger
-from .headings import OPENING
-from .lines import Line
-from .names import Named, kind_of
-from .shortening import BRIEF, READABLE
-from .speakers import task_in
+from .entries import MAX_ATTACHMENTS, MAX_SOURCE_CHARS, CommandRecord, FileRecord, Ledger, take_within
+from .lines import LedgerLine, find_task
+from .names import NameFinder, name_kind
+from .select import MIN_LINE_CHARS
+from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS
 
-_USERS, _CLOSINGS, _FILES, _COMMANDS = 200, 60, 400, 120
-Subject = TypeVar("Subject", File, Command)
+_MAX_USERS, _MAX_CLOSINGS, _MAX_FILES, _MAX_COMMANDS = 200, 60, 400, 120
+Record = TypeVar("Record", FileRecord, CommandRecord)
 
 
-def carried(ledger: Ledger, named: Named, worth: dict[str, float], room: int) -> Ledger:
-    """The ledger with the lines that are worth most, at most so many characters of them, and their names."""
-    showable = (line for line in ledger.lines if len(line.text) >= SHORTEST or line.voice == "name")
-    ranked = nlargest(1 + room // SHORTEST, showable, key=lambda line: _density(line, named, worth))
-    kept = within(((line.text + line.source[SOURCE:], line) for line in ranked), room)
-    kept.sort(key=lambda line: line.depth)
-    users, calls = _asked(ledger.users, room), _spoken(ledger.calls, BRIEF, room)
+def trim_ledger(ledger: Ledger, names_of: NameFinder, scores: dict[str, float], room: int) -> Ledger:
+    """Returns the ledger with its highest-scored lines, at most `room` characters of them, and their names."""
+    showable = (line for line in ledger.lines if len(line.text) >= MIN_LINE_CHARS or line.kind == "name")
+    ranked = nlargest(1 + room // MIN_LINE_CHARS, showable, key=lambda line: _density(line, names_of, scores))
+    kept = take_within(((line.text + line.source[MAX_SOURCE_CHARS:], line) for line in ranked), room)
+    kept.sort(key=lambda line: line.offset)
+    users, calls = _trim_users(ledger.users, room), _newest_clipped(ledger.calls, BRIEF_CHARS, room)
     places = {line.place for line in users}
     gone = [line for line in ledger.users if line.place not in places]
-    names = {name for line in kept for name in named(line.text) if kind_of(name) != "word"}
+    names = {name for line in kept for name in names_of(line.text) if name_kind(name) != "word"}
     return Ledger(
         time=ledger.time,
-        depth=ledger.depth,
+        offset=ledger.offset,
         users=users,
-        untold=ledger.untold + len(gone),
-        untold_from=ledger.untold_from or min((line.place for line in gone), default=0),
-        closings=_spoken(ledger.closings[-_CLOSINGS:], 2 * BRIEF, room),
+        omitted_users=ledger.omitted_users + len(gone),
+        omitted_from=ledger.omitted_from or min((line.place for line in gone), default=0),
+        closings=_newest_clipped(ledger.closings[-_MAX_CLOSINGS:], 2 * BRIEF_CHARS, room),
         plan_place=ledger.plan_place,
-        plan_told=ledger.plan_told,
-        plan=within(((step, (step, status)) for step, status in _brief(ledger.plan)), room),
+        plan_from_page=ledger.plan_from_page,
+        plan=take_within(((step, (step, status)) for step, status in _clip_steps(ledger.plan)), room),
         calls=calls,
-        calls_untold=ledger.calls_untold + len(ledger.calls) - len(calls),
-        files=_latest(((file.path, file) for file in ledger.files), _FILES, room),
-        commands=_latest(((command.text, command) for command in ledger.commands), _COMMANDS, room),
+        omitted_calls=ledger.omitted_calls + len(ledger.calls) - len(calls),
+        files=_newest_within(((file.path, file) for file in ledger.files), _MAX_FILES, room),
+        commands=_newest_within(((command.text, command) for command in ledger.commands), _MAX_COMMANDS, room),
         errors=ledger.errors,
-        attached=ledger.attached[-ATTACHED:],
+        attached=ledger.attached[-MAX_ATTACHMENTS:],
         lines=kept,
         names={name: seen for name, seen in ledger.names.items() if name in names},
     )
 
 
-def _density(line: Line, named: Named, worth: dict[str, float]) -> float:
-    return sum([worth.get(name, 0.0) for name in named(line.text)]) / (len(line.text) + 1)
+def _density(line: LedgerLine, names_of: NameFinder, scores: dict[str, float]) -> float:
+    return sum([scores.get(name, 0.0) for name in names_of(line.text)]) / (len(line.text) + 1)
 
 
-def _asked(users: list[Line], room: int) -> list[Line]:
-    """The task whole, and the newest of what else the user said, in their order."""
-    task = task_in(users)
-    others = _spoken([line for line in users if line is not task][-_USERS:], READABLE, room)
+def _trim_users(users: list[LedgerLine], room: int) -> list[LedgerLine]:
+    """Returns the whole task and the newest other user messages, in their order."""
+    task = find_task(users)
+    others = _newest_clipped([line for line in users if line is not task][-_MAX_USERS:], READABLE_CHARS, room)
     if task is not None:
         since = next(place for place, line in enumerate(reversed(users)) if line is task)
         others.insert(max(0, len(others) - since), task)
     return others
 
 
-def _spoken(lines: Sequence[Line], longest: int, room: int) -> list[Line]:
-    """The newest, each with as much of it as a page may ever show."""
-    cut = [structs.replace(line, text=line.text[: longest + BRIEF]) for line in lines]
-    return within(((line.text, line) for line in reversed(cut)), room)[::-1]
+def _newest_clipped(lines: Sequence[LedgerLine], longest: int, room: int) -> list[LedgerLine]:
+    """Returns the newest lines, each cut to what a page can show."""
+    cut = [structs.replace(line, text=line.text[: longest + BRIEF_CHARS]) for line in lines]
+    return take_within(((line.text, line) for line in reversed(cut)), room)[::-1]
 
 
-def _brief(plan: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    return ((step[: 2 * BRIEF], status[:BRIEF]) for step, status in plan)
+def _clip_steps(plan: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    return ((step[: 2 * BRIEF_CHARS], status[:BRIEF_CHARS]) for step, status in plan)
 
 
-def _latest(subjects: Iterable[tuple[str, Subject]], most: int, room: int) -> list[Subject]:
-    """The newest, each charged for its text."""
+def _newest_within(subjects: Iterable[tuple[str, Record]], most: int, room: int) -> list[Record]:
+    """Returns the newest records; each is charged for its text."""
     ranked = sorted(subjects, key=lambda subject: -subject[1].time)[:most]
-    return within(ranked, room)[::-1]
+    return take_within(ranked, room)[::-1]
 
 
-def is_page(message: Message) -> bool:
-    """Is this message a ledger that was written out?"""
-    return is_framed(message) and message.text.startswith(OPENING)
+def is_ledger_page(message: Message) -> bool:
+    """Whether this message is a rendered ledger page."""
+    return is_framed(message) and message.text.startswith(PAGE_OPENING)

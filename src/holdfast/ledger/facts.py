@@ -1,4 +1,4 @@
-"""What no summary may lose: facts from the log, to hold against what a model wrote (H3)."""
+"""Facts of the history that a summary must not lose, and the check of a summary against them."""
 
 from __future__ import annotations
 
@@ -10,95 +10,96 @@ from typing import Literal
 
 import msgspec
 
-from .deeds import is_finished
 from .entries import Ledger
-from .lines import Line
-from .names import kind_of, names_in, words_in
-from .speakers import task_in
+from .lines import LedgerLine, find_task
+from .names import find_names, find_words, name_kind
+from .tool_calls import is_finished
 
-FactKind = Literal["task", "constraint", "pending", "error", "file", "said"]
-"""What was asked, what is to be observed, open work, errors, changed files, and whatever else the user said."""
-_STANDING = re.compile(
+FactKind = Literal["task", "constraint", "pending", "error", "file", "statement"]
+"""The task, the user's constraints, open work, errors, changed files, and other statements of the user."""
+_CONSTRAINT = re.compile(
     r"(?i)\b(?:always|never|must(?:n't)?|don't|do not|only|from now on|make sure|no longer|at (?:least|most)|"
     r"immer|niemals|nie|nur|muss|müssen|nicht|kein\w*|ab jetzt|toujours|jamais|doit|siempre|nunca|debe)\b"
     r"|必须|不要|不能|始终|一定|只能|دائما|أبدا|يجب|لا ت"
 )
 _SENTENCE = re.compile(r"[^.!?。！？؟\n]+(?:[.!?](?!\s|$)[^.!?。！？؟\n]*)*[.!?。！？؟]*")
-_ERRORS = 3
-_EXACT = ("number", "figure", "code", "file")
-_ENOUGH = 0.6
-"""A fact is there if this part of its words is, in one line."""
-_SAYS_SOMETHING = 3
-"""Fewer words are a nod, not a wish."""
+_MAX_ERROR_FACTS = 3
+_EXACT_KINDS = ("number", "figure", "code", "file")
+_MIN_WORD_SHARE = 0.6
+"""A fact is covered if one line contains this share of its words."""
+_MIN_WORDS = 3
+"""Shorter sentences are no statement."""
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """Something that must still be known afterwards."""
+    """Something that a summary must keep."""
 
     kind: FactKind
     text: str
     place: int
-    """The message it stands in; 0 where it is in no single one."""
+    """Number of its message; 0 if it belongs to no single one."""
     order: int = 0
-    """Which sentence of it."""
+    """Index of the sentence in its message."""
 
 
-def must_keep(ledger: Ledger) -> tuple[Fact, ...]:
-    """The task, all that the user asked to be observed, open work, last errors, files that were changed.
+def required_facts(ledger: Ledger) -> tuple[Fact, ...]:
+    """Returns the task, the user's constraints, open work, last errors and changed files.
 
-    Not every wish is worded as one, so what else the user said is among it, last.
+    The user's other statements come last: not every constraint is worded as one.
     """
-    task = task_in(ledger.users)
-    said = [Fact(_kind(sentence), sentence, place, order) for sentence, place, order in _sentences(ledger)]
+    task = find_task(ledger.users)
+    sentences = [
+        Fact(_sentence_kind(sentence), sentence, place, order) for sentence, place, order in _sentences(ledger)
+    ]
     return (
         *([Fact("task", task.text, task.place)] if task else ()),
-        *(fact for fact in said if fact.kind == "constraint"),
+        *(fact for fact in sentences if fact.kind == "constraint"),
         *(Fact("pending", step, 0) for step, status in ledger.plan if not is_finished(status)),
-        *(Fact("error", line.text.strip(), line.place) for line in _printed(ledger.errors)[-_ERRORS:]),
+        *(Fact("error", line.text.strip(), line.place) for line in _printed_errors(ledger.errors)[-_MAX_ERROR_FACTS:]),
         *(Fact("file", file.path, file.place) for file in ledger.files if file.edits or file.deleted),
-        *(fact for fact in said if fact.kind == "said" and task and fact.text not in task.text),
+        *(fact for fact in sentences if fact.kind == "statement" and task and fact.text not in task.text),
     )
 
 
-def _printed(errors: Sequence[Line]) -> list[Line]:
-    """Those that something printed when it ran: what a file says of errors is no news."""
-    return [line for line in errors if line.voice != "file"]
+def _printed_errors(errors: Sequence[LedgerLine]) -> list[LedgerLine]:
+    """Returns errors printed by commands and tools; error lines in files are not news."""
+    return [line for line in errors if line.kind != "file"]
 
 
-def _kind(sentence: str) -> FactKind:
-    return "constraint" if _STANDING.search(sentence) else "said"
+def _sentence_kind(sentence: str) -> FactKind:
+    return "constraint" if _CONSTRAINT.search(sentence) else "statement"
 
 
 def _sentences(ledger: Ledger) -> Iterator[tuple[str, int, int]]:
     for line in ledger.users:
         for order, sentence in enumerate(_SENTENCE.findall(line.text)):
-            if len(words_in(sentence)) >= _SAYS_SOMETHING or _STANDING.search(sentence):
+            if len(find_words(sentence)) >= _MIN_WORDS or _CONSTRAINT.search(sentence):
                 yield sentence.strip(), line.place, order
 
 
-def missing(facts: Iterable[Fact], summary: str) -> tuple[Fact, ...]:
-    """The facts that this summary does not tell; a file is told by its name."""
-    lines = [_Told(line) for line in summary.splitlines() if line.strip()]
-    whole = words_in(summary)
-    return tuple(fact for fact in facts if not _is_told(fact, lines, whole, summary))
+def missing_facts(facts: Iterable[Fact], summary: str) -> tuple[Fact, ...]:
+    """Returns the facts that this summary does not cover; a file is covered by its name."""
+    lines = [_SummaryLine(line) for line in summary.splitlines() if line.strip()]
+    whole = find_words(summary)
+    return tuple(fact for fact in facts if not _is_covered(fact, lines, whole, summary))
 
 
-class _Told:
-    """A line of a summary, taken apart when it is first needed."""
+class _SummaryLine:
+    """A line of a summary, analysed lazily."""
 
     def __init__(self, line: str) -> None:
         self.line = line
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return words_in(self.line)
+        return find_words(self.line)
 
     @cached_property
-    def stands(self) -> bool:
-        return _STANDING.search(self.line) is not None
+    def is_constraint(self) -> bool:
+        return _CONSTRAINT.search(self.line) is not None
 
 
-def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary: str) -> bool:
+def _is_covered(fact: Fact, lines: Sequence[_SummaryLine], whole: frozenset[str], summary: str) -> bool:
     if fact.kind == "file":
         name = re.escape(PurePosixPath(fact.text).name)
         return re.search(rf"(?<![\w-]){name}(?!\w)", summary) is not None
@@ -106,15 +107,15 @@ def _is_told(fact: Fact, lines: Sequence[_Told], whole: frozenset[str], summary:
         return True
     if fact.kind == "error":
         return False
-    words = words_in(fact.text)
-    if not words or len(words & whole) < _ENOUGH * len(words):
+    words = find_words(fact.text)
+    if not words or len(words & whole) < _MIN_WORD_SHARE * len(words):
         return False
     if fact.kind == "task":
         return True
-    exact = {name.lower() for name in names_in(fact.text) if kind_of(name) in _EXACT}
+    exact = {name.lower() for name in find_names(fact.text) if name_kind(name) in _EXACT_KINDS}
     return any(
         exact <= line.words
-        and len(words & line.words) >= _ENOUGH * len(words)
-        and (fact.kind != "constraint" or line.stands)
+        and len(words & line.words) >= _MIN_WORD_SHARE * len(words)
+        and (fact.kind != "constraint" or line.is_constraint)
         for line in lines
     )

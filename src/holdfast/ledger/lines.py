@@ -1,89 +1,88 @@
-"""From text to lines: the units that a ledger chooses among."""
+"""Lines, the units that a ledger selects: splits text, finds error lines, separates user text from program text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
-Voice = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
-"""Whose line it is: the user's, the assistant's, part of a call, new text for a file, a file's, a tool's output.
-
-Or it is no line, but a name from one."""
-
+LineKind = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
+"""Origin of a line: user text, assistant text ("said"), call arguments ("asked"), text written to a file, a file's
+content, tool output; or a single name taken from a line."""
 _NUMBERED = re.compile(r"\s*+(\d{1,6})(→|\t|:(?=\t| [ \t]))(.*)")
-_WRAPPED = ("<system", "</system", "Chunk ID: ", "Wall time: ", "Process exited", "Original token", "index ")
-_WRAPPING = re.compile(
+_WRAPPER_STARTS = ("<system", "</system", "Chunk ID: ", "Wall time: ", "Process exited", "Original token", "index ")
+_WRAPPER = re.compile(
     r"</?system-reminder>|Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code 0|Original token count: \d+"
     r"|index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}(?: \d+)?"
 )
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
-_LONG, _PIECE = 320, 160
-_BLOCK = 65_536
-_SCANNED = 400_000
-"""Of one text, at most so many characters are looked at, half from each end: bounded work on a huge result."""
+_MAX_LINE_CHARS, _PIECE_CHARS = 320, 160
+_BLOCK_CHARS = 65_536
+_SCAN_CHARS = 400_000
+"""Characters read of one text, at most, half from each end: bounds the work on a huge result."""
 
 
-class Line(msgspec.Struct, array_like=True, gc=False):
-    """One line that may be kept, with where it came from."""
+class LedgerLine(msgspec.Struct, array_like=True, gc=False):
+    """A line that may be kept, with its origin."""
 
     text: str
-    voice: Voice
+    kind: LineKind
     source: str
-    """What it would stand under: a path, a command; nothing for what was said."""
+    """The path or command it is listed under; empty for user and assistant text."""
     place: int
-    """The message it stands in: its number in the session, or in the history."""
+    """Number of its message in the session or history."""
     number: int
-    """The line's number in its file, or in its text."""
+    """Line number in its file or text."""
     time: int
-    """On the conversation's clock: about one tick a tool call."""
-    depth: int = 0
-    """How many characters had been read when it came."""
-    among: int = 1
-    """How many lines came together with it."""
+    """Extractor tick at which it was read: about one tick a tool call."""
+    offset: int = 0
+    """Characters read up to and including it."""
+    batch_size: int = 1
+    """Number of lines in the same text."""
     whole: bool = True
-    """Not a part of an over-long line."""
-    times: int = 1
-    """How often it was met since it was last changed."""
+    """False for a piece of an over-long line."""
+    occurrences: int = 1
+    """How often it was read since it was last changed."""
     part: int = 0
-    """Which part of its message, where several results came at once."""
+    """Index of its message part, for parallel tool results."""
 
 
-def is_wrapping(line: str) -> bool:
-    """Does a line only wrap what a tool said? It tells nobody anything."""
-    return line.startswith(_WRAPPED) and _WRAPPING.fullmatch(line) is not None
+def is_wrapper_line(line: str) -> bool:
+    """Whether a line is only a wrapper around tool output, without information."""
+    return line.startswith(_WRAPPER_STARTS) and _WRAPPER.fullmatch(line) is not None
 
 
-def lines_of(text: str) -> list[tuple[int, str, bool]]:
-    """Lines with their numbers. Over-long ones come in parts, not whole."""
-    split = whole_lines(text)
-    if len(text) <= _LONG or max([len(line) for _, line in split], default=0) <= _LONG:
+def split_lines(text: str) -> list[tuple[int, str, bool]]:
+    """Returns (line number, text, is whole); over-long lines are split into pieces."""
+    split = split_whole_lines(text)
+    if len(text) <= _MAX_LINE_CHARS or max([len(line) for _, line in split], default=0) <= _MAX_LINE_CHARS:
         return [(number, line, True) for number, line in split]
     found = []
     for number, line in split:
-        if len(line) <= _LONG:
+        if len(line) <= _MAX_LINE_CHARS:
             found.append((number, line, True))
         else:
             found += [(number, piece, False) for piece in _pieces(line)]
     return found
 
 
-def whole_lines(text: str) -> list[tuple[int, str]]:
-    """Lines that are not blank, with their numbers: those a file viewer gave, else counted."""
-    split = text.splitlines() if len(text) <= _BLOCK else list(_split(text))
+def split_whole_lines(text: str) -> list[tuple[int, str]]:
+    """Returns the non-blank lines with their numbers: those printed by a file viewer, else counted."""
+    split = text.splitlines() if len(text) <= _BLOCK_CHARS else list(_split_in_blocks(text))
     numbered = list(enumerate(split, 1))
-    if "→" in text or "\t" in text or ":  " in text:  # where none of these is, no line is numbered
+    if "→" in text or "\t" in text or ":  " in text:  # without one of these, no line has a printed number
         for at, shown in _shown_numbers(split):
             numbered[at] = shown
     return [(number, stripped) for number, line in numbered if (stripped := line.rstrip())]
 
 
 def _shown_numbers(lines: list[str]) -> Iterator[tuple[int, tuple[int, str]]]:
-    """Lines that a viewer or a search numbered, without their numbers. Before a tab, they must go up by one: those
-    in the first column of a table seldom do."""
+    """Yields lines that a viewer or a search numbered, without the printed number. Before a tab, numbers must be
+    consecutive: the first column of a table seldom is."""
     found = {at: match for at, line in enumerate(lines) if (match := _NUMBERED.match(line))}
     numbers = {at: int(match[1]) for at, match in found.items()}
     for at, number in numbers.items():
@@ -92,24 +91,24 @@ def _shown_numbers(lines: list[str]) -> Iterator[tuple[int, tuple[int, str]]]:
 
 
 def _pieces(line: str) -> Iterator[str]:
-    """An over-long line in parts, never cut inside a name; what has no end to cut at says nothing."""
+    """Splits an over-long line between words; words longer than a piece are dropped."""
     piece = ""
     for token in _TOKEN.findall(line):
-        if len(piece) + len(token) > _PIECE:
+        if len(piece) + len(token) > _PIECE_CHARS:
             if piece.strip():
                 yield piece.strip()
             piece = ""
-        if len(token) <= _PIECE:
+        if len(token) <= _PIECE_CHARS:
             piece += token
     if piece.strip():
         yield piece.strip()
 
 
-def _split(text: str) -> Iterator[str]:
-    """Lines, block by block: splitting a huge text at once would hold up everything else in the process."""
-    if len(text) > _SCANNED:
-        half = _SCANNED // 2
-        yield from _split(text[: _last_break(text, 0, half)])
+def _split_in_blocks(text: str) -> Iterator[str]:
+    """Splits a huge text block by block: one call would hold the interpreter lock for too long."""
+    if len(text) > _SCAN_CHARS:
+        half = _SCAN_CHARS // 2
+        yield from _split_in_blocks(text[: _last_break(text, 0, half)])
         text = text[_next_break(text, len(text) - half) :]
     start = 0
     while start < len(text):
@@ -119,8 +118,8 @@ def _split(text: str) -> Iterator[str]:
 
 
 def _end_of_block(text: str, start: int) -> int:
-    """Behind a line where there is one, else behind a word, however long: half of a name would be another."""
-    end = start + _BLOCK
+    """Returns the end of a line, else of a word, so that no name is cut."""
+    end = start + _BLOCK_CHARS
     if end >= len(text):
         return len(text)
     newline = text.rfind("\n", start, end)
@@ -137,3 +136,92 @@ def _last_break(text: str, start: int, end: int) -> int:
 def _next_break(text: str, start: int) -> int:
     found = _BREAKS.search(text, start)
     return found.start() if found else len(text)
+
+
+ToolOutput = tuple[str, LedgerLine]
+"""The text of a tool result, and a template with the fields its lines share."""
+_ERROR_WORDS = (
+    *("error", "fail", "exception", "traceback", "panic", "fatal", "undefined", "cannot", "denied", "unable"),
+    *("refused", "not found", "no such", "timed out", "fehler", "erreur", "échec", "ошибка"),
+)
+_UNSPACED_ERROR_WORDS = ("错误", "失败", "エラー", "오류")
+_ERROR_PATTERN = re.compile(
+    rf"(?i:\b(?:{'|'.join(_ERROR_WORDS)})(?:s|ed|ked|ing|ures?)?\b)"
+    rf"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|{'|'.join(_UNSPACED_ERROR_WORDS)}"
+)
+_MAX_ERROR_CHARS, _ERROR_SCAN_CHARS = 400, 40_000
+_MAX_ERRORS = 40
+
+
+def find_error_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yields the lines that report an error, last first, with their numbers."""
+    end = text if len(text) <= _ERROR_SCAN_CHARS else text[-_ERROR_SCAN_CHARS:].partition("\n")[2]
+    lowered = end.lower()
+    words = [word for word in (*_ERROR_WORDS, *_UNSPACED_ERROR_WORDS) if word in lowered]  # faster than the pattern
+    if not words:
+        return
+    for number, line in reversed(split_whole_lines(end)):
+        if (
+            len(line) <= _MAX_ERROR_CHARS
+            and any(word in line.lower() for word in words)
+            and _ERROR_PATTERN.search(line)
+        ):
+            yield number, line
+
+
+def latest_error_lines(outputs: Sequence[ToolOutput], earlier: dict[str, LedgerLine]) -> dict[str, LedgerLine]:
+    """Returns the newest error lines of these and earlier results; a repeated line counts where it came last."""
+    found: dict[str, LedgerLine] = {}
+    for text, template in reversed(outputs):
+        for number, error in find_error_lines(text):
+            found.setdefault(error.strip(), structs.replace(template, text=error, number=number))
+        if len(found) >= _MAX_ERRORS:
+            break
+    before = [(error, line) for error, line in earlier.items() if error not in found]
+    return dict([*before, *reversed(found.items())][-_MAX_ERRORS:])
+
+
+_MAX_TASK_CANDIDATES = 4
+"""Number of first user messages among which the task is searched."""
+_PROGRAM_TAG = re.compile(
+    r"\s*<((?:local-command|command|bash|ide|system|environment|turn|permissions|user-prompt)[-_][\w-]+"
+    r"|task-notification|user_instructions|skill)\b[^<>]*>"
+)
+"""Tags that agents put into user messages; text in any other tag is the user's."""
+_SKILL = re.compile(r"Base directory for this skill: ")
+"""Start of a skill's text, which the agent loads: not the user's words."""
+_PREFACE = re.compile(r"# AGENTS\.md instructions for ")
+"""Start of general rules that an agent puts before the user's first request."""
+_SLASH_COMMAND = re.compile(r"/[\w:-]+")
+"""A command to the chat program, not to the agent."""
+_EMPTY_REPLY = "No response requested."
+"""Placeholder for an empty assistant turn."""
+_PROGRAM_NOTICE = re.compile(r"\s*\[(?:Request interrupted|[Ii]mage)[^\]\n]{0,120}\]\s*$")
+
+
+def find_task(users: Sequence[LedgerLine]) -> LedgerLine | None:
+    """Returns the user's first request, skipping general rules and slash commands."""
+    asked = (
+        line
+        for line in users[:_MAX_TASK_CANDIDATES]
+        if not (_PREFACE.match(line.text) or _SLASH_COMMAND.fullmatch(line.text))
+    )
+    return next(asked, users[0] if users else None)
+
+
+def is_placeholder_reply(text: str) -> bool:
+    """Whether a program inserted this text for an empty assistant turn."""
+    return text.strip() == _EMPTY_REPLY
+
+
+def split_program_text(text: str) -> tuple[str, str]:
+    """Splits a user message into the user's own text and the text that a program put before it."""
+    if _PROGRAM_NOTICE.match(text) or _SKILL.match(text):
+        return "", text
+    at = 0
+    while tag := _PROGRAM_TAG.match(text, at):
+        end = text.find(f"</{tag[1]}>", tag.end())
+        if end < 0:
+            break
+        at = end + len(f"</{tag[1]}>")
+    return text[at:].strip(), text[:at]

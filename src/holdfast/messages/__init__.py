@@ -1,85 +1,97 @@
-"""Neutral messages, and codecs to and from every provider's wire format."""
+"""Neutral messages, codecs for each wire format, validation, repair and legal cut points."""
 
-from .arrange import arrange
-from .detection import COMMON, FORMATS, detect
-from .formats import decode_all, decode_one, encode_all, format_name, join_results, must_be_messages
-from .frame import CONTINUE, OPENING, frame, framed, is_aside, is_filler, is_framed, unframed
-from .jsontext import from_json, length_compacted, to_json
-from .media import lift_media, lower_media
-from .numbering import NAMELESS, Numbering, unnumbered
-from .parts import (
-    Json,
-    Media,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-    assistant,
-    user,
+from .call_ids import GENERATED_ID_PREFIX, CallIdAssigner, without_generated_id
+from .codec import decode_all, decode_one, encode_all, format_name, require_message_list
+from .cuts import cut_at_or_after, cut_at_or_before, has_calls, is_legal_cut, only_reasoning, open_tool_loop_start
+from .detection import COMMON, FORMATS, detect_format
+from .frame import CONTINUE, OPENING, add_frame, framed_message, is_aside, is_filler, is_framed, strip_frame
+from .json_text import compact_json_length, from_json, to_json
+from .media import extract_media, restore_media
+from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
+from .payload import copy_json, describe_media, replace_lone_surrogates
+from .repair import join_results, normalize_for_wire, repair, repair_pairs
+from .tool_definitions import Tool, encode_tools
+from .validate import (
+    FORMAT_RULES,
+    FormatRules,
+    Problem,
+    can_be_first,
+    can_follow_reasoning,
+    can_precede_system,
+    check,
+    drop_rejected_parts,
+    find_problems,
+    has_no_content,
+    is_vendor_summary,
+    item_id,
+    needs_user_between,
+    rules_for,
 )
-from .payload import copy_json, whole_characters
-from .places import continues, follows_user, is_summary, item_id, needs_reasoning, opens
-from .profiles import PROFILES, Profile, presentable, profile_for, says_nothing
-from .standins import media_in_words
-from .tool_definitions import Tool, tools_in
 
 __all__ = [
     "COMMON",
     "CONTINUE",
     "FORMATS",
-    "NAMELESS",
+    "FORMAT_RULES",
+    "GENERATED_ID_PREFIX",
     "OPENING",
-    "PROFILES",
+    "CallIdAssigner",
+    "FormatRules",
     "Json",
     "Media",
     "Message",
-    "Numbering",
     "Opaque",
     "Part",
-    "Profile",
+    "Problem",
     "Reasoning",
     "Role",
     "Text",
     "Tool",
     "ToolCall",
     "ToolResult",
-    "arrange",
+    "add_frame",
     "assistant",
-    "continues",
+    "can_be_first",
+    "can_follow_reasoning",
+    "can_precede_system",
+    "check",
+    "compact_json_length",
     "copy_json",
+    "cut_at_or_after",
+    "cut_at_or_before",
     "decode_all",
     "decode_one",
-    "detect",
+    "describe_media",
+    "detect_format",
+    "drop_rejected_parts",
     "encode_all",
-    "follows_user",
+    "encode_tools",
+    "extract_media",
+    "find_problems",
     "format_name",
-    "frame",
-    "framed",
+    "framed_message",
     "from_json",
+    "has_calls",
+    "has_no_content",
     "is_aside",
     "is_filler",
     "is_framed",
-    "is_summary",
+    "is_legal_cut",
+    "is_vendor_summary",
     "item_id",
     "join_results",
-    "length_compacted",
-    "lift_media",
-    "lower_media",
-    "media_in_words",
-    "must_be_messages",
-    "needs_reasoning",
-    "opens",
-    "presentable",
-    "profile_for",
-    "says_nothing",
+    "needs_user_between",
+    "normalize_for_wire",
+    "only_reasoning",
+    "open_tool_loop_start",
+    "repair",
+    "repair_pairs",
+    "replace_lone_surrogates",
+    "require_message_list",
+    "restore_media",
+    "rules_for",
+    "strip_frame",
     "to_json",
-    "tools_in",
-    "unframed",
-    "unnumbered",
     "user",
-    "whole_characters",
+    "without_generated_id",
 ]

@@ -1,15 +1,23 @@
-"""Anthropic Messages: blocks inside user and assistant messages, the system prompt beside them."""
+"""Anthropic Messages: blocks inside user and assistant messages, with a separate system prompt."""
 
 from __future__ import annotations
 
 from typing import Any, Literal
 
-from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import ERROR_MARK, ResultParts, as_dict, as_list, fitting_id, string
-from .standins import result_texts, stand_in, text_block
+from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .payload import (
+    ERROR_MARK,
+    ResultParts,
+    as_dict,
+    as_list,
+    as_text,
+    make_legal_id,
+    placeholder_text,
+    result_texts,
+    text_block,
+)
 
 name = "anthropic"
-
 OPAQUE = frozenset(
     (
         "advisor_tool_result",
@@ -34,11 +42,11 @@ OPAQUE = frozenset(
         "web_search_tool_result",
     )
 )
-"""Blocks that are kept and never interpreted; of documents only those that are text."""
+"""Blocks that are kept and never interpreted; documents only if they are text."""
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_PICTURES = (None, "image/jpeg", "image/png", "image/gif", "image/webp")
-_FAILED = ERROR_MARK.rstrip()
-"""What a failed call without a word says here, since an error must not be empty."""
+_IMAGE_TYPES = (None, "image/jpeg", "image/png", "image/gif", "image/webp")
+_EMPTY_ERROR = ERROR_MARK.rstrip()
+"""Text of a failed result without content, since an error must not be empty."""
 
 
 def decode(raw: Json) -> Message:
@@ -57,21 +65,21 @@ def decode(raw: Json) -> Message:
 def _block(block: Any) -> Part:
     match block.get("type"):
         case "text":
-            return Text(string(block.get("text")))
+            return Text(as_text(block.get("text")))
         case "tool_use":
-            return ToolCall(string(block.get("id")), string(block.get("name")), block.get("input") or {})
+            return ToolCall(as_text(block.get("id")), as_text(block.get("name")), block.get("input") or {})
         case "tool_result":
             return _result(block)
         case "thinking":
-            return Reasoning(string(block.get("thinking")), block.get("signature"), origin=name)
+            return Reasoning(as_text(block.get("thinking")), block.get("signature"), origin=name)
         case "redacted_thinking":
-            return Reasoning("", None, string(block.get("data")), origin=name)
+            return Reasoning("", None, as_text(block.get("data")), origin=name)
         case "image":
             return _media("image", block)
         case "document":
             return _media("file", block)
         case other:
-            return Opaque(string(other) or "block", block, name)
+            return Opaque(as_text(other) or "block", block, name)
 
 
 def _media(kind: Literal["image", "file"], block: Json) -> Media | Opaque:
@@ -86,16 +94,16 @@ def _result(block: Json) -> ToolResult:
     failed = bool(block.get("is_error"))
     content = block.get("content")
     if isinstance(content, str):
-        blank = not content or (failed and content == _FAILED)
+        blank = not content or (failed and content == _EMPTY_ERROR)
         parts: ResultParts = () if blank else (Text(content),)
     else:
         blocks = [_block(item) for item in as_list(content)]
         parts = tuple([part for part in blocks if isinstance(part, Text | Media | Opaque)])
-    return ToolResult(string(block.get("tool_use_id")), parts, failed)
+    return ToolResult(as_text(block.get("tool_use_id")), parts, failed)
 
 
-def encode(message: Message, call_of: CallOf) -> list[Json]:
-    """Render a message that has no payload of this format of its own."""
+def encode(message: Message, call_of: FindCall) -> list[Json]:
+    """Encodes a message that has no payload of this format."""
     del call_of
     blocks = [block for part in message.parts if (block := _render(part, message.role)) is not None]
     if not blocks and message.parts:
@@ -106,18 +114,18 @@ def encode(message: Message, call_of: CallOf) -> list[Json]:
 
 
 def join(payload: Json, more: Json) -> Json:
-    """Results of one batch share one message; they stand first in it, before what else was said."""
+    """Joins the results of one batch into one message, results first."""
     blocks = as_list(payload.get("content")) + as_list(more.get("content"))
     return payload | {"content": sorted(blocks, key=lambda block: as_dict(block).get("type") != "tool_result")}
 
 
 def _render(part: Part, role: Role) -> Json | None:
-    """A block of a message's content; media only the user can send."""
+    """Encodes a part as a content block; only user messages may hold media."""
     match part:
         case Text():
             return text_block("text", part.text)
         case ToolCall():
-            return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.object}
+            return {"type": "tool_use", "id": part.id, "name": part.name, "input": part.arguments_dict}
         case ToolResult():
             return _encode_result(part)
         case Reasoning(origin="anthropic", encrypted=str()):
@@ -129,14 +137,16 @@ def _render(part: Part, role: Role) -> Json | None:
             return part.data
         case Media() if role in ("user", "tool") and (shown := _render_media(part)) is not None:
             return shown
-    return text_block("text", said) if (said := stand_in(part)) else None
+    return text_block("text", text) if (text := placeholder_text(part)) else None
 
 
 def _encode_result(result: ToolResult) -> Json:
     block: Json = {"type": "tool_result", "tool_use_id": result.call_id}
     if result.is_error:
         texts = result_texts(result)
-        content: Any = [text_block("text", text) for text in texts] if len(texts) > 1 else "".join(texts) or _FAILED
+        content: Any = (
+            [text_block("text", text) for text in texts] if len(texts) > 1 else "".join(texts) or _EMPTY_ERROR
+        )
         return block | {"content": content, "is_error": True}
     blocks = [shown for part in result.content if (shown := _render(part, "tool")) is not None]
     if len(blocks) == 1 and blocks[0].get("type") == "text" and blocks[0]["text"]:
@@ -146,7 +156,7 @@ def _encode_result(result: ToolResult) -> Json:
 
 def _render_media(media: Media) -> Json | None:
     picture = media.kind == "image"
-    if media.kind not in ("image", "file") or (media.data and picture and media.mime not in _PICTURES):
+    if media.kind not in ("image", "file") or (media.data and picture and media.mime not in _IMAGE_TYPES):
         return None
     if media.data:
         mime = media.mime or ("image/png" if picture else "application/pdf")
@@ -162,4 +172,4 @@ def _render_media(media: Media) -> Json | None:
 
 
 def legal_id(call_id: str) -> str:
-    return fitting_id(call_id, 64, strict=True)
+    return make_legal_id(call_id, 64, strict=True)

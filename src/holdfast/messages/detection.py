@@ -1,4 +1,4 @@
-"""Which wire format is this? Told by what only one of them writes; never by guessing."""
+"""Detection of the wire format, by fields and values that only one format has."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from .parts import Json
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = openai_chat.name, openai_responses.name, anthropic.name, gemini.name
 FORMATS = (CHAT, RESPONSES, ANTHROPIC, GEMINI)
+"""Names of the supported wire formats."""
 COMMON = "common"
-"""Plain role-and-text messages that several formats write alike."""
+"""Plain role-and-text messages, which are the same in several formats."""
 PLAIN = frozenset((CHAT, RESPONSES, ANTHROPIC))
-"""The formats in which a lone text looks the same."""
+"""Formats in which a plain text message looks the same."""
 ALL = frozenset(FORMATS)
-
 _NONE: frozenset[str] = frozenset()
 _CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = (frozenset((name,)) for name in FORMATS)
 _OPENAI = _CHAT | _RESPONSES
 _CHAT_FIELDS = frozenset(("tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning"))
-_WRITTEN_BY: dict[str, frozenset[str]] = {
+_FORMATS_BY_PART: dict[str, frozenset[str]] = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), _RESPONSES),
     **dict.fromkeys(("image_url", "file"), _CHAT),
     **dict.fromkeys(("refusal", "input_audio"), _OPENAI),
@@ -29,29 +29,29 @@ _WRITTEN_BY: dict[str, frozenset[str]] = {
     **dict.fromkeys(anthropic.OPAQUE, _ANTHROPIC),
     "text": _CHAT | _ANTHROPIC,
 }
-"""The formats that have a kind of content part."""
+"""Formats that have this type of content part."""
 
 
-def detect(payloads: Iterable[Json]) -> str:
-    """The one format that fits all of these payloads; `common` if plain text fits several."""
-    return narrow(enumerate(payloads), ALL)
+def detect_format(payloads: Iterable[Json]) -> str:
+    """Returns the format of these payloads; `common` if they are plain text and fit several."""
+    return narrow_formats(enumerate(payloads), ALL)
 
 
-def narrow(payloads: Iterable[tuple[int, Json]], possible: frozenset[str]) -> str:
-    """The one format that fits these payloads, of those that are still possible."""
+def narrow_formats(payloads: Iterable[tuple[int, Json]], possible: frozenset[str]) -> str:
+    """Returns the format of these payloads among those still possible; raises UnknownFormat if none fits."""
     for index, payload in payloads:
         fits = formats_of(payload)
         if fits is possible:
             continue
         if not fits:
             raise UnknownFormat(
-                f"Message {index} is in no format known here (keys: {', '.join(map(str, payload)) or 'none'}): "
-                f"name it with format=, one of {', '.join(FORMATS)}."
+                f"Message {index} is in no known format (keys: {', '.join(map(str, payload)) or 'none'}): "
+                f"pass format=, one of {', '.join(FORMATS)}."
             )
         if not possible & fits:
             raise UnknownFormat(
                 f"Message {index} looks like {_either(fits)}, but others like {_either(possible)}: "
-                f"hand in one format at a time."
+                f"pass messages of one format at a time."
             )
         possible = fits if fits <= possible else possible & fits
     return next(iter(possible)) if len(possible) == 1 else COMMON
@@ -62,7 +62,7 @@ def _either(formats: frozenset[str]) -> str:
 
 
 def formats_of(payload: Json) -> frozenset[str]:
-    """All formats in which this payload could be a message."""
+    """Returns all formats in which this payload could be a message."""
     role = payload.get("role")
     if "type" in payload:
         return _formats_of_item(payload)
@@ -96,7 +96,7 @@ def _formats_of_content(content: Any) -> frozenset[str]:
     fits = PLAIN
     for part in content:
         if isinstance(part, dict):
-            has = _WRITTEN_BY.get(str(part.get("type")), PLAIN)
+            has = _FORMATS_BY_PART.get(str(part.get("type")), PLAIN)
         else:
             has = _CHAT if isinstance(part, str) else _NONE
         if has is not fits:

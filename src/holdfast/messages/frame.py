@@ -1,8 +1,7 @@
-"""A frame around text that Holdfast itself wrote into a conversation.
+"""Frames: a suffix with a digest that marks text written by Holdfast.
 
-Without a session, nothing but the text says that a message is a note of ours. The frame ends in a
-digest of the text: a person who pastes a look-alike is not taken for us. It guards against accident,
-not against forgery.
+Without a session, only the text itself shows that a message is a note. The digest of the text tells a
+real note from a pasted look-alike; it guards against accidents, not against forgery.
 """
 
 from __future__ import annotations
@@ -13,15 +12,16 @@ from .parts import Message, Role, Text
 
 _OPEN = "\n[holdfast:"
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
-"""Letters alone: digits would look like an id of something that was talked about."""
+"""The digest uses letters only: digits would look like an id from the conversation."""
 
 
-def frame(text: str, *, aside: bool = False) -> str:
+def add_frame(text: str, *, aside: bool = False) -> str:
+    """Returns the text with its frame."""
     return f"{text}{_OPEN}{_digest(text, aside)}]"
 
 
 def is_framed(message: Message) -> bool:
-    """Is this one of our own notes, unchanged?"""
+    """Whether this is an unchanged note written by Holdfast."""
     if len(message.parts) != 1 or type(only := message.parts[0]) is not Text or only.text[-1:] != "]":
         return False
     text, _, digest = only.text.rpartition(_OPEN)
@@ -29,32 +29,31 @@ def is_framed(message: Message) -> bool:
 
 
 def is_aside(message: Message) -> bool:
-    """Is this a note that says nothing by itself: a question for a summary, a word of thanks for one?"""
-    return is_framed(message) and message.parts[0] == Text(frame(unframed(message), aside=True))
+    """Whether this note has no content of its own, like a request for a summary or its acknowledgement."""
+    return is_framed(message) and message.parts[0] == Text(add_frame(strip_frame(message), aside=True))
 
 
 def _digest(text: str, aside: bool = False) -> str:
-    said = f"{text}\naside" if aside else text
-    return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:8].translate(_LETTERS)
+    hashed = f"{text}\naside" if aside else text
+    return hashlib.sha256(hashed.encode(errors="surrogatepass")).hexdigest()[:8].translate(_LETTERS)
 
 
-def framed(text: str, role: Role = "user", *, aside: bool = False) -> Message:
-    """A note of ours, in the voice of the user unless a summary is to be shown otherwise."""
-    return Message(role, (Text(frame(text, aside=aside)),))
+def framed_message(text: str, role: Role = "user", *, aside: bool = False) -> Message:
+    """Returns a framed message, with the user role unless another one is given."""
+    return Message(role, (Text(add_frame(text, aside=aside)),))
 
 
-def unframed(message: Message) -> str:
-    """What a note of ours says, without its frame."""
+def strip_frame(message: Message) -> str:
+    """Returns the text of a note without its frame."""
     return message.text.rpartition(_OPEN)[0]
 
 
-OPENING = framed("(The conversation starts before this point.)")
-"""Stands first where a format wants a user message and history has none to give."""
-
-CONTINUE = framed("(Go on.)")
-"""Stands between two of the model's turns where a format wants the user's in between."""
+OPENING = framed_message("(The conversation starts before this point.)")
+"""Inserted first where a format requires a user message and the history does not start with one."""
+CONTINUE = framed_message("(Go on.)")
+"""Inserted between two model turns where a format requires a user message."""
 
 
 def is_filler(message: Message) -> bool:
-    """Does this message stand only where a format wanted one?"""
+    """Whether this message was only inserted for a wire format."""
     return message.role == "user" and message.parts in (OPENING.parts, CONTINUE.parts)

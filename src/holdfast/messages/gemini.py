@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from .jsontext import to_json
-from .numbering import NAMELESS
-from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import as_list, drop_none, mime_of, string
-from .standins import result_texts, stand_in
+from .call_ids import GENERATED_ID_PREFIX
+from .json_text import to_json
+from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .payload import as_list, as_text, drop_none, mime_of, placeholder_text, result_texts
 
 name = "gemini"
-
 OPAQUE = frozenset(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"))
-"""Parts that are kept and never interpreted: what the API ran itself."""
+"""Parts that are kept and never interpreted: tools run by the API."""
 ROLES: dict[str, Role] = {
     "user": "user",
     "model": "assistant",
@@ -21,9 +19,9 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "system": "system",
 }
-_BESIDE = frozenset(("thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata"))
+_METADATA_FIELDS = frozenset(("thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata"))
 _ANSWER_KEYS = frozenset(("output", "result", "error"))
-_STANDARD = str.maketrans("-_", "+/")
+_URLSAFE_TO_STANDARD = str.maketrans("-_", "+/")
 
 
 def decode(raw: Json) -> Message:
@@ -47,16 +45,19 @@ def _part(part: Any) -> Part:
             return Reasoning(text, signature, origin=name)
         return Text(text, signature)
     if isinstance(call := _get(part, "functionCall", "function_call"), dict):
-        return ToolCall(string(call.get("id")), string(call.get("name")), call.get("args") or {}, "function", signature)
+        return ToolCall(
+            as_text(call.get("id")), as_text(call.get("name")), call.get("args") or {}, "function", signature
+        )
     if isinstance(answer := _get(part, "functionResponse", "function_response"), dict):
         return _result(answer)
-    return _media(part) or Opaque(next((key for key in part if key not in _BESIDE), "part"), part, name)
+    return _media(part) or Opaque(next((key for key in part if key not in _METADATA_FIELDS), "part"), part, name)
 
 
 def _media(part: Json) -> Media | None:
     if isinstance(inline := _get(part, "inlineData", "inline_data"), dict):
         mime = _get(inline, "mimeType", "mime_type")
-        data = string(inline.get("data")).translate(_STANDARD)  # the SDK writes the URL's alphabet, others refuse it
+        # the SDK writes URL-safe base64, which others reject
+        data = as_text(inline.get("data")).translate(_URLSAFE_TO_STANDARD)
         return Media(_kind(mime), mime, data, name=_get(inline, "displayName", "display_name"))
     if isinstance(file := _get(part, "fileData", "file_data"), dict):
         mime = _get(file, "mimeType", "mime_type")
@@ -66,30 +67,30 @@ def _media(part: Json) -> Media | None:
 
 
 def _kind(mime: Any) -> Any:
-    family = string(mime).partition("/")[0]
+    family = as_text(mime).partition("/")[0]
     return family if family in ("image", "audio", "video") else "file"
 
 
 def _result(answer: Json) -> ToolResult:
-    """A response is any object: one text under a usual key is that text, anything else is its JSON."""
+    """Decodes a response: a single text under a usual key as that text, any other object as JSON."""
     response = answer.get("response")
     failed = isinstance(response, dict) and response.keys() == {"error"}
     if isinstance(response, dict) and len(response) == 1 and _ANSWER_KEYS & response.keys():
         body = next(iter(response.values()))
-        texts = list(body) if _is_texts(body) else [string(body)]
+        texts = list(body) if _is_texts(body) else [as_text(body)]
     else:
         texts = [to_json(response)] if response else []
     content: list[Text | Media] = [Text(text) for text in texts if text or len(texts) > 1]
     content += [media for part in as_list(answer.get("parts")) if (media := _media(part))]
-    return ToolResult(string(answer.get("id")), tuple(content), failed, answer.get("name"))
+    return ToolResult(as_text(answer.get("id")), tuple(content), failed, answer.get("name"))
 
 
 def _is_texts(body: Any) -> bool:
     return isinstance(body, list) and len(body) > 1 and all(isinstance(item, str) for item in body)
 
 
-def encode(message: Message, call_of: CallOf) -> list[Json]:
-    """Render a message that has no payload of this format of its own."""
+def encode(message: Message, call_of: FindCall) -> list[Json]:
+    """Encodes a message that has no payload of this format."""
     parts = [shown for part in message.parts if (shown := _render(part, call_of)) is not None]
     if not parts and message.parts:
         return []
@@ -97,16 +98,16 @@ def encode(message: Message, call_of: CallOf) -> list[Json]:
 
 
 def join(payload: Json, more: Json) -> Json:
-    """Results of one batch share one content."""
+    """Joins the results of one batch into one content."""
     return payload | {"parts": as_list(payload.get("parts")) + as_list(more.get("parts"))}
 
 
-def _render(part: Part, call_of: CallOf) -> Json | None:
+def _render(part: Part, call_of: FindCall) -> Json | None:
     match part:
         case Text():
             return _signed({"text": part.text}, part.signature)
         case ToolCall():
-            call = {"name": part.name, "args": part.object}
+            call = {"name": part.name, "args": part.arguments_dict}
             return _signed({"functionCall": _with_id(part.id, call)}, part.signature)
         case ToolResult():
             return {"functionResponse": _with_id(part.call_id, _response(part, call_of))}
@@ -116,7 +117,7 @@ def _render(part: Part, call_of: CallOf) -> Json | None:
             return part.data
         case Media() if (shown := _render_media(part)) is not None:
             return shown
-    return {"text": said} if (said := stand_in(part)) else None
+    return {"text": text} if (text := placeholder_text(part)) else None
 
 
 def _render_media(media: Media) -> Json | None:
@@ -133,10 +134,10 @@ def _signed(part: Json, signature: str | None) -> Json:
 
 
 def _with_id(call_id: str, body: Json) -> Json:
-    return body if not call_id or call_id.startswith(NAMELESS) else {"id": call_id, **body}
+    return body if not call_id or call_id.startswith(GENERATED_ID_PREFIX) else {"id": call_id, **body}
 
 
-def _response(result: ToolResult, call_of: CallOf) -> Json:
+def _response(result: ToolResult, call_of: FindCall) -> Json:
     call = None if result.name else call_of(result.call_id)
     media = [shown for p in result.content if isinstance(p, Media) and (shown := _render_media(p)) is not None]
     texts = [] if media and not result.text else result_texts(result)

@@ -1,4 +1,4 @@
-"""Media inside payloads: stored once, by digest, instead of in every event that shows it."""
+"""Media in payloads: replaced by a digest, so that a store keeps each once."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from typing import Any
 
 from .parts import Json
 
-MARK = "holdfast-media:"
-"""Begins the digest that stands where media were."""
+MEDIA_PREFIX = "holdfast-media:"
+"""Prefix of the digest that replaces media."""
 _KEYS = frozenset(("data", "url", "image_url", "file_data"))
-_SMALLEST = 1_024
+_MIN_CHARACTERS = 1_024
 
 
-def lift_media(payload: Json) -> tuple[Json, dict[str, str]]:
-    """The payload with digests in place of its media, and the media by digest."""
+def extract_media(payload: Json) -> tuple[Json, dict[str, str]]:
+    """Returns the payload with digests in place of its media, and the media by digest."""
     found: dict[str, str] = {}
-    return _lift(payload, "", found), found
+    return _extract(payload, "", found), found
 
 
-def _lift(value: Any, key: str, found: dict[str, str]) -> Any:
+def _extract(value: Any, key: str, found: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {name: _lift(item, name, found) for name, item in value.items()}
+        return {name: _extract(item, name, found) for name, item in value.items()}
     if isinstance(value, list):
-        return [_lift(item, key, found) for item in value]
+        return [_extract(item, key, found) for item in value]
     if key in _KEYS and isinstance(value, str) and _is_media(key, value):
         digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
         found[digest] = value
-        return MARK + digest
+        return MEDIA_PREFIX + digest
     return value
 
 
 def _is_media(key: str, value: str) -> bool:
-    """Long data under a key that holds media; and what looks like our own mark, so that none is ever mistaken."""
-    if value.startswith(MARK):
+    """Long data under a media key; also text that starts with the prefix, so that it is never mistaken for a digest."""
+    if value.startswith(MEDIA_PREFIX):
         return True
-    return len(value) >= _SMALLEST and (key in ("data", "file_data") or value.startswith("data:"))
+    return len(value) >= _MIN_CHARACTERS and (key in ("data", "file_data") or value.startswith("data:"))
 
 
-def lower_media(payload: Json, media: Mapping[str, str]) -> Json:
-    """The payload with its media back in place."""
-    lowered: Json = _lower(payload, "", media)
+def restore_media(payload: Json, media: Mapping[str, str]) -> Json:
+    """Returns the payload with its media restored."""
+    lowered: Json = _restore(payload, "", media)
     return lowered
 
 
-def _lower(value: Any, key: str, media: Mapping[str, str]) -> Any:
+def _restore(value: Any, key: str, media: Mapping[str, str]) -> Any:
     if isinstance(value, dict):
-        return {name: _lower(item, name, media) for name, item in value.items()}
+        return {name: _restore(item, name, media) for name, item in value.items()}
     if isinstance(value, list):
-        return [_lower(item, key, media) for item in value]
-    if key in _KEYS and isinstance(value, str) and value.startswith(MARK):
-        return media.get(value.removeprefix(MARK), value)
+        return [_restore(item, key, media) for item in value]
+    if key in _KEYS and isinstance(value, str) and value.startswith(MEDIA_PREFIX):
+        return media.get(value.removeprefix(MEDIA_PREFIX), value)
     return value

@@ -1,27 +1,28 @@
-"""OpenAI Chat Completions messages, and the many servers that speak them."""
+"""OpenAI Chat Completions messages, also used by many compatible servers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from .payload import (
     ERROR_MARK,
     ResultParts,
     as_dict,
     as_list,
+    as_text,
     data_url,
     drop_none,
-    fitting_id,
+    make_legal_id,
+    placeholder_text,
     read_data_url,
     read_error,
-    string,
+    result_texts,
+    text_block,
 )
-from .standins import result_texts, stand_in, text_block
 
 name = "openai-chat"
-
 ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
@@ -31,17 +32,17 @@ ROLES: dict[str, Role] = {
     "function": "tool",
 }
 OPAQUE = frozenset(("audio",))
-"""What is kept and never interpreted: the model's own voice, known by an id alone."""
-_BESIDE = frozenset(("reasoning_content", "reasoning", "refusal", "audio", "function_call"))
-"""Fields of the assistant's that say something beside its text and calls."""
+"""Fields that are kept and never interpreted: audio of the model, referred to by id."""
+_EXTRA_FIELDS = frozenset(("reasoning_content", "reasoning", "refusal", "audio", "function_call"))
+"""Fields of an assistant message with content other than text and calls."""
 LEGACY = "function_call"
-"""The kind of the first function calls, which had no ids."""
+"""Kind of the deprecated function calls, which have no ids."""
 
 
 def decode_simple(raw: Json, role: Any, content: Any) -> Message | None:
-    """A result in plain text, or calls with plain text or none: what most of an agent's messages are. Else None.
+    """Fast path for a plain-text result, or calls with or without plain text: most of an agent's messages. Else None.
 
-    No other format writes these; their ids are there, and nothing in them has to be unpacked.
+    No other format has these messages; they have ids and hold nothing to unpack.
     """
     if "type" in raw:
         return None
@@ -54,7 +55,9 @@ def decode_simple(raw: Json, role: Any, content: Any) -> Message | None:
         return Message("tool", (ToolResult(call_id, (Text(content),)),), name, raw)
     if role != "assistant" or type(calls := raw.get("tool_calls")) is not list:
         return None
-    if (content and type(content) is not str) or (not _BESIDE.isdisjoint(raw) and any(map(raw.get, _BESIDE))):
+    if (content and type(content) is not str) or (
+        not _EXTRA_FIELDS.isdisjoint(raw) and any(map(raw.get, _EXTRA_FIELDS))
+    ):
         return None
     parts: list[Part] = [Text(content)] if content else []
     for call in calls:
@@ -84,13 +87,13 @@ def _decode(raw: Json) -> Message:
     if content:
         parts += _content(content)
     if refusal := raw.get("refusal"):
-        parts.append(Text(string(refusal)))
+        parts.append(Text(as_text(refusal)))
     if (audio := raw.get("audio")) and isinstance(audio, dict):
         parts.append(Opaque("audio", audio, name))
     if calls := raw.get("tool_calls"):
         parts += [_call(call) for call in as_list(calls)]
     if (legacy := raw.get("function_call")) and isinstance(legacy, dict):
-        parts.append(ToolCall("", string(legacy.get("name")), string(legacy.get("arguments")), LEGACY))
+        parts.append(ToolCall("", as_text(legacy.get("name")), as_text(legacy.get("arguments")), LEGACY))
     return Message(role, tuple(parts), name, raw)
 
 
@@ -105,33 +108,33 @@ def _part(part: Any) -> Part:
         return Text(part)
     match part.get("type"):
         case "text":
-            return Text(string(part.get("text")))
+            return Text(as_text(part.get("text")))
         case "refusal":
-            return Text(string(part.get("refusal")))
+            return Text(as_text(part.get("refusal")))
         case "image_url":
             image = part.get("image_url")
-            url = string(image.get("url") if isinstance(image, dict) else image)
+            url = as_text(image.get("url") if isinstance(image, dict) else image)
             mime, data = read_data_url(url)
             return Media("image", mime, data, None if data else url)
         case "input_audio":
             audio = as_dict(part.get("input_audio"))
-            return Media("audio", f"audio/{audio.get('format', 'wav')}", string(audio.get("data")))
+            return Media("audio", f"audio/{audio.get('format', 'wav')}", as_text(audio.get("data")))
         case "file":
             file = as_dict(part.get("file"))
             given = file.get("file_data")
-            mime, data = read_data_url(string(given))
+            mime, data = read_data_url(as_text(given))
             return Media("file", mime, data or given, None, file.get("file_id"), file.get("filename"))
         case other:
-            return Opaque(string(other) or "part", part, name)
+            return Opaque(as_text(other) or "part", part, name)
 
 
 def _call(call: Json) -> ToolCall:
     call_id, body = call.get("id"), call.get("function")
     if type(call_id) is str and type(body) is dict and type(written := body.get("arguments")) is str:
-        return ToolCall(call_id, string(body.get("name")), written)
-    kind, words = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
+        return ToolCall(call_id, as_text(body.get("name")), written)
+    kind, field = ("custom", "input") if call.get("type") == "custom" else ("function", "arguments")
     body = as_dict(call.get(kind))
-    return ToolCall(string(call_id), string(body.get("name")), string(body.get(words)), kind)
+    return ToolCall(as_text(call_id), as_text(body.get("name")), as_text(body.get(field)), kind)
 
 
 def _result(raw: Json, content: Any) -> ToolResult:
@@ -139,15 +142,15 @@ def _result(raw: Json, content: Any) -> ToolResult:
         parts: ResultParts = (Text(content),) if content else ()
         failed = False
     else:
-        said = [part for part in _content(content) if isinstance(part, Text | Media | Opaque)]
-        failed, parts = read_error(tuple(said))
+        content_parts = [part for part in _content(content) if isinstance(part, Text | Media | Opaque)]
+        failed, parts = read_error(tuple(content_parts))
     if raw["role"] == "function":
-        return ToolResult("", parts, failed, string(raw.get("name")), LEGACY)
-    return ToolResult(string(raw.get("tool_call_id")), parts, failed)
+        return ToolResult("", parts, failed, as_text(raw.get("name")), LEGACY)
+    return ToolResult(as_text(raw.get("tool_call_id")), parts, failed)
 
 
-def encode(message: Message, call_of: CallOf) -> list[Json]:
-    """Render a message that has no payload of this format of its own."""
+def encode(message: Message, call_of: FindCall) -> list[Json]:
+    """Encodes a message that has no payload of this format."""
     if message.role == "tool" or message.results:
         return _encode_tool(message, call_of)
     shown = [rendered for part in message.parts if (rendered := _render(part, message.role)) is not None]
@@ -155,7 +158,7 @@ def encode(message: Message, call_of: CallOf) -> list[Json]:
         return _encode_assistant(message, shown)
     if not shown and message.parts:
         return []
-    return [{"role": message.role, "content": _flat(shown)}]
+    return [{"role": message.role, "content": _flatten(shown)}]
 
 
 def _encode_assistant(message: Message, shown: list[Json]) -> list[Json]:
@@ -163,38 +166,38 @@ def _encode_assistant(message: Message, shown: list[Json]) -> list[Json]:
     more: Json = {}
     if thoughts := [p.text for p in message.parts if isinstance(p, Reasoning) and p.origin == name and p.text]:
         more["reasoning_content"] = "\n".join(thoughts)
-    if audio := [p.data for p in message.parts if _is_voice(p)]:  # type: ignore[union-attr]
+    if audio := [p.data for p in message.parts if _is_audio(p)]:  # type: ignore[union-attr]
         more["audio"] = audio[0]
     if modern := [_encode_call(call) for call in calls if call.kind != LEGACY]:
         more["tool_calls"] = modern
     if legacy := [call for call in calls if call.kind == LEGACY]:
-        more["function_call"] = {"name": legacy[0].name, "arguments": legacy[0].written}
+        more["function_call"] = {"name": legacy[0].name, "arguments": legacy[0].arguments_text}
     if message.parts and not shown and not more:
         return []
-    content = None if not shown and (calls or audio) else _flat(shown)
+    content = None if not shown and (calls or audio) else _flatten(shown)
     return [{"role": "assistant", "content": content, **more}]
 
 
-def _is_voice(part: Part) -> bool:
+def _is_audio(part: Part) -> bool:
     return isinstance(part, Opaque) and part.origin == name and part.kind == "audio"
 
 
-def _flat(shown: Sequence[Json]) -> str | list[Json]:
-    """A plain string where one says the same; a list keeps several texts, or an empty one, apart."""
+def _flatten(shown: Sequence[Json]) -> str | list[Json]:
+    """Returns a plain string for one non-empty text; a list keeps several texts, or an empty one, separate."""
     if len(shown) == 1 and shown[0].get("type") == "text" and (text := shown[0]["text"]):
         return str(text)
     return list(shown) or ""
 
 
 def _render(part: Part, role: Role) -> Json | None:
-    """A part of a message's content; media only the user can send."""
+    """Encodes a part of the content; only user messages may hold media."""
     if isinstance(part, Text):
         return text_block("text", part.text)
     if isinstance(part, Opaque) and part.origin == name:
         return None if part.kind == "audio" else part.data
     if isinstance(part, Media) and role == "user" and (shown := _render_media(part)) is not None:
         return shown
-    return text_block("text", said) if (said := stand_in(part)) else None
+    return text_block("text", text) if (text := placeholder_text(part)) else None
 
 
 def _render_media(media: Media) -> Json | None:
@@ -215,23 +218,23 @@ def _render_media(media: Media) -> Json | None:
 
 
 def audio_format(mime: str | None) -> str:
-    """OpenAI's word for a kind of sound."""
+    """Returns OpenAI's name for an audio format."""
     kind = (mime or "audio/wav").partition("/")[2]
     return "mp3" if kind == "mpeg" else kind
 
 
 def legal_id(call_id: str) -> str:
-    return fitting_id(call_id, 40)
+    return make_legal_id(call_id, 40)
 
 
 def _encode_call(call: ToolCall) -> Json:
     if call.kind == "custom":
-        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.written}}
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.written}}
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.arguments_text}}
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments_text}}
 
 
-def _encode_tool(message: Message, call_of: CallOf) -> list[Json]:
-    """Results hold text alone here; what else was said beside them follows as the user's."""
+def _encode_tool(message: Message, call_of: FindCall) -> list[Json]:
+    """Encodes results as text only; other parts follow as a user message."""
     out: list[Json] = []
     for result in message.results:
         texts = result_texts(result)
@@ -240,7 +243,7 @@ def _encode_tool(message: Message, call_of: CallOf) -> list[Json]:
         if result.kind == LEGACY:
             out.append({"role": "function", "name": result.name or "tool", "content": "\n".join(texts)})
         else:
-            content = _flat([text_block("text", text) for text in texts])
+            content = _flatten([text_block("text", text) for text in texts])
             out.append({"role": "tool", "tool_call_id": result.call_id, "content": content})
     rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
     return out + (encode(Message("user", rest), call_of) if rest else [])

@@ -1,17 +1,127 @@
-"""OpenAI Responses items: one item is one message here, so that each goes back out as it came."""
+"""OpenAI Responses items: each item is one message, so that it is sent back unchanged."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .openai_chat import audio_format
-from .parts import CallOf, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from .payload import as_dict, as_list, data_url, drop_none, fitting_id, flag_error, read_data_url, read_error, string
-from .standins import stand_in, text_block
-from .tool_items import call_id_of, output_kind, read_call, read_output, write_call, write_output
+from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .payload import (
+    ERROR_MARK,
+    ResultParts,
+    as_dict,
+    as_list,
+    as_text,
+    data_url,
+    drop_none,
+    make_legal_id,
+    mark_error,
+    placeholder_text,
+    read_data_url,
+    read_error,
+    text_block,
+)
+
+_ITEMS = {"function": "function_call", "custom": "custom_tool_call"}
+_KINDS = {item: kind for kind, item in _ITEMS.items()}
+_ENVELOPE_FIELDS = frozenset(("type", "call_id", "id", "status"))
+_BLANK_IMAGE = (
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
+)
+"""Blank screenshot, for a computer call's output without an image."""
+
+
+def call_id_of(kind: str, raw: Json) -> str:
+    """Returns the call id of a call or output; a local shell's output has it as its own id."""
+    return as_text(raw.get("call_id") or (raw.get("id") if kind == "local_shell_call_output" else None))
+
+
+def read_call(kind: str, raw: Json) -> ToolCall:
+    call_id = as_text(raw.get("call_id"))
+    if kind == "function_call":
+        return ToolCall(call_id, as_text(raw.get("name")), as_text(raw.get("arguments")))
+    if kind == "custom_tool_call":
+        return ToolCall(call_id, as_text(raw.get("name")), as_text(raw.get("input")), "custom")
+    rest = {key: value for key, value in raw.items() if key not in _ENVELOPE_FIELDS}
+    return ToolCall(call_id, kind.removesuffix("_call"), rest, kind)
+
+
+def write_call(call: ToolCall) -> Json:
+    item = _ITEMS.get(call.kind, call.kind)
+    own: Json = {"type": item, "call_id": call.id}
+    if item == "custom_tool_call":
+        return own | {"name": call.name, "input": call.arguments_text}
+    if item.endswith("_call") and item != "function_call" and isinstance(call.arguments, dict):
+        return own | call.arguments
+    return own | {"type": "function_call", "name": call.name, "arguments": call.arguments_text}
+
+
+def output_kind(item: str) -> str:
+    """Returns the kind of call that an output item answers."""
+    call = "tool_search_call" if item == "tool_search_output" else item.removesuffix("_output")
+    return _KINDS.get(call, call)
+
+
+def read_output(kind: str, raw: Json) -> tuple[ResultParts, bool]:
+    """Decodes a structured output; returns its content and whether the call failed."""
+    output = raw.get("output")
+    if kind == "shell_call_output":
+        chunks = [as_dict(chunk) for chunk in as_list(output)]
+        output_text = "\n".join(
+            as_text(chunk.get(stream)) for chunk in chunks for stream in ("stdout", "stderr") if chunk.get(stream)
+        )
+        ends = [as_dict(chunk.get("outcome")) for chunk in chunks]
+        return _text(output_text), any(end.get("type") == "timeout" or end.get("exit_code") for end in ends)
+    if kind == "apply_patch_call_output":
+        return _text(as_text(output)), raw.get("status") == "failed"
+    if kind == "computer_call_output":
+        shot = as_dict(output)
+        mime, data = read_data_url(url := as_text(shot.get("image_url")))
+        return (Media("image", mime, data, None if data else url or None, shot.get("file_id")),), False
+    if isinstance(output, str):
+        return _text(output), False
+    rest = {key: value for key, value in raw.items() if key not in _ENVELOPE_FIELDS}
+    return (Opaque(kind, rest, "openai-responses"),), False
+
+
+def _text(text: str) -> ResultParts:
+    return (Text(text),) if text else ()
+
+
+def write_output(result: ToolResult, call: ToolCall | None, output: Any) -> Json:
+    """Encodes a result as an output item; `output` is its content as a function output."""
+    kind = result.kind
+    if kind == "function" and call is not None and call.kind != "local_shell_call":
+        kind = call.kind
+    item = "tool_search_output" if kind == "tool_search_call" else _ITEMS.get(kind, kind) + "_output"
+    own: Json = {"type": item, "call_id": result.call_id}
+    whole = result.content[0] if len(result.content) == 1 else None
+    if isinstance(whole, Opaque) and whole.kind == item:
+        return own | whole.data
+    match item:
+        case "local_shell_call_output":
+            return {"type": item, "id": own["call_id"], "output": ERROR_MARK * result.is_error + result.text}
+        case "shell_call_output":
+            end = {"type": "exit", "exit_code": int(result.is_error)}
+            return own | {"output": [{"stdout": result.text, "stderr": "", "outcome": end}]}
+        case "apply_patch_call_output":
+            return own | {"status": "failed" if result.is_error else "completed", "output": result.text}
+        case "computer_call_output":
+            return own | {"output": {"type": "computer_screenshot"} | _screenshot(whole)}
+        case "tool_search_output":
+            return own | {"execution": "client", "tools": []}
+    return own | {"output": output}
+
+
+def _screenshot(part: object) -> Json:
+    if isinstance(part, Media) and part.file_id:
+        return {"file_id": part.file_id}
+    if isinstance(part, Media) and (url := part.url or (part.data and f"data:{part.mime};base64,{part.data}")):
+        return {"image_url": url}
+    return {"image_url": _BLANK_IMAGE}
+
 
 name = "openai-responses"
-
 ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 OPAQUE = frozenset(
     (
@@ -36,7 +146,7 @@ OPAQUE = frozenset(
         "web_search_call",
     )
 )
-"""Items that are kept and never interpreted: what the API ran itself is whole without an answer of ours."""
+"""Items that are kept and never interpreted: tools run by the API need no result."""
 _USER_SIDE = frozenset(("mcp_approval_response", "compaction_trigger", "additional_tools", "configuration_update"))
 _TEXTS = frozenset(("input_text", "output_text", "text", "reasoning_text", "summary_text"))
 
@@ -56,7 +166,7 @@ def decode(raw: Json) -> Message:
 
 
 def is_answerable(kind: str, raw: Json) -> bool:
-    """Is this one half of a pair, a call for us or its output? What the API runs has no id for us."""
+    """Whether this item is a client-side call or its output; calls run by the API have no call id."""
     if kind in ("program", "program_output") or not call_id_of(kind, raw):
         return False
     return kind.endswith(("_call", "_output"))
@@ -71,28 +181,28 @@ def _content(content: Any) -> list[Part]:
 def _part(part: Any) -> Part:
     kind = part.get("type")
     if kind in _TEXTS:
-        return Text(string(part.get("text")))
+        return Text(as_text(part.get("text")))
     match kind:
         case "refusal":
-            return Text(string(part.get("refusal")))
+            return Text(as_text(part.get("refusal")))
         case "input_image":
-            mime, data = read_data_url(url := string(part.get("image_url")))
+            mime, data = read_data_url(url := as_text(part.get("image_url")))
             return Media("image", mime, data, None if data else url or None, part.get("file_id"))
         case "input_file":
             given = part.get("file_data")
-            mime, data = read_data_url(string(given))
+            mime, data = read_data_url(as_text(given))
             where = part.get("file_url"), part.get("file_id"), part.get("filename")
             return Media("file", mime, data or given, *where)
         case "input_audio":
             audio = as_dict(part.get("input_audio"))
-            return Media("audio", f"audio/{audio.get('format', 'wav')}", string(audio.get("data")))
+            return Media("audio", f"audio/{audio.get('format', 'wav')}", as_text(audio.get("data")))
         case other:
-            return Opaque(string(other) or "part", part, name)
+            return Opaque(as_text(other) or "part", part, name)
 
 
 def _reasoning(raw: Json) -> Reasoning:
-    said = [string(part.get("text")) for part in as_list(raw.get("summary")) or as_list(raw.get("content"))]
-    return Reasoning("\n".join(said), None, raw.get("encrypted_content"), raw.get("id"), name)
+    texts = [as_text(part.get("text")) for part in as_list(raw.get("summary")) or as_list(raw.get("content"))]
+    return Reasoning("\n".join(texts), None, raw.get("encrypted_content"), raw.get("id"), name)
 
 
 def _result(kind: str, raw: Json) -> ToolResult:
@@ -106,43 +216,43 @@ def _result(kind: str, raw: Json) -> ToolResult:
 
 
 def legal_id(call_id: str) -> str:
-    return fitting_id(call_id, 64)
+    return make_legal_id(call_id, 64)
 
 
-def encode(message: Message, call_of: CallOf) -> list[Json]:
-    """Render a message that has no payload of this format: an item for each call, result and thought."""
+def encode(message: Message, call_of: FindCall) -> list[Json]:
+    """Encodes a message that has no payload of this format: one item per call, result and reasoning."""
     items: list[Json] = []
-    spoken: list[Json] = []
+    content: list[Json] = []
     role = "user" if message.role == "tool" else message.role
 
     def flush() -> None:
-        if spoken:
-            items.append({"role": role, "content": _flat(spoken)})
-            spoken.clear()
+        if content:
+            items.append({"role": role, "content": _flatten(content)})
+            content.clear()
 
     for part in message.parts:
         if (item := _item(part, call_of)) is not None:
             flush()
             items.append(item)
         elif (shown := _render(part, message.role)) is not None:
-            spoken.append(shown)
+            content.append(shown)
     flush()
     return items or ([] if message.parts else [{"role": role, "content": ""}])
 
 
-def _flat(shown: list[Json]) -> str | list[Json]:
-    """A plain string where one says the same."""
+def _flatten(shown: list[Json]) -> str | list[Json]:
+    """Returns a plain string for one text."""
     return (len(shown) == 1 and shown[0].get("text")) or shown[:]
 
 
-def _item(part: Part, call_of: CallOf) -> Json | None:
+def _item(part: Part, call_of: FindCall) -> Json | None:
     match part:
         case ToolCall():
             return write_call(part)
         case ToolResult():
-            parts = part.content if part.kind == "apply_patch_call" else flag_error(part)
+            parts = part.content if part.kind == "apply_patch_call" else mark_error(part)
             shown = [rendered for item in parts if (rendered := _render(item, "tool")) is not None]
-            return write_output(part, call_of(part.call_id), _flat(shown) or "")
+            return write_output(part, call_of(part.call_id), _flatten(shown) or "")
         case Reasoning(origin="openai-responses"):
             return _encode_reasoning(part)
         case Opaque(origin="openai-responses") if part.kind in OPAQUE:
@@ -151,7 +261,7 @@ def _item(part: Part, call_of: CallOf) -> Json | None:
 
 
 def _render(part: Part, role: Role) -> Json | None:
-    """A part of a message's or an output's content; the model's own is text alone."""
+    """Encodes a part of a message or an output; assistant messages hold text only."""
     kind = "output_text" if role == "assistant" else "input_text"
     if isinstance(part, Text):
         return text_block(kind, part.text)
@@ -159,7 +269,7 @@ def _render(part: Part, role: Role) -> Json | None:
         return part.data
     if isinstance(part, Media) and role != "assistant" and (shown := _render_media(part)) is not None:
         return shown
-    return text_block(kind, said) if (said := stand_in(part)) else None
+    return text_block(kind, text) if (text := placeholder_text(part)) else None
 
 
 def _render_media(media: Media) -> Json | None:

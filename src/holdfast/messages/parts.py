@@ -1,7 +1,7 @@
-"""The neutral message: a role and a tuple of parts, whatever wire format it came from.
+"""The neutral message: a role and a tuple of parts, independent of the wire format.
 
-Everything above this package reasons about these types alone. The payload as it came in stays beside
-them, so that an untouched message goes back out exactly as it arrived, unknown fields included.
+Other packages work on these types only. A message also keeps its original payload, so that an unchanged
+message is sent back exactly as it came, unknown fields included.
 """
 
 from __future__ import annotations
@@ -11,20 +11,24 @@ from typing import Any, Literal
 
 import msgspec
 
-from .jsontext import compacted, from_json, to_json
+from .json_text import compact_json, from_json, to_json
 
 Role = Literal["system", "user", "assistant", "tool"]
+"""Role of a neutral message."""
 Json = dict[str, Any]
+"""A JSON object."""
 
 
 class Text(msgspec.Struct, frozen=True, tag="text", gc=False):
+    """Plain text."""
+
     text: str
     signature: str | None = None
     """Gemini signs text parts too."""
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", gc=False):
-    """What a model thought. Only the format it came from can take it back."""
+    """Reasoning of a model. Only the format it came from accepts it."""
 
     text: str = ""
     signature: str | None = None
@@ -34,7 +38,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", gc=False):
 
 
 class Media(msgspec.Struct, frozen=True, tag="media", gc=False):
-    """An image, sound, film or file: its bytes in base64, or where they are."""
+    """An image, audio, video or file: base64 data, a URL or a file id."""
 
     kind: Literal["image", "audio", "video", "file"]
     mime: str | None = None
@@ -45,7 +49,7 @@ class Media(msgspec.Struct, frozen=True, tag="media", gc=False):
 
 
 class Opaque(msgspec.Struct, frozen=True, tag="opaque", gc=False):
-    """A part that one format has and the others do not: kept, never interpreted."""
+    """A part that only one format has: kept, never interpreted."""
 
     kind: str
     data: Json
@@ -53,16 +57,18 @@ class Opaque(msgspec.Struct, frozen=True, tag="opaque", gc=False):
 
 
 class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", gc=False):
+    """A tool call by the model."""
+
     id: str
     name: str
     arguments: Json | str
-    """As the format has them: an object, or the text a model wrote."""
+    """As in the wire format: an object, or the text that the model wrote."""
     kind: str = "function"
     signature: str | None = None
 
     @property
-    def object(self) -> Json:
-        """The arguments as an object, for formats that take nothing else."""
+    def arguments_dict(self) -> Json:
+        """The arguments as an object, for formats that accept nothing else."""
         if isinstance(self.arguments, dict):
             return self.arguments
         try:
@@ -72,8 +78,8 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", gc=False):
         return value if isinstance(value, dict) else {RAW_ARGUMENTS: self.arguments}
 
     @property
-    def written(self) -> str:
-        """The arguments as a model wrote them: its own text, or compact JSON."""
+    def arguments_text(self) -> str:
+        """The arguments as text: the model's own, or compact JSON."""
         if isinstance(self.arguments, str):
             return self.arguments
         if len(self.arguments) == 1 and isinstance(text := self.arguments.get(RAW_ARGUMENTS), str):
@@ -81,12 +87,14 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", gc=False):
         return to_json(self.arguments)
 
     @property
-    def json(self) -> str:
-        """The arguments as compact JSON; text that is not JSON stays as it is."""
-        return self.written if isinstance(self.arguments, dict) else compacted(self.arguments)
+    def arguments_json(self) -> str:
+        """The arguments as compact JSON; text that is not JSON stays unchanged."""
+        return self.arguments_text if isinstance(self.arguments, dict) else compact_json(self.arguments)
 
 
 class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", gc=False):
+    """The result of a tool call."""
+
     call_id: str
     content: tuple[Text | Media | Opaque, ...]
     is_error: bool = False
@@ -95,22 +103,23 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool_result", gc=False):
 
     @property
     def text(self) -> str:
+        """The text of the result, joined by newlines."""
         if len(self.content) == 1 and isinstance(self.content[0], Text):
             return self.content[0].text
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
 Part = Text | Reasoning | Media | Opaque | ToolCall | ToolResult
-
+"""A part of a neutral message."""
 RAW_ARGUMENTS = "__arguments__"
-"""Where arguments that are not a JSON object stand in formats that take only objects."""
+"""Key for arguments that are not a JSON object, in formats that accept only objects."""
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """One message. `raw` is the payload as it came, in `format`.
+    """One message. `raw` is the original payload in `format`.
 
-    It is None where the parts alone give the payload back: plain text, and whatever was changed. The
-    format stays: a message that came by itself goes out by itself.
+    `raw` is None if the parts alone reproduce the payload: for plain text, and for changed messages. These
+    keep `format`, so that a message that came by itself is sent by itself.
     """
 
     role: Role
@@ -120,29 +129,33 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """What a person would read: the text parts alone."""
+        """The text parts, joined by newlines."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls in this message."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
+        """The tool results in this message."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
-        """A changed message: it is rendered anew, since its payload no longer says what it holds."""
+        """Returns a message with other parts and without the original payload."""
         return Message(self.role, parts, self.format)
 
 
-CallOf = Callable[[str], ToolCall | None]
-"""The call that a result answers, by its id, where a format wants to know more of it than the id."""
+FindCall = Callable[[str], ToolCall | None]
+"""Finds the call that a result answers by its id."""
 
 
 def user(text: str) -> Message:
+    """Returns a user message with this text."""
     return Message("user", (Text(text),))
 
 
 def assistant(text: str) -> Message:
+    """Returns an assistant message with this text."""
     return Message("assistant", (Text(text),))

@@ -1,4 +1,4 @@
-"""Reading loose JSON, and the conventions that formats with less room than others need."""
+"""Codec helpers: lenient JSON access, data URLs, call ids, error marks, placeholders for unsupported parts."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import InvalidInput
-from .jsontext import to_json
-from .parts import Json, Media, Opaque, Text, ToolResult
+from .json_text import to_json
+from .media import MEDIA_PREFIX
+from .parts import Json, Media, Opaque, Part, Text, ToolResult
 from .sdk import dump
 
 ERROR_MARK = "[tool error] "
-"""How a failed call looks in formats that have no flag for it: the model still sees that it failed."""
+"""Prefix of a failed result in formats without an error flag."""
 ResultParts = tuple[Text | Media | Opaque, ...]
-
-_AS_IT_IS = frozenset((str, int, float, bool, type(None)))
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-def string(value: Any) -> str:
-    """Text as it is; nothing for None; anything else as compact JSON."""
+def as_text(value: Any) -> str:
+    """Returns a string unchanged, "" for None, and compact JSON for anything else."""
     if isinstance(value, str):
         return value
     return "" if value is None else to_json(value)
@@ -41,7 +41,7 @@ def drop_none(value: Json) -> Json:
 
 
 def read_data_url(url: str) -> tuple[str | None, str | None]:
-    """The mime type and base64 data of a data URL; (None, None) for any other."""
+    """Returns the MIME type and base64 data of a data URL; (None, None) for any other URL."""
     head, comma, data = url.partition(",")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None, None
@@ -49,7 +49,7 @@ def read_data_url(url: str) -> tuple[str | None, str | None]:
 
 
 def data_url(media: Media, mime: str) -> str | None:
-    """The bytes of media as a data URL, of this mime type where it has none of its own."""
+    """Returns media data as a data URL; `mime` is the default type."""
     return f"data:{media.mime or mime};base64,{media.data}" if media.data else None
 
 
@@ -57,47 +57,47 @@ _MIMES = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "fil
 
 
 def mime_of(media: Media) -> str:
-    """The type of media: as given, or as its address ends, or the usual one of its kind."""
+    """Returns the MIME type: as given, guessed from the file name, or the default of its kind."""
     return media.mime or mimetypes.guess_type(media.url or media.name or "")[0] or _MIMES[media.kind]
 
 
 def copy_json(value: Any) -> Any:
-    """A deep copy of plain JSON, many times faster than copy.deepcopy; SDK objects inside become JSON."""
+    """Deep copy of plain JSON, much faster than copy.deepcopy; SDK objects inside become JSON."""
     try:
-        return _copied(value)
+        return _copy(value)
     except RecursionError:
-        raise InvalidInput("A message is nested too deep to be read: check what is in it.") from None
+        raise InvalidInput("A message is nested too deeply to be read: check its content.") from None
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if type(value) is dict:
         copy = value.copy()
         for key, item in value.items():
-            if type(item) is not str and type(item) not in _AS_IT_IS:
-                copy[key] = _copied(item)
+            if type(item) is not str and type(item) not in _SCALARS:
+                copy[key] = _copy(item)
         return copy
     if isinstance(value, list | tuple):
-        return [item if type(item) in _AS_IT_IS else _copied(item) for item in value]
+        return [item if type(item) in _SCALARS else _copy(item) for item in value]
     if isinstance(value, Mapping):
-        return _copied(dict(value))
+        return _copy(dict(value))
     return dump(value) if hasattr(value, "model_dump") else value
 
 
-def whole_characters(value: Any) -> Any:
-    """Plain JSON with a sign in place of each half of a character: a model's piece may end inside an emoji."""
+def replace_lone_surrogates(value: Any) -> Any:
+    """Replaces lone surrogates in plain JSON: a streamed piece may end inside an emoji."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):
-        return [whole_characters(item) for item in value]
+        return [replace_lone_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {whole_characters(key): whole_characters(item) for key, item in value.items()}
+        return {replace_lone_surrogates(key): replace_lone_surrogates(item) for key, item in value.items()}
     return value
 
 
-def fitting_id(call_id: str, longest: int, *, strict: bool = False) -> str:
-    """An id that a format takes: no longer than this, and if strict only letters, digits, `_` and `-`.
+def make_legal_id(call_id: str, longest: int, *, strict: bool = False) -> str:
+    """Returns an id that a format accepts: not longer, and if strict only letters, digits, `_` and `-`.
 
-    A digest takes the place of what had to go, so that two calls never come to share an id.
+    A digest replaces what is cut off, so that two calls never share an id.
     """
     if 0 < len(call_id) <= longest and not (strict and _ILLEGAL.search(call_id)):
         return call_id
@@ -107,17 +107,58 @@ def fitting_id(call_id: str, longest: int, *, strict: bool = False) -> str:
 
 
 def read_error(parts: ResultParts) -> tuple[bool, ResultParts]:
-    """Tell a failed result by its mark, and take the mark off."""
+    """Detects a failed result by its prefix; returns the parts without it."""
     if parts and isinstance(first := parts[0], Text) and first.text.startswith(ERROR_MARK):
-        said = first.text[len(ERROR_MARK) :]
-        return True, (Text(said), *parts[1:]) if said else parts[1:]
+        text = first.text[len(ERROR_MARK) :]
+        return True, (Text(text), *parts[1:]) if text else parts[1:]
     return False, parts
 
 
-def flag_error(result: ToolResult) -> ResultParts:
-    """The parts of a result with its error mark on them."""
+def mark_error(result: ToolResult) -> ResultParts:
+    """Returns the parts of a result, with the error prefix if it failed."""
     if not result.is_error:
         return result.content
     if result.content and isinstance(first := result.content[0], Text):
         return (Text(ERROR_MARK + first.text), *result.content[1:])
     return (Text(ERROR_MARK), *result.content)
+
+
+_TEXT_FIELDS = {"compaction": "content", "search_result": "content", "document": "source", "audio": "transcript"}
+"""Field with readable text, by kind of opaque part."""
+
+
+def placeholder_text(part: Part) -> str:
+    """Returns a description of media, or the text inside an opaque part; "" if there is none."""
+    if isinstance(part, Media):
+        return f"[{describe_media(part)}]"
+    return opaque_text(part) if isinstance(part, Opaque) else ""
+
+
+def describe_media(part: Media) -> str:
+    """Describes media by name, URL, file id or type."""
+    place = None if part.url is None or part.url.startswith(("data:", MEDIA_PREFIX)) else part.url
+    what = part.name or place or part.file_id or part.mime
+    return f"{part.kind}: {what}" if what else part.kind
+
+
+def opaque_text(part: Opaque) -> str:
+    """Returns the text of a document, search result, summary or recording; "" for any other part."""
+    return _text(part.data.get(_TEXT_FIELDS.get(part.kind, "")))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dict):  # a document's source: of text, or of blocks
+        value = value.get("data") if value.get("type") == "text" else value.get("content")
+    if isinstance(value, list):
+        value = "\n".join(str(as_dict(block).get("text") or "") for block in as_list(value))
+    return value if isinstance(value, str) else ""
+
+
+def result_texts(result: ToolResult) -> list[str]:
+    """Returns the texts of a result; if it has none, placeholders for its other parts."""
+    texts = [part.text for part in result.content if isinstance(part, Text)]
+    return texts or [text for part in result.content if (text := placeholder_text(part))]
+
+
+def text_block(kind: str, text: str) -> Json:
+    return {"type": kind, "text": text}

@@ -1,4 +1,4 @@
-"""Tools as each wire format wants them told."""
+"""Tool definitions in each wire format."""
 
 from __future__ import annotations
 
@@ -7,61 +7,61 @@ from typing import Any
 
 import msgspec
 
-from .formats import format_name
+from .codec import format_name
 from .parts import Json
 from .payload import copy_json
 
-_PLAIN = frozenset(
+_GEMINI_SCHEMA_KEYS = frozenset(
     (
         "anyOf", "default", "description", "enum", "example", "format", "items", "maxItems", "maxLength",
         "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum", "nullable", "pattern",
         "properties", "required", "title", "type",
     )
 )  # fmt: skip
-"""What Gemini's own schemas can say. All else has to go in a field that takes any JSON schema."""
+"""Keys that Gemini's `parameters` accepts; any other schema goes into `parametersJsonSchema`."""
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A tool as a model is told of it; each provider has its own way to write it down."""
+    """A tool definition, independent of the provider."""
 
     name: str
-    about: str
+    description: str
     parameters: Json
     """A JSON schema of an object."""
 
 
-def tools_in(format: str, tools: Sequence[Tool]) -> list[Json]:
-    """What to put into the `tools` of a request in this format; yours to change."""
+def encode_tools(format: str, tools: Sequence[Tool]) -> list[Json]:
+    """Returns the `tools` of a request in this format; the caller may change the result."""
     name = format_name(format)
     if name == "gemini":
         return [{"functionDeclarations": [_gemini(tool) for tool in tools]}] if tools else []
-    return [_DEFINED[name](tool) for tool in tools]
+    return [_ENCODERS[name](tool) for tool in tools]
 
 
 def _chat(tool: Tool) -> Json:
-    body = {"name": tool.name, "description": tool.about, "parameters": copy_json(tool.parameters)}
+    body = {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
     return {"type": "function", "function": body}
 
 
 def _responses(tool: Tool) -> Json:
-    body = {"name": tool.name, "description": tool.about, "parameters": copy_json(tool.parameters)}
+    body = {"name": tool.name, "description": tool.description, "parameters": copy_json(tool.parameters)}
     return {"type": "function", **body, "strict": False}
 
 
 def _anthropic(tool: Tool) -> Json:
-    return {"name": tool.name, "description": tool.about, "input_schema": copy_json(tool.parameters)}
+    return {"name": tool.name, "description": tool.description, "input_schema": copy_json(tool.parameters)}
 
 
 def _gemini(tool: Tool) -> Json:
-    field = "parameters" if _is_plain(tool.parameters) else "parametersJsonSchema"
-    return {"name": tool.name, "description": tool.about, field: copy_json(tool.parameters)}
+    field = "parameters" if _is_gemini_schema(tool.parameters) else "parametersJsonSchema"
+    return {"name": tool.name, "description": tool.description, field: copy_json(tool.parameters)}
 
 
-def _is_plain(schema: Any) -> bool:
-    if not isinstance(schema, dict) or not schema.keys() <= _PLAIN or isinstance(schema.get("type"), list):
+def _is_gemini_schema(schema: Any) -> bool:
+    if not isinstance(schema, dict) or not schema.keys() <= _GEMINI_SCHEMA_KEYS or isinstance(schema.get("type"), list):
         return False
     inside = [*schema.get("properties", {}).values(), *schema.get("anyOf", ())]
-    return all(map(_is_plain, [*inside, schema["items"]] if "items" in schema else inside))
+    return all(map(_is_gemini_schema, [*inside, schema["items"]] if "items" in schema else inside))
 
 
-_DEFINED = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _anthropic}
+_ENCODERS = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _anthropic}

@@ -1,41 +1,47 @@
-"""The only place where a model is called.
+"""Model calls: one file per provider, error classification, retry, and scripted models for tests.
 
-A model is made from a name, an address or a function (`model_for`) and answers calls with a reply or a failure. One
-that an agent can talk to (`stepper_for`) takes steps, too. Neither tries again by itself: that is `trying`'s.
+`resolve_model` makes a model from a name, a URL or a function; it answers calls with a reply or a failure.
+`resolve_chat_model` makes one that also takes an agent's steps. Models do not retry: `call_with_retry` does.
 """
 
+from ..io.secrets import public_url, scrub
 from .anthropic import Anthropic
-from .failures import classify, failure_of
-from .function import FunctionModel
+from .calls import ChatModel, Failure, Limits, Model, ModelCall, Notice, Reply, StepCall, StepReply
+from .failures import classify, failure_from_exception
 from .gemini import Gemini
-from .names import model_for, stepper_for
-from .openai_chat import OpenAIChat
-from .openai_responses import OpenAIResponses
+from .names import FunctionModel, context_window_of, resolve_chat_model, resolve_model
+from .openai import OpenAIChat, OpenAIResponses
 from .overflow import is_overflow, overflowed_silently
-from .reading import reads
-from .scripted import ScriptedModel
-from .scripted_agent import ScriptedAgentModel
-from .secrets import public_url, scrub
-from .trying import Waiting, keep_trying, persistently
+from .retry import RetryWait, call_with_retry, step_with_retry
+from .scripted import ScriptedAgentModel, ScriptedModel
 
 __all__ = [
     "Anthropic",
+    "ChatModel",
+    "Failure",
     "FunctionModel",
     "Gemini",
+    "Limits",
+    "Model",
+    "ModelCall",
+    "Notice",
     "OpenAIChat",
     "OpenAIResponses",
+    "Reply",
+    "RetryWait",
     "ScriptedAgentModel",
     "ScriptedModel",
-    "Waiting",
+    "StepCall",
+    "StepReply",
+    "call_with_retry",
     "classify",
-    "failure_of",
+    "context_window_of",
+    "failure_from_exception",
     "is_overflow",
-    "keep_trying",
-    "model_for",
     "overflowed_silently",
-    "persistently",
     "public_url",
-    "reads",
+    "resolve_chat_model",
+    "resolve_model",
     "scrub",
-    "stepper_for",
+    "step_with_retry",
 ]

@@ -1,22 +1,96 @@
-"""Anthropic's Messages."""
+"""Anthropic's Messages API."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from ..calls import Finish, StepCall
-from ..catalog import CATALOG
-from ..messages import Json
+from ..messages import Json, ToolCall, copy_json
 from ..tokens import read_usage
-from .anthropic_blocks import Blocks
-from .draft import Draft
-from .provider import Call, Pieces, Provider
-from .sdk import Sdk, beside, plain
+from ..tokens.catalog import CATALOG
+from .calls import Finish, ReplyDelta, StepCall
+from .provider import (
+    DeltaStream,
+    Provider,
+    ProviderCall,
+    ReplyAccumulator,
+    Sdk,
+    parse_arguments,
+    pop_extra_body,
+    to_plain_data,
+)
 
-_LONGEST_REPLY = 8_192
-"""Where the call sets no limit, because this API wants one."""
-_LONGEST_STEP = 32_000
-"""A step may write a whole file."""
+_REASONING_TYPES = ("thinking", "redacted_thinking")
+
+
+class AnthropicMessageBuilder:
+    """Builds a message from the events of a stream."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, Json] = {}
+        self._pieces: dict[int, list[str]] = {}
+        """Received pieces of each block's text, reasoning or input."""
+
+    def start_block(self, index: int, block: Any) -> Iterator[ReplyDelta]:
+        started: Json = copy_json(block)
+        self._blocks[index], self._pieces[index] = started, []
+        if started["type"] == "tool_use":
+            yield ReplyDelta("call", started["name"])
+        elif text := started.get("text") or started.get("thinking"):
+            yield self._text_delta(index, text)
+
+    def add(self, index: int, delta: Any) -> Iterator[ReplyDelta]:
+        match delta.type:
+            case "text_delta" if delta.text:
+                yield self._text_delta(index, delta.text)
+            case "thinking_delta" if delta.thinking:
+                yield self._text_delta(index, delta.thinking)
+            case "signature_delta":
+                self._blocks[index]["signature"] = delta.signature
+            case "input_json_delta":
+                self._pieces[index].append(delta.partial_json)
+                yield ReplyDelta("call", "")
+            case "citations_delta":
+                self._blocks[index].setdefault("citations", []).append(copy_json(delta.citation))
+
+    def _text_delta(self, index: int, text: str) -> ReplyDelta:
+        self._pieces[index].append(text)
+        return ReplyDelta("text" if self._blocks[index]["type"] == "text" else "reasoning", text)
+
+    def build(self, *, cut_off: bool) -> tuple[list[Json], list[ToolCall]]:
+        """Returns the message to send back, if any, and the calls whose input is no JSON object."""
+        blocks: list[Json] = []
+        broken: list[ToolCall] = []
+        last = max(self._blocks, default=0)
+        for index, block in sorted(self._blocks.items()):
+            text = "".join(self._pieces[index])
+            if block["type"] != "tool_use":
+                blocks += [filled] if (filled := _complete_block(block, text)) else []
+            elif block["input"] and not text:
+                blocks.append(block)
+            elif isinstance(arguments := parse_arguments(text, cut_off and index == last), dict):
+                blocks.append(block | {"input": arguments})
+            else:
+                broken.append(ToolCall(block["id"], block["name"], arguments))
+        while blocks and blocks[-1]["type"] in _REASONING_TYPES:
+            blocks.pop()
+        return [{"role": "assistant", "content": blocks}] if blocks else [], broken
+
+
+def _complete_block(block: Json, text: str) -> Json | None:
+    """Returns the block with its text; None if the API would refuse it: a blank text, unsigned reasoning."""
+    match block["type"]:
+        case "text":
+            return block | {"text": text} if text.strip() else None
+        case "thinking":
+            return block | {"thinking": text} if block.get("signature") else None
+    return block
+
+
+_DEFAULT_MAX_TOKENS = 8_192
+"""Used where the call has no limit, since this API requires one."""
+_MAX_STEP_TOKENS = 32_000
+"""Larger, since a step may write a whole file."""
 _FINISH: dict[str, Finish] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -38,56 +112,58 @@ class Anthropic(Provider):
 
     async def _client(self) -> Any:
         client = await super()._client()
-        return client if self._given is None else client.with_options(max_retries=0)
+        return client if self._custom_client is None else client.with_options(max_retries=0)
 
-    def _request(self, call: Call) -> Json:
-        needed = {"model": self.model, "max_tokens": call.max_tokens or self._longest_reply(call)}
+    def _request(self, call: ProviderCall) -> Json:
+        needed = {"model": self.model, "max_tokens": call.max_tokens or self._default_max_tokens(call)}
         chosen = {
             "system": call.system or None,
             "tools": self._tools(call),
             "temperature": self._temperature(call),
-            "cache_control": {"type": "ephemeral"} if isinstance(call, StepCall) and not _is_marked(call) else None,
+            "cache_control": {"type": "ephemeral"}
+            if isinstance(call, StepCall) and not _has_cache_control(call)
+            else None,
         }
-        return needed | {"messages": self._messages(call)} | self._accepted(chosen)
+        return needed | {"messages": self._messages(call)} | self._without_refused(chosen)
 
-    def _longest_reply(self, call: Call) -> int:
+    def _default_max_tokens(self, call: ProviderCall) -> int:
         entry = CATALOG.find(self.model or "")
         if entry is None:
-            return _LONGEST_REPLY
-        return min(entry.output, _LONGEST_STEP if isinstance(call, StepCall) else _LONGEST_REPLY)
+            return _DEFAULT_MAX_TOKENS
+        return min(entry.output, _MAX_STEP_TOKENS if isinstance(call, StepCall) else _DEFAULT_MAX_TOKENS)
 
-    async def _stream(self, client: Any, request: Json, draft: Draft) -> Pieces:
+    async def _stream(self, client: Any, request: Json, accumulator: ReplyAccumulator) -> DeltaStream:
         counts: Json = {}
-        blocks = Blocks()
-        why = None
-        extra = beside(request, ("messages", "tools", *self.optional))
+        blocks = AnthropicMessageBuilder()
+        stop_reason = None
+        extra = pop_extra_body(request, ("messages", "tools", *self.optional))
         async with await client.messages.create(messages=[], **request, stream=True, extra_body=extra) as stream:
             async for event in stream:
                 match event.type:
                     case "message_start":
-                        draft.model = event.message.model
-                        counts |= _said(event.message.usage)
+                        accumulator.model = event.message.model
+                        counts |= _non_null_counts(event.message.usage)
                     case "content_block_start":
-                        for delta in blocks.begin(event.index, event.content_block):
+                        for delta in blocks.start_block(event.index, event.content_block):
                             yield delta
                     case "content_block_delta":
-                        for delta in blocks.take(event.index, event.delta):
+                        for delta in blocks.add(event.index, event.delta):
                             yield delta
                     case "message_delta":
-                        why = event.delta.stop_reason or why
-                        counts |= _said(event.usage)
+                        stop_reason = event.delta.stop_reason or stop_reason
+                        counts |= _non_null_counts(event.usage)
                     case "message_stop":
-                        draft.finish = _FINISH.get(why or "", "stop")
-                        draft.usage = read_usage(counts) if counts else None
-        draft.messages, draft.cut_off = blocks.whole(cut=draft.finish == "length")
+                        accumulator.finish = _FINISH.get(stop_reason or "", "stop")
+                        accumulator.usage = read_usage(counts) if counts else None
+        accumulator.messages, accumulator.broken_calls = blocks.build(cut_off=accumulator.finish == "length")
 
 
-def _is_marked(call: StepCall) -> bool:
-    """Does a message say itself what to cache? Else the API is asked to keep all that this step sends."""
+def _has_cache_control(call: StepCall) -> bool:
+    """Returns whether a message has cache markers; otherwise the API caches all that the step sends."""
     blocks = (block for message in call.messages for block in message.get("content") or () if isinstance(block, dict))
     return any("cache_control" in block for block in blocks)
 
 
-def _said(usage: Any) -> Json:
-    """Counts that come later replace earlier ones, but null says nothing."""
-    return {name: count for name, count in (plain(usage) or {}).items() if count is not None}
+def _non_null_counts(usage: Any) -> Json:
+    """Returns the counts without nulls, so that they can update earlier ones."""
+    return {name: count for name, count in (to_plain_data(usage) or {}).items() if count is not None}

@@ -1,20 +1,49 @@
-"""From what a provider or its SDK says went wrong to a failure that a strategy can act on."""
+"""Classifies errors of providers and SDKs into failures that a strategy can act on."""
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterable, Mapping
+from email.utils import parsedate_to_datetime
 from typing import Any
 
-from ..calls import Failure, FailureKind
 from ..errors import HoldfastError
-from .errorbody import codes, sentence, words
-from .overflow import read_overflow
-from .patience import retry_after
-from .secrets import scrub
+from ..io.secrets import scrub
+from .calls import Failure, FailureKind
+from .overflow import detect_overflow, error_codes, error_message, error_text, find_field
 
-_LONGEST = 400
-_IMPLIED = {
+
+def retry_after(headers: Mapping[str, str], body: Any = None) -> float | None:
+    """Returns the retry delay in seconds from the headers or from Gemini's error body."""
+    given = {name.lower(): value for name, value in headers.items()}
+    if (milliseconds := _number(given.get("retry-after-ms"))) is not None:
+        return milliseconds / 1000
+    if (delay := given.get("retry-after")) is not None:
+        return _number(delay) if _number(delay) is not None else _seconds_until(delay)
+    in_body = find_field(body, "retryDelay")
+    return _number(in_body.removesuffix("s")) if isinstance(in_body, str) else None
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        seconds = float(text or "")
+    except ValueError:
+        return None
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def _seconds_until(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date).timestamp()
+    except ValueError:
+        return None
+    return max(moment - time.time(), 0.0)
+
+
+_MAX_REASON = 400
+_STATUS_BY_CODE = {
     "invalid_request_error": 400, "invalid_prompt": 400, "invalid_argument": 400, "badrequesterror": 400,
     "authentication_error": 401, "invalid_api_key": 401, "unauthenticated": 401,
     "billing_error": 402, "insufficient_quota": 402,
@@ -27,8 +56,8 @@ _IMPLIED = {
     "timeout_error": 504, "deadline_exceeded": 504,
     "overloaded_error": 529,
 }  # fmt: skip
-"""What an error means that comes inside a stream, after the status said that all is well."""
-_NO_CREDIT = re.compile(
+"""HTTP status for error codes inside a stream, whose own status is 200."""
+_KEY_OR_QUOTA = re.compile(
     r"insufficient_quota|billing_error|credit balance is too low|api[ _]key (?:not valid|expired)|api_key_invalid"
     r"|(?:invalid|incorrect) (?:x-)?api[ _-]key|invalid_api_key",
     re.IGNORECASE,
@@ -36,64 +65,64 @@ _NO_CREDIT = re.compile(
 _MEDIA = re.compile(
     r"\bimages?\b|image_url|image/|media[ _]?type|mime ?type|multi-?modal|modalit|vision", re.IGNORECASE
 )
-_REFUSED = re.compile(
+_REJECTED = re.compile(
     r"support|could not|unable|cannot|can't|invalid|exceed|at most|not a |missing|unknown|not enabled|does not match"
     r"|too (?:large|many|big)|should be",
     re.IGNORECASE,
 )
-_TIMEOUTS = frozenset((408, 504))
-_PASSING = frozenset((409, 425, 429))
-_KEYS = frozenset((401, 402, 403))
+_TIMEOUT_STATUSES = frozenset((408, 504))
+_TRANSIENT_STATUSES = frozenset((409, 425, 429))
+_AUTH_STATUSES = frozenset((401, 402, 403))
 
 
 def classify(
     status: int | None, message: str, body: Any = None, *, wait: float | None = None, known: Iterable[str] = ()
 ) -> Failure:
-    """The failure that a status, a message and a body stand for; `wait` is what the provider asks to wait.
+    """Classifies an error by status, message and body; `wait` is the provider's retry delay.
 
-    Without a status it is what the body's own codes imply, else something that may pass.
+    Without a status, the codes of the body decide; otherwise the failure counts as transient.
     """
-    why = _why(message, status, known)
-    meant = _implied(body) if status is None or status < 400 else status
-    overflow, window = read_overflow(meant, message, body)
+    why = _reason(message, status, known)
+    effective = _status_from_codes(body) if status is None or status < 400 else status
+    overflow, window = detect_overflow(effective, message, body)
     if overflow:
         return Failure("overflow", why, window=window)
-    kind = _kind(meant, words(message, body))
+    kind = _kind(effective, error_text(message, body))
     return Failure(kind, why, retry_after=wait if kind in ("transport", "timeout") else None)
 
 
 def _kind(status: int | None, text: str) -> FailureKind:
-    if status in _KEYS or (_NO_CREDIT.search(text) and (status is None or status < 500)):
+    if status in _AUTH_STATUSES or (_KEY_OR_QUOTA.search(text) and (status is None or status < 500)):
         return "auth"
-    if status in _TIMEOUTS:
+    if status in _TIMEOUT_STATUSES:
         return "timeout"
-    if status is None or status in _PASSING:
+    if status is None or status in _TRANSIENT_STATUSES:
         return "transport"
-    if _MEDIA.search(text) and _REFUSED.search(text):
+    if _MEDIA.search(text) and _REJECTED.search(text):
         return "media"
     return "transport" if status >= 500 else "request"
 
 
-def _implied(body: Any) -> int | None:
-    for code in codes(body):
+def _status_from_codes(body: Any) -> int | None:
+    for code in error_codes(body):
         if code.isdigit() and 400 <= int(code) < 600:
             return int(code)
-        if (status := _IMPLIED.get(code.lower())) is not None:
+        if (status := _STATUS_BY_CODE.get(code.lower())) is not None:
             return status
     return None
 
 
-def failure_of(problem: BaseException, known: Iterable[str] = ()) -> Failure:
-    """The failure behind an exception of a provider's SDK, of its HTTP client, or of anything else."""
+def failure_from_exception(problem: BaseException, known: Iterable[str] = ()) -> Failure:
+    """Classifies an exception of a provider's SDK, of its HTTP client, or of any other code."""
     status, body, headers = _status(problem), _body(problem), _headers(problem)
     wait = retry_after(headers, body)
     if status is None and body is None and _is_timeout(problem):
-        return Failure("timeout", _why(_spoken(problem), None, known), retry_after=wait)
+        return Failure("timeout", _reason(_exception_text(problem), None, known), retry_after=wait)
     if isinstance(body, Mapping) and body.get("message") == "":
-        body = None  # Gemini's SDK makes words of an empty body
-    said = sentence(body) or (body if isinstance(body, str) else "")
-    unsaid = _spoken(problem) if status is None or body else f"Error code: {status}"
-    return classify(status, said.strip() or unsaid, body, wait=wait, known=known)
+        body = None  # Gemini's SDK makes this of an empty body
+    message = error_message(body) or (body if isinstance(body, str) else "")
+    fallback = _exception_text(problem) if status is None or body else f"Error code: {status}"
+    return classify(status, message.strip() or fallback, body, wait=wait, known=known)
 
 
 def _status(problem: BaseException) -> int | None:
@@ -105,7 +134,7 @@ def _status(problem: BaseException) -> int | None:
 
 
 def _code(problem: BaseException) -> Any:
-    """Gemini's SDK has the status as the code; an operating system's error has a number of its own."""
+    """Returns the status from `code`, as in Gemini's SDK; `OSError` uses it for something else."""
     return None if isinstance(problem, OSError) else getattr(problem, "code", None)
 
 
@@ -123,8 +152,8 @@ def _is_timeout(problem: BaseException) -> bool:
     return any("timeout" in kind.__name__.lower() for kind in type(problem).__mro__)
 
 
-def _spoken(problem: BaseException) -> str:
-    """The exception in words, with its cause, since SDKs say no more than "Connection error."."""
+def _exception_text(problem: BaseException) -> str:
+    """Returns the exception's text with its cause, since SDKs only say "Connection error."."""
     text = str(problem).strip()
     cause = str(problem.__cause__ or "").strip()
     if cause and cause not in text:
@@ -132,7 +161,7 @@ def _spoken(problem: BaseException) -> str:
     return text if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {text}".rstrip(": ")
 
 
-def _why(message: str, status: int | None, known: Iterable[str]) -> str:
+def _reason(message: str, status: int | None, known: Iterable[str]) -> str:
     text = " ".join(scrub(message, known).split())
-    text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    text = text if len(text) <= _MAX_REASON else f"{text[:_MAX_REASON]}…"
     return f"{text} (HTTP {status})".strip() if status is not None and str(status) not in text else text

@@ -1,79 +1,143 @@
-"""From what a person writes to a model: `anthropic:claude-…`, a server's address, a function."""
+"""Resolves names, URLs, objects and functions to models."""
 
 from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeGuard, cast, overload
 from urllib.parse import unquote, urldefrag, urlsplit
 
-from ..calls import Model, Stepper
-from ..catalog import CATALOG
-from ..errors import InvalidInput
-from .anthropic import Anthropic
-from .function import FunctionModel, Summarize
-from .gemini import Gemini
-from .openai_chat import OpenAIChat
-from .openai_responses import OpenAIResponses
-from .provider import Provider
-from .script_file import read_script
-from .scripted_agent import ScriptedAgentModel
-from .secrets import scrub
+import anyio.to_thread
 
-Named = Provider | ScriptedAgentModel
-"""What a name stands for: it answers questions and takes steps."""
-PROVIDERS: dict[str, Callable[[str], Named]] = {
+from ..errors import InvalidInput
+from ..io.secrets import scrub
+from ..tokens.catalog import CATALOG
+from .anthropic import Anthropic
+from .calls import Answer, ChatModel, Failure, Model, ModelCall, Reply
+from .failures import failure_from_exception
+from .gemini import Gemini
+from .openai import OpenAIChat, OpenAIResponses
+from .provider import Provider
+from .scripted import ScriptedAgentModel, load_script
+
+SummarizeFunction = Callable[[str], str] | Callable[[str], Awaitable[str]]
+
+
+class FunctionModel:
+    """Calls a function with system prompt and prompt joined; a blocking one runs in a thread.
+
+    On cancellation the thread is abandoned and its answer dropped, since threads cannot be stopped.
+    """
+
+    def __init__(self, function: SummarizeFunction) -> None:
+        self._function: Callable[[str], Any] = function
+
+    @property
+    def name(self) -> str:
+        return f"function:{getattr(self._function, '__name__', type(self._function).__name__)}"
+
+    def __repr__(self) -> str:
+        return f"FunctionModel({self.name.partition(':')[2]})"
+
+    async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
+        prompt = f"{call.system}\n\n{call.prompt}" if call.system else call.prompt
+        try:
+            answer = await self._run(prompt)
+        except (ValueError, TypeError) as error:
+            return Failure("request", failure_from_exception(error).why)
+        except Exception as error:
+            return failure_from_exception(error)
+        if not isinstance(answer, str):
+            return Failure("request", f"{self.name} returned {type(answer).__name__}, not a string.")
+        on_delta(answer)
+        return Reply(answer, model=self.name)
+
+    async def _run(self, prompt: str) -> Any:
+        called = getattr(self._function, "__call__", None)  # noqa: B004 - an object may have an async one
+        if inspect.iscoroutinefunction(self._function) or inspect.iscoroutinefunction(called):
+            return await self._function(prompt)
+        answer = await anyio.to_thread.run_sync(self._guarded, prompt, abandon_on_cancel=True)
+        if isinstance(answer, _Raised):
+            raise answer.error
+        return await answer if inspect.isawaitable(answer) else answer
+
+    def _guarded(self, prompt: str) -> Any:
+        """Returns errors as values, since StopIteration cannot be raised across the thread boundary."""
+        try:
+            return self._function(prompt)
+        except Exception as error:
+            return _Raised(error)
+
+
+class _Raised:
+    def __init__(self, error: Exception) -> None:
+        self.error = RuntimeError(str(error)) if isinstance(error, StopIteration) else error
+
+
+NamedModel = Provider | ScriptedAgentModel
+"""Models that can be named; they answer calls and take steps."""
+PROVIDERS: dict[str, Callable[[str], NamedModel]] = {
     "anthropic": Anthropic,
     "openai": OpenAIChat,
     "openai-responses": OpenAIResponses,
     "gemini": Gemini,
     "google": Gemini,
-    "script": read_script,
+    "script": load_script,
 }
-FORMS = (
+MODEL_NAME_FORMS = (
     "anthropic:MODEL, openai:MODEL, openai-responses:MODEL, gemini:MODEL, script:FILE, "
     "or the address of an OpenAI-compatible server: http://localhost:8080/v1#MODEL"
 )
 
 
 @overload
-def model_for(given: None) -> None: ...
+def resolve_model(given: None) -> None: ...
+
+
 @overload
-def model_for(given: str | Model | Summarize) -> Model: ...
+def resolve_model(given: str | Model | SummarizeFunction) -> Model: ...
+
+
 @overload
-def model_for(given: str | Model | Summarize | None) -> Model | None: ...
-def model_for(given: str | Model | Summarize | None) -> Model | None:
-    """The model that was meant, by name, by address, as an object or as a function; None stays None."""
+def resolve_model(given: str | Model | SummarizeFunction | None) -> Model | None: ...
+
+
+def resolve_model(given: str | Model | SummarizeFunction | None) -> Model | None:
+    """Returns the model for a name, a URL, an object or a function; None for None."""
     if given is None:
         return None
     if isinstance(given, str):
-        return _named(given.strip())
+        return _model_by_name(given.strip())
     if _is_model(given):
         return given
     if callable(given) and not isinstance(given, type):
-        return FunctionModel(cast("Summarize", given))
+        return FunctionModel(cast("SummarizeFunction", given))
     kind = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-    raise InvalidInput(f"A summarizer is a name ({FORMS}), a model, or a function from text to text, not {kind}.")
+    raise InvalidInput(
+        f"A summarizer is a name ({MODEL_NAME_FORMS}), a model, or a function from text to text, not {kind}."
+    )
 
 
-def stepper_for(given: str | Stepper) -> Stepper:
-    """The model that an agent is to talk to, by name, by address, or as an object."""
+def resolve_chat_model(given: str | ChatModel) -> ChatModel:
+    """Returns the agent's model for a name, a URL or an object."""
     if isinstance(given, str):
-        return _named(given.strip())
+        return _model_by_name(given.strip())
     if not isinstance(given, type) and callable(getattr(given, "step", None)):
         if isinstance(getattr(given, "name", None), str) and isinstance(getattr(given, "format", None), str):
             return given
-        raise InvalidInput(f"{type(given).__name__} takes steps, but has no `name` and `format`: see holdfast.calls.")
+        raise InvalidInput(
+            f"{type(given).__name__} takes steps, but has no `name` and `format`: see holdfast.models.calls."
+        )
     if isinstance(given, type):
         kind = f"the class {given.__name__}"
     else:
         kind = "a function, which can only summarize" if callable(given) else type(given).__name__
-    raise InvalidInput(f"A model for an agent is a name ({FORMS}) or an object with `step`, not {kind}.")
+    raise InvalidInput(f"A model for an agent is a name ({MODEL_NAME_FORMS}) or an object with `step`, not {kind}.")
 
 
 def _is_model(given: Any) -> TypeGuard[Model]:
-    """It has a name and takes a call and someone to tell, where a plain function takes a text."""
+    """Returns whether an object has a name and takes a call and `on_delta`; a plain function takes one text."""
     if isinstance(given, type) or not callable(given) or not isinstance(getattr(given, "name", None), str):
         return False
     try:
@@ -83,7 +147,7 @@ def _is_model(given: Any) -> TypeGuard[Model]:
     return True
 
 
-def _named(name: str) -> Named:
+def _model_by_name(name: str) -> NamedModel:
     if name.lower().startswith(("http://", "https://")):
         address, model = urldefrag(name)
         if not urlsplit(address).hostname:
@@ -93,17 +157,25 @@ def _named(name: str) -> Named:
     known = PROVIDERS.get(provider.strip().lower())
     if known is not None and model.strip():
         return known(model.strip())
-    raise InvalidInput(f"{_complaint(name, provider, model, bool(colon))} Use {FORMS}.")
+    raise InvalidInput(f"{_unknown_model_message(name, provider, model, bool(colon))} Use {MODEL_NAME_FORMS}.")
 
 
-def _complaint(name: str, provider: str, model: str, has_provider: bool) -> str:
+def _unknown_model_message(name: str, provider: str, model: str, has_provider: bool) -> str:
     shown = scrub(name)
     if provider.lower() in PROVIDERS:
         return f"{shown!r} names no model."
     if has_provider:
-        near = difflib.get_close_matches(provider.lower(), PROVIDERS, 1, 0.5)
-        return f"There is no provider {scrub(provider)!r}" + (f": did you mean {near[0]}:{model}?" if near else ".")
+        similar = difflib.get_close_matches(provider.lower(), PROVIDERS, 1, 0.5)
+        return f"There is no provider {scrub(provider)!r}" + (
+            f": did you mean {similar[0]}:{model}?" if similar else "."
+        )
     entry = CATALOG.find(name)
     if entry is not None and entry.provider in PROVIDERS:
         return f"{shown!r} names no provider: did you mean {entry.provider}:{name}?"
     return f"{shown!r} names no provider."
+
+
+def context_window_of(model: Model | ChatModel | None) -> int | None:
+    """Returns the maximum prompt tokens of a model, if the catalog knows it."""
+    known = None if model is None else CATALOG.find(model.name.rpartition(":")[2])
+    return None if known is None else known.input or known.window

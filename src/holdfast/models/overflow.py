@@ -1,29 +1,75 @@
-"""Is it that the prompt is too long? Every provider says so in words of its own, few with a code.
+"""Detects that a prompt was too long, by the error messages of all providers, since few send a code.
 
-What only sounds like it is sorted out first. Where the words tell the window's size, it is read from them.
+Rate limits with similar wording are excluded first. The window size is read from the message where it is given.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from ..calls import Failure, ModelCall, Reply, StepCall, StepReply
 from ..messages import to_json
-from .errorbody import find, words
+from .calls import Failure, ModelCall, Reply, StepCall, StepReply
+
+_TEXT_KEYS = ("message", "msg", "code", "type", "status", "reason", "param", "detail", "error_code")
+_NESTED_KEYS = ("error", "details", "detail", "response")
+_MAX_DEPTH = 5
+
+
+def error_text(message: str, body: Any) -> str:
+    """Joins the message with the codes and texts of the body."""
+    if isinstance(body, str):
+        return f"{message}\n{body}"
+    return "\n".join(dict.fromkeys((message, *_text_values(body, _MAX_DEPTH))))
+
+
+def error_codes(body: Any) -> Iterator[str]:
+    """Yields every code, type and status in the body, outermost first."""
+    for layer in _layers(body, _MAX_DEPTH):
+        yield from (str(layer[key]) for key in ("code", "type", "status", "reason") if layer.get(key) is not None)
+
+
+def error_message(body: Any) -> str:
+    """Returns the human-readable message of the body."""
+    messages = (layer.get(key) for layer in _layers(body, _MAX_DEPTH) for key in ("message", "msg", "detail"))
+    return next((text for text in messages if isinstance(text, str) and text.strip()), "")
+
+
+def find_field(body: Any, key: str) -> Any:
+    """Returns the outermost value of a key in the body."""
+    return next((layer[key] for layer in _layers(body, _MAX_DEPTH) if key in layer), None)
+
+
+def _text_values(body: Any, depth: int) -> Iterator[str]:
+    for layer in _layers(body, depth):
+        yield from (str(layer[key]) for key in _TEXT_KEYS if isinstance(layer.get(key), str | int))
+
+
+def _layers(body: Any, depth: int) -> Iterator[Mapping[str, Any]]:
+    if depth == 0:
+        return
+    if isinstance(body, list | tuple):
+        for item in body[:8]:
+            yield from _layers(item, depth - 1)
+    elif isinstance(body, Mapping):
+        yield body
+        for key in _NESTED_KEYS:
+            yield from _layers(body.get(key), depth - 1)
+
 
 _NUMBER = r"[(\s:=]*(?P<window>\d[\d,]*)"
-_NOT_OVERFLOW = re.compile(
+_NOT_OVERFLOW_PATTERN = re.compile(
     r"rate[ _-]?limit|too many requests|throttl|^service ?unavailable|string_above_max_length"
     r"|invalid 'user'.*string too long|per minute",
     re.IGNORECASE,
 )
-_PER_MINUTE = re.compile(
+_OVER_MINUTE_LIMIT = re.compile(
     r"request too large.*limit:?\s*(?P<limit>\d[\d,]*),?\s*requested:?\s*(?P<asked>\d[\d,]*)", re.IGNORECASE | re.DOTALL
 )
-"""More than a minute's allowance in one request: no wait helps, only a shorter prompt."""
-_STRONG = (
+"""One request over the limit per minute: waiting does not help, only a shorter prompt."""
+_STRONG_PATTERNS = (
     # Anthropic, Bedrock
     rf"prompt is too long(?:.*?tokens >{_NUMBER})?",
     rf"exceed context limit(?:.*?>{_NUMBER})?",
@@ -62,81 +108,82 @@ _STRONG = (
     rf"range of input length should be \[\d+,{_NUMBER}\]",
     r"request entity too large|(?:payload|content) too large",
 )
-_WEAK = re.compile(r"too many tokens|token limit exceeded", re.IGNORECASE)
-_BARE = re.compile(r"^(?:error code:?\s*)?4(?:00|13)\s*(?:status code)?\s*(?:\(no body\))?$", re.IGNORECASE)
-_TOO_LARGE = 413
-_SHORT = 8_000
-"""Characters of a prompt that fits any window."""
-_ENOUGH = 4_000
-"""An error says it at the beginning, or not at all."""
+_WEAK_PATTERN = re.compile(r"too many tokens|token limit exceeded", re.IGNORECASE)
+_BARE_STATUS = re.compile(r"^(?:error code:?\s*)?4(?:00|13)\s*(?:status code)?\s*(?:\(no body\))?$", re.IGNORECASE)
+_PAYLOAD_TOO_LARGE = 413
+_SHORT_PROMPT = 8_000
+"""Characters of a prompt that fits every window."""
+_SEARCHED_CHARACTERS = 4_000
+"""Characters of an error message that are searched."""
 
 
 def is_overflow(status: int | None, message: str, body: Any = None) -> bool:
-    """Was the prompt too long for the model?"""
-    return read_overflow(status, message, body)[0]
+    """Returns whether an error means that the prompt was too long."""
+    return detect_overflow(status, message, body)[0]
 
 
-def read_overflow(status: int | None, message: str, body: Any = None) -> tuple[bool, int | None]:
-    """Was the prompt too long, and the window where the error tells it."""
-    text = words(message, body)[:_ENOUGH]
-    if (minute := _PER_MINUTE.search(text)) and _count(minute["asked"]) > _count(minute["limit"]):
+def detect_overflow(status: int | None, message: str, body: Any = None) -> tuple[bool, int | None]:
+    """Returns whether the prompt was too long, and the window size if the error contains it."""
+    text = error_text(message, body)[:_SEARCHED_CHARACTERS]
+    if (minute := _OVER_MINUTE_LIMIT.search(text)) and _parse_count(minute["asked"]) > _parse_count(minute["limit"]):
         return True, None
-    if _NOT_OVERFLOW.search(text):
+    if _NOT_OVERFLOW_PATTERN.search(text):
         return False, None
     found = [match for pattern in _patterns() if (match := pattern.search(text))]
-    if not found and not _counts_by_status(status, message, text, body):
+    if not found and not _is_overflow_by_status(status, message, text, body):
         return False, None
-    return True, _window(found, body)
+    return True, _reported_window(found, body)
 
 
 @cache
 def _patterns() -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in _STRONG)
+    return tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in _STRONG_PATTERNS)
 
 
-def _counts_by_status(status: int | None, message: str, text: str, body: Any) -> bool:
-    """Weaker signs, which mean it only beside a status that fits."""
-    if _BARE.match(message.strip()) and not body:
+def _is_overflow_by_status(status: int | None, message: str, text: str, body: Any) -> bool:
+    """Returns whether weaker signs and the status together mean an overflow."""
+    if _BARE_STATUS.match(message.strip()) and not body:
         return True
-    if status not in (400, _TOO_LARGE):
+    if status not in (400, _PAYLOAD_TOO_LARGE):
         return False
-    return status == _TOO_LARGE or not text.strip() or bool(_WEAK.search(text))
+    return status == _PAYLOAD_TOO_LARGE or not text.strip() or bool(_WEAK_PATTERN.search(text))
 
 
-def _window(found: list[re.Match[str]], body: Any) -> int | None:
-    told = find(body, "n_ctx")
-    if isinstance(told, int) and told > 0:
-        return told
-    sizes = (_count(size) for match in found if (size := match.groupdict().get("window")))
+def _reported_window(found: list[re.Match[str]], body: Any) -> int | None:
+    window = find_field(body, "n_ctx")
+    if isinstance(window, int) and window > 0:
+        return window
+    sizes = (_parse_count(size) for match in found if (size := match.groupdict().get("window")))
     return next((size for size in sizes if size > 0), None)
 
 
-def _count(digits: str) -> int:
+def _parse_count(digits: str) -> int:
     return int(digits.replace(",", ""))
 
 
-def is_doubtful(failure: Failure, call: ModelCall | StepCall) -> bool:
-    """Does nothing but a status say that this prompt is too long, short as it is?"""
+def is_doubtful_overflow(failure: Failure, call: ModelCall | StepCall) -> bool:
+    """Returns whether only the status indicates an overflow although the prompt is short."""
     if failure.kind != "overflow" or failure.window or not _is_short(call):
         return False
-    said = _PER_MINUTE.search(failure.why) or any(pattern.search(failure.why) for pattern in _patterns())
-    return not said and not _WEAK.search(failure.why)
+    explicit = _OVER_MINUTE_LIMIT.search(failure.why) or any(pattern.search(failure.why) for pattern in _patterns())
+    return not explicit and not _WEAK_PATTERN.search(failure.why)
 
 
 def _is_short(call: ModelCall | StepCall) -> bool:
     if isinstance(call, ModelCall):
-        return len(call.prompt) + len(call.system) < _SHORT and not call.media
-    told = (tool.parameters for tool in call.tools)
-    return len(call.system) + sum(len(to_json(value)) for value in (*call.messages, *told)) < _SHORT
+        return len(call.prompt) + len(call.system) < _SHORT_PROMPT and not call.media
+    schemas = (tool.parameters for tool in call.tools)
+    return len(call.system) + sum(len(to_json(value)) for value in (*call.messages, *schemas)) < _SHORT_PROMPT
 
 
 def overflowed_silently(reply: Reply | StepReply, window: int | None) -> bool:
-    """Did the prompt not fit although the provider said it was fine?
+    """Returns whether the prompt did not fit although the provider reported success.
 
-    Some count more than the window and answer from what is left of the prompt; some fill the window with the
-    prompt and have no room to say anything.
+    Some providers truncate the prompt and answer from the rest; some fill the window with it and return no output.
     """
     if window is None or reply.usage is None:
         return False
-    taken = reply.usage.input + reply.usage.cache_read + reply.usage.cache_write
-    return taken > window or (reply.finish == "length" and reply.usage.output == 0 and taken >= 0.99 * window)
+    prompt_tokens = reply.usage.input + reply.usage.cache_read + reply.usage.cache_write
+    return prompt_tokens > window or (
+        reply.finish == "length" and reply.usage.output == 0 and prompt_tokens >= 0.99 * window
+    )

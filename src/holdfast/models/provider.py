@@ -1,71 +1,178 @@
-"""What all providers have in common: one client, one way to read a stream, one way to fail."""
+"""What every provider shares: one client, one stream reader, one reply accumulator, one error path."""
 
 from __future__ import annotations
 
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
+from importlib import import_module
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import anyio.to_thread
 from anyio.lowlevel import current_token
 
-from ..calls import Answer, Delta, Failure, ModelCall, StepCall, StepReply
 from ..errors import InvalidInput
-from ..messages import Json, Media, Message, Text, decode_all, encode_all, tools_in
-from .draft import Draft
-from .failures import failure_of
-from .overflow import is_doubtful
-from .sdk import ONE_CALL, PLACEHOLDER, Sdk
-from .secrets import passwords_in, public_url, scrub
+from ..io.secrets import public_url, scrub, secrets_in_url
+from ..messages import Json, Media, Message, Text, ToolCall, decode_all, encode_all, encode_tools, from_json
+from ..tokens import Usage
+from .calls import Answer, Failure, Finish, ModelCall, Reply, ReplyDelta, StepCall, StepReply
+from .failures import failure_from_exception
+from .overflow import is_doubtful_overflow
 
-_NOT_TAKEN = re.compile(
+PLACEHOLDER_KEY = "none"
+"""SDKs require a key even if the server does not."""
+CLOSE_CONNECTION = {"Connection": "close"}
+"""One connection per call: an open one would outlive the event loop of a blocking caller."""
+
+
+class Sdk(NamedTuple):
+    """A provider's SDK: an extra, imported at the first call."""
+
+    module: str
+    extra: str
+    keys: tuple[str, ...]
+    """Environment variables for the API key; any one suffices."""
+    base_url_variable: str
+    """Environment variable for another base URL."""
+
+    def require_installed(self) -> None:
+        try:
+            found = find_spec(self.module)
+        except ModuleNotFoundError:
+            found = None
+        if found is None:
+            raise InvalidInput(
+                f"This model needs the {self.module} SDK: pip install 'holdfast-context[{self.extra}]'."
+            ) from None
+
+    def has_key(self) -> bool:
+        return any(os.environ.get(name) for name in self.keys)
+
+    def load(self) -> Any:
+        return import_module(self.module)
+
+
+class StreamedError(Exception):
+    """An error that a provider reports inside a stream."""
+
+    def __init__(self, body: Any) -> None:
+        super().__init__("The provider reported an error.")
+        self.body = body
+
+
+def to_plain_data(value: Any) -> Any:
+    """Converts an SDK object to plain data."""
+    return value.model_dump() if hasattr(value, "model_dump") else value
+
+
+def pop_extra_body(request: Json, names: Iterable[str]) -> Json:
+    """Removes parameters from a request and returns them for the SDK's `extra_body`.
+
+    This skips the SDK's validation of every message part, which takes longer than sending it, and allows parameters
+    that the SDK does not know.
+    """
+    return {name: request.pop(name) for name in names if name in request}
+
+
+_INCOMPLETE_STREAM = Failure("transport", "The stream ended before the reply was complete.")
+_UNREADABLE_CALL = Failure("transport", "The model wanted to call a tool, but its call could not be read.")
+"""Happens at random, so a retry may help."""
+
+
+class ReplyAccumulator:
+    """Accumulates a streamed reply. Without a finish, the stream was cut off."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.finish: Finish | None = None
+        self.usage: Usage | None = None
+        self.model: str | None = None
+        self.messages: list[Json] = []
+        """Messages to send back with the next request."""
+        self.broken_calls: list[ToolCall] = []
+        """Incomplete calls that the format cannot represent."""
+
+    def reply(self) -> Answer:
+        if self.finish is None:
+            return _INCOMPLETE_STREAM
+        return Reply("".join(self.texts), self.finish, self.usage, self.model)
+
+    def step_reply(self, format: str) -> StepReply | Failure:
+        if self.finish is None:
+            return _INCOMPLETE_STREAM
+        calls = (*_calls_in(self.messages, format, self.finish), *self.broken_calls)
+        finish = "tool_call" if calls and self.finish == "stop" else self.finish
+        if finish == "tool_call" and not calls:
+            return _UNREADABLE_CALL
+        return StepReply(tuple(self.messages), "".join(self.texts), calls, finish, self.usage, self.model)
+
+
+def _calls_in(messages: list[Json], format: str, finish: Finish) -> Iterator[ToolCall]:
+    calls = [call for message in decode_all(messages, format)[0] for call in message.calls]
+    for call in calls:
+        is_cut_off = finish == "length" and call is calls[-1]
+        arguments = parse_arguments(call.arguments, is_cut_off) if isinstance(call.arguments, str) else call.arguments
+        yield ToolCall(call.id, call.name, arguments, call.kind, call.signature)
+
+
+def parse_arguments(written: str, is_cut_off: bool) -> Json | str:
+    """Parses arguments as a JSON object; returns the text if it is none. Blank text is an empty object."""
+    if not written.strip() and not is_cut_off:
+        return {}
+    try:
+        value = from_json(written)
+    except ValueError:
+        return written
+    return value if isinstance(value, dict) else written
+
+
+_UNSUPPORTED = re.compile(
     r"unsupported|(?:not|n't) support|unrecogni[sz]ed|unknown|unexpected|not (?:permitted|allowed)|deprecated"
     r"|extra_forbidden|only the default",
     re.IGNORECASE,
 )
-_PARAMETERS = 3
-"""So many parameters a model may refuse, one after the other."""
-Call = ModelCall | StepCall
-Pieces = AsyncGenerator[Delta, None]
+_MAX_REFUSED_PARAMETERS = 3
+"""How many parameters a model may refuse, one after the other."""
+ProviderCall = ModelCall | StepCall
+DeltaStream = AsyncGenerator[ReplyDelta, None]
 
 
 class Provider(ABC):
-    """A model behind a provider's own SDK, which is imported when it is first asked.
+    """Base class of models behind a provider's SDK, which is imported at the first call.
 
-    It answers questions (`await model(call, …)`) and takes an agent's steps (`await model.step(call, …)`), where a
-    piece without text is a sign of life and no more.
+    Answers calls (`await model(call, …)`) and takes an agent's steps (`await model.step(call, …)`); a delta without
+    text only signals activity.
 
-    With `base_url=` it is asked there, and no key from the environment goes to that address: give `api_key=`
-    where it wants one. With `client=` it is asked through the SDK's asynchronous client that you made; close it
-    yourself.
+    `base_url=` selects another server; it gets no key from the environment, so pass `api_key=` if it needs one.
+    `client=` is an asynchronous client of the SDK, which the caller closes.
     """
 
     sdk: ClassVar[Sdk]
     prefix: ClassVar[str]
     format: ClassVar[str]
     optional: ClassVar[frozenset[str]] = frozenset()
-    """Parameters that a model may refuse, and that a call can do without."""
-    by_other_words: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """How a refusal names a parameter that it does not name."""
+    """Parameters that are dropped if the model refuses them."""
+    refusal_patterns: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Patterns for refusals that do not contain the parameter's name."""
 
     def __init__(
         self, model: str | None, *, base_url: str | None = None, api_key: str | None = None, client: Any = None
     ) -> None:
-        self.sdk.must_be_installed()
+        self.sdk.require_installed()
         self.model = model
         self._refused: set[str] = set()
-        self._given = client
-        self._kept: tuple[object, Any] | None = None
-        self._base_url = base_url or os.environ.get(self.sdk.address) or None
+        self._custom_client = client
+        self._cached_client: tuple[object, Any] | None = None
+        self._base_url = base_url or os.environ.get(self.sdk.base_url_variable) or None
         self._key = api_key
         if client is not None or api_key is not None:
             return
         if base_url or (self._base_url and not self.sdk.has_key()):
-            self._key = PLACEHOLDER
+            self._key = PLACEHOLDER_KEY
         elif not self.sdk.has_key():
             raise InvalidInput(
                 f"{self.prefix}:{scrub(model or '')} needs a key: set {' or '.join(self.sdk.keys)}, or pass api_key=."
@@ -80,121 +187,123 @@ class Provider(ABC):
         return f"{type(self).__name__}({self.model!r}{where})"
 
     async def __call__(self, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
-        def hear(delta: Delta) -> None:
+        def forward(delta: ReplyDelta) -> None:
             on_delta(delta.text if delta.kind == "text" else "")
 
-        drafted = await self._ask(call, hear)
-        return drafted if isinstance(drafted, Failure) else drafted.reply()
+        accumulated = await self._send(call, forward)
+        return accumulated if isinstance(accumulated, Failure) else accumulated.reply()
 
-    async def step(self, call: StepCall, on_delta: Callable[[Delta], None]) -> StepReply | Failure:
-        drafted = await self._ask(call, on_delta)
-        return drafted if isinstance(drafted, Failure) else drafted.step(self.format)
+    async def step(self, call: StepCall, on_delta: Callable[[ReplyDelta], None]) -> StepReply | Failure:
+        accumulated = await self._send(call, on_delta)
+        return accumulated if isinstance(accumulated, Failure) else accumulated.step_reply(self.format)
 
     async def aclose(self) -> None:
-        """Let go of the client; the next call makes a new one."""
-        kept, self._kept = self._kept, None
-        if kept is not None and kept[0] == current_token():
-            await self._disconnect(kept[1])
+        """Closes the client; the next call makes a new one."""
+        cached, self._cached_client = self._cached_client, None
+        if cached is not None and cached[0] == current_token():
+            await self._disconnect(cached[1])
 
-    async def _ask(self, call: Call, on_delta: Callable[[Delta], None]) -> Draft | Failure:
-        """One request, and again without the parameters that the model refuses."""
-        answer = await self._ask_once(call, on_delta)
-        for _ in range(_PARAMETERS):
-            if not (isinstance(answer, Failure) and self._learns_from(answer, call)):
+    async def _send(self, call: ProviderCall, on_delta: Callable[[ReplyDelta], None]) -> ReplyAccumulator | Failure:
+        """Sends the request, and again without the parameters that the model refuses."""
+        answer = await self._send_once(call, on_delta)
+        for _ in range(_MAX_REFUSED_PARAMETERS):
+            if not (isinstance(answer, Failure) and self._note_refused(answer, call)):
                 break
-            answer = await self._ask_once(call, on_delta)
-        if isinstance(answer, Failure) and answer.kind == "media" and not self._shows_media(call):
+            answer = await self._send_once(call, on_delta)
+        if isinstance(answer, Failure) and answer.kind == "media" and not self._has_media(call):
             return Failure("request", answer.why)
         return answer
 
-    async def _ask_once(self, call: Call, on_delta: Callable[[Delta], None]) -> Draft | Failure:
-        """Only what goes wrong with the request is a failure, not what the listener raises."""
-        draft = Draft()
-        async with aclosing(self._pieces(call, draft)) as pieces:
-            while isinstance(piece := await self._next(pieces), Delta):
-                if piece.kind == "text":
-                    draft.texts.append(piece.text)
-                on_delta(piece)
-        if isinstance(piece, Failure) and is_doubtful(piece, call):
-            return Failure("request", piece.why)
-        return piece or draft
+    async def _send_once(
+        self, call: ProviderCall, on_delta: Callable[[ReplyDelta], None]
+    ) -> ReplyAccumulator | Failure:
+        """Sends one request. Its errors become failures; errors of `on_delta` are raised."""
+        accumulator = ReplyAccumulator()
+        async with aclosing(self._deltas(call, accumulator)) as deltas:
+            while isinstance(delta := await self._next(deltas), ReplyDelta):
+                if delta.kind == "text":
+                    accumulator.texts.append(delta.text)
+                on_delta(delta)
+        if isinstance(delta, Failure) and is_doubtful_overflow(delta, call):
+            return Failure("request", delta.why)
+        return delta or accumulator
 
-    async def _next(self, pieces: Pieces) -> Delta | Failure | None:
+    async def _next(self, deltas: DeltaStream) -> ReplyDelta | Failure | None:
         try:
-            return await anext(pieces, None)
-        except Exception as problem:
-            failure = failure_of(problem, (self._key or "", *passwords_in(self._base_url)))
-            return Failure("request", failure.why) if _asked_wrongly(problem) else failure
+            return await anext(deltas, None)
+        except Exception as error:
+            failure = failure_from_exception(error, (self._key or "", *secrets_in_url(self._base_url)))
+            return Failure("request", failure.why) if _is_request_error(error) else failure
 
-    async def _pieces(self, call: Call, draft: Draft) -> Pieces:
+    async def _deltas(self, call: ProviderCall, accumulator: ReplyAccumulator) -> DeltaStream:
         client = await self._client()
         if self.model is None:
             self.model = await self._first_model(client)
-        async with aclosing(self._stream(client, self._request(call), draft)) as pieces:
-            async for piece in pieces:
-                yield piece
+        async with aclosing(self._stream(client, self._request(call), accumulator)) as deltas:
+            async for delta in deltas:
+                yield delta
 
     async def _client(self) -> Any:
-        """One for each event loop, because a connection cannot move from one to another."""
-        if self._given is not None:
-            return self._given
+        """Returns the client of this event loop, since connections cannot move between loops."""
+        if self._custom_client is not None:
+            return self._custom_client
         here = current_token()
-        if self._kept is None or self._kept[0] != here:
+        if self._cached_client is None or self._cached_client[0] != here:
             client = await anyio.to_thread.run_sync(self._connect, abandon_on_cancel=True)
-            if self._kept is None or self._kept[0] != here:
-                self._kept = (here, client)
-        return self._kept[1]
+            if self._cached_client is None or self._cached_client[0] != here:
+                self._cached_client = (here, client)
+        return self._cached_client[1]
 
-    def _learns_from(self, failure: Failure, call: Call) -> bool:
-        """Did it refuse a parameter, of those it can do without? It is not sent again."""
-        if failure.kind != "request" or not _NOT_TAKEN.search(failure.why) or self.model is None:
+    def _note_refused(self, failure: Failure, call: ProviderCall) -> bool:
+        """Records optional parameters that the model refused; returns whether there are any."""
+        if failure.kind != "request" or not _UNSUPPORTED.search(failure.why) or self.model is None:
             return False
-        sent = self.optional & self._request(call).keys()
-        refused = {name for name in sent if re.search(self.by_other_words.get(name, rf"\b{name}\b"), failure.why)}
+        used = self.optional & self._request(call).keys()
+        refused = {name for name in used if re.search(self.refusal_patterns.get(name, rf"\b{name}\b"), failure.why)}
         self._refused |= refused
         return bool(refused)
 
-    def _messages(self, call: Call) -> list[Json]:
+    def _messages(self, call: ProviderCall) -> list[Json]:
         if isinstance(call, StepCall):
             return list(call.messages)
         return encode_all([Message("user", (Text(call.prompt), *call.media))], self.format)
 
-    def _tools(self, call: Call) -> list[Json] | None:
-        return tools_in(self.format, call.tools) if isinstance(call, StepCall) and call.tools else None
+    def _tools(self, call: ProviderCall) -> list[Json] | None:
+        return encode_tools(self.format, call.tools) if isinstance(call, StepCall) and call.tools else None
 
-    def _temperature(self, call: Call) -> float | None:
+    def _temperature(self, call: ProviderCall) -> float | None:
         return call.temperature if isinstance(call, ModelCall) else None
 
-    def _shows_media(self, call: Call) -> bool:
+    def _has_media(self, call: ProviderCall) -> bool:
         if isinstance(call, ModelCall):
             return bool(call.media)
         parts = [part for message in decode_all(call.messages, self.format)[0] for part in message.parts]
-        inside = [piece for part in parts for piece in getattr(part, "content", ())]
+        inside = [item for part in parts for item in getattr(part, "content", ())]
         return any(isinstance(part, Media) for part in [*parts, *inside])
 
-    def _accepted(self, parameters: Json) -> Json:
+    def _without_refused(self, parameters: Json) -> Json:
         return {name: value for name, value in parameters.items() if value is not None and name not in self._refused}
 
     async def _first_model(self, client: Any) -> str:
         raise InvalidInput(f"Name the model: {self.prefix}:MODEL.")
 
     def _connect(self) -> Any:
-        """A client of the SDK. It never tries again by itself and leaves no connection open after a call."""
-        return self._make_client(self.sdk.load(), dict(ONE_CALL))
+        """Makes an SDK client without retries that closes its connection after each call."""
+        return self._make_client(self.sdk.load(), dict(CLOSE_CONNECTION))
 
     @abstractmethod
     def _make_client(self, sdk: Any, headers: dict[str, str]) -> Any: ...
 
     @abstractmethod
-    def _request(self, call: Call) -> Json: ...
+    def _request(self, call: ProviderCall) -> Json: ...
 
     @abstractmethod
-    def _stream(self, client: Any, request: Json, draft: Draft) -> Pieces: ...
+    def _stream(self, client: Any, request: Json, accumulator: ReplyAccumulator) -> DeltaStream: ...
 
     async def _disconnect(self, client: Any) -> None:
         await client.close()
 
 
-def _asked_wrongly(problem: Exception) -> bool:
-    """Was it never sent? Gemini's SDK checks messages itself, with a library that is not imported here."""
-    return isinstance(problem, InvalidInput | TypeError) or type(problem).__name__ == "ValidationError"
+def _is_request_error(error: Exception) -> bool:
+    """Returns whether the SDK rejected the request before sending it; Gemini's validates with its own library."""
+    return isinstance(error, InvalidInput | TypeError) or type(error).__name__ == "ValidationError"

@@ -1,23 +1,21 @@
-"""Recall: what was archived can be found again, read back and restored (H1)."""
+"""Recall: search, read and restore events of a session, archived ones included."""
 
-from .blocking import BlockingRecall
-from .finding import Found
-from .history import recall_messages, remember
-from .moments import moment
+from ..context.references import reference
 from .passage import Passage
-from .recall import Recall
-from .referring import Referenced
+from .question import ReferenceAnswer
+from .recall import BlockingRecall, Recall, recall_messages
+from .search import SearchResults, parse_time
 from .tools import TOOL_NAMES, tool_definitions
 
 __all__ = [
     "TOOL_NAMES",
     "BlockingRecall",
-    "Found",
     "Passage",
     "Recall",
-    "Referenced",
-    "moment",
+    "ReferenceAnswer",
+    "SearchResults",
+    "parse_time",
     "recall_messages",
-    "remember",
+    "reference",
     "tool_definitions",
 ]

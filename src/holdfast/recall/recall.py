@@ -1,20 +1,27 @@
-"""`Recall`: all that can be done with what a session holds, by a program or as tools of an agent (H1)."""
+"""`Recall`: search, read and restore what a session or a list of messages holds, for programs and agents."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ..compaction import Abort, Asking, Notify
-from ..messages import Json
-from ..models import model_for
-from . import calls, referring
-from .finding import ANSWER_TOKENS, Finder
-from .referring import Referenced
-from .tools import tool_definitions
+from ..compaction import Abort, Notify, SummarizerRun
+from ..compaction.stateless import PrefixIds, repair_input, trace_numbers
+from ..messages import Json, Message, decode_all
+from ..models import resolve_model
+from ..sessions import BlockingSessionService, SessionService
+from ..sessions.message_list import HISTORY_SESSION, store_history
+from ..stores import MemoryStore
+from .question import ReferenceAnswer, answer_question
+from .search import DEFAULT_MAX_TOKENS, SessionSearch
+from .tools import ToolAnswer, answer_tool_call, run_recall_tool, tool_definitions
 
 
-class Recall(Finder):
-    """Everything that was ever said, over a service. With a session's id it is about that session alone."""
+class Recall(SessionSearch):
+    """Search, read, restore, question answering and agent tools over the sessions of a service.
+
+    With `session_id` it is limited to that session.
+    """
 
     async def reference(
         self,
@@ -22,30 +29,83 @@ class Recall(Finder):
         *,
         session_id: str | None = None,
         summarizer: Any = None,
-        max_tokens: int = ANSWER_TOKENS,
+        max_tokens: int = DEFAULT_MAX_TOKENS,
         notify: Notify | None = None,
         abort: Abort | None = None,
-    ) -> Referenced:
-        """What a session has to say about a question: a model's answer from its passages alone, with references.
+    ) -> ReferenceAnswer:
+        """Answers a question from passages of a session only, written by a model, with references.
 
-        Without a model, or where it fails, the passages themselves, the best first. An abort raises `Aborted`.
+        Without a model, or if it fails, returns the passages themselves, best first. An abort raises `Aborted`.
         """
         record = await self.sessions.get(self._session(session_id))
-        asking = Asking(model_for(summarizer) or self.sessions.model, self.sessions.limits, notify, abort)
-        return await referring.reference(self, question, record.id, asking, max_tokens)
+        run = SummarizerRun(resolve_model(summarizer) or self.sessions.model, self.sessions.limits, notify, abort)
+        return await answer_question(self, question, record.id, run, max_tokens)
 
-    # -- as tools of an agent -----------------------------------------------------------------------
+    # -- agent tools --------------------------------------------------------------------------------
 
     def tools(self, format: str = "openai-chat") -> list[Json]:
-        """Definitions of `recall_search` and `recall_read`, to be given to a model in this format."""
+        """Returns the definitions of `recall_search` and `recall_read` in this wire format."""
         return tool_definitions(format)
 
     async def run(
-        self, name: str, arguments: Json | str | None = None, *, max_tokens: int = ANSWER_TOKENS
-    ) -> calls.Answer:
-        """Run one of the tools; whatever goes wrong comes back as an answer that says so."""
-        return await calls.run(self, name, arguments, max_tokens)
+        self, name: str, arguments: Json | str | None = None, *, max_tokens: int = DEFAULT_MAX_TOKENS
+    ) -> ToolAnswer:
+        """Runs one of the tools by name. Errors are returned as answers, not raised."""
+        return await run_recall_tool(self, name, arguments, max_tokens)
 
-    async def answer(self, call: Any, *, max_tokens: int = ANSWER_TOKENS) -> Json:
-        """Run a tool call as a provider hands it out, and give the message to append, in the same format."""
-        return await calls.answer(self, call, max_tokens)
+    async def answer(self, call: Any, *, max_tokens: int = DEFAULT_MAX_TOKENS) -> Json:
+        """Runs a provider's tool call; returns the tool result message to append, in the same wire format."""
+        return await answer_tool_call(self, call, max_tokens)
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _blocking(method: Callable[Concatenate[Recall, P], Awaitable[R]]) -> Callable[Concatenate[BlockingRecall, P], R]:
+    def call(self: BlockingRecall, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._sessions.call(lambda service: method(self._recall(service), *args, **kwargs))
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class BlockingRecall:
+    """The methods of `Recall`, run on the service's event loop thread."""
+
+    def __init__(self, sessions: BlockingSessionService, session_id: str | None = None, **options: Any) -> None:
+        self._sessions = sessions
+        self._recall: Callable[[Any], Recall] = lambda service: Recall(service, session_id, **options)
+
+    def tools(self, format: str = "openai-chat") -> list[Json]:
+        """Returns the definitions of `recall_search` and `recall_read` in this wire format."""
+        return tool_definitions(format)
+
+    search = _blocking(Recall.search)
+    read = _blocking(Recall.read)
+    restore = _blocking(Recall.restore)
+    reference = _blocking(Recall.reference)
+    run = _blocking(Recall.run)
+    answer = _blocking(Recall.answer)
+
+
+async def recall_messages(messages: Iterable[Any], *, format: str | None = None) -> Recall:
+    """Returns a `Recall` over a list of messages, without a session.
+
+    `#12` is the twelfth message of the list, as in notes about such a history.
+    """
+    decoded, name = decode_all(messages, format)
+    store = MemoryStore()
+    await store_history(store, decoded, name, ids=_message_ids(decoded, repair_input(decoded, name)))
+    return Recall(SessionService(store), HISTORY_SESSION)
+
+
+def _message_ids(given: Sequence[Message], history: Sequence[Message]) -> Sequence[str]:
+    """The ids that `compact` gives to the same messages, also after it repaired them."""
+    own, known = PrefixIds(given), PrefixIds(history)
+    if history is given:
+        return own
+    ids: dict[int, str] = {}
+    for index, number in enumerate(trace_numbers(history, given, range(1, len(given) + 1))):
+        ids.setdefault(number, known[index])
+    return [ids.get(number, own[number - 1]) for number in range(1, len(given) + 1)]

@@ -1,24 +1,31 @@
-"""What a person has settled, as typed values, with the place that each came from."""
+"""`Settings` as typed values, with the origin of each, and the preset and store they configure."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ..presets import KEEP, RESERVE
+from ..compaction.presets import DEFAULT_KEEP, DEFAULT_RESERVE, SIZED_PRESETS, Preset, preset_named
+from ..stores import open_store
+from .paths import data_folder, default_store
+
+if TYPE_CHECKING:
+    from ..stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore
 
 
-class Compaction(Struct, frozen=True):
-    """When a session is compacted by itself, and what stays (P2)."""
+class CompactionSettings(Struct, frozen=True):
+    """Automatic compaction, and the token counts of the presets `holdfast` and `pi`."""
 
     enabled: bool = True
-    reserve_tokens: int = RESERVE
-    keep_recent_tokens: int = KEEP
+    reserve_tokens: int = DEFAULT_RESERVE
+    keep_recent_tokens: int = DEFAULT_KEEP
 
 
-class Hooks(Struct, frozen=True):
-    """Shell commands to run around a compaction (G7)."""
+class HookSettings(Struct, frozen=True):
+    """Shell commands to run before and after a compaction."""
 
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
@@ -26,25 +33,42 @@ class Hooks(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """All settings. Where nothing was said, the default stands."""
+    """All settings, with their defaults."""
 
     model: str | None = None
     summarizer: str | None = None
-    """None: the model that answers writes summaries too."""
+    """None: `model` writes summaries too."""
     preset: str = "holdfast"
     window: int | None = None
-    """None: as the catalog says."""
+    """None: the window of the model catalog."""
     store: str
-    compaction: Compaction = Compaction()
-    hooks: Hooks = Hooks()
+    compaction: CompactionSettings = CompactionSettings()
+    hooks: HookSettings = HookSettings()
     origins: dict[str, str] = {}
     """For each key: `default`, the path of a file, the name of a variable, or `flag`."""
     notes: tuple[str, ...] = ()
-    """What was left out, and why: a person should be told."""
+    """Settings of the project's file that were left out, and why."""
 
     def value(self, key: str) -> Any:
-        """The value under a dotted key."""
+        """Returns the value of a dotted key."""
         value: Any = self
         for name in key.split("."):
             value = getattr(value, name)
         return value
+
+
+def preset_for(settings: Settings) -> Preset:
+    """Returns the configured preset, with the two token counts if it takes them."""
+    if settings.preset not in SIZED_PRESETS:
+        return preset_named(settings.preset)
+    compaction = settings.compaction
+    return preset_named(settings.preset, compaction.reserve_tokens, compaction.keep_recent_tokens)
+
+
+def open_configured_store(
+    settings: Settings, environ: Mapping[str, str] = os.environ
+) -> MemoryStore | JSONLStore | SQLiteStore | PostgresStore:
+    """Opens the configured store. The folder of the default store is created, readable for its owner only."""
+    if settings.store == default_store(environ):
+        data_folder(environ).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return open_store(settings.store)

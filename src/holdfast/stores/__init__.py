@@ -1,9 +1,14 @@
-"""Places where sessions live: memory, JSONL files, SQLite, PostgreSQL. One contract, one conformance suite."""
+"""Session stores: memory, JSONL files, SQLite and PostgreSQL behind the protocols `Log`, `Search` and `Lease`."""
 
+from __future__ import annotations
+
+import os
+
+from ..errors import InvalidInput
+from ..models import scrub
+from .base import Appended, Hit, Lease, Log, Search, Slice, Unchanged, Where
 from .jsonl import JSONLStore
-from .log import Appended, Hit, Log, Search, Slice, Unchanged, Where
 from .memory import MemoryStore
-from .opening import open_store
 from .postgres import PostgresStore
 from .sqlite import SQLiteStore
 
@@ -11,6 +16,7 @@ __all__ = [
     "Appended",
     "Hit",
     "JSONLStore",
+    "Lease",
     "Log",
     "MemoryStore",
     "PostgresStore",
@@ -21,3 +27,31 @@ __all__ = [
     "Where",
     "open_store",
 ]
+_SQLITE_SUFFIXES = (".db", ".sqlite", ".sqlite3")
+
+
+def open_store(where: str | os.PathLike[str]) -> MemoryStore | JSONLStore | SQLiteStore | PostgresStore:
+    """Opens `memory:`, `sqlite:///file.db`, `jsonl:folder`, `postgresql://…` or a path.
+
+    A path ending in .db, .sqlite or .sqlite3 is a database, any other a folder. A PostgreSQL database must have been
+    migrated. Raises InvalidInput for any other address.
+    """
+    text = os.fspath(where)
+    scheme, colon, rest = text.partition(":")
+    if colon and len(scheme) > 1 and scheme.isalnum():
+        if scheme == "memory" and not rest:
+            return MemoryStore()
+        if scheme == "sqlite" and rest.startswith("///") and len(rest) > len("///"):
+            return SQLiteStore(rest.removeprefix("///"))
+        if scheme == "jsonl" and rest:
+            return JSONLStore(rest)
+        if scheme in ("postgresql", "postgres"):
+            return PostgresStore(text)
+    elif text.endswith(_SQLITE_SUFFIXES) and not os.path.isdir(text):
+        return SQLiteStore(text)
+    elif text and (os.path.isdir(text) or (not os.path.exists(text) and not os.path.splitext(text)[1])):
+        return JSONLStore(text)
+    raise InvalidInput(
+        f"There is no store at {scrub(text)!r}: use memory:, sqlite:///file.db, jsonl:folder, "
+        "postgresql://user:password@host/database, or the path of a database or folder."
+    )

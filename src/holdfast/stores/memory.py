@@ -1,28 +1,78 @@
-"""Sessions in memory: for tests, for short-lived agents, and as the plainest reading of the contract."""
+"""MemoryStore: sessions in memory, for tests and short-lived agents; the reference implementation of the protocols."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
+from ..context.events import Event, LaneTip, SessionRecord, lane_key
 from ..errors import InvalidInput, StoreClosed, UnknownEvent, UnknownSession
-from ..events import Event, LaneTip, SessionRecord, root_key
-from .admission import NO_TIP, Entry, Write, admit, check_names, check_record, prepare, rewrite_entry
-from .checks import find_problems
-from .log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
-from .memory_lease import MemoryLease
-from .query import Query
-from .sieve import LOOK_BACK, Catch, Sieve
+from .append import (
+    NO_TIP,
+    AppendPlan,
+    LogEntry,
+    check_names,
+    check_record,
+    encode_events,
+    find_problems,
+    plan_append,
+    rewrite_entry,
+)
+from .base import ANYWHERE, Appended, Hit, LeaseWaiters, Slice, Unchanged, Where
+from .search import CALL_LOOKBACK, EventFilter, Match, Query
 
 
-class _Session(msgspec.Struct):
-    """One session: what it owns itself, in order of seq."""
+class _HeldLease(NamedTuple):
+    owner: str
+    until: float
+
+
+class MemoryLeases:
+    """Leases by session id, with owner and expiry; wakes waiters at once, since all are in this process."""
+
+    def __init__(self) -> None:
+        self._leases: dict[str, _HeldLease] = {}
+        self._waiters = LeaseWaiters()
+
+    def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        lease = self._active(session_id)
+        if lease is not None and lease.owner != owner:
+            return False
+        self._leases[session_id] = _HeldLease(owner, time.monotonic() + seconds)
+        return True
+
+    def release(self, session_id: str, owner: str) -> None:
+        lease = self._leases.get(session_id)
+        if lease is not None and lease.owner == owner:
+            self.drop(session_id)
+
+    def held(self, session_id: str) -> float | None:
+        lease = self._active(session_id)
+        return None if lease is None else max(0.0, lease.until - time.monotonic())
+
+    async def changed(self, session_id: str, seconds: float) -> None:
+        left = self.held(session_id)
+        if left is not None:
+            await self._waiters.wait(session_id, min(seconds, left))
+
+    def drop(self, session_id: str) -> None:
+        self._leases.pop(session_id, None)
+        self._waiters.notify(session_id)
+
+    def _active(self, session_id: str) -> _HeldLease | None:
+        lease = self._leases.get(session_id)
+        return lease if lease is not None and lease.until > time.monotonic() else None
+
+
+class _MemorySession(msgspec.Struct):
+    """One session with its own entries, in order of seq."""
 
     record: SessionRecord
-    entries: list[Entry] = []
-    by_id: dict[str, Entry] = {}
+    entries: list[LogEntry] = []
+    by_id: dict[str, LogEntry] = {}
     lanes: dict[str, LaneTip] = {}
     media: dict[str, tuple[int, str]] = {}
 
@@ -30,17 +80,17 @@ class _Session(msgspec.Struct):
     def version(self) -> int:
         return self.entries[-1].event.seq if self.entries else self.record.version
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: LogEntry) -> None:
         self.entries.append(entry)
         self.by_id[entry.event.id] = entry
 
 
 class MemoryStore:
-    """Keeps every session in this process; nothing outlives it."""
+    """Stores sessions in this process; nothing is persisted."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, _Session] = {}
-        self._lease = MemoryLease()
+        self._sessions: dict[str, _MemorySession] = {}
+        self._leases = MemoryLeases()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -50,25 +100,25 @@ class MemoryStore:
         await self.close()
 
     async def create(self, record: SessionRecord) -> None:
-        self._open()
+        self._check_open()
         check_names(record)
         parent = None if record.parent is None else self._get(record.parent).version
         check_record(record, parent)
         if record.id in self._sessions:
             raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
-        copy = _copy(record)
-        self._sessions[record.id] = _Session(copy, lanes=dict(copy.lanes))
+        copy = _copy_record(record)
+        self._sessions[record.id] = _MemorySession(copy, lanes=dict(copy.lanes))
 
     async def session(self, session_id: str) -> SessionRecord:
         found = self._get(session_id)
-        return _copy(msgspec.structs.replace(found.record, version=found.version, lanes=dict(found.lanes)))
+        return _copy_record(msgspec.structs.replace(found.record, version=found.version, lanes=dict(found.lanes)))
 
     async def sessions(self, owner: str | None = None, limit: int | None = None) -> list[SessionRecord]:
-        self._open()
+        self._check_open()
         records = [found.record for found in self._sessions.values()]
         chosen = [record for record in records if owner is None or record.owner == owner]
         chosen.sort(key=lambda record: (record.created, record.id), reverse=True)
-        return [await self.session(record.id) for record in chosen[: _bound(limit)]]
+        return [await self.session(record.id) for record in chosen[: _clamp_limit(limit)]]
 
     async def append(
         self,
@@ -80,30 +130,30 @@ class MemoryStore:
         tip: LaneTip | None = None,
         media: Mapping[str, str] | None = None,
     ) -> Appended:
-        into = self._get(session_id)
-        entries = prepare(events, tip)
-        known: dict[str, Entry] = {}
+        session = self._get(session_id)
+        entries = encode_events(events, tip)
+        known: dict[str, LogEntry] = {}
         for entry in entries:
-            found = self._find(session_id, entry.event.id)
+            found = self._find_entry(session_id, entry.event.id)
             if found is not None:
-                known[entry.event.id] = msgspec.structs.replace(found, event=_event(found))
-        decided = admit(session_id, entries, known, into.version, into.lanes, after, when, tip)
-        if not isinstance(decided, Write):
-            return decided
-        for entry in decided.entries:
-            into.add(entry)
-        into.lanes.update(decided.tips)
+                known[entry.event.id] = msgspec.structs.replace(found, event=_copy_event(found))
+        plan = plan_append(session_id, entries, known, session.version, session.lanes, after, when, tip)
+        if not isinstance(plan, AppendPlan):
+            return plan
+        for entry in plan.entries:
+            session.add(entry)
+        session.lanes.update(plan.tips)
         for digest, data in (media or {}).items():
-            into.media.setdefault(digest, (decided.answer.version, data))
-        return decided.answer
+            session.media.setdefault(digest, (plan.result.version, data))
+        return plan.result
 
     async def read(self, session_id: str, which: Slice) -> list[Event]:
         self._get(session_id)
-        chosen = [entry for entry in self._visible(session_id) if _chosen(entry.event, which)]
-        limit = _bound(which.limit)
+        chosen = [entry for entry in self._visible(session_id) if _in_slice(entry.event, which)]
+        limit = _clamp_limit(which.limit)
         if limit is not None:
             chosen = chosen[max(0, len(chosen) - limit) :] if which.newest else chosen[:limit]
-        return [_event(entry) for entry in chosen]
+        return [_copy_event(entry) for entry in chosen]
 
     async def media(self, session_id: str, digests: Sequence[str]) -> dict[str, str]:
         self._get(session_id)
@@ -116,9 +166,9 @@ class MemoryStore:
 
     async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
         self._get(session_id)
-        changed: list[Entry] = []
-        for entry in prepare(events):
-            stored = self._find(session_id, entry.event.id)
+        changed: list[LogEntry] = []
+        for entry in encode_events(events):
+            stored = self._find_entry(session_id, entry.event.id)
             if stored is None:
                 raise UnknownEvent(entry.event.id, session_id)
             changed.append(rewrite_entry(stored, entry.body, entry.event.body))
@@ -132,30 +182,30 @@ class MemoryStore:
                 session.media.pop(digest, None)
 
     async def delete(self, session_id: str) -> None:
-        gone = self._get(session_id)
+        deleted = self._get(session_id)
         for fork in self._sessions.values():
             if fork.record.parent == session_id:
-                self._adopt(fork, gone)
+                self._copy_shared(fork, deleted)
         del self._sessions[session_id]
-        self._lease.forget(session_id)
+        self._leases.drop(session_id)
 
-    def _adopt(self, fork: _Session, gone: _Session) -> None:
-        """Give a fork what it shared with its parent, and the parent's own parent."""
+    def _copy_shared(self, fork: _MemorySession, parent: _MemorySession) -> None:
+        """Copies the events and media that a fork shares with its parent, and makes the grandparent its parent."""
         until = fork.record.parent_seq
-        fork.entries[:0] = [entry for entry in gone.entries if entry.event.seq <= until]
+        fork.entries[:0] = [entry for entry in parent.entries if entry.event.seq <= until]
         fork.by_id = {entry.event.id: entry for entry in fork.entries}
-        for digest, (seq, data) in gone.media.items():
+        for digest, (seq, data) in parent.media.items():
             if seq <= until:
                 fork.media.setdefault(digest, (seq, data))
         fork.record = msgspec.structs.replace(
-            fork.record, parent=gone.record.parent, parent_seq=min(until, gone.record.parent_seq)
+            fork.record, parent=parent.record.parent, parent_seq=min(until, parent.record.parent_seq)
         )
 
     async def problems(self, session_id: str) -> list[str]:
         record = await self.session(session_id)
         own = self._get(session_id).entries
-        places = {entry.event.id: entry.event.seq for entry in self._visible(session_id)}
-        return find_problems(record, (msgspec.structs.replace(e, event=_event(e)) for e in own), places)
+        seqs = {entry.event.id: entry.event.seq for entry in self._visible(session_id)}
+        return find_problems(record, (msgspec.structs.replace(e, event=_copy_event(e)) for e in own), seqs)
 
     async def search(
         self,
@@ -167,22 +217,22 @@ class MemoryStore:
         limit: int = 20,
         offset: int = 0,
     ) -> list[Hit]:
-        self._open()
-        sieve = Sieve(Query(query), where, self._earlier)
-        caught: list[Catch] = []
+        self._check_open()
+        event_filter = EventFilter(Query(query), where, self._events_before)
+        matches: list[Match] = []
         for name in [session_id] if session_id is not None else list(self._sessions):
             session = self._get(name)
             if owner is not None and session.record.owner != owner:
                 continue
             for entry in self._visible(name) if session_id is not None else session.entries:
-                start = session.lanes.get(root_key(entry.event.lane), NO_TIP).start
-                if (found := sieve.catch(name, _event(entry), start)) is not None:
-                    caught.append(found)
-        return sieve.page(caught, limit, offset)
+                start = session.lanes.get(lane_key(entry.event.lane), NO_TIP).start
+                if (found := event_filter.match(name, _copy_event(entry), start)) is not None:
+                    matches.append(found)
+        return event_filter.page(matches, limit, offset)
 
-    def _earlier(self, session_id: str, event: Event, call_id: str) -> Iterator[Event]:
+    def _events_before(self, session_id: str, event: Event, call_id: str) -> Iterator[Event]:
         before = [entry for entry in self._visible(session_id) if entry.event.seq < event.seq]
-        return (_event(entry) for entry in reversed(before[-LOOK_BACK:]) if call_id.encode() in entry.body)
+        return (_copy_event(entry) for entry in reversed(before[-CALL_LOOKBACK:]) if call_id.encode() in entry.body)
 
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
         found = {entry.event.id for entry in self._visible(session_id) if entry.event.id.startswith(prefix)}
@@ -190,33 +240,33 @@ class MemoryStore:
 
     async def take(self, session_id: str, owner: str, seconds: float) -> bool:
         self._get(session_id)
-        return self._lease.take(session_id, owner, seconds)
+        return self._leases.take(session_id, owner, seconds)
 
     async def release(self, session_id: str, owner: str) -> None:
-        self._lease.release(session_id, owner)
+        self._leases.release(session_id, owner)
 
     async def held(self, session_id: str) -> float | None:
-        return self._lease.held(session_id)
+        return self._leases.held(session_id)
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
-        await self._lease.changed(session_id, timeout)
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
+        await self._leases.changed(session_id, timeout)
 
     async def close(self) -> None:
         self._closed = True
         self._sessions.clear()
 
-    def _open(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed
 
-    def _get(self, session_id: str) -> _Session:
-        self._open()
+    def _get(self, session_id: str) -> _MemorySession:
+        self._check_open()
         if session_id not in self._sessions:
             raise UnknownSession(session_id)
         return self._sessions[session_id]
 
-    def _chain(self, session_id: str) -> Iterator[tuple[_Session, int]]:
-        """The session and its ancestors, each with the last seq that is seen of it."""
+    def _chain(self, session_id: str) -> Iterator[tuple[_MemorySession, int]]:
+        """Yields the session and its ancestors, each with the last seq visible to the session."""
         session, until = self._get(session_id), self._get(session_id).version
         yield session, until
         while session.record.parent is not None:
@@ -224,14 +274,14 @@ class MemoryStore:
             session = self._get(session.record.parent)
             yield session, until
 
-    def _visible(self, session_id: str) -> list[Entry]:
+    def _visible(self, session_id: str) -> list[LogEntry]:
         parts = [
             [entry for entry in session.entries if entry.event.seq <= until]
             for session, until in self._chain(session_id)
         ]
         return [entry for part in reversed(parts) for entry in part]
 
-    def _find(self, session_id: str, event_id: str) -> Entry | None:
+    def _find_entry(self, session_id: str, event_id: str) -> LogEntry | None:
         for session, until in self._chain(session_id):
             entry = session.by_id.get(event_id)
             if entry is not None and entry.event.seq <= until:
@@ -239,9 +289,9 @@ class MemoryStore:
         return None
 
 
-def _chosen(event: Event, which: Slice) -> bool:
+def _in_slice(event: Event, which: Slice) -> bool:
     return (
-        (which.any_lane or root_key(event.lane) == root_key(which.lane))
+        (which.any_lane or lane_key(event.lane) == lane_key(which.lane))
         and event.seq > which.after
         and (which.until is None or event.seq <= which.until)
         and (not which.kinds or event.kind in which.kinds)
@@ -249,16 +299,16 @@ def _chosen(event: Event, which: Slice) -> bool:
     )
 
 
-def _bound(limit: int | None) -> int | None:
+def _clamp_limit(limit: int | None) -> int | None:
     return None if limit is None else max(0, limit)
 
 
-def _event(entry: Entry) -> Event:
-    """A copy of the stored event that its reader may do anything with."""
+def _copy_event(entry: LogEntry) -> Event:
+    """Returns a copy of the stored event that the caller may modify."""
     return msgspec.structs.replace(entry.event, body=msgspec.json.decode(entry.body))
 
 
-def _copy(record: SessionRecord) -> SessionRecord:
+def _copy_record(record: SessionRecord) -> SessionRecord:
     try:
         return msgspec.json.decode(msgspec.json.encode(record), type=SessionRecord)
     except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError) as error:

@@ -1,17 +1,23 @@
-"""Strategies: what to archive and what to show instead. A request in, a plan out; no I/O."""
+"""Strategies decide what to archive and what replaces it: a request in, a plan out, no I/O."""
 
-from .keep_ledger import KeepLedger
-from .ladder import LAST_RESORTS, LastResort, or_else
-from .pipelines import Pipeline
+from .base import as_strategy
+from .fallback import LAST_RESORTS, LastResort, with_fallback
+from .ledger import KeepLedger
+from .pipeline import Pipeline, run_strategy
 from .pruning import CLEARED, PruneToolResults
-from .recursive_summary import RecursiveSummary
-from .state_summary import StateSummary
-from .steps import steps
-from .structured_summary import StructuredSummary
-from .summary import Summary
-from .tail import KeepFraction, KeepLast, KeepNothing, KeepRecent, KeepUserMessages
+from .summary import Summary, SummaryWriter
+from .summary_kinds import RecursiveSummary, StateSummary, StructuredSummary
 from .truncation import Truncate
-from .windows import SlidingWindow, TokenWindow, TurnWindow
+from .windows import (
+    KeepFraction,
+    KeepLast,
+    KeepNothing,
+    KeepRecent,
+    KeepUserMessages,
+    SlidingWindow,
+    TokenWindow,
+    TurnWindow,
+)
 
 __all__ = [
     "CLEARED",
@@ -30,9 +36,11 @@ __all__ = [
     "StateSummary",
     "StructuredSummary",
     "Summary",
+    "SummaryWriter",
     "TokenWindow",
     "Truncate",
     "TurnWindow",
-    "or_else",
-    "steps",
+    "as_strategy",
+    "run_strategy",
+    "with_fallback",
 ]

@@ -1,25 +1,26 @@
-"""Pruning: clear old tool results in place, so that a summary may not be needed at all (P22)."""
+"""Pruning: clears old tool results in place, which may make a summary unnecessary."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..boundaries import unfinished
-from ..budget import not_negative
-from ..messages import Message, Text, ToolResult
-from ..outcome import Outcome
-from ..view import Edit, Gauge, Plan, Request, Skip
+from ..context import Edit, Plan, Request, Skip, TokenSums
+from ..errors import Outcome
+from ..messages import Message, Text, ToolResult, open_tool_loop_start
+from ..tokens.budget import require_not_negative
+from .base import BaseStrategy
 
 CLEARED = "[Old tool result cleared.]"
+"""Text that replaces a cleared tool result."""
 _CLEARABLE = ("function", "custom", "function_call")
-"""Results of built-in tools have a shape of their own that words cannot stand in for."""
+"""Results of built-in tools have their own structure, which text cannot replace."""
 
 
-class PruneToolResults:
-    """Protect the newest tokens of tool results; clear older ones only if enough would go.
+class PruneToolResults(BaseStrategy):
+    """Protects the newest tokens of tool results; clears older ones only if that saves more than `minimum` tokens.
 
-    Results of the exempt tools and of the loop that is still running stay. A result that is cleared
-    already, or that is no larger than the words which would replace it, is left alone.
+    Results of exempt tools and of an unfinished tool loop stay, and so do results that are already cleared or no
+    larger than the placeholder.
     """
 
     def __init__(
@@ -29,20 +30,20 @@ class PruneToolResults:
         exempt: Collection[str] = (),
         placeholder: str = CLEARED,
     ) -> None:
-        not_negative("protect", protect)
-        not_negative("minimum", minimum)
+        require_not_negative("protect", protect)
+        require_not_negative("minimum", minimum)
         self.protect = protect
         self.minimum = minimum
         self.exempt = frozenset(exempt)
         self.placeholder = placeholder
 
     def __call__(self, request: Request) -> Plan | Skip:
-        view, gauge = request.view, request.view.gauge
+        view, sums = request.view, request.view.token_sums
         tools = _tools(view.messages) if self.exempt else {}
-        small = gauge.estimator.measure(Message("tool", (ToolResult("", (Text(self.placeholder),)),)))
+        small = sums.estimator.measure(Message("tool", (ToolResult("", (Text(self.placeholder),)),)))
         protected = saved = 0
         edits: dict[int, tuple[Edit, ...]] = {}
-        for index in range(unfinished(view.messages) - 1, -1, -1):
+        for index in range(open_tool_loop_start(view.messages) - 1, -1, -1):
             message = view.messages[index]
             cleared: list[Edit] = []
             for place in range(len(message.parts) - 1, -1, -1):
@@ -51,7 +52,7 @@ class PruneToolResults:
                     continue
                 if (result.name or tools.get((index, result.call_id))) in self.exempt:
                     continue
-                size = _size(view.messages, index, result, gauge)
+                size = _size(view.messages, index, result, sums)
                 if protected < self.protect:
                     protected += size
                 elif size > small and result.text != self.placeholder:
@@ -61,16 +62,16 @@ class PruneToolResults:
                 edits[index] = tuple(reversed(cleared))
         if view.tokens - view.tokens_of(view.units() - saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
-        return Plan(0, edits=edits, by="pruning")
+        return Plan(0, edits=edits, strategy="pruning")
 
 
 def is_clearable(result: ToolResult) -> bool:
-    """May words stand in for this result?"""
+    """Whether a placeholder text may replace this result."""
     return result.kind in _CLEARABLE
 
 
 def _tools(messages: list[Message]) -> dict[tuple[int, str], str]:
-    """The tool behind each result: an id may be another tool's in a later turn."""
+    """Returns the tool name of each result by message index and call id: ids may repeat in later turns."""
     called: dict[str, str] = {}
     found: dict[tuple[int, str], str] = {}
     for index, message in enumerate(messages):
@@ -79,8 +80,8 @@ def _tools(messages: list[Message]) -> dict[tuple[int, str], str]:
     return found
 
 
-def _size(messages: list[Message], index: int, result: ToolResult, gauge: Gauge) -> int:
-    """Units of one result: its message's, where it is alone there."""
+def _size(messages: list[Message], index: int, result: ToolResult, sums: TokenSums) -> int:
+    """Returns the units of one result; those of its message if it is the only part."""
     if len(messages[index].parts) == 1:
-        return gauge.sums[index + 1] - gauge.sums[index]
-    return gauge.estimator.measure(Message("tool", (result,)))
+        return sums.cumulative[index + 1] - sums.cumulative[index]
+    return sums.estimator.measure(Message("tool", (result,)))

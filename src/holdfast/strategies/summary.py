@@ -1,41 +1,242 @@
-"""Summaries by a model: what all of them share (H3).
+"""Summaries by a model: the base strategy.
 
-Something chooses what stays, a writer asks the model, the answer is held against the log, and a rendering shows
-it. What a model does not do, the last resort does.
+`keep` plans what to archive, a writer asks the model, the answer is verified against the log, and a renderer turns it
+into messages. If the model fails, the fallback policy applies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol, cast
 
-from ..budget import not_negative, positive
-from ..calls import Failure, Steps
-from ..errors import InvalidInput
-from ..outcome import Outcome
-from ..summaries import Draft, Material, Rendering, Style
-from ..view import Plan, Request, Skip
-from .drafting import Drafting
-from .ladder import LAST_RESORTS, LastResort, or_else
-from .steps import steps
+import msgspec
+
+from ..context import Plan, Request, Skip
+from ..context.references import citation
+from ..errors import InvalidInput, Outcome
+from ..ledger import (
+    HistoryExtractor,
+    PageRenderer,
+    SectionRenderer,
+    find_task,
+    list_by_folder,
+    take_fitting,
+    trim_ledger,
+)
+from ..messages import Json, Message, Opaque, is_aside, is_framed, strip_frame
+from ..models.calls import Failure, Steps
+from ..summaries import (
+    LOG_HEADING,
+    SUMMARY_PREFIX,
+    AsSystem,
+    Style,
+    SummaryDraft,
+    SummaryInput,
+    SummaryRenderer,
+    SummaryTranscript,
+    build_transcript,
+    remove_hallucinated_names,
+    replace_surrogates,
+    restore_missing_facts,
+    write_to_fit,
+)
+from ..tokens import count_tokens
+from ..tokens.budget import require_not_negative, require_positive
+from .base import BaseStrategy
+from .fallback import LAST_RESORTS, LastResort, with_fallback
+from .history import full_history_text, message_numbers, message_text, previous_ledger
+from .pipeline import run_strategy
 
 if TYPE_CHECKING:
     from ..types import Strategy
 
 
+def previous_summary(request: Request, notes: Sequence[Message]) -> str:
+    """Returns the summary of the last round from the checkpoint, else as read back from the notes."""
+    if (written := request.view.checkpoint.summary) is not None:
+        return written
+    return "\n\n".join(filter(None, map(_note_text, _summary_notes(notes))))
+
+
+def _summary_notes(notes: Sequence[Message]) -> Iterator[Message]:
+    """Yields the notes that hold summary text, without the user's half of a question-and-answer pair."""
+    for place, note in enumerate(notes):
+        answered = any(after.role == "assistant" for after in notes[place + 1 : place + 2])
+        asks = note.role == "user" and answered and not is_framed(note)
+        if not asks and not is_aside(note):
+            yield note
+
+
+def _note_text(note: Message) -> str:
+    """Returns the summary in a note, without frame, prefix and restored facts."""
+    if not is_framed(note):
+        vendor = (part.data.get("content") for part in note.parts if isinstance(part, Opaque))
+        return "\n".join(text for text in vendor if isinstance(text, str)) or note.text
+    text = strip_frame(note).partition(f"\n{LOG_HEADING}")[0]
+    return text.removeprefix(SUMMARY_PREFIX).removeprefix(AsSystem().heading).strip()
+
+
+MAX_SUMMARY_TOKENS = 16_000
+"""Size limit of a summary with its restored facts and excerpts."""
+_MIN_SUMMARY_TOKENS = 1_000
+_SUMMARY_SHARE = 0.6
+"""Share of the room for the summary itself; the rest is for restored facts and excerpts."""
+_CARRIED_CHARS = 60_000
+"""Characters of lines that are carried to the next round."""
+_MIN_EXCERPT_TOKENS = 200
+"""Smaller excerpts are left out."""
+_EXCERPT_SHARE = 0.2
+"""Size limit of the excerpts, as a share of the archived tokens."""
+_FILE_LIST_CHARS = 4_000
+"""Characters of the file list in the prompt."""
+
+
+class SummaryRun:
+    """One run of a summary strategy: prepares the summarizer's input and turns its answer into a plan."""
+
+    def __init__(self, summary: Summary, request: Request, chosen: Plan) -> None:
+        self.summary, self.request, self.chosen = summary, request, chosen
+        view, cut = request.view, chosen.cut
+        self.notes = request.notes
+        earlier = previous_ledger(request, self.notes)
+        self.numbers = message_numbers(request, earlier.archived)
+        self.history = HistoryExtractor(earlier)
+        self.history.read(view.messages[:cut], self.numbers[:cut])
+        self.ledger = self.history.ledger()
+        self.previous = previous_summary(request, self.notes)
+        self.room = self._room()
+        task = find_task(self.ledger.users)
+        self.input = SummaryInput(
+            conversation=self._transcript(range(view.leading_system_count, cut)),
+            upcoming=self._transcript(range(cut, min(len(view.messages), cut + summary.overlap))),
+            previous=self.previous,
+            state=view.checkpoint.carry.state,
+            task=replace_surrogates(task.text) if task else "",
+            task_number=task.place if task else 0,
+            files=replace_surrogates("\n".join(take_fitting(list_by_folder(self.ledger.files), _FILE_LIST_CHARS))),
+            round=view.checkpoint.carry.round + 1,
+            instructions=replace_surrogates(request.instructions or ""),
+            token_budget=max(1, int(self.room * _SUMMARY_SHARE)),
+            summarizer_window=request.summarizer_window,
+            count_tokens=self._tokens,
+            make_notes=self._render_notes,
+        )
+
+    def _transcript(self, indexes: range) -> SummaryTranscript:
+        """Returns the transcript of these messages without earlier notes: the previous summary is passed separately."""
+        view = self.request.view
+        ours = {index for index in (*view.synthetic, *view.fillers) if "source" not in self._body(index)}
+        included = [index for index in indexes if index not in ours]
+        return build_transcript(
+            [view.messages[index] for index in included],
+            [self.numbers[index] for index in included],
+            self.summary.writer.style,
+        )
+
+    def _body(self, index: int) -> Json:
+        event = self.request.view.events.get(self.request.view.ids[index]) if self.request.view.events else None
+        return event.body if event is not None else {}
+
+    def _room(self) -> int:
+        """Returns the tokens available for the summary, restored facts and excerpts."""
+        request, chosen, limit = self.request, self.chosen, self.request.target
+        if limit is None:
+            return MAX_SUMMARY_TOKENS
+        view, sums = request.view, request.view.token_sums
+        frame = self.summary.shown_as("")
+        units = sum(map(sums.estimator.measure, frame)) - sum(map(sums.estimator.measure, self.notes))
+        for index in {*chosen.preamble}.difference(request.kept_before(chosen.cut)):
+            units += sums.cumulative[index + 1] - sums.cumulative[index]
+        for shown, size in zip(view.head, sums.head, strict=True):
+            units -= size if shown.source in chosen.dropped_from_head else 0
+        return max(_MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, limit - request.tokens_after_cut(chosen.cut, units)))
+
+    def _tokens(self, text: str) -> int:
+        return count_tokens(self.request.view.token_sums.estimator, text)
+
+    @cached_property
+    def _sections(self) -> SectionRenderer:
+        return SectionRenderer(self.history, citation, self.room)
+
+    @cached_property
+    def _page_renderer(self) -> PageRenderer:
+        return PageRenderer(self._sections)
+
+    def _render_notes(self, characters: int) -> str:
+        return replace_surrogates(self._page_renderer.render(characters).text)
+
+    def plan(self, draft: SummaryDraft) -> Plan:
+        checked = remove_hallucinated_names(draft.text, self._known_text)
+        remarks = (*draft.remarks, *checked.remarks)
+        shown = draft.rendered.replace(draft.text, checked.text, 1) or checked.text
+        if self.summary.verify:
+            left = self.room - self._tokens(shown)
+            found = restore_missing_facts(shown, self._visible(), self.ledger, left, self._tokens)
+            shown = f"{shown}\n\n{found.section}" if found.section else shown
+            remarks = (*remarks, *found.remarks)
+        shown = self._with_excerpts(shown)
+        return msgspec.structs.replace(
+            self.chosen,
+            notes=self.summary.shown_as(shown),
+            summary=checked.text,
+            strategy=self.summary.name,
+            remarks=remarks,
+            ledger=partial(self._carried, _CARRIED_CHARS),
+            state=draft.state,
+        )
+
+    def _with_excerpts(self, shown: str) -> str:
+        """Appends excerpts that a later step would otherwise have to look up, in the remaining room."""
+        sums = self.request.view.token_sums
+        archived = sums.estimator.tokens(sums.cumulative[self.chosen.cut])
+        left = min(self.summary.excerpt_tokens, self.room - self._tokens(shown), int(archived * _EXCERPT_SHARE))
+        if left < _MIN_EXCERPT_TOKENS:
+            return shown
+        kept = range(self.chosen.cut, len(self.request.messages))
+        visible = "\n".join([shown, self._visible(), *(message_text(self.request.messages[index]) for index in kept)])
+        staying = {self.numbers[index] for index in self._staying()}
+        sample = self._sections.sample(left)
+        characters = int(left * len(sample) / max(1, self._tokens(sample)))
+
+        def excerpts(room: int) -> str:
+            return replace_surrogates(self._sections.render_excerpts(room, visible, staying))
+
+        return "\n\n".join(filter(None, (shown, write_to_fit(excerpts, characters, left, self._tokens))))
+
+    def _staying(self) -> set[int]:
+        """Returns the messages before the cut that stay visible."""
+        staying = {*self.request.kept_before(self.chosen.cut), *self.chosen.preamble}
+        return staying.difference(self.request.view.synthetic)
+
+    def _visible(self) -> str:
+        return "\n".join(message_text(self.request.messages[index]) for index in sorted(self._staying()))
+
+    def _known_text(self) -> str:
+        """Returns all text whose names a summary may use."""
+        history = full_history_text(self.request, self.ledger)
+        return "\n".join([self.previous, self.request.instructions or "", history])
+
+    def _carried(self, characters: int) -> Json:
+        ledger = trim_ledger(self.ledger, self.history.name_cache, self._sections.name_scores, characters)
+        return cast(Json, msgspec.to_builtins(ledger))
+
+
 class SummaryWriter(Protocol):
-    """Asks a model for a summary of some material."""
+    """Asks a model for a summary of a `SummaryInput`."""
 
     @property
     def style(self) -> Style:
-        """How the history is written out for it."""
+        """Format of the transcript in its prompt."""
         ...
 
-    def write(self, material: Material) -> Steps[Draft | Failure]: ...
+    def write(self, source: SummaryInput) -> Steps[SummaryDraft | Failure]:
+        """Yields model calls and returns a summary, or the failure of the last call."""
+        ...
 
 
-class Summary:
-    """Archive what `keep` lets go, and show what a model writes about it instead."""
+class Summary(BaseStrategy):
+    """Replaces the messages that `keep` archives with a summary written by a model."""
 
     min_saving = 0.10
 
@@ -43,32 +244,31 @@ class Summary:
         self,
         keep: Strategy,
         writer: SummaryWriter,
-        shown_as: Rendering,
+        shown_as: SummaryRenderer,
         *,
-        by: str = "summary",
+        name: str = "summary",
         max_tokens: int | None = None,
         overlap: int = 0,
         verify: bool = True,
-        at_hand: int = 0,
+        excerpt_tokens: int = 0,
         last_resort: LastResort = "ledger",
         on_failure: Callable[[Request], object] | None = None,
     ) -> None:
-        """`at_hand` is how many tokens of errors, files, commands and lines may follow the summary, where there is
-        room: what a later step would have to look up."""
+        """`excerpt_tokens` limits the errors, files, commands and lines that follow the summary if there is room."""
         if max_tokens is not None:
-            positive("max_tokens", max_tokens)
-        not_negative("overlap", overlap)
-        not_negative("at_hand", at_hand)
+            require_positive("max_tokens", max_tokens)
+        require_not_negative("overlap", overlap)
+        require_not_negative("excerpt_tokens", excerpt_tokens)
         if last_resort not in LAST_RESORTS:
-            raise InvalidInput(f"last_resort is one of {', '.join(LAST_RESORTS)}, not {last_resort!r}.")
+            raise InvalidInput(f"last_resort must be one of {', '.join(LAST_RESORTS)}, not {last_resort!r}.")
         self.keep = keep
         self.writer = writer
         self.shown_as = shown_as
-        self.by = by
+        self.name = name
         self.max_tokens = max_tokens
         self.overlap = overlap
         self.verify = verify
-        self.at_hand = at_hand
+        self.excerpt_tokens = excerpt_tokens
         self.last_resort = last_resort
         self.on_failure = on_failure
 
@@ -77,34 +277,34 @@ class Summary:
         return self.max_tokens
 
     def __call__(self, request: Request) -> Steps[Plan | Skip]:
-        return or_else(self._summarise(request), request, self.last_resort, self.max_tokens, self.on_failure)
+        return with_fallback(self._summarize(request), request, self.last_resort, self.max_tokens, self.on_failure)
 
-    def _summarise(self, request: Request) -> Steps[Plan | Skip]:
+    def _summarize(self, request: Request) -> Steps[Plan | Skip]:
         if self.max_tokens is not None:
-            request = _aiming_at(request, self.max_tokens)
-        if _nothing_new(request):
-            return Skip(Outcome.NOTHING_TO_COMPACT, "nothing was said since the last compaction")
-        chosen = yield from steps(self.keep, request)
+            request = _with_target(request, self.max_tokens)
+        if _is_unchanged(request):
+            return Skip(Outcome.NOTHING_TO_COMPACT, "no messages since the last compaction")
+        chosen = yield from run_strategy(self.keep, request)
         if isinstance(chosen, Skip):
             return chosen
-        work = Drafting(self, request, chosen)
-        if not work.material.conversation.entries:
-            return Skip(Outcome.NOTHING_TO_COMPACT, "nothing that would be archived says anything")
-        draft = yield from self.writer.write(work.material)
+        run = SummaryRun(self, request, chosen)
+        if not run.input.conversation.entries:
+            return Skip(Outcome.NOTHING_TO_COMPACT, "the messages to archive have no text")
+        draft = yield from self.writer.write(run.input)
         if isinstance(draft, Failure):
             return Skip(Outcome.SUMMARY_FAILED, f"{draft.kind}: {draft.why}" if draft.why else draft.kind)
-        return work.plan(draft)
+        return run.plan(draft)
 
 
-def _aiming_at(request: Request, target: int) -> Request:
-    """The same request with a target of its own, so that what is kept leaves room for a summary within it."""
-    aiming = request.over(request.view)
-    aiming.target = target if request.budget is None else min(target, request.budget)
-    return aiming
+def _with_target(request: Request, target: int) -> Request:
+    """Returns the request with its own target, so that `keep` leaves room for a summary within it."""
+    changed = request.with_view(request.view)
+    changed.target = target if request.budget is None else min(target, request.budget)
+    return changed
 
 
-def _nothing_new(request: Request) -> bool:
-    """Is all that is visible what the last compaction left, and within its limit?"""
+def _is_unchanged(request: Request) -> bool:
+    """Whether nothing was added since the last compaction and the context is within its limit."""
     view, limit = request.view, request.target
-    settled = view.checkpoint_id is not None and view.settled >= len(view.messages)
-    return settled and (limit is None or request.tokens <= limit)
+    unchanged = view.checkpoint_id is not None and view.previously_kept >= len(view.messages)
+    return unchanged and (limit is None or request.tokens <= limit)

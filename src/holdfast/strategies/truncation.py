@@ -1,4 +1,4 @@
-"""Truncation: drop the oldest turns and say what went (G6). The way out that needs no model."""
+"""Truncation: drops the oldest turns and leaves a note of what was dropped. Needs no model."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 
-from ..budget import positive
-from ..messages import Message, framed, is_framed
-from ..outcome import Outcome
-from ..view import Plan, Request, Skip
-from .settle import archive_before, settle
+from ..context import Plan, Request, Skip
+from ..errors import Outcome
+from ..messages import Message, framed_message, is_framed
+from ..tokens.budget import require_positive
+from .base import BaseStrategy
+from .windows import KEEP_TOKENS, archive_before, snap_to_turn
 
-KEEP_TOKENS = 20_000
 _NOTE = re.compile(r"\[Earlier conversation left out: ([\d,]+) messages")
-_TOPICS, _TOPIC_LENGTH = 5, 80
-_TRIES = 4
+_MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
+_MAX_ATTEMPTS = 4
 
 
-class Truncate:
-    """Keep the newest whole turns, at most so many tokens of them, behind a note of what is missing."""
+class Truncate(BaseStrategy):
+    """Keeps the newest whole turns, up to `keep_tokens`, behind a note of what was dropped."""
 
     def __init__(self, keep_tokens: int = KEEP_TOKENS, max_tokens: int | None = None) -> None:
-        positive("keep_tokens", keep_tokens)
+        require_positive("keep_tokens", keep_tokens)
         if max_tokens is not None:
-            positive("max_tokens", max_tokens)
+            require_positive("max_tokens", max_tokens)
         self.keep_tokens = keep_tokens
         self.max_tokens = max_tokens
 
@@ -34,73 +34,75 @@ class Truncate:
         return self.max_tokens
 
     def __call__(self, request: Request) -> Plan | Skip:
-        view, gauge = request.view, request.view.gauge
+        view, sums = request.view, request.view.token_sums
         limit = self.max_tokens or request.target
-        measure = gauge.estimator.measure
+        measure = sums.estimator.measure
         earlier = request.notes
         replaced = sum(map(measure, filter(is_truncation_note, earlier)))
 
         def allowed(cut: int, note: int) -> bool:
-            return limit is None or request.cost(cut, note) <= limit
+            return limit is None or request.tokens_after_cut(cut, note) <= limit
 
         def fits(cut: int, note: int) -> bool:
-            return gauge.estimator.tokens(gauge.sums[-1] - gauge.sums[cut]) <= self.keep_tokens and allowed(cut, note)
+            return sums.estimator.tokens(sums.cumulative[-1] - sums.cumulative[cut]) <= self.keep_tokens and allowed(
+                cut, note
+            )
 
         def cut_for(note: int) -> int:
             raw = bisect_left(range(len(view.messages) + 1), True, key=lambda cut: fits(cut, note))
-            return settle(request, raw, lambda cut: fits(cut, note))
+            return snap_to_turn(request, raw, lambda cut: fits(cut, note))
 
         if fits(0, 0):
-            return Skip(Outcome.NOTHING_TO_COMPACT, "all of it is to be kept")
-        room = measure(note_of(request, len(view.messages), earlier)) - replaced
-        for _ in range(_TRIES):
+            return Skip(Outcome.NOTHING_TO_COMPACT, "the whole context fits")
+        room = measure(truncation_note(request, len(view.messages), earlier)) - replaced
+        for _ in range(_MAX_ATTEMPTS):
             cut = cut_for(room)
-            note = note_of(request, cut, earlier)
+            note = truncation_note(request, cut, earlier)
             size = measure(note) - replaced
             plan = archive_before(request, cut, "truncation")
-            if isinstance(plan, Plan) and allowed(cut, size) and size < gauge.sums[cut]:
+            if isinstance(plan, Plan) and allowed(cut, size) and size < sums.cumulative[cut]:
                 others = tuple(message for message in earlier if not is_truncation_note(message))
-                return Plan(cut, notes=(*others, note), by=plan.by)
+                return Plan(cut, notes=(*others, note), strategy=plan.strategy)
             room = max(size, room + 1)
         return archive_before(request, cut_for(0), "truncation")
 
 
-def note_of(request: Request, cut: int, earlier: Sequence[Message]) -> Message:
-    """How many messages went, of which kinds, and what the user asked about in them."""
+def truncation_note(request: Request, cut: int, earlier: Sequence[Message]) -> Message:
+    """Returns a note with the number of dropped messages by role, and the topics of the user's messages."""
     view = request.view
-    stays = {*request.staying(cut), *view.fillers}
-    gone = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in stays]
-    if view.split_turn is not None and not request.still_first(view.split_turn, cut):
-        gone.insert(0, view.split_turn.message)
-    count, asked = view.checkpoint.carry.archived, view.checkpoint.carry.topics
+    stays = {*request.kept_before(cut), *view.fillers}
+    dropped = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in stays]
+    if view.split_turn is not None and not request.stays_in_head(view.split_turn, cut):
+        dropped.insert(0, view.split_turn.message)
+    count, topics = view.checkpoint.carry.archived, view.checkpoint.carry.topics
     if not count:
-        count, asked = next((read for note in earlier if (read := _read_note(note))), (0, ()))
-    kinds = Counter(message.role for message in gone)
+        count, topics = next((parsed for note in earlier if (parsed := _parse_note(note))), (0, ()))
+    kinds = Counter(message.role for message in dropped)
     parts = ", ".join(f"{kinds[role]:,} {role}" for role in ("user", "assistant", "tool") if kinds[role])
-    said = f"[Earlier conversation left out: {len(gone) + count:,} messages"
-    said += f" (the last {len(gone):,}: {parts})" if count else f" ({parts})"
-    if about := topics(gone, asked):
-        said += " about:\n" + "\n".join(f"- {topic}" for topic in about) + "\n"
-    return framed(said + "]")
+    text = f"[Earlier conversation left out: {len(dropped) + count:,} messages"
+    text += f" (the last {len(dropped):,}: {parts})" if count else f" ({parts})"
+    if about := user_topics(dropped, topics):
+        text += " about:\n" + "\n".join(f"- {topic}" for topic in about) + "\n"
+    return framed_message(text + "]")
 
 
-def _read_note(message: Message) -> tuple[int, tuple[str, ...]] | None:
-    """What an earlier note of ours said: without a checkpoint, it is all that is known."""
+def _parse_note(message: Message) -> tuple[int, tuple[str, ...]] | None:
+    """Returns the count and topics of an earlier note, for rounds without a checkpoint."""
     if not is_truncation_note(message) or not (found := _NOTE.match(message.text)):
         return None
     lines = message.text.splitlines()
     return int(found[1].replace(",", "")), tuple(line[2:] for line in lines if line.startswith("- "))
 
 
-def topics(gone: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
-    """The first words of the user's messages: the first of them, and the newest."""
-    asked = [*carried, *(_first_words(m) for m in gone if m.role == "user" and m.text and not is_framed(m))]
-    return asked if len(asked) <= _TOPICS else [asked[0], *asked[-_TOPICS + 1 :]]
+def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
+    """Returns the first words of the first and of the newest user messages."""
+    topics = [*carried, *(_first_words(m) for m in dropped if m.role == "user" and m.text and not is_framed(m))]
+    return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
 
 
 def _first_words(message: Message) -> str:
     words = " ".join(message.text.split())
-    return words if len(words) <= _TOPIC_LENGTH else words[: _TOPIC_LENGTH - 1].rstrip() + "…"
+    return words if len(words) <= _MAX_TOPIC_CHARS else words[: _MAX_TOPIC_CHARS - 1].rstrip() + "…"
 
 
 def is_truncation_note(message: Message) -> bool:

@@ -1,24 +1,62 @@
-"""Windows: keep the newest part, verbatim, counted in events, turns or tokens (S8-S10, S14)."""
+"""Keeps the newest part verbatim: by events, turns, tokens, fraction, or user messages only.
+
+A cut moves forward to a user message. If the newest turn alone is too large, its user message stays, followed by as
+much of the turn's end as fits, with tool pairs whole.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
+from math import floor
 
-from ..budget import positive
-from ..outcome import Outcome
+import msgspec
+
+from ..context import Plan, Request, Skip
+from ..errors import InvalidLimit, Outcome
+from ..messages import cut_at_or_after, cut_at_or_before, is_legal_cut, open_tool_loop_start
 from ..tokens import Estimator, estimator_for
-from ..view import Plan, Request, Skip
-from .settle import archive_before, settle
+from ..tokens.budget import require_positive
+from .base import BaseStrategy
+
+
+def snap_to_turn(request: Request, raw: int, fits: Callable[[int], bool]) -> int:
+    """Returns the first start of a turn at or after `raw`; if there is none, a cut inside the newest turn."""
+    view = request.view
+    messages, end = view.messages, len(view.messages)
+    if (turn := view.next_turn(raw)) is not None:
+        return turn
+    newest = view.turns[-1] if view.turns else None
+    if newest is not None and newest == end - 1:
+        return newest
+    last = open_tool_loop_start(messages)
+    start = max(raw, view.leading_system_count if newest is None else newest + 1)
+    cut = start + bisect_left(range(start, last + 1), True, key=fits) if start <= last else last
+    cut = min(cut, last)
+    if cut - 1 == newest and not is_legal_cut(messages, cut):
+        return newest  # its user message stays anyway, with what belongs to it
+    cut = cut_at_or_after(messages, cut)
+    if cut >= end and newest is None and view.split_turn is None:
+        cut = cut_at_or_before(messages, end - 1)
+    return cut
+
+
+def archive_before(request: Request, cut: int, strategy: str, preamble: tuple[int, ...] = ()) -> Plan | Skip:
+    """Returns a plan for this cut, or a skip if it archives nothing."""
+    staying = {*request.kept_before(cut), *preamble}
+    if cut <= 0 or all(index in staying for index in range(cut)):
+        return Skip(Outcome.NOTHING_TO_COMPACT, "every visible message is kept")
+    return Plan(cut, preamble=preamble, strategy=strategy)
+
 
 AnyEstimator = Estimator | Callable[[str], int] | str | None
 
 
-class SlidingWindow:
-    """S8: keep the last N real events; notes and summaries survive, come first and do not count."""
+class SlidingWindow(BaseStrategy):
+    """Keeps the last N events; notes and summaries are kept before them and do not count."""
 
     def __init__(self, max_events: int = 20, estimator: AnyEstimator = None) -> None:
-        positive("max_events", max_events)
+        require_positive("max_events", max_events)
         self.max_events = max_events
         self.estimator = None if estimator is None else estimator_for(estimator)
 
@@ -30,16 +68,16 @@ class SlidingWindow:
         def fits(cut: int) -> bool:
             return view.events_from(cut) + (request.newest_turn(cut) is not None) <= self.max_events
 
-        places = range(view.leading, len(view.messages) + 1)
+        places = range(view.leading_system_count, len(view.messages) + 1)
         raw = places[bisect_left(places, True, key=lambda cut: view.events_from(cut) <= self.max_events)]
-        return archive_before(request, settle(request, raw, fits), "sliding window")
+        return archive_before(request, snap_to_turn(request, raw, fits), "sliding window")
 
 
-class TurnWindow:
-    """S9: keep the last N whole turns; what came before the first user message survives."""
+class TurnWindow(BaseStrategy):
+    """Keeps the last N whole turns, and messages before the first user message."""
 
     def __init__(self, max_turns: int = 10, estimator: AnyEstimator = None) -> None:
-        positive("max_turns", max_turns)
+        require_positive("max_turns", max_turns)
         self.max_turns = max_turns
         self.estimator = None if estimator is None else estimator_for(estimator)
 
@@ -47,30 +85,133 @@ class TurnWindow:
         view = request.view
         if view.turn_count <= self.max_turns:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"at most {self.max_turns} turns are visible")
-        preamble = () if view.split_turn or view.checkpoint_id else tuple(range(view.leading, view.turns[0]))
+        preamble = (
+            () if view.split_turn or view.checkpoint_id else tuple(range(view.leading_system_count, view.turns[0]))
+        )
         return archive_before(request, view.turns[-self.max_turns], "turn window", preamble)
 
 
-class TokenWindow:
-    """S10: keep the longest run of newest events that fits, from a user message on."""
+class TokenWindow(BaseStrategy):
+    """Keeps as many of the newest events as fit, starting at a user message."""
 
     def __init__(self, max_tokens: int = 4_000, estimator: AnyEstimator = None) -> None:
-        positive("max_tokens", max_tokens)
+        require_positive("max_tokens", max_tokens)
         self.max_tokens = max_tokens
         self.estimator = None if estimator is None else estimator_for(estimator)
 
     @property
     def target(self) -> int | None:
-        """The limit, where it is counted as the session counts."""
+        """The limit; None if it is measured by an estimator of its own."""
         return self.max_tokens if self.estimator is None else None
 
     def __call__(self, request: Request) -> Plan | Skip:
-        gauge = request.view.gauge_for(self.estimator)
+        sums = request.view.token_sums_for(self.estimator)
 
         def fits(cut: int) -> bool:
-            return request.cost(cut, gauge=gauge) <= self.max_tokens
+            return request.tokens_after_cut(cut, sums=sums) <= self.max_tokens
 
         if fits(0):
-            return Skip(Outcome.NOTHING_TO_COMPACT, f"all of it fits {self.max_tokens} tokens")
+            return Skip(Outcome.NOTHING_TO_COMPACT, f"the context fits {self.max_tokens} tokens")
         raw = bisect_left(range(len(request.messages) + 1), True, key=fits)
-        return archive_before(request, settle(request, raw, fits), "token window")
+        return archive_before(request, snap_to_turn(request, raw, fits), "token window")
+
+
+KEEP_TOKENS = 20_000
+
+
+class KeepLast(BaseStrategy):
+    """Keeps the last N messages, and more if a tool result would lose its call."""
+
+    def __init__(self, keep: int = 10) -> None:
+        require_positive("keep", keep)
+        self.keep = keep
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        messages = request.messages
+        if len(messages) + len(request.view.head) <= self.keep + 1:
+            return Skip(Outcome.NOTHING_TO_COMPACT, f"there are at most {self.keep + 1} messages")
+        return archive_before(request, cut_at_or_before(messages, max(0, len(messages) - self.keep)), "keep last")
+
+
+class KeepFraction(BaseStrategy):
+    """Keeps the newest fraction of the messages, at least one; a split tool pair is kept whole."""
+
+    def __init__(self, part: float = 0.4) -> None:
+        if isinstance(part, bool) or not isinstance(part, int | float) or not 0 < part < 1:
+            raise InvalidLimit(f"part must be a number between 0 and 1, not {part!r}.")
+        self.part = part
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        messages = request.messages
+        keep = max(1, floor(self.part * len(messages)))
+        return archive_before(request, cut_at_or_before(messages, len(messages) - keep), "keep fraction")
+
+
+class KeepRecent(BaseStrategy):
+    """Keeps the newest tokens, starting at a user message, within the room that the target leaves.
+
+    With `fresh_only`, messages that an earlier compaction kept are not kept again.
+    """
+
+    def __init__(self, keep_tokens: int = KEEP_TOKENS, *, fresh_only: bool = False, leaves: float = 0.6) -> None:
+        require_positive("keep_tokens", keep_tokens)
+        self.keep_tokens = keep_tokens
+        self.fresh_only = fresh_only
+        self.leaves = leaves
+        """Share of the room that is reserved for a summary."""
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        view, sums = request.view, request.view.token_sums
+        end, most = len(view.messages), self.keep_tokens
+        if request.target is not None:
+            most = min(most, max(0, int((request.target - request.tokens_after_cut(end)) * (1 - self.leaves))))
+
+        def fits(cut: int) -> bool:
+            return sums.estimator.tokens(sums.cumulative[-1] - sums.cumulative[cut]) <= most
+
+        first = view.previously_kept if self.fresh_only else 0
+        raw = max(first, bisect_left(range(end + 1), True, key=fits))
+        return archive_before(request, snap_to_turn(request, raw, fits), "keep recent")
+
+
+class KeepNothing(BaseStrategy):
+    """Archives everything but the newest user message and an unfinished tool loop."""
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        return archive_before(request, open_tool_loop_start(request.messages), "keep nothing")
+
+
+class KeepUserMessages(BaseStrategy):
+    """Keeps the newest user messages up to a number of tokens; notes follow them."""
+
+    def __init__(self, keep_tokens: int = KEEP_TOKENS) -> None:
+        require_positive("keep_tokens", keep_tokens)
+        self.keep_tokens = keep_tokens
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        view, sums = request.view, request.view.token_sums
+        cut = open_tool_loop_start(view.messages)
+        most = self.keep_tokens
+        if request.target is not None:
+            most = min(most, max(0, (request.target - request.tokens_after_cut(len(view.messages))) // 2))
+        used, preamble = 0, []
+        for index in reversed([turn for turn in view.turns if turn < cut]):
+            used += sums.cumulative[index + 1] - sums.cumulative[index]
+            if sums.estimator.tokens(used) > most:
+                break
+            preamble.append(index)
+        dropped, kept = set(), set()
+        for shown, size in reversed(list(zip(view.head, sums.head, strict=True))):
+            is_past_turn = shown.kind == "turn" and not request.stays_in_head(shown, cut)
+            if shown.source and (is_past_turn or shown.kind == "preamble"):
+                used += size
+                if sums.estimator.tokens(used) > most:
+                    dropped.add(shown.source)
+                elif is_past_turn:
+                    kept.add(shown.source)
+        plan = archive_before(request, cut, "keep user messages", tuple(reversed(preamble)))
+        if isinstance(plan, Skip):
+            return plan
+        return msgspec.structs.replace(
+            plan, notes_last=True, dropped_from_head=frozenset(dropped), kept_in_head=frozenset(kept)
+        )

@@ -1,39 +1,46 @@
-"""Summaries: what a model is given to read and asked to write, and what is made of its answer."""
+"""Summaries by a model: transcripts, prompts, writers, and the validation of their answers."""
 
+from ..io.text import replace_surrogates
 from .free_text import RECURSIVE_TASK, FreeText
-from .inventions import checked
-from .material import Draft, Material
-from .prompts import SYSTEM
-from .readable import readable
-from .rendering import PREFIX, SHADOW_PROMPT, AsExchange, AsReply, AsSystem, AsUser, Rendering, as_assistant
-from .sizing import sized
+from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput
+from .rendering import (
+    SHADOW_PROMPT,
+    SUMMARY_PREFIX,
+    AsExchange,
+    AsReply,
+    AsSystem,
+    AsUser,
+    SummaryRenderer,
+    as_assistant,
+)
 from .state_writer import StateText
 from .structured_writer import Structured
-from .transcript import Style, Transcript, transcript_of
-from .verifying import HEADING, verified
+from .summarizer import write_to_fit
+from .transcript import Style, SummaryTranscript, build_transcript
+from .verify import LOG_HEADING, remove_hallucinated_names, restore_missing_facts
 
 __all__ = [
-    "HEADING",
-    "PREFIX",
+    "LOG_HEADING",
     "RECURSIVE_TASK",
     "SHADOW_PROMPT",
-    "SYSTEM",
+    "SUMMARY_PREFIX",
+    "SYSTEM_PROMPT",
     "AsExchange",
     "AsReply",
     "AsSystem",
     "AsUser",
-    "Draft",
     "FreeText",
-    "Material",
-    "Rendering",
     "StateText",
     "Structured",
     "Style",
-    "Transcript",
+    "SummaryDraft",
+    "SummaryInput",
+    "SummaryRenderer",
+    "SummaryTranscript",
     "as_assistant",
-    "checked",
-    "readable",
-    "sized",
-    "transcript_of",
-    "verified",
+    "build_transcript",
+    "remove_hallucinated_names",
+    "replace_surrogates",
+    "restore_missing_facts",
+    "write_to_fit",
 ]

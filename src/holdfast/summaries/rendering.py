@@ -1,4 +1,4 @@
-"""How a summary is shown in the context. All of these are notes of ours, told by their frame."""
+"""Renderers: turn a summary into framed messages of the context."""
 
 from __future__ import annotations
 
@@ -6,57 +6,59 @@ from collections.abc import Callable
 
 import msgspec
 
-from ..messages import Message, framed
+from ..messages import Message, framed_message
 
-PREFIX = (
-    "Summary of the earlier conversation, for whoever goes on with it. It is a record of what happened, not a "
-    "request: build on it, do not do again what is done, and look up [numbers] in the archive if you need more."
+SUMMARY_PREFIX = (
+    "Summary of the earlier conversation. It is a record of what happened, not a request: build on it, do not "
+    "repeat what is done, and look up [numbers] in the archive if you need more."
 )
+"""Text before a summary that is shown as a user message."""
 SHADOW_PROMPT = "Please summarise what we have talked about so far."
-ACKNOWLEDGEMENT = "Understood. I will go on from there."
-
-
-Rendering = Callable[[str], tuple[Message, ...]]
-"""Makes messages of a summary."""
+"""User message before a summary that is shown as the assistant's reply."""
+ACKNOWLEDGEMENT = "Understood. I will continue from there."
+SummaryRenderer = Callable[[str], tuple[Message, ...]]
+"""Turns a summary into messages."""
 
 
 class AsUser(msgspec.Struct, frozen=True):
-    """P5: a user message with a framing prefix."""
+    """Shows the summary as a user message with a prefix."""
 
-    prefix: str = PREFIX
+    prefix: str = SUMMARY_PREFIX
 
     def __call__(self, summary: str) -> tuple[Message, ...]:
-        return (framed(f"{self.prefix}\n\n{summary}"),)
+        return (framed_message(f"{self.prefix}\n\n{summary}"),)
 
 
 class AsReply(msgspec.Struct, frozen=True):
-    """S11: a request for a summary in the user's name, and the summary as the assistant's reply."""
+    """Shows a user message that asks for a summary, and the summary as the assistant's reply."""
 
     prompt: str = SHADOW_PROMPT
 
     def __call__(self, summary: str) -> tuple[Message, ...]:
-        return framed(self.prompt, aside=True), framed(summary, "assistant")
+        return framed_message(self.prompt, aside=True), framed_message(summary, "assistant")
 
 
 class AsExchange(msgspec.Struct, frozen=True):
-    """G5: the summary in the user's name, and the assistant's word that it has read it."""
+    """Shows the summary as a user message, followed by the assistant's acknowledgement."""
 
-    prefix: str = PREFIX
+    prefix: str = SUMMARY_PREFIX
     acknowledgement: str = ACKNOWLEDGEMENT
 
     def __call__(self, summary: str) -> tuple[Message, ...]:
-        return framed(f"{self.prefix}\n\n{summary}"), framed(self.acknowledgement, "assistant", aside=True)
+        return framed_message(f"{self.prefix}\n\n{summary}"), framed_message(
+            self.acknowledgement, "assistant", aside=True
+        )
 
 
 class AsSystem(msgspec.Struct, frozen=True):
-    """W10: the first system message behind the prompt itself."""
+    """Shows the summary as the first system message after the system prompt."""
 
     heading: str = "Compacted context summary:"
 
     def __call__(self, summary: str) -> tuple[Message, ...]:
-        return (framed(f"{self.heading}\n\n{summary}", "system"),)
+        return (framed_message(f"{self.heading}\n\n{summary}", "system"),)
 
 
 def as_assistant(summary: str) -> tuple[Message, ...]:
-    """L15: something the assistant said; its first line tells that it is a summary."""
-    return (framed(summary, "assistant"),)
+    """Shows the summary as an assistant message."""
+    return (framed_message(summary, "assistant"),)

@@ -1,4 +1,4 @@
-"""What a long piece of work stands at: a few short lists, kept beside the summary and changed by deltas (W5, W9)."""
+"""Workstream state: a few short lists that are stored next to the summary and updated by deltas."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from .structured import folded
+from .structured import one_line
 
 Status = Literal["open", "in_progress", "done", "blocked"]
-CAPS = {
+LIST_CAPS = {
     "key_decisions": 8,
     "active_constraints": 6,
     "tasks": 10,
@@ -21,34 +21,34 @@ CAPS = {
     "artifacts": 10,
     "agent_contributions": 6,
 }
-"""So many items each list holds after a merge."""
+"""Maximum items of each list after a merge."""
 _WORD = re.compile(r"\w+")
 
 
-class Item(msgspec.Struct, frozen=True, omit_defaults=True):
+class StateItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a list."""
 
     id: str
     text: str
     status: Status | None = None
-    """Of a task."""
+    """Only for tasks."""
 
 
-class State(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class WorkstreamState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The lists, oldest entries first."""
 
-    key_decisions: tuple[Item, ...] = ()
-    active_constraints: tuple[Item, ...] = ()
-    tasks: tuple[Item, ...] = ()
-    open_questions: tuple[Item, ...] = ()
-    risks: tuple[Item, ...] = ()
-    artifacts: tuple[Item, ...] = ()
-    agent_contributions: tuple[Item, ...] = ()
+    key_decisions: tuple[StateItem, ...] = ()
+    active_constraints: tuple[StateItem, ...] = ()
+    tasks: tuple[StateItem, ...] = ()
+    open_questions: tuple[StateItem, ...] = ()
+    risks: tuple[StateItem, ...] = ()
+    artifacts: tuple[StateItem, ...] = ()
+    agent_contributions: tuple[StateItem, ...] = ()
     issued: int = 0
-    """How many ids were given out: none is given twice."""
+    """Number of ids issued so far; an id is never reused."""
 
 
-class Change(msgspec.Struct, frozen=True, omit_defaults=True):
+class StateChange(msgspec.Struct, frozen=True, omit_defaults=True):
     """An entry to add, or to change if its id or its text is known."""
 
     text: str = ""
@@ -56,110 +56,114 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     status: Status | None = None
 
 
-class Delta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """What became different."""
+class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Changes to the lists."""
 
-    key_decisions: tuple[Change, ...] = ()
-    active_constraints: tuple[Change, ...] = ()
-    tasks: tuple[Change, ...] = ()
-    open_questions: tuple[Change, ...] = ()
-    risks: tuple[Change, ...] = ()
-    artifacts: tuple[Change, ...] = ()
-    agent_contributions: tuple[Change, ...] = ()
+    key_decisions: tuple[StateChange, ...] = ()
+    active_constraints: tuple[StateChange, ...] = ()
+    tasks: tuple[StateChange, ...] = ()
+    open_questions: tuple[StateChange, ...] = ()
+    risks: tuple[StateChange, ...] = ()
+    artifacts: tuple[StateChange, ...] = ()
+    agent_contributions: tuple[StateChange, ...] = ()
     removed: tuple[str, ...] = ()
-    """Ids or texts of entries that no longer hold."""
+    """Ids or texts of entries to remove."""
 
 
-def merge(state: State, delta: Delta) -> State:
-    """The state after a delta, within its caps; the same delta once more changes nothing."""
-    issued, lists = state.issued, dict[str, tuple[Item, ...]]()
-    for name, cap in CAPS.items():
-        changes: Sequence[Change] = getattr(delta, name)
+def apply_delta(state: WorkstreamState, delta: StateDelta) -> WorkstreamState:
+    """Returns the state after a delta, within its caps. Idempotent: applying the delta again changes nothing."""
+    issued, lists = state.issued, dict[str, tuple[StateItem, ...]]()
+    for name, cap in LIST_CAPS.items():
+        changes: Sequence[StateChange] = getattr(delta, name)
         named = {change.id for change in changes}
-        kept = _capped(list(_changed(getattr(state, name), changes, delta.removed, name == "tasks")), cap)
+        kept = _enforce_cap(list(_apply_changes(getattr(state, name), changes, delta.removed, name == "tasks")), cap)
         for at, item in enumerate(kept):
             while not kept[at].id:
                 issued += 1
                 number = f"{name.rpartition('_')[2][0]}{issued}"
-                kept[at] = Item("" if number in named else number, item.text, item.status)
+                kept[at] = StateItem("" if number in named else number, item.text, item.status)
         lists[name] = tuple(kept)
-    return State(issued=issued, **lists)
+    return WorkstreamState(issued=issued, **lists)
 
 
-def _changed(
-    items: Sequence[Item], changes: Iterable[Change], removed: Iterable[str], task: bool
-) -> Iterator[tuple[Item, int]]:
-    """Entries in their order, each with the place of the change that states it, or -1; new ones have no id yet.
+def _apply_changes(
+    items: Sequence[StateItem], changes: Iterable[StateChange], removed: Iterable[str], task: bool
+) -> Iterator[tuple[StateItem, int]]:
+    """Yields entries in order, each with the index of its change or -1; new entries have no id yet.
 
-    What the delta states is not removed by it, and two entries never say the same.
+    A delta does not remove what it states, and no two entries have the same text.
     """
-    stated, marked = _sorted_out(changes)
+    stated, marked = _group_changes(changes)
     known = {item.id: item for item in items}
-    found: dict[str, tuple[Item, int]] = {}
-    new: list[tuple[Item, int]] = []
+    found: dict[str, tuple[StateItem, int]] = {}
+    new: list[tuple[StateItem, int]] = []
     for at, change in sorted(enumerate(stated.values()), key=lambda place: place[1].id not in known):
-        by_text = {same(item.text): item.id for item in items if item.id not in found}
-        name = change.id if change.id in known and change.id not in found else by_text.get(same(change.text), "")
-        item = Item(name, change.text, _status(change, known.get(name)) if task else None)
+        by_text = {comparable_text(item.text): item.id for item in items if item.id not in found}
+        name = (
+            change.id
+            if change.id in known and change.id not in found
+            else by_text.get(comparable_text(change.text), "")
+        )
+        item = StateItem(name, change.text, _new_status(change, known.get(name)) if task else None)
         if name:
             found[name] = (item, at)
         else:
             new.append((item, at))
-    gone = {*removed, *map(same, removed)}
+    gone = {*removed, *map(comparable_text, removed)}
     for item in items:
         if item.id in found:
             yield found[item.id]
-        elif same(item.text) not in stated and item.id in marked:
-            yield Item(item.id, item.text, (marked[item.id] or item.status) if task else None), len(stated)
-        elif same(item.text) not in stated and not gone & {item.id, same(item.text)}:
+        elif comparable_text(item.text) not in stated and item.id in marked:
+            yield StateItem(item.id, item.text, (marked[item.id] or item.status) if task else None), len(stated)
+        elif comparable_text(item.text) not in stated and not gone & {item.id, comparable_text(item.text)}:
             yield item, -1
     yield from new
 
 
-def _status(change: Change, known: Item | None) -> Status:
-    """A task that is stated again without a word on its status is as it was; if it was done, it is open again."""
+def _new_status(change: StateChange, known: StateItem | None) -> Status:
+    """Returns the change's status, else the known one; a done task that is stated again is reopened."""
     if change.status or known is None or known.status is None or known.status == "done":
         return change.status or "open"
     return known.status
 
 
-def _sorted_out(changes: Iterable[Change]) -> tuple[dict[str, Change], dict[str, Status | None]]:
-    """Changes by what they state, each text once; and the marks on entries that are named by their id alone."""
-    stated: dict[str, Change] = {}
+def _group_changes(changes: Iterable[StateChange]) -> tuple[dict[str, StateChange], dict[str, Status | None]]:
+    """Returns changes by text, without duplicates, and status changes of entries that are named by id alone."""
+    stated: dict[str, StateChange] = {}
     marked: dict[str, Status | None] = {}
     for change in changes:
-        if text := same(change.text):
+        if text := comparable_text(change.text):
             old = stated.get(text, change)
-            stated[text] = Change(change.text, old.id or change.id, change.status or old.status)
+            stated[text] = StateChange(change.text, old.id or change.id, change.status or old.status)
         elif change.id:
             marked[change.id] = change.status or marked.get(change.id)
     for text, change in stated.items():
-        stated[text] = Change(change.text, change.id, marked.pop(change.id, None) or change.status)
+        stated[text] = StateChange(change.text, change.id, marked.pop(change.id, None) or change.status)
     return stated, marked
 
 
-def _capped(items: Sequence[tuple[Item, int]], cap: int) -> list[Item]:
-    """Done first out, then the oldest; what was stated just now stays longest."""
+def _enforce_cap(items: Sequence[tuple[StateItem, int]], cap: int) -> list[StateItem]:
+    """Evicts done entries first, then the oldest; entries of this delta are evicted last."""
     places = range(len(items))
     going = sorted(places, key=lambda place: (items[place][0].status != "done", items[place][1], place))
     stay = set(going[max(0, len(items) - cap) :])
     return [items[place][0] for place in places if place in stay]
 
 
-def same(text: str) -> str:
-    """What two texts have in common that say the same in the same words."""
+def comparable_text(text: str) -> str:
+    """Normalizes a text for comparison: lower case, words only."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold())) or text.strip()
 
 
-def render(state: State) -> str:
-    """For a prompt and for a context: each list under its name, each entry with its id."""
+def render_state(state: WorkstreamState) -> str:
+    """Renders each list under its name and each entry with its id, for prompts and contexts."""
     blocks = []
-    for name in CAPS:
-        lines = [f"- [{item.id}] {folded(item.text)}{_told(item.status)}" for item in getattr(state, name)]
+    for name in LIST_CAPS:
+        lines = [f"- [{item.id}] {one_line(item.text)}{_status_suffix(item.status)}" for item in getattr(state, name)]
         if lines:
             blocks.append("\n".join([f"{name.replace('_', ' ').upper()}:", *lines]))
     return "\n\n".join(blocks)
 
 
-def _told(status: Status | None) -> str:
+def _status_suffix(status: Status | None) -> str:
     return f" ({status.replace('_', ' ')})" if status else ""

@@ -1,16 +1,13 @@
-"""The structured summary, round after round: the model updates it, and code sees to it that nothing is lost (L6)."""
+"""Structured summaries: the model updates the sections, and code restores what it drops without a reason."""
 
 from __future__ import annotations
 
 import msgspec
 
-from ..calls import Failure, ModelCall, Reply, Steps
-from ..ledger import clipped
-from ..references import citation
-from .asking import ask
-from .material import Draft, Material
-from .merging import bounded, merge
-from .prompts import SYSTEM, request
+from ..context.references import citation
+from ..ledger import clip
+from ..models.calls import Failure, ModelCall, Reply, Steps
+from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput, summary_prompt
 from .structured import (
     COLUMNS,
     COMPLETED,
@@ -23,17 +20,18 @@ from .structured import (
     REMOVED,
     STATE,
     WORKING_ON,
-    Sections,
-    write_sections,
+    SummarySections,
+    render_sections,
 )
-from .structured_text import read_sections
-from .transcript import Style, Transcript
-from .verdict import text_of
+from .structured_merge import merge_sections, trim_to_fit
+from .structured_parse import parse_sections
+from .summarizer import answer_text, run_summarizer
+from .transcript import Style, SummaryTranscript
 
-_TASK_PART = 0.5
-"""Of the room, what the original task may take; a longer one shows its head and its tail, and where it stands."""
-_LEAST_TASK = 80
-"""Characters of it that are shown in any case."""
+_TASK_SHARE = 0.5
+"""Share of the token budget for the original task; a longer one is clipped in the middle and cited."""
+_MIN_TASK_CHARACTERS = 80
+"""Characters of the task that are always shown."""
 _TASK = f"""\
 Write the summary under these headings, in English and in this order, and everything below them in the language of \
 the conversation:
@@ -73,49 +71,58 @@ _UPDATE = (
 
 
 class Structured(msgspec.Struct, frozen=True):
-    """Asks for sections, and keeps them whole."""
+    """Summary writer that asks for sections and merges them with the previous summary."""
 
-    asked: int = 800
-    allowed: int | None = 1_000
+    target_tokens: int = 800
+    max_tokens: int | None = 1_000
     temperature: float | None = 0.3
     style: Style = Style()
 
-    def write(self, material: Material) -> Steps[Draft | Failure]:
-        tokens = max(1, min(self.asked, material.room))
-        task = f"{_TASK}\n\n{_UPDATE}" if material.previous else _TASK
-        if material.files:
-            task = f"{task}\n\nFiles that were touched, from the log:\n{material.files}"
+    def write(self, source: SummaryInput) -> Steps[SummaryDraft | Failure]:
+        tokens = max(1, min(self.target_tokens, source.token_budget))
+        task = f"{_TASK}\n\n{_UPDATE}" if source.previous else _TASK
+        if source.files:
+            task = f"{task}\n\nFiles that were touched, from the log:\n{source.files}"
 
-        def question(conversation: Transcript, notes: str) -> ModelCall:
+        def build(conversation: SummaryTranscript, notes: str) -> ModelCall:
             return ModelCall(
-                request(material, conversation, notes, task, tokens), SYSTEM, self.allowed, self.temperature
+                summary_prompt(source, conversation, notes, task, tokens),
+                SYSTEM_PROMPT,
+                self.max_tokens,
+                self.temperature,
             )
 
-        def usable(text: str) -> str:
-            return "" if read_sections(text) else "it has none of the headings that were asked for"
+        def validate(text: str) -> str:
+            return "" if parse_sections(text) else "it has none of the headings that were asked for"
 
-        asked = yield from ask(question, material, usable)
-        if not isinstance(asked.answer, Reply):
-            return asked.answer
-        new = read_sections(text_of(asked.answer)) or Sections()
-        before = read_sections(material.previous)
-        merged = merge(before, new) if before else None
+        result = yield from run_summarizer(build, source, validate)
+        if not isinstance(result.answer, Reply):
+            return result.answer
+        new = parse_sections(answer_text(result.answer)) or SummarySections()
+        before = parse_sections(source.previous)
+        merged = merge_sections(before, new) if before else None
         sections = merged.sections if merged else new
-        remarks = asked.remarks
-        if merged and merged.put_back:
-            remarks += (f"{len(merged.put_back)} items of the earlier summary were put back: no reason was given",)
-        if merged and merged.dropped:
-            gone = "; ".join(f"{removal.item} ({removal.reason})" for removal in merged.dropped)
-            remarks += (f"the model took out: {gone}",)
-        return Draft(self._written(sections, material), remarks=remarks)
+        remarks = result.remarks
+        if merged and merged.restored:
+            remarks += (
+                f"{len(merged.restored)} items of the previous summary were restored: the model gave no reason",
+            )
+        if merged and merged.removed:
+            gone = "; ".join(f"{removal.item} ({removal.reason})" for removal in merged.removed)
+            remarks += (f"the model removed: {gone}",)
+        return SummaryDraft(self._render(sections, source), remarks=remarks)
 
-    def _written(self, sections: Sections, material: Material) -> str:
-        """All of it, with the task, within the room there is."""
-        each = len(material.task) / max(1, material.measure(material.task)) if material.task else 4.0
-        task = material.task.strip()
-        if len(task) > (most := max(_LEAST_TASK, int(material.room * _TASK_PART * each))):
-            whole = f" {citation(material.task_place)}" if material.task_place else ""
-            task = clipped(task, most) + whole
-        left = material.room - material.measure(write_sections(Sections(), task=task, round=material.round))
-        kept = bounded(sections, lambda text: material.measure(text) <= left)
-        return write_sections(kept, task=task, round=material.round)
+    def _render(self, sections: SummarySections, source: SummaryInput) -> str:
+        """Renders the sections and the task within the token budget."""
+        characters_per_token = len(source.task) / max(1, source.count_tokens(source.task)) if source.task else 4.0
+        task = source.task.strip()
+        if len(task) > (
+            limit := max(_MIN_TASK_CHARACTERS, int(source.token_budget * _TASK_SHARE * characters_per_token))
+        ):
+            cite = f" {citation(source.task_number)}" if source.task_number else ""
+            task = clip(task, limit) + cite
+        left = source.token_budget - source.count_tokens(
+            render_sections(SummarySections(), task=task, round=source.round)
+        )
+        kept = trim_to_fit(sections, lambda text: source.count_tokens(text) <= left)
+        return render_sections(kept, task=task, round=source.round)

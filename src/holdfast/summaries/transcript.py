@@ -1,4 +1,4 @@
-"""A history written out for a summariser: numbered, with roles, long texts cut and every cut marked (L8, W4)."""
+"""Transcripts for a summarizer: numbered messages with roles, long texts truncated and marked."""
 
 from __future__ import annotations
 
@@ -7,88 +7,86 @@ from itertools import islice, pairwise
 
 import msgspec
 
-from ..messages import Media, Message, Opaque, Text, ToolCall, ToolResult, media_in_words
-from ..messages.standins import stand_in
-from ..references import citation
-from .readable import readable
+from ..context.references import citation
+from ..io.text import replace_surrogates
+from ..messages import Media, Message, Opaque, Text, ToolCall, ToolResult, describe_media
+from ..messages.payload import placeholder_text
 
-SHRINK = (0.6, 0.3, 0.12)
-"""What part of it stays, step by step, where a model finds it too long."""
-_BRIEF_RESULT = 80
+SHRINK_STEPS = (0.6, 0.3, 0.12)
+"""Shares of the transcript that are tried, one after the other, after an overflow."""
+_MAX_BRIEF_RESULT = 80
 
 
 class Style(msgspec.Struct, frozen=True):
-    """How a history is written out."""
+    """How messages are written into a transcript."""
 
     result_limit: int = 500
-    """Characters of a tool's result."""
+    """Maximum characters of a tool result."""
     text_limit: int = 2_000
-    """Characters of anything else."""
+    """Maximum characters of any other part."""
     tools: Callable[[str], bool] | None = None
-    """Which tools' calls and results are told at all (W4); None for every tool's."""
+    """Predicate on tool names: whose calls and results are included. None includes all."""
     images: int = 0
-    """How many of the newest images go along, for a model that can see."""
+    """How many of the newest images are attached, for models with vision."""
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One message as it is told."""
+class SummaryTranscriptEntry(msgspec.Struct, frozen=True):
+    """One message of a transcript."""
 
-    place: int
+    number: int
     role: str
     text: str
     brief: str
-    """The same with tool results left out."""
+    """The text without tool results."""
 
 
-class Transcript(msgspec.Struct, frozen=True):
-    """What a summariser is given to read."""
+class SummaryTranscript(msgspec.Struct, frozen=True):
+    """The messages that a summarizer reads."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[SummaryTranscriptEntry, ...] = ()
     media: tuple[Media, ...] = ()
     left_out: int = 0
-    """How many of the oldest messages are not told one by one, because they would be too much."""
+    """How many of the oldest messages were omitted to make it fit."""
     brief: bool = False
 
     @property
     def text(self) -> str:
-        return "\n\n".join(map(self._told, self.entries))
+        """All entries as text, each with its number and role."""
+        return "\n\n".join(map(self._entry_text, self.entries))
 
-    def _told(self, entry: Entry) -> str:
-        return f"{citation(entry.place)} {entry.role.upper()}:\n{entry.brief if self.brief else entry.text}"
+    def _entry_text(self, entry: SummaryTranscriptEntry) -> str:
+        return f"{citation(entry.number)} {entry.role.upper()}:\n{entry.brief if self.brief else entry.text}"
 
-    def chunks(self, limit: int) -> Iterator[Transcript]:
-        """In pieces of at most so many characters, cut between messages (W6); images go with the newest."""
-        piece: list[Entry] = []
+    def chunks(self, limit: int) -> Iterator[SummaryTranscript]:
+        """Yields transcripts of at most so many characters, split between messages; the last one has the images."""
+        chunk: list[SummaryTranscriptEntry] = []
         size = 0
         for entry in self.entries:
-            length = len(self._told(entry)) + 2
-            if piece and size + length > limit:
-                yield msgspec.structs.replace(self, entries=tuple(piece), media=())
-                piece, size = [], 0
-            piece.append(entry)
+            length = len(self._entry_text(entry)) + 2
+            if chunk and size + length > limit:
+                yield msgspec.structs.replace(self, entries=tuple(chunk), media=())
+                chunk, size = [], 0
+            chunk.append(entry)
             size += length
-        if piece:
-            yield msgspec.structs.replace(self, entries=tuple(piece))
+        if chunk:
+            yield msgspec.structs.replace(self, entries=tuple(chunk))
 
-    def smaller(self) -> Iterator[Transcript]:
-        """The same, told with less and less: without images, without results, without its oldest part.
-
-        Each is less than the one before: what was too much is not tried again.
-        """
-        now = self
-        if now.media:
-            yield (now := msgspec.structs.replace(now, media=()))
-        if not now.brief and any(entry.text != entry.brief for entry in now.entries):
-            yield (now := msgspec.structs.replace(now, brief=True))
-        size = len(now.text)
-        shorter = [now, *(now.newest(int(size * part)) for part in SHRINK)]
+    def reductions(self) -> Iterator[SummaryTranscript]:
+        """Yields smaller and smaller versions: without images, without tool results, without the oldest messages."""
+        current = self
+        if current.media:
+            yield (current := msgspec.structs.replace(current, media=()))
+        if not current.brief and any(entry.text != entry.brief for entry in current.entries):
+            yield (current := msgspec.structs.replace(current, brief=True))
+        size = len(current.text)
+        shorter = [current, *(current.newest(int(size * part)) for part in SHRINK_STEPS)]
         yield from (less for more, less in pairwise(shorter) if less.left_out > more.left_out)
 
-    def newest(self, characters: int) -> Transcript:
-        """The newest entries that take at most so many characters; at least one."""
+    def newest(self, characters: int) -> SummaryTranscript:
+        """Keeps the newest entries within so many characters; at least one."""
         used, count = 0, 0
         for entry in reversed(self.entries):
-            used += len(self._told(entry)) + 2
+            used += len(self._entry_text(entry)) + 2
             if count and used > characters:
                 break
             count += 1
@@ -96,61 +94,67 @@ class Transcript(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, entries=kept, left_out=self.left_out + len(self.entries) - count)
 
 
-def transcript_of(messages: Sequence[Message], places: Sequence[int], style: Style) -> Transcript:
-    """Messages under their numbers; thoughts are left out."""
-    called: dict[str, str] = {}
+def build_transcript(messages: Sequence[Message], numbers: Sequence[int], style: Style) -> SummaryTranscript:
+    """Writes messages with their sequence numbers; reasoning is omitted."""
+    tool_names: dict[str, str] = {}
     entries = []
-    for message, place in zip(messages, places, strict=True):
-        called.update((call.id, call.name) for call in message.calls)  # a later tool may be called under the same id
-        told = [_part(part, style, called) for part in message.parts]
-        if text := "\n".join(full for full, _ in told if full):
-            brief = "\n".join(short for _, short in told if short)
-            entries.append(Entry(place, message.role, readable(text), readable(brief)))
+    for message, number in zip(messages, numbers, strict=True):
+        tool_names.update(
+            (call.id, call.name) for call in message.calls
+        )  # a later tool may be called under the same id
+        rendered = [_render_part(part, style, tool_names) for part in message.parts]
+        if text := "\n".join(full for full, _ in rendered if full):
+            brief = "\n".join(short for _, short in rendered if short)
+            entries.append(
+                SummaryTranscriptEntry(number, message.role, replace_surrogates(text), replace_surrogates(brief))
+            )
     pictures = (part for message in reversed(messages) for part in _images(message))
-    return Transcript(tuple(entries), tuple(reversed(list(islice(pictures, style.images)))))
+    return SummaryTranscript(tuple(entries), tuple(reversed(list(islice(pictures, style.images)))))
 
 
-def _part(part: object, style: Style, called: dict[str, str]) -> tuple[str, str]:
-    """A part as it is told, in full and in brief."""
+def _render_part(part: object, style: Style, tool_names: dict[str, str]) -> tuple[str, str]:
+    """Returns a part in full and in brief."""
     if isinstance(part, Text):
-        return (cut(part.text.strip(), style.text_limit),) * 2
+        return (truncate(part.text.strip(), style.text_limit),) * 2
     if isinstance(part, ToolCall):
-        if not _is_told(part.name, style):
+        if not _includes_tool(part.name, style):
             return "", ""
-        return (f"[call] {part.name}({cut(part.json, style.text_limit)})",) * 2
+        return (f"[call] {part.name}({truncate(part.arguments_json, style.text_limit)})",) * 2
     if isinstance(part, ToolResult):
-        name = part.name or called.get(part.call_id, "")
-        return _result(part, name, style) if _is_told(name, style) else ("", "")
+        name = part.name or tool_names.get(part.call_id, "")
+        return _render_result(part, name, style) if _includes_tool(name, style) else ("", "")
     if isinstance(part, Media | Opaque):
-        return (cut(_in_words(part), style.text_limit),) * 2
+        return (truncate(_describe_part(part), style.text_limit),) * 2
     return "", ""
 
 
-def _in_words(part: Media | Opaque) -> str:
-    """What media are, and what can be read of a part that only one format has (P12)."""
+def _describe_part(part: Media | Opaque) -> str:
+    """Describes media, and returns the readable text of a part that only one format has."""
     if isinstance(part, Media):
-        return media_in_words(part)
-    said = part.data.get("content")
-    return said if isinstance(said, str) else stand_in(part)
+        return describe_media(part)
+    content = part.data.get("content")
+    return content if isinstance(content, str) else placeholder_text(part)
 
 
-def _result(result: ToolResult, name: str, style: Style) -> tuple[str, str]:
-    seen = [media_in_words(item) for item in result.content if isinstance(item, Media)]
-    read = [_in_words(item) for item in result.content if isinstance(item, Opaque)]
+def _render_result(result: ToolResult, name: str, style: Style) -> tuple[str, str]:
+    seen = [describe_media(item) for item in result.content if isinstance(item, Media)]
+    read = [_describe_part(item) for item in result.content if isinstance(item, Opaque)]
     text = "\n".join(filter(None, [result.text.strip(), *read]))
     label = f"[{'error' if result.is_error else 'result'} of {name or 'a tool'}]"
-    said = cut(text, style.result_limit)
-    short = min(said, f"{len(text):,} characters, not shown here", key=len) if len(said) > _BRIEF_RESULT else said
-    full, brief = ("\n".join(filter(None, [told, *seen])) for told in (said, short))
+    shown = truncate(text, style.result_limit)
+    short = (
+        min(shown, f"{len(text):,} characters, not shown here", key=len) if len(shown) > _MAX_BRIEF_RESULT else shown
+    )
+    full, brief = ("\n".join(filter(None, [version, *seen])) for version in (shown, short))
     return f"{label} {full}", f"{label} {brief}"
 
 
-def _is_told(tool: str, style: Style) -> bool:
+def _includes_tool(tool: str, style: Style) -> bool:
     return style.tools is None or style.tools(tool)
 
 
-def cut(text: str, limit: int) -> str:
-    """The beginning of a text, with the cut marked."""
+def truncate(text: str, limit: int) -> str:
+    """Returns the beginning of a text, with a marker for what was cut."""
     if len(text) <= limit:
         return text
     return f"{text[:limit].rstrip()} [… {len(text) - limit:,} more characters]"

@@ -1,32 +1,37 @@
-"""Token estimators: the documents' character rules, a real offline tokenizer, and calibration by usage."""
+"""Token estimators (character rules, an offline tokenizer), calibration by usage, budgets and the model catalog."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ..errors import InvalidInput
-from .calibration import Calibration
-from .characters import CharsPerConversation, CharsPerMessage, CharsPerPiece
-from .estimator import Estimator, PerPart, part_text, tokens_in
+from .estimators import (
+    CallableEstimator,
+    CharsPerConversation,
+    CharsPerMessage,
+    CharsPerPiece,
+    Estimator,
+    count_tokens,
+    part_text,
+)
 from .tokenizer import ENCODINGS, Tokenizer
-from .usage import Usage, read_usage
+from .usage import Calibration, Usage, read_usage
 
 __all__ = [
     "ENCODINGS",
     "Calibration",
+    "CallableEstimator",
     "CharsPerConversation",
     "CharsPerMessage",
     "CharsPerPiece",
     "Estimator",
-    "PerPart",
     "Tokenizer",
     "Usage",
+    "count_tokens",
     "estimator_for",
     "part_text",
     "read_usage",
-    "tokens_in",
 ]
-
 _BY_NAME: dict[str, Callable[[], Estimator]] = {
     CharsPerPiece.name: CharsPerPiece,
     CharsPerMessage.name: CharsPerMessage,
@@ -35,7 +40,7 @@ _BY_NAME: dict[str, Callable[[], Estimator]] = {
 
 
 def estimator_for(given: Estimator | Callable[[str], int] | str | None) -> Estimator:
-    """One of ours by object or name, or any callable from text to a number of tokens (S15)."""
+    """Returns an estimator, given one, its name, or a callable from text to tokens; the tokenizer by default."""
     if given is None:
         return Tokenizer()
     if isinstance(given, str):
@@ -48,5 +53,5 @@ def estimator_for(given: Estimator | Callable[[str], int] | str | None) -> Estim
     if isinstance(given, Estimator):
         return given() if isinstance(given, type) else given
     if callable(given):
-        return PerPart(given)
+        return CallableEstimator(given)
     raise InvalidInput(f"An estimator is a name, an object or a callable from text to tokens, not {given!r}.")

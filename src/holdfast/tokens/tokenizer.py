@@ -1,4 +1,4 @@
-"""Real tokens, counted offline; and an honest guess where the tokenizer cannot be had."""
+"""Offline tokenizer, with a heuristic where the tokenizer package is not installed."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from functools import cache
 
 from ..errors import InvalidInput
 from ..messages import Media, Message, Part, ToolCall, ToolResult
-from .estimator import part_text
+from .estimators import part_text
 
 MESSAGE_OVERHEAD = 4
 """Tokens that a provider adds around one message: its role and separators."""
 CALL_OVERHEAD = 8
 """Tokens around one tool call or result: its id and framing."""
 IMAGE_TOKENS = 1_200
-"""About what the large providers charge for a picture of a screen."""
-PIECE, _BACK = 65_536, 4_096
+"""Approximate charge of the large providers for a screenshot."""
+CHUNK_CHARACTERS, _LOOKBACK = 65_536, 4_096
 _CUT = re.compile(r"\n(?=[^\W\d_])|[^\W\d_](?= [^\W\d_])")
-"""Between two lines or two words: every vocabulary's tokens end there."""
+"""Between two lines or two words: no token of any vocabulary crosses it."""
 ENCODINGS = ("o200k_base", "cl100k_base", "llama3", "qwen3", "deepseek_v3", "mistral_v3")
+"""Vocabularies of the offline tokenizer."""
 
 
 class Tokenizer:
-    """Counts with the vocabulary of a model family; what is not text is charged a flat estimate."""
+    """Counts tokens with the vocabulary of a model family; media get a flat estimate."""
 
     def __init__(self, encoding: str = "o200k_base") -> None:
         if encoding not in ENCODINGS:
@@ -48,7 +49,7 @@ class Tokenizer:
         if not text:
             return 0
         if self._count is None:
-            self._count = load(self.name)
+            self._count = load_counter(self.name)
         return self._count(text)
 
     def tokens(self, units: int) -> int:
@@ -62,36 +63,36 @@ def _media_tokens(media: Media) -> int:
 
 
 @cache
-def load(encoding: str) -> Callable[[str], int]:
-    """A counting function for this vocabulary, loaded once in a process."""
+def load_counter(encoding: str) -> Callable[[str], int]:
+    """Returns the counting function of a vocabulary, loaded once per process."""
     try:
         from splintr import Tokenizer as Vocabulary
     except ImportError:
-        return guess
-    encode = Vocabulary.from_pretrained(encoding).encode_ordinary  # a special token's name is only text here
+        return heuristic_count
+    encode = Vocabulary.from_pretrained(encoding).encode_ordinary  # special token names are plain text
 
     def count(text: str) -> int:
         try:
-            return sum([len(encode(piece)) for piece in _pieces(text)])
+            return sum([len(encode(chunk)) for chunk in _chunks(text)])
         except UnicodeEncodeError:
             return count(text.encode(errors="replace").decode())
 
     return count
 
 
-def _pieces(text: str) -> Iterator[str]:
-    """A huge text in parts, cut where no token goes across: encoding one holds up every other thread."""
+def _chunks(text: str) -> Iterator[str]:
+    """Splits a huge text where no token crosses: encoding it in one call would block every other thread."""
     start = 0
-    while len(text) - start > PIECE:
-        end = start + PIECE
-        found = next((cut for cut in _CUT.finditer(text, end - _BACK, end)), None)
+    while len(text) - start > CHUNK_CHARACTERS:
+        end = start + CHUNK_CHARACTERS
+        found = next((cut for cut in _CUT.finditer(text, end - _LOOKBACK, end)), None)
         end = found.end() if found else end
         yield text[start:end]
         start = end
     yield text[start:] if start else text
 
 
-def guess(text: str) -> int:
-    """Without a tokenizer: English and code at 3.6 characters a token, other scripts by their bytes."""
+def heuristic_count(text: str) -> int:
+    """Estimates tokens without a tokenizer: ASCII at 3.6 characters per token, other scripts by their bytes."""
     wide = len(text.encode(errors="replace")) - len(text)
     return -(-len(text) * 5 // 18) + wide // 5

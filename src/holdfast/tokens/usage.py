@@ -1,4 +1,9 @@
-"""Tokens as providers report them, each in words of its own (P3)."""
+"""Token usage as providers report it, and the calibration of estimates learned from it.
+
+A provider reports the tokens of a whole request and its reply. Two reports and the units between them
+give tokens per unit; tokens that units do not explain (a system prompt or tool definitions not passed to
+Holdfast) are the overhead. Only what came after the last reply is then estimated.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,17 @@ import msgspec
 
 from ..errors import InvalidInput
 
-_WORDS = {
+_FIELD_NAMES = {
     "input": ("input", "input_tokens", "prompt_tokens", "prompt_token_count"),
     "output": ("output", "output_tokens", "completion_tokens", "candidates_token_count"),
     "cache_read": ("cache_read", "cache_read_input_tokens"),
     "cache_write": ("cache_write", "cache_creation_input_tokens"),
 }
-"""Ours, then Anthropic's and OpenAI's Responses', OpenAI Chat's, Gemini's. Only Anthropic counts its cache apart."""
+"""Names by Holdfast, Anthropic and OpenAI Responses, OpenAI Chat, Gemini. Only Anthropic reports cache separately."""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Tokens that a provider reported for one good reply."""
+    """Tokens that a provider reported for one successful reply."""
 
     input: int = 0
     output: int = 0
@@ -29,25 +34,27 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def total(self) -> int:
-        """The size of the context after the reply (P3)."""
+        """Size of the context after the reply."""
         return self.input + self.output + self.cache_read + self.cache_write
 
 
 def read_usage(given: Any) -> Usage:
-    """Usage as ours, as a provider's JSON, or as the object its SDK returns."""
+    """Reads usage from a Usage, a provider's JSON, or an SDK object."""
     if isinstance(given, Usage):
         return given
     reported = given.model_dump() if hasattr(given, "model_dump") else given
     if not isinstance(reported, Mapping):
         raise InvalidInput(f"usage= takes the token counts that a provider reported, not {type(given).__name__}.")
     found = {_snake(str(key)): value for key, value in reported.items()}
-    figures = {ours: next((found[word] for word in words if word in found), None) for ours, words in _WORDS.items()}
+    figures = {
+        field: next((found[name] for name in names if name in found), None) for field, names in _FIELD_NAMES.items()
+    }
     if figures["input"] is None and figures["output"] is None:
         raise InvalidInput(
-            f"usage= takes token counts (input, output, cache_read, cache_write, or a provider's own words), "
+            f"usage= takes token counts (input, output, cache_read, cache_write, or a provider's own names), "
             f"not {', '.join(map(str, reported)) or 'nothing'}."
         )
-    return Usage(**{ours: _count(ours, value) for ours, value in figures.items()})
+    return Usage(**{field: _count(field, value) for field, value in figures.items()})
 
 
 def _snake(key: str) -> str:
@@ -55,9 +62,70 @@ def _snake(key: str) -> str:
 
 
 def _count(name: str, value: Any) -> int:
-    """A number of tokens; nothing where a provider says null."""
+    """Validates a number of tokens; null counts as 0."""
     if value is None:
         return 0
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise InvalidInput(f"usage= says {value!r} for {name}: it takes numbers of tokens, 0 or more.")
+        raise InvalidInput(f"usage= has {value!r} for {name}: it takes numbers of tokens, 0 or more.")
     return int(value)
+
+
+DECAY = 0.99
+"""Weight of older evidence after each new reply."""
+PRIOR_UNITS = 1_000.0
+"""Weight in units of the prior assumption of one token per unit."""
+MIN_RATIO, MAX_RATIO = 0.4, 4.0
+"""Bounds of tokens per unit between two replies: anything beyond has another cause than the text."""
+MAX_TOKENS = 20_000_000
+"""Larger reports are ignored as errors: no model accepts so many tokens."""
+
+
+class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens per unit and overhead, learned from each reply; an immutable value that checkpoints carry."""
+
+    tokens_seen: float = PRIOR_UNITS
+    units_seen: float = PRIOR_UNITS
+    base_tokens: int = 0
+    base_units: int = 0
+    """From a reply to a small context, which shows the overhead best: the first since a compaction."""
+    replies: int = 0
+    known_tokens: int | None = None
+    known_units: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """Tokens per unit."""
+        return self.tokens_seen / self.units_seen
+
+    @property
+    def overhead(self) -> float:
+        """Tokens that units do not explain."""
+        return max(0.0, self.base_tokens - self.ratio * self.base_units)
+
+    def learn(self, units: int, usage: Usage) -> Calibration:
+        """Returns the calibration after a successful reply; `units` is the size of the context after it."""
+        total = usage.total
+        if not 0 < total <= MAX_TOKENS:
+            return self
+        learned = msgspec.structs.replace(self, replies=self.replies + 1, known_tokens=total, known_units=units)
+        if self.known_tokens is None:
+            small = not self.replies or 2 * units <= self.known_units
+            return msgspec.structs.replace(learned, base_tokens=total, base_units=units) if small else learned
+        more, gained = units - self.known_units, total - self.known_tokens
+        if more <= 0 or gained <= 0:  # something was removed: the difference says nothing about what was added
+            return learned
+        return msgspec.structs.replace(
+            learned,
+            tokens_seen=self.tokens_seen * DECAY + min(max(gained, MIN_RATIO * more), MAX_RATIO * more),
+            units_seen=self.units_seen * DECAY + more,
+        )
+
+    def reset_size(self) -> Calibration:
+        """Returns the calibration for a new epoch, without the reported size of the old context."""
+        return msgspec.structs.replace(self, known_tokens=None)
+
+    def tokens(self, units: int) -> int:
+        """Returns the reported tokens plus an estimate of what came after; without a report, an estimate of all."""
+        if self.known_tokens is not None:
+            return max(0, round(self.known_tokens + self.ratio * (units - self.known_units)))
+        return round(self.overhead + self.ratio * units)

@@ -1,27 +1,26 @@
-"""Other tools' session files: read into wire-format messages, written into a store, and written out again."""
+"""Session files of other tools: read them into messages, import them into a store, export them again."""
 
 from __future__ import annotations
 
-from .exporting import Exported, ExportFormat, export_session
-from .files import NothingSaid, read_transcript
-from .importing import AlreadyThere, import_exported, import_transcript
-from .shown import InView, in_view, numbers_of
-from .transcript import Entry, PastCompaction, Transcript, Usage
+from ..errors import AlreadyImported, EmptyTranscript
+from .exporting import ExportedSession, ExportFormat, export_session
+from .files import read_transcript
+from .importing import import_exported, import_transcript
+from .transcript import LiveContext, PastCompaction, Transcript, TranscriptEntry, entry_numbers, live_context
 
 __all__ = [
-    "AlreadyThere",
-    "Entry",
+    "AlreadyImported",
+    "EmptyTranscript",
     "ExportFormat",
-    "Exported",
-    "InView",
-    "NothingSaid",
+    "ExportedSession",
+    "LiveContext",
     "PastCompaction",
     "Transcript",
-    "Usage",
+    "TranscriptEntry",
+    "entry_numbers",
     "export_session",
     "import_exported",
     "import_transcript",
-    "in_view",
-    "numbers_of",
+    "live_context",
     "read_transcript",
 ]

@@ -1,4 +1,4 @@
-"""Open a session file, tell whose it is, and read it."""
+"""Read a session file: detect the tool that wrote it, and find session files in a folder."""
 
 from __future__ import annotations
 
@@ -10,41 +10,36 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import InvalidInput, UnknownFormat
+from ..errors import EmptyTranscript, InvalidInput, UnknownFormat
+from . import claude_code, codex, opencode, pi, plain
+from .opencode import is_storage_folder, storage_session_files
+from .records import parse_json_values
+from .transcript import Record, Transcript, TranscriptWarnings
 
-from . import claude_code, codex, opencode, opencode_storage, pi, plain
-from .notes import Notes
-from .records import json_values
-from .transcript import Record, Transcript
-
-Reader = Callable[[list[Record], Notes], Transcript]
-
-_TOOLS: tuple[tuple[Callable[[Record], bool], Reader], ...] = (
-    (claude_code.fits, claude_code.read),
-    (codex.fits, codex.read),
-    (pi.fits, pi.read),
-    (opencode.fits, opencode.read),
+TranscriptReader = Callable[[list[Record], TranscriptWarnings], Transcript]
+_READERS: tuple[tuple[Callable[[Record], bool], TranscriptReader], ...] = (
+    (claude_code.matches, claude_code.read),
+    (codex.matches, codex.read),
+    (pi.matches, pi.read),
+    (opencode.matches, opencode.read),
 )
 
 
-class NothingSaid(InvalidInput):
-    """A session without messages."""
-
-
 def read_transcript(path: str | os.PathLike[str]) -> Transcript:
-    """Read a session of Claude Code, Codex, pi or OpenCode, or a plain file of messages; gzip is seen through."""
+    """Reads a session of Claude Code, Codex, pi or OpenCode, or a plain file of messages, gzipped or not."""
     file = Path(path)
-    notes = Notes()
-    values = json_values(bytes_of(file), str(file), notes)
-    if len(values) == 1 and isinstance(values[0], dict) and opencode_storage.is_session(values[0]):
-        values = [opencode_storage.gathered(file, values[0], notes)]
-    transcript = _transcript(values, str(file), notes)
+    warnings = TranscriptWarnings()
+    values = parse_json_values(read_session_bytes(file), str(file), warnings)
+    if len(values) == 1 and isinstance(values[0], dict) and opencode.is_session_info(values[0]):
+        values = [opencode.assemble_export(file, values[0], warnings)]
+    transcript = _read_values(values, str(file), warnings)
     if not transcript.entries:
-        raise NothingSaid(f"The file {file} holds no messages: name a session in which something was said.")
+        raise EmptyTranscript(f"The file {file} holds no messages: name a session that has some.")
     return transcript
 
 
-def bytes_of(file: Path) -> bytes:
+def read_session_bytes(file: Path) -> bytes:
+    """Reads a file and decompresses gzip. Raises InvalidInput if it cannot be read."""
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -62,20 +57,37 @@ def bytes_of(file: Path) -> bytes:
         raise InvalidInput(f"The file {file} is damaged or cut-off gzip: copy it again from its source.") from error
 
 
-def _transcript(values: list[Any], name: str, notes: Notes) -> Transcript:
+def _read_values(values: list[Any], name: str, warnings: TranscriptWarnings) -> Transcript:
     if len(values) == 1 and isinstance(values[0], list):
         values = values[0]
     for number, value in enumerate(values, 1):
         if not isinstance(value, dict):
             raise InvalidInput(f"Value {number} of {name} is not a JSON object: each must be a message or a record.")
-    if len(values) == 1 and not opencode.fits(values[0]) and plain.is_request(values[0]):
-        return plain.read_request(values[0], name, notes)
-    fitting, read = max(((sum(map(fits, values)), read) for fits, read in _TOOLS), key=itemgetter(0))
+    if len(values) == 1 and not opencode.matches(values[0]) and plain.is_request_body(values[0]):
+        return plain.read_request(values[0], name, warnings)
+    fitting, read = max(((sum(map(fits, values)), read) for fits, read in _READERS), key=itemgetter(0))
     if fitting:
-        return read(values, notes)
-    if not values or any(map(plain.fits, values)):
-        return plain.read_messages(values, name, notes)
+        return read(values, warnings)
+    if not values or any(map(plain.matches, values)):
+        return plain.read_messages(values, name, warnings)
     raise UnknownFormat(
-        f"The file {name} is JSON, but no session of Claude Code, Codex, pi or OpenCode and no list of messages: "
+        f"The file {name} is JSON, but neither a session of Claude Code, Codex, pi or OpenCode nor a list of messages: "
         "name another file, or write its messages as a JSON list."
     )
+
+
+_SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+
+
+def find_session_files(folder: str | os.PathLike[str]) -> list[Path]:
+    """Session files below a folder, sorted by path; of OpenCode's storage only the session files."""
+    found: list[Path] = []
+    for parent, below, names in os.walk(folder):
+        below.sort()
+        here = Path(parent)
+        if is_storage_folder(here):
+            found += storage_session_files(here)
+            below.clear()
+            continue
+        found += [here / name for name in sorted(names) if name.endswith(_SUFFIXES)]
+    return found

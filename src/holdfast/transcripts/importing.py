@@ -1,49 +1,97 @@
-"""Writing another tool's session into a store, with what it compacted as compactions."""
+"""Import another tool's session, or an exported one, into a store, with its compactions as checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from anyio import to_thread
 
-from ..errors import InvalidInput, UnknownSession
-from ..events import Event, Kind, SessionRecord
-from ..service import SessionService
+from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key
+from ..errors import AlreadyImported, InvalidInput, UnknownSession
+from ..messages import extract_media
+from ..sessions import SessionService
 from ..stores import Slice
-from .exchanged import exchanged
-from .logged import Logged, Step, logged
-from .transcript import Transcript
+from .files import read_session_bytes
+from .log import ImportLog, ImportStep, log_from_transcript
+from .records import parse_json_values
+from .transcript import Transcript, TranscriptWarnings
 
-BATCH = 500
-"""Events in one append, at most."""
+_CHECKPOINT_KINDS = (EventKind.COMPACTION, EventKind.UNDO, EventKind.PIN, EventKind.REDACTION)
 
 
-class AlreadyThere(InvalidInput):
-    """The session was imported before, and nothing has been added to it since."""
+def read_export_file(file: Path, warnings: TranscriptWarnings) -> list[dict[str, Any]] | None:
+    """Reads the records of a session exported by Holdfast; returns None for any other file."""
+    data = read_session_bytes(file)
+    try:
+        first = msgspec.json.decode(data.partition(b"\n")[0])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    if not isinstance(first, dict) or first.get("kind") != "session" or "created" not in first:
+        return None
+    if "v" in first:
+        raise InvalidInput(
+            f"{file} is part of a Holdfast store: export the session with holdfast export {first.get('id')} "
+            f"--store jsonl:{file.parent}, and import that file."
+        )
+    return parse_json_values(data, str(file), warnings)
 
-    def __init__(self, session_id: str) -> None:
-        super().__init__(f"Session {session_id!r} is there already: to have it once more, give it another --id.")
-        self.session_id = session_id
+
+def log_from_export(records: Sequence[Mapping[str, Any]], id: str | None = None) -> ImportLog:
+    """Builds the log of an exported session; each checkpoint and undo moves the tip of its lane."""
+    try:
+        record = msgspec.convert({key: value for key, value in records[0].items() if key != "kind"}, SessionRecord)
+        events = [msgspec.convert(line, Event) for line in records[1:]]
+    except msgspec.ValidationError as problem:
+        raise InvalidInput(
+            f"This is not an exported session of Holdfast ({problem}): export it again with holdfast export."
+        ) from problem
+    steps: list[ImportStep] = []
+    tips: dict[str, LaneTip] = {}
+    seqs: dict[str, int] = {}
+    starts: dict[str | None, int] = {None: 0}
+    for seq, event in enumerate(events, 1):
+        seqs[event.id] = seq
+        lane, tip = lane_key(event.lane), None
+        if event.kind in _CHECKPOINT_KINDS:
+            now = tips.get(lane, LaneTip())
+            if event.kind == EventKind.COMPACTION:
+                boundary = event.body.get("boundary")
+                starts[event.id] = seqs.get(boundary, 0) if boundary else now.start
+                now = LaneTip(seq, event.id, starts[event.id])
+            elif event.kind == EventKind.UNDO:
+                to = event.body.get("to")
+                now = LaneTip(seq, to, starts.get(to, 0))
+            tip = tips[lane] = now
+        body, media = extract_media(event.body)
+        steps.append(ImportStep(msgspec.structs.replace(event, body=body, seq=seq, epoch=None), media, tip))
+    name = record.id if id is None else id
+    return ImportLog(msgspec.structs.replace(record, id=name, parent=None, parent_seq=0, version=0, lanes={}), steps)
+
+
+APPEND_BATCH = 500
+"""Maximum events of one append."""
 
 
 async def import_transcript(service: SessionService, transcript: Transcript, id: str | None = None) -> SessionRecord:
-    """Write a session of any tool as one of ours; its id is the tool's, or the one given.
+    """Imports a session of another tool; its id is the tool's, or the one given.
 
     Its context is what the tool would send next, and its compactions can be undone, forked from and searched.
-    An import that broke off is completed by the next one; so is one whose session went on in its own tool.
+    Importing again resumes an interrupted import, and adds messages that the tool has appended since.
     """
-    return await _written(service, await to_thread.run_sync(logged, transcript, service.estimator, id))
+    return await _write_log(service, await to_thread.run_sync(log_from_transcript, transcript, service.estimator, id))
 
 
 async def import_exported(
     service: SessionService, records: Sequence[Mapping[str, Any]], id: str | None = None
 ) -> SessionRecord:
-    """The same for what `SessionService.export` gave: nothing is lost, lanes and undone compactions included."""
-    return await _written(service, exchanged(records, id))
+    """Imports the records of `SessionService.export` without loss, lanes and undone compactions included."""
+    return await _write_log(service, log_from_export(records, id))
 
 
-async def _written(service: SessionService, ready: Logged) -> SessionRecord:
+async def _write_log(service: SessionService, ready: ImportLog) -> SessionRecord:
     session_id = ready.record.id
     try:
         await service.get(session_id)
@@ -51,44 +99,44 @@ async def _written(service: SessionService, ready: Logged) -> SessionRecord:
         await service.store.create(ready.record)
         known = 0
     else:
-        known = await _known(service, ready)
+        known = await _stored_count(service, ready)
     for batch in _batches(ready.steps[known:]):
         media = {digest: data for step in batch for digest, data in step.media.items()}
         await service.store.append(session_id, [step.event for step in batch], tip=batch[-1].tip, media=media)
     return await service.get(session_id)
 
 
-async def _known(service: SessionService, ready: Logged) -> int:
-    """How many events are there already; whatever else is there belongs to somebody."""
+async def _stored_count(service: SessionService, ready: ImportLog) -> int:
+    """How many events are stored already. Raises InvalidInput if the stored session is a different one."""
     session_id = ready.record.id
     stored = await service.store.read(session_id, Slice(any_lane=True))
-    if len(stored) > len(ready.steps) or not all(map(_is_same, stored, (step.event for step in ready.steps))):
+    if len(stored) > len(ready.steps) or not all(map(_is_same_event, stored, (step.event for step in ready.steps))):
         raise InvalidInput(
-            f"Session {session_id!r} is there already, and it is another one or has gone on by itself: "
-            "to have this one too, give it another --id."
+            f"Session {session_id!r} already exists, and is a different one or was continued here: "
+            "to import this one too, use another --id."
         )
     if len(stored) == len(ready.steps):
-        raise AlreadyThere(session_id)
+        raise AlreadyImported(session_id)
     return len(stored)
 
 
-def _is_same(stored: Event, ready: Event) -> bool:
-    return (stored.id, stored.kind, _content(stored)) == (ready.id, ready.kind, _content(ready))
+def _is_same_event(stored: Event, ready: Event) -> bool:
+    return (stored.id, stored.kind, _comparable_content(stored)) == (ready.id, ready.kind, _comparable_content(ready))
 
 
-def _content(event: Event) -> list[Any]:
-    """What does not depend on who counted the tokens."""
-    if event.kind == Kind.COMPACTION:
+def _comparable_content(event: Event) -> list[Any]:
+    """The part of an event that does not depend on the token estimator."""
+    if event.kind == EventKind.COMPACTION:
         return [event.body.get("boundary"), event.body.get("summary")]
-    return [event.body.get("message") if event.kind == Kind.MESSAGE else event.body]
+    return [event.body.get("message") if event.kind == EventKind.MESSAGE else event.body]
 
 
-def _batches(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Messages together; a checkpoint alone, since it takes effect where it stands."""
-    batch: list[Step] = []
+def _batches(steps: Sequence[ImportStep]) -> Iterator[list[ImportStep]]:
+    """Batches of messages of one lane; each event that moves the tip is a batch of its own."""
+    batch: list[ImportStep] = []
     for step in steps:
         marks = step.tip is not None or (batch and batch[-1].tip is not None)
-        if batch and (marks or batch[-1].event.lane != step.event.lane or len(batch) == BATCH):
+        if batch and (marks or batch[-1].event.lane != step.event.lane or len(batch) == APPEND_BATCH):
             yield batch
             batch = []
         batch.append(step)

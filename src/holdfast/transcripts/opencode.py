@@ -1,113 +1,135 @@
-"""OpenCode sessions: messages made of parts, as `opencode export` writes them or as they lie in its storage."""
+"""OpenCode sessions: messages made of parts, from `opencode export` or from its storage folder."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
-from .notes import Notes
-from .opencode_messages import ASKED, Said, add_message, moment, said_from
-from .thread import Thread, legal_id
-from .transcript import Entry, PastCompaction, Record, Transcript, text, whole
+from .opencode_messages import (
+    COMPACTION_QUESTION,
+    OpenCodeMessage,
+    add_opencode_message,
+    iso_time,
+    parse_opencode_message,
+)
+from .records import parse_json_values
+from .thread import AnthropicThread, anthropic_id
+from .transcript import (
+    PastCompaction,
+    Record,
+    Transcript,
+    TranscriptEntry,
+    TranscriptWarnings,
+    count_or_none,
+    text_or_none,
+)
 
-Cleared = tuple[tuple[int, str], ...]
+ClearedResults = tuple[tuple[int, str], ...]
 
 
-def fits(record: Record) -> bool:
-    """An exported session; one in storage is put into the same shape first."""
+def matches(record: Record) -> bool:
+    """Is this an exported session? One in storage is assembled into the same shape first."""
     messages = record.get("messages")
     if not isinstance(record.get("info"), dict) or not isinstance(messages, list):
         return False
     return all(isinstance(message, dict) and isinstance(message.get("info"), dict) for message in messages)
 
 
-def read(records: list[Record], notes: Notes) -> Transcript:
-    """The messages as OpenCode would send them to Anthropic."""
+def read(records: list[Record], warnings: TranscriptWarnings) -> Transcript:
+    """Reads the messages as OpenCode would send them to Anthropic."""
     session = records[0]["info"]
-    messages = _standing([said_from(message) for message in records[0]["messages"]], session.get("revert"), notes)
-    asked = {message.id for message in messages if message.part("compaction")}
-    summaries = {message.parent: message for message in messages if message.sums_up and message.parent in asked}
-    thread, log = Thread(notes), _Log(notes)
+    messages = _without_reverted(
+        [parse_opencode_message(message) for message in records[0]["messages"]], session.get("revert"), warnings
+    )
+    requests = {message.id for message in messages if message.part("compaction")}
+    summaries = {message.parent: message for message in messages if message.is_summary and message.parent in requests}
+    thread, log = AnthropicThread(warnings), _CompactionLog(warnings)
     model = None
     for message in messages:
         if message.id in summaries:
             log.compact(thread, message, summaries[message.id])
-        elif message.sums_up and message.parent not in summaries:
+        elif message.is_summary and message.parent not in summaries:
             log.compact(thread, None, message)
-        elif not message.sums_up:
-            model = text(message.info.get("modelID")) or model
+        elif not message.is_summary:
+            model = text_or_none(message.info.get("modelID")) or model
             log.starts[message.id] = len(thread)
-            usage = add_message(thread, message, notes)
+            usage = add_opencode_message(thread, message, warnings)
             log.context = usage.total if usage is not None else log.context
     entries = thread.entries()
     return Transcript(
         "opencode",
         "anthropic",
         entries,
-        log.compactions(entries, _cleared(messages, entries)),
+        log.compactions(entries, _cleared_results(messages, entries)),
         model=model,
-        id=text(session.get("id")),
-        notes=notes.lines(),
+        id=text_or_none(session.get("id")),
+        warnings=warnings.lines(),
     )
 
 
-def _standing(messages: list[Said], revert: Any, notes: Notes) -> list[Said]:
-    """Without what was taken back: OpenCode drops it when the next message comes. Ids grow with time."""
-    first = text(revert.get("messageID")) if isinstance(revert, dict) else None
+def _without_reverted(
+    messages: list[OpenCodeMessage], revert: Any, warnings: TranscriptWarnings
+) -> list[OpenCodeMessage]:
+    """The messages without reverted ones, which OpenCode drops at the next message. Ids sort by time."""
+    first = text_or_none(revert.get("messageID")) if isinstance(revert, dict) else None
     if first is None:
         return messages
-    part = text(revert.get("partID"))
-    standing = [message for message in messages if message.id < first]
+    part = text_or_none(revert.get("partID"))
+    kept = [message for message in messages if message.id < first]
     for message in messages:
         if part is not None and message.id == first:
             parts = tuple(one for one in message.parts if str(one.get("id")) < part)
-            standing.append(replace(message, parts=parts))
-    notes.count("message", "taken back left out", len(messages) - len(standing))
-    return standing
+            kept.append(replace(message, parts=parts))
+    warnings.count("message", "reverted left out", len(messages) - len(kept))
+    return kept
 
 
-def _cleared(messages: list[Said], entries: tuple[Entry, ...]) -> dict[str, Cleared]:
-    """The results that OpenCode no longer shows, by the time at which it cleared them."""
-    places = {
-        block["tool_use_id"]: place
-        for place, entry in enumerate(entries)
+def _cleared_results(
+    messages: list[OpenCodeMessage], entries: tuple[TranscriptEntry, ...]
+) -> dict[str, ClearedResults]:
+    """Tool results that OpenCode cleared, by the time of clearing."""
+    indexes = {
+        block["tool_use_id"]: index
+        for index, entry in enumerate(entries)
         if isinstance(entry.message["content"], list)
         for block in entry.message["content"]
         if block.get("type") == "tool_result"
     }
-    cleared: dict[str, Cleared] = {}
+    cleared: dict[str, ClearedResults] = {}
     for part in (part for message in messages for part in message.parts):
         match part:
-            case {"callID": str(id), "state": {"time": {"compacted": when}}} if whole(when):
-                if (call := legal_id(id)) in places:
-                    time = moment(when) or ""
-                    cleared[time] = (*cleared.get(time, ()), (places[call], call))
+            case {"callID": str(id), "state": {"time": {"compacted": when}}} if count_or_none(when):
+                if (call := anthropic_id(id)) in indexes:
+                    time = iso_time(when) or ""
+                    cleared[time] = (*cleared.get(time, ()), (indexes[call], call))
     return cleared
 
 
-class _Log:
-    """Where messages and compactions went, read so far."""
+class _CompactionLog:
+    """Collects compactions and the entry index of each message while reading a session."""
 
-    def __init__(self, notes: Notes) -> None:
-        self._notes = notes
+    def __init__(self, warnings: TranscriptWarnings) -> None:
+        self._warnings = warnings
         self._done: list[tuple[str, PastCompaction]] = []
         self.starts: dict[str, int] = {}
-        """Messages, by the place of their first entry."""
+        """Message ids with the index of their first entry."""
         self.context: int | None = None
-        """The size of the context after the newest reply."""
+        """Context size after the newest reply."""
 
-    def compact(self, thread: Thread, asking: Said | None, summary: Said) -> None:
-        """Older versions show the summary alone; since then a question in the user's name stands before it."""
+    def compact(self, thread: AnthropicThread, request: OpenCodeMessage | None, summary: OpenCodeMessage) -> None:
+        """Adds a compaction. Older versions show the summary alone, newer ones a user's question before it."""
         thread.cut()
-        part = asking.part("compaction") or {} if asking is not None else {}
-        question = [{"role": "user", "content": ASKED}] if asking is not None else []
+        part = request.part("compaction") or {} if request is not None else {}
+        question = [{"role": "user", "content": COMPACTION_QUESTION}] if request is not None else []
         past = PastCompaction(
             len(thread),
             summary=summary.text,
             tokens_before=self.context,
             trigger=("auto" if part["auto"] else "manual") if "auto" in part else None,
-            kept=self._kept(text(part.get("tail_start_id")), len(thread)),
+            kept=self._kept(text_or_none(part.get("tail_start_id")), len(thread)),
             head=(*question, {"role": "assistant", "content": [{"type": "text", "text": summary.text}]}),
         )
         self._done.append((summary.time or "", past))
@@ -117,29 +139,63 @@ class _Log:
         if tail is None:
             return 0
         if tail not in self.starts:
-            self._notes.count("compaction", "that does not say what it kept")
+            self._warnings.count("compaction", "that does not say what it kept")
             return 0
         return after - self.starts[tail]
 
-    def compactions(self, entries: tuple[Entry, ...], cleared: dict[str, Cleared]) -> tuple[PastCompaction, ...]:
-        """Those, and among them the times at which old results were cleared."""
+    def compactions(
+        self, entries: tuple[TranscriptEntry, ...], cleared: dict[str, ClearedResults]
+    ) -> tuple[PastCompaction, ...]:
+        """All compactions in order of time, the clearing of old tool results included."""
         done: list[PastCompaction] = []
-        gone: Cleared = ()
+        gone: ClearedResults = ()
         times = sorted(cleared)
         for when, past in [*self._done, ("~", None)]:
             while times and times[0] < when:
                 gone = (*gone, *cleared[times[0]])
-                said = sum(entry.time is not None and entry.time <= times[0] for entry in entries)
-                done.append(_pruned(done, said if past is None else min(said, past.after), gone))
+                before = sum(entry.time is not None and entry.time <= times[0] for entry in entries)
+                done.append(_prune_compaction(done, before if past is None else min(before, past.after), gone))
                 times.pop(0)
             if past is not None:
                 done.append(replace(past, cleared=gone))
         return tuple(done)
 
 
-def _pruned(done: list[PastCompaction], after: int, gone: Cleared) -> PastCompaction:
-    """What stood before still stands, but for these results."""
+def _prune_compaction(done: list[PastCompaction], after: int, gone: ClearedResults) -> PastCompaction:
+    """The clearing of results as a compaction: shows the same entries as the one before it, with these cleared."""
     before = done[-1] if done else PastCompaction(0)
     after = max(after, before.after)
     first = before.after - before.kept
     return replace(before, after=after, kept=after - first, tokens_before=None, trigger="prune", cleared=gone)
+
+
+def is_session_info(record: Record) -> bool:
+    """Is this the content of `storage/session/<project>/<id>.json`: a session without its messages?"""
+    return text_or_none(record.get("id")) is not None and "projectID" in record and isinstance(record.get("time"), dict)
+
+
+def is_storage_folder(folder: Path) -> bool:
+    return (folder / "session").is_dir() and (folder / "message").is_dir()
+
+
+def storage_session_files(storage: Path) -> list[Path]:
+    return sorted((storage / "session").glob("*/*.json"))
+
+
+def assemble_export(file: Path, session: Record, warnings: TranscriptWarnings) -> Record:
+    """Reads a session's messages and parts from storage into the shape of an export; ids sort by time."""
+    storage = file.absolute().parents[2]
+    messages = []
+    for info in _read_records(storage / "message" / str(session["id"]), warnings):
+        parts = list(_read_records(storage / "part" / str(info.get("id")), warnings))
+        messages.append({"info": info, "parts": parts})
+    return {"info": session, "messages": messages}
+
+
+def _read_records(folder: Path, warnings: TranscriptWarnings) -> Iterator[Record]:
+    for file in sorted(folder.glob("*.json")):
+        value: Any = parse_json_values(file.read_bytes(), str(file), warnings)[0]
+        if isinstance(value, dict):
+            yield value
+        else:
+            warnings.count("file", "without a record left out")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.errors import InvalidInput, UnknownFormat
-
-from .notes import Notes
-from .transcript import Entry, Record, Transcript, text
+from ..errors import InvalidInput, UnknownFormat
+from .transcript import Record, Transcript, TranscriptEntry, TranscriptWarnings, text_or_none
 
 _LISTS = ("messages", "input", "contents")
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
@@ -21,47 +19,47 @@ _ITEMS = (
 )
 
 
-def is_request(value: Any) -> bool:
-    """An object that holds its messages under one of the providers' names for them."""
-    if not isinstance(value, dict) or fits(value):
+def is_request_body(value: Any) -> bool:
+    """Is this a request body, with its messages under `messages`, `input` or `contents`?"""
+    if not isinstance(value, dict) or matches(value):
         return False
     return any(isinstance(value.get(name), list) for name in _LISTS) or isinstance(value.get("input"), str)
 
 
-def fits(record: Record) -> bool:
-    """A message names its role or has parts (Gemini); an item of the Responses API has a type of its own."""
+def matches(record: Record) -> bool:
+    """Is this a message, with a role or parts (Gemini), or an item of the Responses API?"""
     kind = record.get("type")
     if isinstance(record.get("role"), str) or isinstance(record.get("parts"), list):
         return True
     return isinstance(kind, str) and (kind in _ITEMS or kind.endswith(("_call", "_output")))
 
 
-def read_request(body: Record, name: str, notes: Notes) -> Transcript:
+def read_request(body: Record, name: str, warnings: TranscriptWarnings) -> Transcript:
     given = next(body[key] for key in _LISTS if isinstance(body.get(key), list | str))
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
     return Transcript(
         "messages",
         None,
-        _entries(messages, name),
+        _read_entries(messages, name),
         system=next((body[key] for key in _SYSTEM if body.get(key)), None),
         tools=body.get("tools"),
-        model=text(body.get("model")),
-        id=text(body.get("id")),
-        notes=notes.lines(),
+        model=text_or_none(body.get("model")),
+        id=text_or_none(body.get("id")),
+        warnings=warnings.lines(),
     )
 
 
-def read_messages(values: list[Any], name: str, notes: Notes) -> Transcript:
-    return Transcript("messages", None, _entries(values, name), notes=notes.lines())
+def read_messages(values: list[Any], name: str, warnings: TranscriptWarnings) -> Transcript:
+    return Transcript("messages", None, _read_entries(values, name), warnings=warnings.lines())
 
 
-def _entries(values: list[Any], name: str) -> tuple[Entry, ...]:
+def _read_entries(values: list[Any], name: str) -> tuple[TranscriptEntry, ...]:
     for number, value in enumerate(values, 1):
         if not isinstance(value, dict):
             raise InvalidInput(f"Message {number} of {name} is not a JSON object: each must be one with a role.")
-        if not fits(value):
+        if not matches(value):
             raise UnknownFormat(
                 f"Message {number} of {name} has neither a role nor a type: "
-                "write it as OpenAI, Anthropic or Gemini would take it."
+                "write it in the format of OpenAI, Anthropic or Gemini."
             )
-    return tuple(Entry(value, text(value.get("id"))) for value in values)
+    return tuple(TranscriptEntry(value, text_or_none(value.get("id"))) for value in values)

@@ -1,20 +1,17 @@
-"""What the agent may do: read, search, edit and write files in one folder, run commands there, and recall."""
+"""Tools of the agent: read, search, edit and write files in one folder, run commands there, and recall."""
 
-from .commands import command_tool
-from .files import file_tools
-from .folder import Folder
-from .tool import AgentTool, Arguments
-from .toolbox import Approve, Permission, Question, Toolbox, always_yes
+from .files import AgentTool, ToolArguments, WorkingFolder, command_tool, file_tools
+from .toolbox import Approve, Permission, PermissionRequest, Toolbox, approve_all
 
 __all__ = [
     "AgentTool",
     "Approve",
-    "Arguments",
-    "Folder",
     "Permission",
-    "Question",
+    "PermissionRequest",
+    "ToolArguments",
     "Toolbox",
-    "always_yes",
+    "WorkingFolder",
+    "approve_all",
     "command_tool",
     "file_tools",
 ]

@@ -1,8 +1,6 @@
-"""The slash commands of a chat, whatever its face: a line goes in, a page comes out."""
+"""The slash commands of a chat: a typed line in, a `CommandResult` out."""
 
-from .catalogue import COMMANDS
-from .command import Command, Page
-from .completing import completions
-from .running import run_command
+from .base import ChatCommand, CommandResult
+from .registry import COMMANDS, complete_line, run_command
 
-__all__ = ["COMMANDS", "Command", "Page", "completions", "run_command"]
+__all__ = ["COMMANDS", "ChatCommand", "CommandResult", "complete_line", "run_command"]

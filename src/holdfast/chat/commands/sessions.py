@@ -1,55 +1,131 @@
-"""/sessions, /tree and /clear: where conversations are kept, and moving between them."""
+"""/sessions, /tree, /clear, /branch and /edit: switch sessions, and fork at an earlier user message."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from ...context.events import Event, EventKind, LaneTip, SessionRecord, try_message_in
+from ...context.references import reference
 from ...errors import InvalidInput, UnknownSession
-from ...events import SessionRecord
-from .command import Command, Page, words_of
-from .layout import clipped, table
-from .user_messages import first_words
+from ...io.text import first_line
+from ...messages import Media, Message, is_framed
+from ...recall.passage import resolve_reference
+from ...stores import Slice
+from .base import ChatCommand, CommandResult, clip_line, format_table, split_arguments, split_first_word
 
 if TYPE_CHECKING:
     from ..chat import Chat
 
-MOST = 20
-"""Sessions in a list."""
-_HEADER = ("  session", "begun", "events", "first words")
-_NAMED = 3
-_DEEPEST = 16
-"""Columns by which a tree is indented, at most."""
+
+_TITLE_SCAN_EVENTS = 20
+"""Events searched for the first user message of a session."""
+_SYNTHETIC_MARKS = ("synthetic", "aside", "source", "closes")
+"""Body fields that mark user-role messages written by a program."""
 
 
-async def _sessions(chat: Chat, argument: str) -> Page:
-    written = words_of(argument, 1, SESSIONS.usage)[0]
+class UserMessage(msgspec.Struct, frozen=True):
+    """A message of the user with its number in /branch."""
+
+    number: int
+    """Among the user's messages, from 1."""
+    event: Event
+    message: Message
+    archived: bool
+
+    @property
+    def line(self) -> str:
+        return first_line(self.message.text) or "(an image or a file)"
+
+
+async def user_messages(chat: Chat) -> list[UserMessage]:
+    """Returns all user messages, oldest first."""
+    sessions, session_id = chat.sessions, chat.record.id
+    start = (await sessions.get(session_id)).lanes.get("", LaneTip()).start
+    shown = await sessions.shown(session_id)
+    events = await sessions.events(session_id, kind=EventKind.MESSAGE, lane="")
+    own = [(event, message) for event in events if (message := user_message_in(event)) is not None]
+    return [
+        UserMessage(number, event, message, event.seq <= start and event.id not in shown)
+        for number, (event, message) in enumerate(own, 1)
+    ]
+
+
+async def find_user_message(chat: Chat, written: str) -> UserMessage:
+    """Finds a user message by its number, by a reference such as #12, or by its event id."""
+    found = await user_messages(chat)
+    if not found:
+        raise InvalidInput("This session has no user messages yet.")
+    if written.isdecimal():
+        number = int(written) if len(written) < 10 else 0
+        if not 1 <= number <= len(found):
+            raise InvalidInput(f"There is no message {written}: choose 1 to {len(found)}, see /branch.")
+        return found[number - 1]
+    record = await chat.sessions.get(chat.record.id)
+    event = (await resolve_reference(chat.sessions.store, record, written)).first
+    chosen = next((one for one in found if one.event.id == event.id), None)
+    if chosen is None:
+        raise InvalidInput(f"{reference(event)} is not a user message: /branch lists them.")
+    return chosen
+
+
+def user_message_in(event: Event) -> Message | None:
+    """Returns the event's message if the user wrote it."""
+    if any(event.body.get(mark) for mark in _SYNTHETIC_MARKS):
+        return None
+    message = try_message_in(event)
+    return message if message is not None and message.role == "user" and not is_framed(message) else None
+
+
+async def first_user_line(chat: Chat, record: SessionRecord) -> str:
+    """Returns the first line of the user's first message, as a title of the session."""
+    opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
+    for event in await chat.sessions.store.read(record.id, opening):
+        if (message := user_message_in(event)) is not None and (line := first_line(message.text)):
+            return line
+    return "(no messages yet)"
+
+
+MAX_LISTED_SESSIONS = 20
+"""Rows of /sessions."""
+_SESSION_HEADER = ("  session", "started", "events", "first message")
+_MAX_NAMED_MATCHES = 3
+_MAX_TREE_INDENT = 16
+"""Maximum indentation of a tree, in columns."""
+
+
+async def _run_sessions(chat: Chat, argument: str) -> CommandResult:
+    written = split_arguments(argument, 1, SESSIONS.usage)[0]
     if written:
-        record = await session_named(chat, written)
+        record = await find_session(chat, written)
         await chat.switch(record.id)
-        return Page(clipped(f"Now in session {record.id}: {await first_words(chat, record)}"))
+        return CommandResult(clip_line(f"Now in session {record.id}: {await first_user_line(chat, record)}"))
     records = await chat.sessions.list()
-    rows = [await _row(chat, record) for record in records[:MOST]]
+    rows = [await _session_row(chat, record) for record in records[:MAX_LISTED_SESSIONS]]
     more = len(records) - len(rows)
-    older = [f"and {more:,} older ones: /tree shows them all"] if more > 0 else []
-    return Page("\n".join([*table([_HEADER, *rows], right=(2,)), *older, "", "Go on in another one: /sessions ID."]))
+    older = [f"and {more:,} older sessions: /tree shows all"] if more > 0 else []
+    return CommandResult(
+        "\n".join([*format_table([_SESSION_HEADER, *rows], right=(2,)), *older, "", "Switch to another: /sessions ID."])
+    )
 
 
-async def _tree(chat: Chat, argument: str) -> Page:
-    words_of(argument, 0, TREE.usage)
-    rows = [await _row(chat, record, branch) for branch, record in _branches(await chat.sessions.list())]
-    return Page("\n".join(table([_HEADER, *rows], right=(2,))))
+async def _run_tree(chat: Chat, argument: str) -> CommandResult:
+    split_arguments(argument, 0, TREE.usage)
+    rows = [await _session_row(chat, record, branch) for branch, record in _session_tree(await chat.sessions.list())]
+    return CommandResult("\n".join(format_table([_SESSION_HEADER, *rows], right=(2,))))
 
 
-async def _clear(chat: Chat, argument: str) -> Page:
-    words_of(argument, 0, CLEAR.usage)
+async def _run_clear(chat: Chat, argument: str) -> CommandResult:
+    split_arguments(argument, 0, CLEAR.usage)
     left = chat.record.id
     record = await chat.new()
-    return Page(f"A new session, {record.id}. The old one is kept: /sessions {left} goes back to it.")
+    return CommandResult(f"New session {record.id}. The old one is kept: /sessions {left} switches back.")
 
 
-async def session_named(chat: Chat, written: str) -> SessionRecord:
-    """A session by its id, or by what only its id begins or ends with: ids of one hour begin alike."""
+async def find_session(chat: Chat, written: str) -> SessionRecord:
+    """Finds a session by its id, or by a unique prefix or suffix (ids created within an hour share a prefix)."""
     records = await chat.sessions.list()
     found = [record for record in records if record.id == written]
     found = found or [record for record in records if record.id.startswith(written)]
@@ -58,35 +134,116 @@ async def session_named(chat: Chat, written: str) -> SessionRecord:
     if not found:
         raise UnknownSession(written)
     if len(found) > 1:
-        some = ", ".join(record.id for record in found[:_NAMED])
-        raise InvalidInput(f"{len(found)} sessions begin with {written!r}: write more of the id, as in {some}.")
+        some = ", ".join(record.id for record in found[:_MAX_NAMED_MATCHES])
+        raise InvalidInput(f"{len(found)} sessions begin with {written!r}: type more of the id, such as {some}.")
     return found[0]
 
 
-async def session_ids(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+async def complete_session_ids(chat: Chat, words: Sequence[str]) -> Iterable[str]:
     return [record.id for record in await chat.sessions.list()] if len(words) == 1 else ()
 
 
-async def _row(chat: Chat, record: SessionRecord, branch: str = "") -> Sequence[str]:
+async def _session_row(chat: Chat, record: SessionRecord, branch: str = "") -> Sequence[str]:
     mark = "*" if record.id == chat.record.id else " "
-    return f"{mark} {branch}{record.id}", record.created[:10], f"{record.version:,}", await first_words(chat, record)
+    return (
+        f"{mark} {branch}{record.id}",
+        record.created[:10],
+        f"{record.version:,}",
+        await first_user_line(chat, record),
+    )
 
 
-def _branches(records: Sequence[SessionRecord]) -> Iterator[tuple[str, SessionRecord]]:
-    """Each session behind the one that it was forked from, with the lines of a tree; the oldest first."""
+def _session_tree(records: Sequence[SessionRecord]) -> Iterator[tuple[str, SessionRecord]]:
+    """Yields each session after its parent, with its tree lines; oldest first."""
     known = {record.id for record in records}
-    below: dict[str | None, list[SessionRecord]] = {}
+    children: dict[str | None, list[SessionRecord]] = {}
     for record in records:
-        below.setdefault(record.parent if record.parent in known else None, []).append(record)
-    waiting = [("", "", record) for record in below.get(None, ())]
-    while waiting:
-        indent, joint, record = waiting.pop()
-        yield f"{indent}{joint}"[-_DEEPEST:], record
-        forks = below.get(record.id, [])
+        children.setdefault(record.parent if record.parent in known else None, []).append(record)
+    stack = [("", "", record) for record in children.get(None, ())]
+    while stack:
+        indent, joint, record = stack.pop()
+        yield f"{indent}{joint}"[-_MAX_TREE_INDENT:], record
+        forks = children.get(record.id, [])
         inner = indent + {"": "", "└─ ": "   ", "├─ ": "│  "}[joint]
-        waiting += [(inner, "├─ " if place else "└─ ", fork) for place, fork in enumerate(forks)]
+        stack += [(inner, "├─ " if index else "└─ ", fork) for index, fork in enumerate(forks)]
 
 
-SESSIONS = Command("sessions", "/sessions [ID]", "list sessions, or go on in another one", _sessions, session_ids)
-TREE = Command("tree", "/tree", "show all sessions and what they were forked from", _tree)
-CLEAR = Command("clear", "/clear", "begin a new session; this one is kept", _clear)
+SESSIONS = ChatCommand(
+    "sessions", "/sessions [ID]", "list sessions, or switch to one", _run_sessions, complete_session_ids
+)
+TREE = ChatCommand("tree", "/tree", "show all sessions as a tree of forks", _run_tree)
+CLEAR = ChatCommand("clear", "/clear", "start a new session; this one is kept", _run_clear)
+_QUOTE_WIDTH = 50
+
+
+async def _run_branch(chat: Chat, argument: str) -> CommandResult:
+    written = split_arguments(argument, 1, BRANCH.usage)[0]
+    if not written:
+        return CommandResult(_message_list(await user_messages(chat)))
+    chat.require_idle()
+    chosen, left = await find_user_message(chat, written), chat.record.id
+    record = await chat.fork(chosen.event.id)
+    return CommandResult(
+        f"Now in session {record.id}, a branch of {left} up to message {chosen.number}, {_quote_message(chosen)}. "
+        "Press Enter to have it answered, or send another message."
+    )
+
+
+async def _run_edit(chat: Chat, argument: str) -> CommandResult:
+    written, text = split_first_word(argument)
+    if not written:
+        raise InvalidInput(f"Name a message: {EDIT.usage}; /branch lists them.")
+    chat.require_idle()
+    chosen, left = await find_user_message(chat, written), chat.record.id
+    await _fork_before(chat, chosen)
+    where = f"Now in session {chat.record.id}, with all of {left} before message {chosen.number}."
+    if text:
+        chat.send(text)
+        return CommandResult(where)
+    media = any(isinstance(part, Media) for part in chosen.message.parts)
+    lost = " Its image or file is not copied: attach it again." if media else ""
+    return CommandResult(f"{where} Edit the message and send it.{lost}", draft=chosen.message.text)
+
+
+async def _fork_before(chat: Chat, chosen: UserMessage) -> None:
+    """Forks before a message; before the first one, creates a session with the same system prompt and tools."""
+    sessions, old = chat.sessions, chat.record
+    if (before := await _event_before(chat, chosen.event)) is None:
+        options = {name: getattr(old, name) for name in ("system", "tools", "format", "model", "owner", "metadata")}
+        created = await sessions.create(**options)
+    else:
+        created = await sessions.fork(old.id, before.id)
+        if created.lanes[""].epoch != chosen.event.epoch:  # a compaction was undone right before the message
+            await sessions.undo(created.id, to=chosen.event.epoch)
+    await chat.switch(created.id, how="forked")
+
+
+async def _event_before(chat: Chat, event: Event) -> Event | None:
+    which = Slice(until=event.seq - 1, limit=1, newest=True)
+    found = await chat.sessions.store.read(chat.record.id, which) if event.seq > 1 else []
+    return found[0] if found else None
+
+
+def _message_list(messages: Sequence[UserMessage]) -> str:
+    if not messages:
+        return "This session has no messages yet."
+    rows = [(str(one.number), reference(one.event), "archived" if one.archived else "", one.line) for one in messages]
+    return "\n".join(
+        [*format_table(rows, right=(0,)), "", "Branch from one with /branch N, or rewrite one with /edit N."]
+    )
+
+
+def _quote_message(message: UserMessage) -> str:
+    return f"“{clip_line(message.line, _QUOTE_WIDTH)}”"
+
+
+async def _complete_message_numbers(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    return [str(one.number) for one in await user_messages(chat)] if len(words) == 1 else ()
+
+
+BRANCH = ChatCommand(
+    "branch", "/branch [N]", "list your messages, or branch from message N", _run_branch, _complete_message_numbers
+)
+EDIT = ChatCommand(
+    "edit", "/edit N [NEW TEXT]", "rewrite message N in a new session", _run_edit, _complete_message_numbers
+)

@@ -1,15 +1,30 @@
-"""Everything that takes part: simple rules, peers where they are installed, and Holdfast itself."""
+"""Contestants of the lab: simple baselines, installed peers, and Holdfast itself."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
+from ...compaction import compact
 from ...errors import InvalidInput
-from .contestant import Compacted, Compacting, Contestant, Family, Job, tokens_of
-from .ours import LEDGER, OURS
+from ...messages import Message, encode_all
+from ...strategies import KeepLedger, TokenWindow, Truncate
+from .base import (
+    CompactFunction,
+    Contestant,
+    ContestantFamily,
+    ContestantResult,
+    ContestantTask,
+    Stopwatch,
+    count_message_tokens,
+    result_from_payloads,
+)
 from .simple import SIMPLE
+
+if TYPE_CHECKING:
+    from ...types import Strategy
+
 
 __all__ = [
     "LEDGER",
@@ -17,35 +32,72 @@ __all__ = [
     "PEERS",
     "REAL",
     "SIMPLE",
-    "Compacted",
-    "Compacting",
+    "CompactFunction",
     "Contestant",
-    "Family",
-    "Field",
-    "Job",
-    "field",
-    "tokens_of",
+    "ContestantFamily",
+    "ContestantResult",
+    "ContestantTask",
+    "Lineup",
+    "choose_contestants",
+    "count_message_tokens",
 ]
+LEDGER = "Holdfast ledger"
 
+
+def with_compact(strategy: Callable[[int], Strategy]) -> CompactFunction:
+    """Compacts through `compact()`, passing the previous round's checkpoint."""
+
+    def run(new: Sequence[Message], task: ContestantTask, previous: ContestantResult | None) -> ContestantResult:
+        payloads = [*(previous.payloads if previous else ()), *encode_all(list(new), task.format)]
+        watch = Stopwatch()
+        result = compact(
+            payloads,
+            budget=task.budget,
+            target=task.budget,
+            strategy=strategy(task.budget),
+            estimator=task.estimator,
+            format=task.format,
+            previous=previous.checkpoint if previous else None,
+        )
+        return result_from_payloads(result.messages, task.format, watch.seconds, result.checkpoint)
+
+    return run
+
+
+OURS = (
+    Contestant("Holdfast window", "holdfast", with_compact(TokenWindow), "TokenWindow: the newest turns"),
+    Contestant(
+        "Holdfast truncation",
+        "holdfast",
+        with_compact(lambda budget: Truncate(max_tokens=budget)),
+        "Truncate: the newest turns behind a note",
+    ),
+    Contestant(
+        LEDGER,
+        "holdfast",
+        with_compact(lambda budget: KeepLedger(budget)),
+        "KeepLedger: notes of all that went before, and the newest messages",
+    ),
+)
 REAL = "real summary"
-"""What the tool itself wrote where it compacted."""
-INSTALL = "pip install 'holdfast[peers]'"
+"""The summary that the tool itself wrote."""
+INSTALL = "pip install 'holdfast-context[peers]'"
 PEERS = {
     "langchain": ("LangChain trim", "LangChain clear"),
     "litellm": ("LiteLLM compress",),
 }
-"""Contestants that are packages of others, by the package: known by name also where it is not installed."""
+"""Contestants from other packages, by package; listed even if the package is not installed."""
 
 
-class Field(NamedTuple):
-    """Who takes part, and who does not for want of a package."""
+class Lineup(NamedTuple):
+    """Selected contestants, and those left out because a package is missing."""
 
     contestants: tuple[Contestant, ...]
     left_out: tuple[str, ...] = ()
 
 
-def field(chosen: Sequence[str] = ()) -> Field:
-    """All contestants there are here, or those whose names hold one of the chosen words."""
+def choose_contestants(chosen: Sequence[str] = ()) -> Lineup:
+    """Selects the available contestants whose names contain one of the words; all without words."""
     found = list(SIMPLE)
     absent: dict[str, str] = {}
     for package, names in PEERS.items():
@@ -57,8 +109,8 @@ def field(chosen: Sequence[str] = ()) -> Field:
     words = [word.strip().lower() for word in chosen] or [""]
     for word in words:
         if not any(word in contestant.name.lower() for contestant in found):
-            raise InvalidInput(_nobody(word, found, absent))
-    return Field(
+            raise InvalidInput(_no_match_message(word, found, absent))
+    return Lineup(
         tuple(one for one in found if _is_chosen(one.name, words)),
         tuple(f"{name} ({why})" for name, why in absent.items() if _is_chosen(name, words)),
     )
@@ -68,9 +120,9 @@ def _is_chosen(name: str, words: Sequence[str]) -> bool:
     return any(word in name.lower() for word in words)
 
 
-def _nobody(word: str, found: Sequence[Contestant], absent: Mapping[str, str]) -> str:
+def _no_match_message(word: str, found: Sequence[Contestant], absent: Mapping[str, str]) -> str:
     for name, why in absent.items():
         if word in name.lower():
-            return f"{name} cannot take part: {why}."
+            return f"{name} is not available: {why}."
     names = ", ".join(contestant.name for contestant in found)
-    return f"No contestant is called {word!r}: choose among {names}."
+    return f"No contestant matches {word!r}: choose from {names}."

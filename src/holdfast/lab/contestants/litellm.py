@@ -1,7 +1,7 @@
 """LiteLLM's compression: `litellm.compression.compress` of the released package, by BM25, without embeddings.
 
-It counts with a tokenizer of its own, and not what stands in tool calls. So that it is held to the same limit as all
-others, its target is lowered once where the result is too large; what still is, is reported over the limit.
+It counts with its own tokenizer and ignores tool calls. To hold it to the common limit, its target is lowered once
+if the result is too large; a result that is still too large is reported as over the limit.
 """
 
 from __future__ import annotations
@@ -9,23 +9,24 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # or it would ask the network for prices
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches prices from the network
 
 from litellm.compression import compress
 
-from ...boundaries import repair
-from ...messages import Json, Message, decode_all, encode_all, profile_for
-from .contestant import Compacted, Contestant, Job, Stopwatch, from_payloads, tokens_of
+from ...messages import Json, Message, decode_all, encode_all, repair, rules_for
+from .base import Contestant, ContestantResult, ContestantTask, Stopwatch, count_message_tokens, result_from_payloads
 
 FORMAT = "anthropic"
 MODEL = "gpt-4o"
-TRIES = 2
+ATTEMPTS = 2
 
 
-def run(new: Sequence[Message], job: Job, previous: Compacted | None) -> Compacted:
-    payloads = _strict([*(previous.messages if previous else ()), *new])
-    target, best = job.budget, None
-    for _ in range(TRIES):
+def compact_with_litellm(
+    new: Sequence[Message], task: ContestantTask, previous: ContestantResult | None
+) -> ContestantResult:
+    payloads = _strict_payloads([*(previous.messages if previous else ()), *new])
+    target, best = task.budget, None
+    for _ in range(ATTEMPTS):
         watch = Stopwatch()
         given = compress(
             payloads,
@@ -35,20 +36,20 @@ def run(new: Sequence[Message], job: Job, previous: Compacted | None) -> Compact
             compression_target=target,
         )
         seconds = watch.seconds
-        size = tokens_of(decode_all(given["messages"], FORMAT)[0], job.estimator)
+        size = count_message_tokens(decode_all(given["messages"], FORMAT)[0], task.estimator)
         if best is None or size < best[0]:
             best = (size, given["messages"], seconds)
-        if size <= job.budget:
+        if size <= task.budget:
             break
-        target = max(1, int(target * min(0.8, job.budget / size)))
+        target = max(1, int(target * min(0.8, task.budget / size)))
     assert best is not None
-    return from_payloads(best[1], FORMAT, best[2])
+    return result_from_payloads(best[1], FORMAT, best[2])
 
 
-def _strict(messages: Sequence[Message]) -> list[Json]:
-    """As LiteLLM wants it, or it does nothing: one message a reply, and the results of all its calls right after it."""
+def _strict_payloads(messages: Sequence[Message]) -> list[Json]:
+    """Normalises for LiteLLM, which else does nothing: one message per reply, directly followed by all its results."""
     out: list[Message] = []
-    for message in repair(list(messages), profile_for(FORMAT)):
+    for message in repair(list(messages), rules_for(FORMAT)):
         if out and message.role == "assistant" == out[-1].role:
             message = Message("assistant", out.pop().parts + message.parts)
         out.append(message)
@@ -58,5 +59,10 @@ def _strict(messages: Sequence[Message]) -> list[Json]:
 
 
 LITELLM = (
-    Contestant("LiteLLM compress", "peer", run, "litellm.compression.compress, BM25, target lowered once to fit"),
+    Contestant(
+        "LiteLLM compress",
+        "peer",
+        compact_with_litellm,
+        "litellm.compression.compress, BM25, target lowered once to fit",
+    ),
 )

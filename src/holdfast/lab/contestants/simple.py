@@ -1,4 +1,4 @@
-"""Rules of a few lines that anybody could write: what every compaction must beat. Each leaves one block of text."""
+"""Trivial baselines that every compaction must beat. Each returns one block of text."""
 
 from __future__ import annotations
 
@@ -6,28 +6,37 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from ...messages import Message, Text, ToolCall, ToolResult, user
-from ..reading import texts, values
-from .contestant import Compacted, Compacting, Contestant, Job, Stopwatch
-from .fitting import end_of, fits, most, start_of
+from ..text import argument_values, message_texts
+from .base import (
+    CompactFunction,
+    Contestant,
+    ContestantResult,
+    ContestantTask,
+    Stopwatch,
+    fits,
+    fitting_head,
+    fitting_tail,
+    largest_allowed,
+)
 
 OMITTED = "[omitted]"
 CUT_AT = 200
-Rule = Callable[[Sequence[Message], Job], str]
+TextRule = Callable[[Sequence[Message], ContestantTask], str]
 
 
-def tail_window(messages: Sequence[Message], job: Job) -> str:
-    return end_of(_whole(messages), job.budget, job.estimator)
+def tail_window(messages: Sequence[Message], task: ContestantTask) -> str:
+    return fitting_tail(_full_text(messages), task.budget, task.estimator)
 
 
-def head_and_tail(messages: Sequence[Message], job: Job) -> str:
-    whole, half = _whole(messages), (job.budget - 1) // 2
-    return start_of(whole, half, job.estimator) + "\n" + end_of(whole, half, job.estimator)
+def head_and_tail(messages: Sequence[Message], task: ContestantTask) -> str:
+    whole, half = _full_text(messages), (task.budget - 1) // 2
+    return fitting_head(whole, half, task.estimator) + "\n" + fitting_tail(whole, half, task.estimator)
 
 
-def masking(keep: int) -> Rule:
-    """Old tool results go, the newest few stay; of what is left, the end."""
+def mask_results(keep: int) -> TextRule:
+    """Masks all but the newest tool results, then keeps the tail."""
 
-    def rule(messages: Sequence[Message], job: Job) -> str:
+    def rule(messages: Sequence[Message], task: ContestantTask) -> str:
         old = sum(len(message.results) for message in messages) - keep
 
         def pieces() -> Iterator[str]:
@@ -40,15 +49,15 @@ def masking(keep: int) -> Rule:
                     elif isinstance(part, Text):
                         yield part.text
                     elif isinstance(part, ToolCall):
-                        yield from values(part)
+                        yield from argument_values(part)
 
-        return end_of("\n".join(pieces()), job.budget, job.estimator)
+        return fitting_tail("\n".join(pieces()), task.budget, task.estimator)
 
     return rule
 
 
-def cut_results(messages: Sequence[Message], job: Job) -> str:
-    """Every tool result and argument loses all but its beginning; of what is left, the end."""
+def cut_results(messages: Sequence[Message], task: ContestantTask) -> str:
+    """Truncates every tool result and argument, then keeps the tail."""
 
     def pieces() -> Iterator[str]:
         for message in messages:
@@ -58,48 +67,53 @@ def cut_results(messages: Sequence[Message], job: Job) -> str:
                 elif isinstance(part, Text):
                     yield part.text
                 elif isinstance(part, ToolCall):
-                    yield from (value[:CUT_AT] for value in values(part))
+                    yield from (value[:CUT_AT] for value in argument_values(part))
 
-    return end_of("\n".join(pieces()), job.budget, job.estimator)
+    return fitting_tail("\n".join(pieces()), task.budget, task.estimator)
 
 
-def random_lines(messages: Sequence[Message], job: Job) -> str:
-    """Chance, the same each time: what any choice of lines must beat."""
-    lines = _whole(messages).splitlines()
+def random_lines(messages: Sequence[Message], task: ContestantTask) -> str:
+    """Random lines with a fixed seed: the baseline for any selection of lines."""
+    lines = _full_text(messages).splitlines()
     order = list(range(len(lines)))
     random.Random(0).shuffle(order)  # noqa: S311
 
     def chosen(count: int) -> str:
         return "\n".join(lines[place] for place in sorted(order[:count]))
 
-    return chosen(most(len(lines), lambda count: fits(chosen(count), job.budget, job.estimator)))
+    return chosen(largest_allowed(len(lines), lambda count: fits(chosen(count), task.budget, task.estimator)))
 
 
-def _whole(messages: Sequence[Message]) -> str:
-    return "\n".join(text for message in messages for text in texts(message))
+def _full_text(messages: Sequence[Message]) -> str:
+    return "\n".join(text for message in messages for text in message_texts(message))
 
 
-def by_rule(rule: Rule) -> Compacting:
-    """In a row, a rule reads its own last output before what is new."""
+def from_rule(rule: TextRule) -> CompactFunction:
+    """Wraps a text rule; in later rounds it reads its previous output before the new messages."""
 
-    def compact(new: Sequence[Message], job: Job, previous: Compacted | None) -> Compacted:
+    def compact(new: Sequence[Message], task: ContestantTask, previous: ContestantResult | None) -> ContestantResult:
         messages = [*(previous.messages if previous else ()), *new]
         watch = Stopwatch()
-        text = rule(messages, job)
-        return Compacted([user(text)], watch.seconds)
+        text = rule(messages, task)
+        return ContestantResult([user(text)], watch.seconds)
 
     return compact
 
 
 SIMPLE = (
-    Contestant("tail window", "simple", by_rule(tail_window), "the end of the text"),
-    Contestant("head and tail", "simple", by_rule(head_and_tail), "its start and its end, half each"),
+    Contestant("tail window", "simple", from_rule(tail_window), "the end of the text"),
+    Contestant("head and tail", "simple", from_rule(head_and_tail), "its start and its end, half each"),
     Contestant(
-        "mask, keep 10", "simple", by_rule(masking(10)), "tool results but the newest 10 left out, then the end"
+        "mask, keep 10",
+        "simple",
+        from_rule(mask_results(10)),
+        "all but the newest 10 tool results masked, then the end",
     ),
-    Contestant("mask, keep 3", "simple", by_rule(masking(3)), "tool results but the newest 3 left out, then the end"),
     Contestant(
-        "cut results", "simple", by_rule(cut_results), "results and arguments cut at 200 characters, then the end"
+        "mask, keep 3", "simple", from_rule(mask_results(3)), "all but the newest 3 tool results masked, then the end"
     ),
-    Contestant("random lines", "simple", by_rule(random_lines), "lines by chance"),
+    Contestant(
+        "cut results", "simple", from_rule(cut_results), "results and arguments cut at 200 characters, then the end"
+    ),
+    Contestant("random lines", "simple", from_rule(random_lines), "random lines"),
 )

@@ -1,5 +1,5 @@
 "use strict";
-// Drawing: SVG elements, line charts and bars. Nothing here knows what is drawn.
+// SVG elements, line charts and bar charts, independent of the data shown.
 
 const SPACE = document.getElementById("blank").namespaceURI;
 
@@ -22,7 +22,7 @@ function html(name, attributes = {}, ...children) {
 
 const tip = document.getElementById("tip");
 
-function telling(element, text) {
+function withTooltip(element, text) {
   element.addEventListener("pointermove", (event) => {
     tip.textContent = typeof text === "function" ? text(event) : text;
     tip.hidden = false;
@@ -34,7 +34,7 @@ function telling(element, text) {
   return element;
 }
 
-function steps(most) {
+function axisTicks(most) {
   const rough = most / 4;
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((n) => n * unit).find((n) => n >= rough);
@@ -50,7 +50,7 @@ function lineChart({ series, xs, most, label, width = 420 }) {
     * (width - left - right);
   const y = (value) => height - bottom - (Math.min(value, most) / most) * (height - top - bottom);
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  for (const value of steps(most)) {
+  for (const value of axisTicks(most)) {
     picture.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
     picture.append(svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, label(value)));
   }
@@ -61,9 +61,9 @@ function lineChart({ series, xs, most, label, width = 420 }) {
     const group = svg("g", { "data-name": one.name });
     const points = one.points.filter((point) => point.y !== null);
     if (one.main && points.every((point) => point.low !== undefined)) {
-      const there = points.map((point) => `${x(point.x)},${y(point.high)}`);
-      const back = points.map((point) => `${x(point.x)},${y(point.low)}`).reverse();
-      group.append(svg("polygon", { points: [...there, ...back].join(" "), fill: one.color, opacity: 0.16 }));
+      const upper = points.map((point) => `${x(point.x)},${y(point.high)}`);
+      const lower = points.map((point) => `${x(point.x)},${y(point.low)}`).reverse();
+      group.append(svg("polygon", { points: [...upper, ...lower].join(" "), fill: one.color, opacity: 0.16 }));
     }
     group.append(svg("polyline", {
       class: "series" + (one.main ? " main" : ""), stroke: one.color,
@@ -75,7 +75,7 @@ function lineChart({ series, xs, most, label, width = 420 }) {
       const spot = svg("circle", { cx: x(point.x), cy: y(point.y), r: 11, fill: "transparent" });
       spot.addEventListener("pointerenter", () => emphasise(picture, one.name));
       spot.addEventListener("pointerleave", () => emphasise(picture, null));
-      group.append(telling(spot, `${one.name}\n${point.tip}`));
+      group.append(withTooltip(spot, `${one.name}\n${point.tip}`));
     }
     picture.append(group);
   }
@@ -104,7 +104,7 @@ function barChart({ rows, width = 1180, left = 160, right = 165 }) {
         x: x(from), y: top, width: Math.max(0, x(from + part.share) - x(from)), height: high - 8, rx: 2,
         fill: part.color, opacity: row.pale ? 0.45 : 1,
       });
-      picture.append(telling(bar, `${row.name}\n${part.tip}`));
+      picture.append(withTooltip(bar, `${row.name}\n${part.tip}`));
       from += part.share;
     }
     if (row.low !== undefined) {

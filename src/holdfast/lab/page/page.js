@@ -1,4 +1,4 @@
-// The page: what is drawn, from the data that is embedded in it.
+// Draws the page from the embedded data.
 
 const { report, quantities } = JSON.parse(document.getElementById("data").textContent);
 const settings = report.settings;
@@ -7,7 +7,7 @@ const colors = Object.fromEntries(report.contestants.map((one) => [one.name, ""]
 const focus = settings.budgets.includes(4000) ? 4000 : settings.budgets[settings.budgets.length >> 1];
 const state = { kind: report.kinds[0], budget: focus, hidden: new Set() };
 
-(function colour() {
+(function assignColors() {
   const known = ["tail window", "head and tail", "mask, keep 10", "mask, keep 3", "cut results", "random lines",
     "LangChain trim", "LangChain clear", "LiteLLM compress", "Holdfast window", "Holdfast truncation", LEDGER, REAL];
   Object.keys(colors).forEach((name) => { colors[name] = `var(--c${Math.max(0, known.indexOf(name))})`; });
@@ -16,14 +16,14 @@ const state = { kind: report.kinds[0], budget: focus, hidden: new Set() };
 const share = (value) => value === null ? "–" : value.toFixed(2);
 const whole = (value) => Math.round(value).toLocaleString("en");
 const count = (value) => value >= 1000 ? (value / 1000).toFixed(value % 1000 && value < 10000 ? 1 : 0) + "k" : whole(value);
-const said = (quantity, value) => value === null || value === undefined ? "–"
+const formatValue = (quantity, value) => value === null || value === undefined ? "–"
   : quantity.share ? share(value) : quantity.key === "invented" ? value.toFixed(value > 0 && value < 0.05 ? 2 : 1) : whole(value);
 const shown = (cell) => !state.hidden.has(cell.contestant);
 const byKey = Object.fromEntries(quantities.map((quantity) => [quantity.key, quantity]));
 
 function span(cell, quantity) {
   const found = cell.intervals[quantity.key];
-  return found ? ` [${said(quantity, found.low)} – ${said(quantity, found.high)}]` : "";
+  return found ? ` [${formatValue(quantity, found.low)} – ${formatValue(quantity, found.high)}]` : "";
 }
 
 function lines(cells, key, at) {
@@ -34,7 +34,7 @@ function lines(cells, key, at) {
       name: one.name, color: colors[one.name], main: one.name === LEDGER, over: own.some((cell) => cell.over),
       points: own.map((cell) => ({
         x: at(cell), y: cell.values[key], low: cell.intervals[key]?.low, high: cell.intervals[key]?.high,
-        tip: `${quantity.title} ${said(quantity, cell.values[key])}${span(cell, quantity)}\nsize ${whole(cell.tokens)}`
+        tip: `${quantity.title} ${formatValue(quantity, cell.values[key])}${span(cell, quantity)}\nsize ${whole(cell.tokens)}`
           + (cell.over ? ", over the budget" : ""),
       })),
     };
@@ -53,9 +53,9 @@ function plot(key, cells, at, xs, width) {
 function drawRetention() {
   const xs = settings.budgets.map((budget) => ({ at: budget, label: count(budget) + " tokens" }));
   const keys = ["names", "in_context", "edited_lines", "fetch", "users", "errors", "modified", "commands"];
-  const there = keys.filter((key) => state.kind.cells.some((cell) => cell.values[key] !== null));
+  const available = keys.filter((key) => state.kind.cells.some((cell) => cell.values[key] !== null));
   document.getElementById("retention").replaceChildren(
-    ...there.map((key) => plot(key, state.kind.cells, (cell) => cell.budget, xs)));
+    ...available.map((key) => plot(key, state.kind.cells, (cell) => cell.budget, xs)));
 }
 
 function drawLosses() {
@@ -100,11 +100,11 @@ function drawNumbers(cells) {
     html("td", {}, cell.contestant),
     ...quantities.map((quantity) => {
       const value = cell.values[quantity.key];
-      const text = said(quantity, value);
+      const text = formatValue(quantity, value);
       const wrong = quantity.key === "invented" && value > 0;
-      const first = !cell.over && value !== null && text === said(quantity, best[quantity.key]);
+      const first = !cell.over && value !== null && text === formatValue(quantity, best[quantity.key]);
       const made = html("td", { class: wrong ? "bad" : first ? "best" : "" }, text);
-      return quantity.main ? telling(made, `${quantity.title} ${text}${span(cell, quantity)}`) : made;
+      return quantity.main ? withTooltip(made, `${quantity.title} ${text}${span(cell, quantity)}`) : made;
     }),
     html("td", {}, cell.valid === null ? "–" : Math.round(100 * cell.valid) + " %"),
     html("td", {}, whole(cell.tokens)), html("td", {}, cell.milliseconds.toFixed(cell.milliseconds < 10 ? 1 : 0))));
@@ -137,8 +137,8 @@ function drawSummary() {
       name: cell.contestant, main: [LEDGER, REAL].includes(cell.contestant), pale: cell.over,
       low: cell.intervals[key]?.low, high: cell.intervals[key]?.high,
       parts: [{ share: cell.values[key] ?? 0, color: colors[cell.contestant],
-        tip: `${quantity.title} ${said(quantity, cell.values[key])}${span(cell, quantity)}\nsize ${whole(cell.tokens)}` }],
-      note: said(quantity, cell.values[key]),
+        tip: `${quantity.title} ${formatValue(quantity, cell.values[key])}${span(cell, quantity)}\nsize ${whole(cell.tokens)}` }],
+      note: formatValue(quantity, cell.values[key]),
     }));
     return html("figure", {}, html("figcaption", {}, quantity.title,
       html("small", {}, `${cells[0].cuts} summaries of ${state.kind.sessions} sessions`)), barChart({ rows, width: 400, left: 134, right: 48 }));
@@ -156,15 +156,15 @@ function drawCuts() {
       const row = html("div", { class: "squares" });
       [...digits].forEach((digit, place) => {
         const square = html("i", { class: "v" + digit, "data-place": place });
-        telling(square, `${cut.names[place]}\n${contestant}: ${["lost", "present, without its line", "kept"][digit]}`);
+        withTooltip(square, `${cut.names[place]}\n${contestant}: ${["lost", "present, without its line", "kept"][digit]}`);
         square.addEventListener("pointerenter", () => mark(matrix, place, true));
         square.addEventListener("pointerleave", () => mark(matrix, place, false));
         row.append(square);
       });
       const lost = cut.names.filter((_, place) => digits[place] === "0");
       const kept = [...digits].filter((digit) => digit === "2").length;
-      const say = () => { list.textContent = `${contestant} lost ${lost.length} of ${cut.names.length}: ${lost.join("  ")}`; };
-      matrix.append(html("button", { type: "button", class: contestant === LEDGER ? "main" : "", onclick: say }, contestant),
+      const showLost = () => { list.textContent = `${contestant} lost ${lost.length} of ${cut.names.length}: ${lost.join("  ")}`; };
+      matrix.append(html("button", { type: "button", class: contestant === LEDGER ? "main" : "", onclick: showLost }, contestant),
         row, html("span", { class: "share" }, `${kept} of ${cut.names.length}`));
     }
     return html("div", { class: "cut" }, html("h3", {},
@@ -190,7 +190,7 @@ function draw() {
     const dash = html("i", {});
     dash.style.background = colors[one.name];
     const toggle = () => { state.hidden.has(one.name) ? state.hidden.delete(one.name) : state.hidden.add(one.name); draw(); };
-    return telling(html("button", { type: "button", class: one.name === LEDGER ? "main" : "", onclick: toggle,
+    return withTooltip(html("button", { type: "button", class: one.name === LEDGER ? "main" : "", onclick: toggle,
       "aria-pressed": !state.hidden.has(one.name) }, dash, one.name), one.about);
   }));
   for (const place of document.querySelectorAll("b.budget")) place.textContent = whole(state.budget);
@@ -211,9 +211,9 @@ function needed(session) {
   return session.cuts.reduce((sum, cut) => sum + cut.names.length, 0);
 }
 
-function tell() {
+function showFacts() {
   const cuts = report.kinds.reduce((sum, kind) => sum + kind.cuts, 0);
-  const half = { report: "the half that nothing was learned from", learn: "the half that was learned from", all: "all sessions" };
+  const half = { report: "sessions not used for learning", learn: "sessions used for learning", all: "all sessions" };
   document.getElementById("facts").textContent = `${report.kinds.reduce((sum, kind) => sum + kind.sessions, 0)} sessions, `
     + `${cuts} cuts · ${half[settings.half]} · tokens counted with ${settings.estimator}`;
   const list = html("dl", {});
@@ -228,6 +228,6 @@ document.getElementById("scheme").addEventListener("click", () => {
   root.dataset.scheme = dark ? "light" : "dark";
 });
 document.getElementById("session").addEventListener("change", drawCuts);
-tell();
+showFacts();
 listSessions();
 draw();

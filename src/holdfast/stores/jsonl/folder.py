@@ -1,43 +1,64 @@
-"""A folder of logs: finding files, keeping the index level with them, and reading events where they stand."""
+"""A folder of logs: file names, locks, keeping the index in sync, and reading events by their offsets."""
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import lru_cache
 from typing import BinaryIO
 
 import msgspec
 
+from ...context.events import LaneTip, SessionRecord, lane_key
 from ...errors import CorruptLog, UnknownSession
-from ...events import LaneTip, SessionRecord, root_key
-from ..admission import NO_TIP, Entry
-from . import files, locks
-from .choose import NO_END
-from .index import Index, Known, Spot, StaleIndexError
-from .lines import decode_header, decode_line
-from .names import file_name
-from .scan import Batch, Placed, Torn, scan
+from ...io import files
+from ..append import NO_TIP, LogEntry
+from .format import CompleteAppend, LocatedLine, TornBytes, decode_header, decode_line, scan_log
+from .index import MAX_SEQ, EventLocation, IndexedFile, LogFileIndex, StaleIndexError
+
+_SAFE_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
+_MAX_NAME_LENGTH = 150
+_DEVICE_NAMES = frozenset(
+    ["con", "prn", "aux", "nul", *(f"com{n}" for n in range(10)), *(f"lpt{n}" for n in range(10))]
+)
+"""Names that some systems reserve for devices in every folder."""
+
+
+@lru_cache(maxsize=4096)
+def file_name(identifier: str) -> str:
+    """Returns a unique, safe file name for an id: percent-encoded, capitals too, for case-insensitive file systems.
+
+    A long id is cut and ends in a digest; the file's first line contains the full id.
+    """
+    raw = identifier.encode()
+    plain = "".join(chr(byte) if byte in _SAFE_BYTES else f"%{byte:02x}" for byte in raw)
+    if plain in _DEVICE_NAMES:
+        plain = f"%{raw[0]:02x}{plain[1:]}"
+    if len(plain) <= _MAX_NAME_LENGTH:
+        return plain
+    return f"{plain[: _MAX_NAME_LENGTH - 40]}~{hashlib.sha256(raw).hexdigest()[:32]}"
+
 
 log = logging.getLogger("holdfast.stores.jsonl")
-
 FOLDER_LOCK = ".folder.lock"
 """A name that no session's files can have."""
-RUN = 1_000_000
-"""About how many bytes are read in one go."""
-PIECE = 5000
-"""Lines that are indexed in one transaction while catching up."""
+READ_BYTES = 1_000_000
+"""Approximate number of bytes per read."""
+BATCH_LINES = 5000
+"""Lines indexed in one transaction while catching up."""
 
 
-class Folder:
-    """One directory of session files with its index."""
+class SessionFolder:
+    """A directory of session files with its index."""
 
     def __init__(self, directory: str) -> None:
         self.path = os.path.abspath(directory)
-        self.index = Index(os.path.join(self.path, ".index.db"))
+        self.index = LogFileIndex(os.path.join(self.path, ".index.db"))
 
-    def file(self, session_id: str) -> str:
+    def log_file(self, session_id: str) -> str:
         return os.path.join(self.path, file_name(session_id) + ".jsonl")
 
     def media_folder(self, session_id: str) -> str:
@@ -50,49 +71,49 @@ class Folder:
         return os.path.join(self.path, file_name(session_id) + ".lease")
 
     @contextmanager
-    def locked(self, session_id: str, writing: bool = True) -> Iterator[None]:
-        """Nobody else appends to this session."""
-        with self._held(self.lock_file(session_id), writing):
+    def session_lock(self, session_id: str, writing: bool = True) -> Iterator[None]:
+        """Exclusive lock on one session."""
+        with self._lock(self.lock_file(session_id), writing):
             yield
 
     @contextmanager
-    def shared(self, writing: bool = False) -> Iterator[None]:
-        """No file is replaced or removed meanwhile."""
-        with self._held(os.path.join(self.path, FOLDER_LOCK), writing, shared=True):
+    def shared_lock(self, writing: bool = False) -> Iterator[None]:
+        """Shared lock on the folder: no file is replaced or removed while it is held."""
+        with self._lock(os.path.join(self.path, FOLDER_LOCK), writing, shared=True):
             yield
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Nobody else uses the folder: for redaction and deletion."""
-        with self._held(os.path.join(self.path, FOLDER_LOCK), writing=True):
+    def exclusive_lock(self) -> Iterator[None]:
+        """Exclusive lock on the folder, for redaction and deletion."""
+        with self._lock(os.path.join(self.path, FOLDER_LOCK), writing=True):
             yield
 
     @contextmanager
-    def _held(self, path: str, writing: bool, shared: bool = False) -> Iterator[None]:
-        """Hold a lock. To read a folder that cannot be written, none is needed."""
+    def _lock(self, path: str, writing: bool, shared: bool = False) -> Iterator[None]:
+        """Holds a file lock; reading a folder that cannot be written needs none."""
         with ExitStack() as stack:
             try:
-                stack.enter_context(locks.hold(path, shared))
+                stack.enter_context(files.file_lock(path, shared))
             except OSError as error:
-                if writing or not (files.cannot_write(error) or isinstance(error, FileNotFoundError)):
+                if writing or not (files.is_permission_error(error) or isinstance(error, FileNotFoundError)):
                     raise
             yield
 
-    def header(self, session_id: str) -> SessionRecord:
-        """The session as it was created."""
+    def read_header(self, session_id: str) -> SessionRecord:
+        """Returns the session record as created."""
         try:
-            with open(self.file(session_id), "rb") as file:
+            with open(self.log_file(session_id), "rb") as file:
                 return decode_header(file.readline(), file.name)
         except FileNotFoundError:
             raise UnknownSession(session_id) from None
 
-    def must_hold(self, session_id: str) -> None:
-        """Asked before locking, so that no lock file is left behind for a session that there is not."""
-        if not os.path.exists(self.file(session_id)):
+    def require_session(self, session_id: str) -> None:
+        """Raises UnknownSession; called before locking, so that no lock file is created for an unknown session."""
+        if not os.path.exists(self.log_file(session_id)):
             raise UnknownSession(session_id)
 
-    def headers(self) -> Iterator[SessionRecord]:
-        """All sessions of the folder as they were created; files that are none are passed over."""
+    def read_headers(self) -> Iterator[SessionRecord]:
+        """Yields the records of all sessions as created; skips other files."""
         for name in sorted(os.listdir(self.path)) if os.path.isdir(self.path) else ():
             if not name.endswith(".jsonl"):
                 continue
@@ -103,125 +124,125 @@ class Folder:
                 except CorruptLog as error:
                     log.warning("%s", error)
                     continue
-            if self.file(record.id) == path:
+            if self.log_file(record.id) == path:
                 yield record
 
-    def level(self, session_id: str, locked: bool = False) -> Known:
-        """What the index knows of the file, once it has caught up with it."""
-        path = self.file(session_id)
+    def sync_index(self, session_id: str, locked: bool = False) -> IndexedFile:
+        """Brings the index up to date with the file and returns its entry."""
+        path = self.log_file(session_id)
         try:
             stat = os.stat(path)
-            known = self.index.get(session_id)
-            if known is not None and known.describes(stat):
-                return known
+            indexed = self.index.get_file(session_id)
+            if indexed is not None and indexed.matches(stat):
+                return indexed
             if locked:
-                return self._catch_up(session_id, path, known)
-            with self.locked(session_id, writing=False):
-                return self._catch_up(session_id, path, self.index.get(session_id))
+                return self._catch_up(session_id, path, indexed)
+            with self.session_lock(session_id, writing=False):
+                return self._catch_up(session_id, path, self.index.get_file(session_id))
         except FileNotFoundError:
             raise UnknownSession(session_id) from None
 
-    def _catch_up(self, session_id: str, path: str, known: Known | None) -> Known:
-        """Read what was added since, or everything if the file is not the one that was indexed."""
+    def _catch_up(self, session_id: str, path: str, indexed: IndexedFile | None) -> IndexedFile:
+        """Indexes the lines added since, or the whole file if it is not the one that was indexed."""
         with open(path, "rb") as file:
             stat = os.fstat(file.fileno())
-            if known is not None and known.describes(stat):
-                return known  # another process was faster
+            if indexed is not None and indexed.matches(stat):
+                return indexed  # another process has indexed it
             head = file.readline()
             record = decode_header(head, path)
-            if known is None or not self._continues(known, file, stat, len(head)):
-                known = self.index.begin(record, len(head))
-            tips = self.index.tips(known)
-            lines: list[Placed] = []
-            read = known.read
-            for found in scan(file, known.read):
-                if isinstance(found, Torn):
-                    log.warning("%s: %s at byte %d; it was passed over.", path, found.why, found.offset)
+            if indexed is None or not self._was_only_appended(indexed, file, stat, len(head)):
+                indexed = self.index.add_file(record, len(head))
+            tips = self.index.lane_tips(indexed)
+            lines: list[LocatedLine] = []
+            indexed_size = indexed.indexed_size
+            for found in scan_log(file, indexed.indexed_size):
+                if isinstance(found, TornBytes):
+                    log.warning("%s: %s at byte %d; it was skipped.", path, found.why, found.offset)
                     continue
-                for placed in found.lines:
-                    if placed.seq > record.version:
-                        _apply(tips, placed)
+                for located in found.lines:
+                    if located.seq > record.version:
+                        _apply_tip(tips, located)
                 lines.extend(found.lines)
-                read = found.end
-                if len(lines) >= PIECE:
-                    known, lines = self.index.add(known, lines, tips, read, stat), []
-            return self.index.add(known, lines, tips, read, stat)
+                indexed_size = found.end
+                if len(lines) >= BATCH_LINES:
+                    indexed, lines = self.index.add_lines(indexed, lines, tips, indexed_size, stat), []
+            return self.index.add_lines(indexed, lines, tips, indexed_size, stat)
 
-    def _continues(self, known: Known, file: BinaryIO, stat: os.stat_result, head: int) -> bool:
-        """Whether the file is the indexed one with something added: same inode, same last event."""
-        if known.inode != stat.st_ino or stat.st_size < known.read or stat.st_size <= known.size:
+    def _was_only_appended(self, indexed: IndexedFile, file: BinaryIO, stat: os.stat_result, head: int) -> bool:
+        """Whether the file is the indexed one with lines appended: same inode, same last event."""
+        if indexed.inode != stat.st_ino or stat.st_size < indexed.indexed_size or stat.st_size <= indexed.size:
             return False
-        last = self.index.last(known)
+        last = self.index.last_location(indexed)
         try:
-            return known.read == head if last is None else bool(list(_read(file, [last])))
+            return indexed.indexed_size == head if last is None else bool(list(_read_entries(file, [last])))
         except StaleIndexError:
             return False
 
-    def chain(self, session_id: str, locked: bool = False) -> list[tuple[Known, int]]:
-        """The session and its ancestors, each with the last seq that the session sees of it."""
-        known = self.level(session_id, locked)
-        chain = [(known, NO_END)]
-        while known.parent is not None:
-            until = min(chain[-1][1], known.parent_seq)
-            known = self.level(known.parent)
-            chain.append((known, until))
+    def chain(self, session_id: str, locked: bool = False) -> list[tuple[IndexedFile, int]]:
+        """Returns the session and its ancestors, each with the last seq visible to the session."""
+        indexed = self.sync_index(session_id, locked)
+        chain = [(indexed, MAX_SEQ)]
+        while indexed.parent is not None:
+            until = min(chain[-1][1], indexed.parent_seq)
+            indexed = self.sync_index(indexed.parent)
+            chain.append((indexed, until))
         return chain
 
-    def entries(self, known: Known, spots: list[Spot]) -> Iterator[Entry]:
-        """Read events where the index says they stand."""
-        if not spots:
+    def read_entries(self, indexed: IndexedFile, locations: list[EventLocation]) -> Iterator[LogEntry]:
+        """Reads the events at these locations."""
+        if not locations:
             return
-        with open(self.file(known.id), "rb") as file:
-            for run in _runs(spots):
-                yield from _read(file, run)
+        with open(self.log_file(indexed.id), "rb") as file:
+            for run in _adjacent_locations(locations):
+                yield from _read_entries(file, run)
 
-    def find(self, chain: list[tuple[Known, int]], ids: list[str]) -> dict[str, Entry]:
-        """Those of the events that exist, by id."""
-        found: dict[str, Entry] = {}
-        for known, until in chain:
-            spots = [spot for spot in self.index.find(known, ids) if spot.seq <= until]
-            for entry in self.entries(known, spots):
+    def find_entries(self, chain: list[tuple[IndexedFile, int]], ids: list[str]) -> dict[str, LogEntry]:
+        """Returns those of the events that exist, by id."""
+        found: dict[str, LogEntry] = {}
+        for indexed, until in chain:
+            locations = [location for location in self.index.locate_ids(indexed, ids) if location.seq <= until]
+            for entry in self.read_entries(indexed, locations):
                 found.setdefault(entry.event.id, entry)
         return found
 
-    def batches(self, session_id: str) -> Iterator[Batch | Torn]:
-        """The whole file, without the index."""
-        with open(self.file(session_id), "rb") as file:
-            yield from scan(file, len(file.readline()))
+    def scan_file(self, session_id: str) -> Iterator[CompleteAppend | TornBytes]:
+        """Scans the whole file without the index."""
+        with open(self.log_file(session_id), "rb") as file:
+            yield from scan_log(file, len(file.readline()))
 
 
-def _runs(spots: list[Spot]) -> Iterator[list[Spot]]:
-    """Spots that follow each other are read in one go."""
-    run, end, size = [spots[0]], spots[0].offset + spots[0].length, spots[0].length
-    for spot in spots[1:]:
-        if spot.offset != end or size > RUN:
+def _adjacent_locations(locations: list[EventLocation]) -> Iterator[list[EventLocation]]:
+    """Groups adjacent locations, which are read together."""
+    run, end, size = [locations[0]], locations[0].offset + locations[0].length, locations[0].length
+    for location in locations[1:]:
+        if location.offset != end or size > READ_BYTES:
             yield run
             run, size = [], 0
-        run.append(spot)
-        end, size = spot.offset + spot.length, size + spot.length
+        run.append(location)
+        end, size = location.offset + location.length, size + location.length
     yield run
 
 
-def _read(file: BinaryIO, run: list[Spot]) -> Iterator[Entry]:
+def _read_entries(file: BinaryIO, run: list[EventLocation]) -> Iterator[LogEntry]:
     start = run[0].offset
     file.seek(start)
     data = file.read(run[-1].offset + run[-1].length - start)
-    for spot in run:
-        at = spot.offset - start
+    for location in run:
+        at = location.offset - start
         try:
-            entry = decode_line(data[at : at + spot.length]).entry
+            entry = decode_line(data[at : at + location.length]).entry
         except (msgspec.DecodeError, UnicodeError):
             raise StaleIndexError from None
-        if (entry.event.seq, entry.event.id) != (spot.seq, spot.id):
+        if (entry.event.seq, entry.event.id) != (location.seq, location.id):
             raise StaleIndexError
         yield entry
 
 
-def _apply(tips: dict[str, LaneTip], placed: Placed) -> None:
-    """Carry the tips over one event, as the append that wrote it did."""
-    event = placed.line.entry.event
-    lane = root_key(event.lane)
+def _apply_tip(tips: dict[str, LaneTip], located: LocatedLine) -> None:
+    """Updates the tips by one event, as the append that wrote it did."""
+    event = located.line.entry.event
+    lane = lane_key(event.lane)
     if lane and lane not in tips:
         tips[lane] = LaneTip(base=event.seq - 1, base_epoch=tips.get("", NO_TIP).epoch)
-    if placed.line.tip is not None:
-        tips[lane] = placed.line.tip
+    if located.line.tip is not None:
+        tips[lane] = located.line.tip

@@ -1,4 +1,4 @@
--- Where each event stands in its file. Can be deleted at any time: it is made again from the files.
+-- Byte offsets of events in their files. Can be deleted at any time: it is rebuilt from the files.
 CREATE TABLE files (
     key        INTEGER PRIMARY KEY,
     id         TEXT    NOT NULL UNIQUE,

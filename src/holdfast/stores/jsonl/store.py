@@ -1,38 +1,88 @@
-"""JSONLStore: one append-only file a session, written so that a person can read it and a crash cannot hurt it."""
+"""JSONLStore: one append-only, human-readable file per session, safe against crashes."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Self, TypeVar
 
 import anyio.to_thread
+import msgspec
 
+from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidInput, StoreClosed, StoreError
-from ...events import Event, LaneTip, SessionRecord
-from ..admission import check_names, prepare, stored_text
-from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
-from ..waiting import A_MOMENT, Waiting
-from . import changes, files, lease, lookups
-from .folder import Folder
+from ...io import files
+from ..append import check_names, encode_events, require_unicode
+from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Slice, Unchanged, Where
+from . import reads, writes
+from .folder import SessionFolder
 from .index import StaleIndexError
 
-T = TypeVar("T")
 
-ATTEMPTS = 3
-"""How often an operation is tried while the index is made anew under it."""
+class _StoredLease(msgspec.Struct, frozen=True):
+    """A lease file. Not flushed to disk; one that a crash left incomplete counts as released."""
+
+    owner: str
+    until: float
+    """Seconds since 1970, by this machine's clock."""
+
+
+def take_lease(folder: SessionFolder, session_id: str, owner: str, seconds: float) -> bool:
+    folder.require_session(session_id)
+    with folder.shared_lock(writing=True), folder.session_lock(session_id):
+        lease = _active_lease(folder, session_id)
+        if lease is not None and lease.owner != owner:
+            return False
+        with open(folder.lease_file(session_id), "wb") as file:
+            file.write(msgspec.json.encode(_StoredLease(owner, time.time() + seconds)))
+        return True
+
+
+def release_lease(folder: SessionFolder, session_id: str, owner: str) -> None:
+    if not os.path.exists(folder.lease_file(session_id)):
+        return
+    with folder.shared_lock(writing=True), folder.session_lock(session_id):
+        lease = _read_lease(folder, session_id)
+        if lease is not None and lease.owner == owner:
+            os.unlink(folder.lease_file(session_id))
+
+
+def lease_seconds_left(folder: SessionFolder, session_id: str) -> float | None:
+    if not os.path.exists(folder.lease_file(session_id)):
+        return None
+    with folder.shared_lock(), folder.session_lock(session_id, writing=False):
+        lease = _active_lease(folder, session_id)
+    return None if lease is None else max(0.0, lease.until - time.time())
+
+
+def _active_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:
+    lease = _read_lease(folder, session_id)
+    return lease if lease is not None and lease.until > time.time() else None
+
+
+def _read_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:
+    with suppress(FileNotFoundError, msgspec.MsgspecError), open(folder.lease_file(session_id), "rb") as file:
+        return msgspec.json.decode(file.read(), type=_StoredLease)
+    return None
+
+
+T = TypeVar("T")
+INDEX_ATTEMPTS = 3
+"""How often an operation is tried while the index is being rebuilt."""
 
 
 class JSONLStore:
-    """Sessions as `<id>.jsonl` in a folder, with media beside them in `<id>.media/`.
+    """Sessions as `<id>.jsonl` in a folder, with their media in `<id>.media/`.
 
-    Several processes may use the folder at once. Its index (`.index.db`) can be deleted at any time.
+    Several processes may use the folder at once. Its index (`.index.db`) is rebuilt if it is deleted.
     """
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self._folder = Folder(os.fspath(directory))
-        self._waiting = Waiting()
+        self._folder = SessionFolder(os.fspath(directory))
+        self._waiters = LeaseWaiters()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -43,14 +93,14 @@ class JSONLStore:
 
     async def create(self, record: SessionRecord) -> None:
         check_names(record)
-        header = changes.header_of(record)
-        await self._do(lambda folder: changes.create(folder, record, header))
+        header = writes.encode_new_header(record)
+        await self._run(lambda folder: writes.create_session(folder, record, header))
 
     async def session(self, session_id: str) -> SessionRecord:
-        return await self._do(lambda folder: lookups.session(folder, session_id))
+        return await self._run(lambda folder: reads.read_session(folder, session_id))
 
     async def sessions(self, owner: str | None = None, limit: int | None = None) -> list[SessionRecord]:
-        return await self._do(lambda folder: lookups.sessions(folder, owner, limit))
+        return await self._run(lambda folder: reads.list_sessions(folder, owner, limit))
 
     async def append(
         self,
@@ -62,27 +112,27 @@ class JSONLStore:
         tip: LaneTip | None = None,
         media: Mapping[str, str] | None = None,
     ) -> Appended:
-        entries = prepare(events, tip)
+        entries = encode_events(events, tip)
         kept = dict(media) if media else {}
         for digest, data in kept.items():
-            stored_text(session_id, digest + data)
-        return await self._do(lambda folder: changes.append(folder, session_id, entries, after, when, tip, kept))
+            require_unicode(session_id, digest + data)
+        return await self._run(lambda folder: writes.append_events(folder, session_id, entries, after, when, tip, kept))
 
     async def read(self, session_id: str, which: Slice) -> list[Event]:
-        return await self._do(lambda folder: lookups.read(folder, session_id, which))
+        return await self._run(lambda folder: reads.read_events(folder, session_id, which))
 
     async def media(self, session_id: str, digests: Sequence[str]) -> dict[str, str]:
-        return await self._do(lambda folder: lookups.media(folder, session_id, digests))
+        return await self._run(lambda folder: reads.read_media(folder, session_id, digests))
 
     async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
-        entries = prepare(events)
-        await self._do(lambda folder: changes.rewrite(folder, session_id, entries, forget_media))
+        entries = encode_events(events)
+        await self._run(lambda folder: writes.rewrite_events(folder, session_id, entries, forget_media))
 
     async def delete(self, session_id: str) -> None:
-        await self._do(lambda folder: changes.delete(folder, session_id))
+        await self._run(lambda folder: writes.delete_session(folder, session_id))
 
     async def problems(self, session_id: str) -> list[str]:
-        return await self._do(lambda folder: lookups.problems(folder, session_id))
+        return await self._run(lambda folder: reads.check_session(folder, session_id))
 
     async def search(
         self,
@@ -94,47 +144,49 @@ class JSONLStore:
         limit: int = 20,
         offset: int = 0,
     ) -> list[Hit]:
-        return await self._do(lambda folder: lookups.search(folder, query, session_id, owner, where, limit, offset))
+        return await self._run(
+            lambda folder: reads.search_events(folder, query, session_id, owner, where, limit, offset)
+        )
 
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
-        return await self._do(lambda folder: lookups.ids(folder, session_id, prefix, limit))
+        return await self._run(lambda folder: reads.ids_with_prefix(folder, session_id, prefix, limit))
 
     async def take(self, session_id: str, owner: str, seconds: float) -> bool:
-        return await self._do(lambda folder: lease.take(folder, session_id, owner, seconds))
+        return await self._run(lambda folder: take_lease(folder, session_id, owner, seconds))
 
     async def release(self, session_id: str, owner: str) -> None:
-        await self._do(lambda folder: lease.release(folder, session_id, owner))
-        self._waiting.tell(session_id)
+        await self._run(lambda folder: release_lease(folder, session_id, owner))
+        self._waiters.notify(session_id)
 
     async def held(self, session_id: str) -> float | None:
-        return await self._do(lambda folder: lease.held(folder, session_id))
+        return await self._run(lambda folder: lease_seconds_left(folder, session_id))
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
-        await self._waiting.told(session_id, min(timeout, A_MOMENT))
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
+        await self._waiters.wait(session_id, min(timeout, POLL_SECONDS))
 
     async def close(self) -> None:
         self._closed = True
         await anyio.to_thread.run_sync(self._folder.index.close)
 
-    async def _do(self, work: Callable[[Folder], T]) -> T:
+    async def _run(self, work: Callable[[SessionFolder], T]) -> T:
         if self._closed:
             raise StoreClosed
-        return await anyio.to_thread.run_sync(self._attempt, work)
+        return await anyio.to_thread.run_sync(self._run_with_retry, work)
 
-    def _attempt(self, work: Callable[[Folder], T]) -> T:
-        """Do the work; where the index stood in the way, again with a new one."""
+    def _run_with_retry(self, work: Callable[[SessionFolder], T]) -> T:
+        """Runs the function; retries with a rebuilt index if the index was stale or broken."""
         index, path = self._folder.index, self._folder.path
         failure: Exception | None = None
         try:
-            for _ in range(ATTEMPTS):
+            for _ in range(INDEX_ATTEMPTS):
                 generation = index.generation
                 try:
                     return work(self._folder)
                 except (StaleIndexError, sqlite3.Error) as error:
                     failure = error
-                    index.restart(error, generation)
-            raise StoreError(f"The index of {path} cannot be used: delete it, then retry.") from failure
+                    index.reset(error, generation)
+            raise StoreError(f"The index of {path} cannot be used: delete its file .index.db, then retry.") from failure
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"This is not Unicode text and cannot be in a log: {error}.") from error
+            raise InvalidInput(f"The text is not valid Unicode and cannot be stored: {error}.") from error
         except OSError as error:
-            raise files.translate(error, self._folder.path) from error
+            raise files.translate_os_error(error, self._folder.path) from error

@@ -1,11 +1,11 @@
--- What may be wrong with a server, for `holdfast doctor`.
+-- Checks of a server, for `holdfast doctor`.
 
 -- name: clock
 SELECT extract(epoch FROM clock_timestamp())::float8
 
 -- name: server
 SELECT current_setting('server_version_num')::integer AS version,
-    current_setting('server_version') AS said,
+    current_setting('server_version') AS version_text,
     current_setting('server_encoding') AS encoding,
     current_setting('synchronous_commit') AS synchronous_commit,
     current_setting('fsync') AS fsync,

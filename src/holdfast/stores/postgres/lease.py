@@ -1,28 +1,95 @@
-"""The flag of a session as a row: whoever finds it expired may take it over (W13)."""
+"""The compaction lease as a row, and notifications when it is released."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import anyio
+
 from ...errors import UnknownSession
-from .nul import kept
-from .statements import blocks
+from .rows import escape_nul, load_statements
 
-_SQL = blocks("leases.sql")
+_LEASE_SQL = load_statements("leases.sql")
 
 
-async def take(connection: Any, tenant: str, session_id: str, owner: str, seconds: float) -> bool:
-    known, taken = await connection.fetchrow(_SQL["take"], tenant, kept(session_id), kept(owner), seconds)
+async def take_lease(connection: Any, tenant: str, session_id: str, owner: str, seconds: float) -> bool:
+    known, taken = await connection.fetchrow(
+        _LEASE_SQL["take"], tenant, escape_nul(session_id), escape_nul(owner), seconds
+    )
     if not known:
         raise UnknownSession(session_id)
     return bool(taken)
 
 
-async def release(connection: Any, tenant: str, session_id: str, owner: str) -> None:
-    await connection.execute(_SQL["release"], tenant, kept(session_id), kept(owner))
+async def release_lease(connection: Any, tenant: str, session_id: str, owner: str) -> None:
+    await connection.execute(_LEASE_SQL["release"], tenant, escape_nul(session_id), escape_nul(owner))
 
 
-async def held(connection: Any, tenant: str, session_id: str) -> tuple[int, float] | None:
-    """The session's key and for how long its flag still stands; None where it is down."""
-    row = await connection.fetchrow(_SQL["held"], tenant, kept(session_id))
+async def active_lease(connection: Any, tenant: str, session_id: str) -> tuple[int, float] | None:
+    """Returns the session's key and the seconds until its lease expires; None if nobody holds it."""
+    row = await connection.fetchrow(_LEASE_SQL["held"], tenant, escape_nul(session_id))
     return None if row is None else (row["session"], row["seconds"])
+
+
+log = logging.getLogger("holdfast.stores.postgres")
+CHANNEL = "holdfast_lease"
+NOTIFICATION_TIMEOUT = 5.0
+"""How long to wait for a notification before checking again: a connection can die unnoticed."""
+POLL_SECONDS = 0.2
+"""Polling interval if notifications are unavailable."""
+
+
+class LeaseNotifications:
+    """Listens on one connection for released leases, for all waiters of an event loop; wakes them if it breaks."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Any]]) -> None:
+        self._connect = connect
+        self._connection: Any = None
+        self._connect_lock = asyncio.Lock()
+        self._waiters: dict[str, list[anyio.Event]] = {}
+
+    async def ensure_listening(self) -> float:
+        """Opens the connection if needed; returns how long to wait before checking the lease again."""
+        async with self._connect_lock:
+            if self._connection is not None and not self._connection.is_closed():
+                return NOTIFICATION_TIMEOUT
+            try:
+                connection = await self._connect()
+                connection.add_termination_listener(self._on_disconnect)
+                await connection.add_listener(CHANNEL, self._on_notification)
+            except Exception as error:
+                log.warning("Lease notifications are unavailable, polling instead: %s", type(error).__name__)
+                return POLL_SECONDS
+            self._connection = connection
+            return NOTIFICATION_TIMEOUT
+
+    @contextmanager
+    def subscribe(self, key: int) -> Iterator[anyio.Event]:
+        """Yields an event that is set when the session's lease is released."""
+        released = anyio.Event()
+        waiters = self._waiters.setdefault(str(key), [])
+        waiters.append(released)
+        try:
+            yield released
+        finally:
+            waiters.remove(released)
+            if not waiters:
+                self._waiters.pop(str(key), None)
+
+    def _on_notification(self, connection: Any, process: int, channel: str, payload: str) -> None:
+        for released in self._waiters.get(payload, ()):
+            released.set()
+
+    def _on_disconnect(self, connection: Any) -> None:
+        for waiters in self._waiters.values():
+            for released in waiters:
+                released.set()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()

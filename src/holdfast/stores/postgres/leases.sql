@@ -1,4 +1,4 @@
--- The flags of sessions, by the server's clock. Every statement takes the tenant first.
+-- Leases on sessions, by the server's clock. Every statement takes the tenant first.
 
 -- name: take
 WITH session AS (

@@ -1,4 +1,4 @@
--- What a database has seen of our migrations.
+-- The table of applied migrations.
 
 -- name: there
 SELECT to_regclass('holdfast.migrations') IS NOT NULL

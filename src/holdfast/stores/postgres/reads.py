@@ -1,63 +1,72 @@
-"""Reading: slices of a session and its ancestors, records, media, and the check of what is stored."""
+"""Reads: slices of a session and its ancestors, session records, media, ids, and the integrity check."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from ...context.events import Event, SessionRecord, lane_key
 from ...errors import UnknownSession
-from ...events import Event, SessionRecord, root_key
-from ..checks import find_problems
-from ..log import Slice
-from .nul import given, kept
-from .rows import NO_END, entry_of, event_of, find, must_exist, record_of, whole
-from .statements import blocks
+from ..append import find_problems
+from ..base import Slice
+from .rows import (
+    MAX_SEQ,
+    clamp_bigint,
+    entry_from_row,
+    escape_nul,
+    event_from_row,
+    find_events,
+    load_statements,
+    record_from_row,
+    require_session,
+    unescape_nul,
+)
 
-_SQL = blocks("reads.sql")
+_READ_SQL = load_statements("reads.sql")
 
 
-async def session(connection: Any, tenant: str, session_id: str) -> SessionRecord:
-    row = await connection.fetchrow(_SQL["session"], tenant, kept(session_id))
+async def read_session(connection: Any, tenant: str, session_id: str) -> SessionRecord:
+    row = await connection.fetchrow(_READ_SQL["session"], tenant, escape_nul(session_id))
     if row is None:
         raise UnknownSession(session_id)
-    return record_of(row)
+    return record_from_row(row)
 
 
-async def sessions(connection: Any, tenant: str, owner: str | None, limit: int | None) -> list[SessionRecord]:
-    most = None if limit is None else max(0, whole(limit))
+async def list_sessions(connection: Any, tenant: str, owner: str | None, limit: int | None) -> list[SessionRecord]:
+    bound = None if limit is None else max(0, clamp_bigint(limit))
     if owner is None:
-        rows = await connection.fetch(_SQL["sessions"], tenant, most)
+        rows = await connection.fetch(_READ_SQL["sessions"], tenant, bound)
     else:
-        rows = await connection.fetch(_SQL["owned"], tenant, most, kept(owner))
-    return [record_of(row) for row in rows]
+        rows = await connection.fetch(_READ_SQL["owned"], tenant, bound, escape_nul(owner))
+    return [record_from_row(row) for row in rows]
 
 
-async def read(connection: Any, tenant: str, session_id: str, which: Slice) -> list[Event]:
+async def read_events(connection: Any, tenant: str, session_id: str, which: Slice) -> list[Event]:
     if which.ids:
-        return await _by_id(connection, tenant, session_id, which)
+        return await _read_by_id(connection, tenant, session_id, which)
     order = "newest" if which.newest else "oldest"
-    until = NO_END if which.until is None else whole(which.until)
-    kinds = [kept(kind) for kind in which.kinds] or None
-    limit = None if which.limit is None else max(0, whole(which.limit))
-    asked = (tenant, kept(session_id), whole(which.after), until, kinds, limit)
+    until = MAX_SEQ if which.until is None else clamp_bigint(which.until)
+    kinds = [escape_nul(kind) for kind in which.kinds] or None
+    limit = None if which.limit is None else max(0, clamp_bigint(which.limit))
+    arguments = (tenant, escape_nul(session_id), clamp_bigint(which.after), until, kinds, limit)
     if which.any_lane:
-        rows = await connection.fetch(_SQL[order], *asked)
+        rows = await connection.fetch(_READ_SQL[order], *arguments)
     else:
-        rows = await connection.fetch(_SQL[f"{order}_of_lane"], *asked, kept(root_key(which.lane)))
+        rows = await connection.fetch(_READ_SQL[f"{order}_of_lane"], *arguments, escape_nul(lane_key(which.lane)))
     if not rows:
-        await must_exist(connection, tenant, session_id)
-    return [event_of(row) for row in (reversed(rows) if which.newest else rows)]
+        await require_session(connection, tenant, session_id)
+    return [event_from_row(row) for row in (reversed(rows) if which.newest else rows)]
 
 
-async def _by_id(connection: Any, tenant: str, session_id: str, which: Slice) -> list[Event]:
-    found = await find(connection, tenant, session_id, list(which.ids))
+async def _read_by_id(connection: Any, tenant: str, session_id: str, which: Slice) -> list[Event]:
+    found = await find_events(connection, tenant, session_id, list(which.ids))
     if not found:
-        await must_exist(connection, tenant, session_id)
+        await require_session(connection, tenant, session_id)
     chosen = sorted(
         (
             event
             for event in (entry.event for entry in found.values())
-            if (which.any_lane or root_key(event.lane) == root_key(which.lane))
+            if (which.any_lane or lane_key(event.lane) == lane_key(which.lane))
             and (not which.kinds or event.kind in which.kinds)
             and event.seq > which.after
             and (which.until is None or event.seq <= which.until)
@@ -70,28 +79,30 @@ async def _by_id(connection: Any, tenant: str, session_id: str, which: Slice) ->
     return chosen[max(0, len(chosen) - limit) :] if which.newest else chosen[:limit]
 
 
-async def media(connection: Any, tenant: str, session_id: str, digests: Sequence[str]) -> dict[str, str]:
-    names = [kept(digest) for digest in digests]
-    rows = await connection.fetch(_SQL["media"], tenant, kept(session_id), names)
+async def read_media(connection: Any, tenant: str, session_id: str, digests: Sequence[str]) -> dict[str, str]:
+    names = [escape_nul(digest) for digest in digests]
+    rows = await connection.fetch(_READ_SQL["media"], tenant, escape_nul(session_id), names)
     if not rows:
-        await must_exist(connection, tenant, session_id)
-    return {given(digest): given(data) for digest, data in rows}
+        await require_session(connection, tenant, session_id)
+    return {unescape_nul(digest): unescape_nul(data) for digest, data in rows}
 
 
-async def ids(connection: Any, tenant: str, session_id: str, prefix: str, limit: int) -> list[str]:
-    """Ids that begin so: the index of ids is asked, whatever the length of the log."""
-    rows = await connection.fetch(_SQL["ids"], tenant, kept(session_id), kept(prefix), max(0, whole(limit)))
+async def ids_with_prefix(connection: Any, tenant: str, session_id: str, prefix: str, limit: int) -> list[str]:
+    """Looks the prefix up in the index of ids, whatever the length of the log."""
+    rows = await connection.fetch(
+        _READ_SQL["ids"], tenant, escape_nul(session_id), escape_nul(prefix), max(0, clamp_bigint(limit))
+    )
     if not rows:
-        await must_exist(connection, tenant, session_id)
-    return [given(row[0]) for row in rows]
+        await require_session(connection, tenant, session_id)
+    return [unescape_nul(row[0]) for row in rows]
 
 
-async def problems(connection: Any, tenant: str, session_id: str) -> list[str]:
-    """All of it at one moment: others may append meanwhile."""
+async def check_session(connection: Any, tenant: str, session_id: str) -> list[str]:
+    """Checks one snapshot, since others may append meanwhile."""
     async with connection.transaction(isolation="repeatable_read", readonly=True):
-        record = await session(connection, tenant, session_id)
-        places: dict[str, int] = {}
-        for name, seq in await connection.fetch(_SQL["places"], tenant, kept(session_id)):
-            places.setdefault(given(name), seq)
-        own = await connection.fetch(_SQL["own"], tenant, kept(session_id))
-    return find_problems(record, (entry_of(row) for row in own), places)
+        record = await read_session(connection, tenant, session_id)
+        seqs: dict[str, int] = {}
+        for name, seq in await connection.fetch(_READ_SQL["places"], tenant, escape_nul(session_id)):
+            seqs.setdefault(unescape_nul(name), seq)
+        own = await connection.fetch(_READ_SQL["own"], tenant, escape_nul(session_id))
+    return find_problems(record, (entry_from_row(row) for row in own), seqs)

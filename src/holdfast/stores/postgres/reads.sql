@@ -1,4 +1,4 @@
--- Reading: slices of a session and its ancestors, records, media, ids. Every statement takes the tenant first.
+-- Reads: slices of a session and its ancestors, session records, media, ids. Every statement takes the tenant first.
 
 -- name: session
 SELECT * FROM holdfast.session_1 AS s WHERE s.tenant = $1 AND s.id = $2
@@ -14,7 +14,7 @@ WHERE s.tenant = $1 AND s.owner = $3 ORDER BY s.created DESC, s.id DESC LIMIT $2
 SELECT s.key FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = $2
 
 -- name: oldest_of_lane
--- Apart from `oldest`, for all lanes: one statement for both takes three times as long for a lane.
+-- Separate from `oldest`, which reads all lanes: one statement for both takes three times as long for one lane.
 SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v
 FROM holdfast.chain_1($1, $2) AS c
 CROSS JOIN LATERAL (

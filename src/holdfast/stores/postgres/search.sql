@@ -1,13 +1,13 @@
--- The search index: filling it, and looking into it. Every statement takes the tenant first.
+-- The search index: filling and querying it. Every statement takes the tenant first.
 
--- name: beside
+-- name: try_shared_lock
 SELECT holdfast.beside_1()
 
 -- name: behind
 SELECT EXISTS (SELECT FROM holdfast.unindexed AS u WHERE u.tenant = $1)
 
 -- name: next
--- Sessions that nobody else is indexing just now: whoever comes next takes others.
+-- Skips sessions that another process is indexing.
 SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v, e.session, s.owner
 FROM (
     SELECT * FROM holdfast.unindexed AS u WHERE u.tenant = $1 ORDER BY u.place LIMIT $3 FOR UPDATE SKIP LOCKED
@@ -97,15 +97,15 @@ WHERE u.tenant = $1 AND s.tenant = $1
        OR (SELECT bool_and(strpos(lower(e.body), w) > 0) FROM unnest($9::text[]) AS w) IS NOT FALSE)
 
 -- name: edge
--- `+ 0` keeps the planner from going through all rows of the range: the index of words knows the range by its blocks.
+-- `+ 0` keeps the planner from scanning all rows of the range: the index of words covers the range by its block tags.
 WITH found AS MATERIALIZED (
     SELECT x.row FROM holdfast.search AS x WHERE x.words @@ $1::tsquery AND x.row + 0 BETWEEN $2 AND $3
 )
 SELECT count(*), min(n.row) FROM (SELECT f.row FROM found AS f ORDER BY f.row DESC LIMIT $4) AS n
 
 -- name: found
--- Read row by row: the words are looked up and sorted at once, the events only as far as they are asked for. That is
--- why each is fetched on its own, in the order of `newest`, and nothing is sorted after that.
+-- Read by a cursor: index rows are looked up and sorted at once, events are fetched one by one in the order of `newest`
+-- and only as far as needed, so nothing is sorted after that.
 WITH found AS MATERIALIZED (
     SELECT x.row, x.session, x.lane, x.seq FROM holdfast.search AS x
     WHERE x.words @@ $10::tsquery AND x.row + 0 BETWEEN $11 AND $12

@@ -1,4 +1,4 @@
-"""PostgresStore: what every store does, by statements that take the tenant first."""
+"""PostgresStore: sessions in a PostgreSQL database, separated by tenant."""
 
 from __future__ import annotations
 
@@ -10,47 +10,46 @@ from typing import Any, Self, TypeVar
 
 import anyio
 
+from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidLimit, StoreClosed
-from ...events import Event, LaneTip, SessionRecord
-from ..admission import check_names, prepare, stored_text
-from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
-from ..query import Asked
-from . import lease, migrating, reads, search, writes
-from .address import Address
-from .connections import Connections, Work
-from .filling import Filling
-from .listening import Listening
-from .nul import kept
+from ..append import check_names, encode_events, require_unicode
+from ..base import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
+from ..search import SearchRequest
+from . import lease, reads, schema, search, writes
+from .connections import ConnectionPool, ConnectionWork, PostgresAddress
+from .index import SearchIndexer
+from .lease import LeaseNotifications
+from .rows import escape_nul
 
 T = TypeVar("T")
 
 
-class _Station:
-    """What the store has in one event loop: connections belong to the loop that opened them."""
+class _LoopResources:
+    """Connection pool, indexer and lease notifications of one event loop, to which connections belong."""
 
-    def __init__(self, connections: Connections, filling: Filling, listening: Listening) -> None:
-        self.connections = connections
-        self.filling = filling
-        self.listening = listening
+    def __init__(self, pool: ConnectionPool, indexer: SearchIndexer, notifications: LeaseNotifications) -> None:
+        self.pool = pool
+        self.indexer = indexer
+        self.notifications = notifications
 
     async def close(self) -> None:
-        await self.filling.stop()
-        self.listening.close()
-        await self.connections.close()
+        await self.indexer.stop()
+        self.notifications.close()
+        await self.pool.close()
 
     def abandon(self) -> None:
-        """Without a word to the server: whoever works in this loop hears that the store is closed."""
-        self.listening.close()
-        self.connections.terminate()
+        """Drops all connections without waiting; operations of this loop raise StoreClosed."""
+        self.notifications.close()
+        self.pool.terminate()
 
 
 class PostgresStore:
-    """Sessions in a PostgreSQL database, of one tenant; any number of processes may use it at once.
+    """Sessions of one tenant in a PostgreSQL database; any number of processes may use it at once.
 
-    Whose they are, `tenant` says, or `?tenant=NAME` in the address.
-    The tables must be there: `holdfast migrate`, or `migrate=True`. `most` connections are opened, as they are
-    needed, in each event loop. A statement may take `timeout` seconds; a server that is gone is tried again for
-    `patience` seconds. Acknowledged means committed: how durable that is, the server's `synchronous_commit` says.
+    The tenant is `tenant`, or `?tenant=NAME` in the address. The tables must exist: run `holdfast migrate`, or pass
+    `migrate=True`. Each event loop opens up to `max_connections` connections as needed. A statement may take `timeout`
+    seconds; an unreachable server is retried for `retry_seconds`. An append that has returned is committed; the
+    server's `synchronous_commit` determines how durable that is.
     """
 
     def __init__(
@@ -59,23 +58,23 @@ class PostgresStore:
         *,
         tenant: str | None = None,
         migrate: bool = False,
-        most: int = 10,
+        max_connections: int = 10,
         timeout: float = 60.0,
-        patience: float = 15.0,
+        retry_seconds: float = 15.0,
     ) -> None:
-        if most < 1:
-            raise InvalidLimit(f"A store needs at least one connection, not {most}.")
-        for name, seconds in (("timeout", timeout), ("patience", patience)):
+        if max_connections < 1:
+            raise InvalidLimit(f"max_connections must be at least 1, not {max_connections}.")
+        for name, seconds in (("timeout", timeout), ("retry_seconds", retry_seconds)):
             if not 0 < seconds < math.inf:
                 raise InvalidLimit(f"{name} must be a number of seconds above 0, not {seconds}.")
-        self._address = Address(url)
+        self._address = PostgresAddress(url)
         named = self._address.tenant if tenant is None else tenant
-        self._tenant = kept(stored_text(named, named))
+        self._tenant = escape_nul(require_unicode(named, named))
         self._migrate = migrate
-        self._most = most
+        self._max_connections = max_connections
         self._timeout = timeout
-        self._patience = patience
-        self._stations: dict[asyncio.AbstractEventLoop, _Station] = {}
+        self._retry_seconds = retry_seconds
+        self._resources: dict[asyncio.AbstractEventLoop, _LoopResources] = {}
         self._ready = False
         self._closed = False
 
@@ -92,8 +91,8 @@ class PostgresStore:
 
     async def create(self, record: SessionRecord) -> None:
         check_names(record)
-        wide = writes.wide_of(record)
-        await self._run(lambda c, unsure: writes.create(c, self._tenant, record, wide, unsure))
+        encoded = writes.encode_record(record)
+        await self._run(lambda c, unsure: writes.create_session(c, self._tenant, record, encoded, unsure))
 
     async def append(
         self,
@@ -105,50 +104,50 @@ class PostgresStore:
         tip: LaneTip | None = None,
         media: Mapping[str, str] | None = None,
     ) -> Appended:
-        entries = prepare(events, tip)
+        entries = encode_events(events, tip)
         for digest, data in (media or {}).items():
-            stored_text(session_id, digest + data)
-        asked = writes.Append(session_id, entries, after, when, tip, dict(media or {}))
-        done = await self._run(lambda c, unsure: writes.append(c, self._tenant, asked, unsure))
+            require_unicode(session_id, digest + data)
+        request = writes.AppendRequest(session_id, entries, after, when, tip, dict(media or {}))
+        done = await self._run(lambda c, unsure: writes.append_events(c, self._tenant, request, unsure))
         if done.fresh:
-            self._station.filling.wake()
+            self._loop_resources.indexer.wake()
         return done
 
     async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
-        entries = prepare(events)
-        await self._run(lambda c, _: writes.rewrite(c, self._tenant, session_id, entries, forget_media))
-        self._station.filling.wake()
+        entries = encode_events(events)
+        await self._run(lambda c, _: writes.rewrite_events(c, self._tenant, session_id, entries, forget_media))
+        self._loop_resources.indexer.wake()
 
     async def delete(self, session_id: str) -> None:
-        await self._run(lambda c, unsure: writes.delete(c, self._tenant, session_id, unsure))
+        await self._run(lambda c, unsure: writes.delete_session(c, self._tenant, session_id, unsure))
 
     async def expire(self, before: datetime | str) -> list[str]:
-        """Delete the sessions to which nothing was appended since; forks keep what they share. Says which went."""
+        """Deletes sessions without appends since `before`, returning their ids; forks keep the shared events."""
         if isinstance(before, datetime):
-            moment = before.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            limit = before.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         else:
-            moment = stored_text("", before)
+            limit = require_unicode("", before)
 
-        async def goes(name: str) -> bool:
-            return await self._run(lambda c, _: writes.delete_expired(c, self._tenant, name, moment))
+        async def delete(name: str) -> bool:
+            return await self._run(lambda c, _: writes.delete_expired(c, self._tenant, name, limit))
 
-        old = await self._run(lambda c, _: writes.expired(c, self._tenant, moment))
-        return [name for name in old if await goes(name)]
+        old = await self._run(lambda c, _: writes.list_expired(c, self._tenant, limit))
+        return [name for name in old if await delete(name)]
 
     async def session(self, session_id: str) -> SessionRecord:
-        return await self._run(lambda c, _: reads.session(c, self._tenant, session_id))
+        return await self._run(lambda c, _: reads.read_session(c, self._tenant, session_id))
 
     async def sessions(self, owner: str | None = None, limit: int | None = None) -> list[SessionRecord]:
-        return await self._run(lambda c, _: reads.sessions(c, self._tenant, owner, limit))
+        return await self._run(lambda c, _: reads.list_sessions(c, self._tenant, owner, limit))
 
     async def read(self, session_id: str, which: Slice) -> list[Event]:
-        return await self._run(lambda c, _: reads.read(c, self._tenant, session_id, which))
+        return await self._run(lambda c, _: reads.read_events(c, self._tenant, session_id, which))
 
     async def media(self, session_id: str, digests: Sequence[str]) -> dict[str, str]:
-        return await self._run(lambda c, _: reads.media(c, self._tenant, session_id, digests))
+        return await self._run(lambda c, _: reads.read_media(c, self._tenant, session_id, digests))
 
     async def problems(self, session_id: str) -> list[str]:
-        return await self._run(lambda c, _: reads.problems(c, self._tenant, session_id))
+        return await self._run(lambda c, _: reads.check_session(c, self._tenant, session_id))
 
     # -- search -------------------------------------------------------------------------------------
 
@@ -162,77 +161,77 @@ class PostgresStore:
         limit: int = 20,
         offset: int = 0,
     ) -> list[Hit]:
-        asked = Asked(query, session_id, owner, where, limit, offset)
-        hits, behind = await self._run(lambda c, _: search.search(c, self._tenant, asked))
+        request = SearchRequest(query, session_id, owner, where, limit, offset)
+        hits, behind = await self._run(lambda c, _: search.search_events(c, self._tenant, request))
         if behind:
-            self._station.filling.wake()
+            self._loop_resources.indexer.wake()
         return hits
 
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
-        return await self._run(lambda c, _: reads.ids(c, self._tenant, session_id, prefix, limit))
+        return await self._run(lambda c, _: reads.ids_with_prefix(c, self._tenant, session_id, prefix, limit))
 
-    # -- the flag -----------------------------------------------------------------------------------
+    # -- leases --------------------------------------------------------------------------------------
 
     async def take(self, session_id: str, owner: str, seconds: float) -> bool:
-        return await self._run(lambda c, _: lease.take(c, self._tenant, session_id, owner, seconds))
+        return await self._run(lambda c, _: lease.take_lease(c, self._tenant, session_id, owner, seconds))
 
     async def release(self, session_id: str, owner: str) -> None:
-        await self._run(lambda c, _: lease.release(c, self._tenant, session_id, owner))
+        await self._run(lambda c, _: lease.release_lease(c, self._tenant, session_id, owner))
 
     async def held(self, session_id: str) -> float | None:
-        stands = await self._held(session_id)
-        return None if stands is None else stands[1]
+        lease = await self._held(session_id)
+        return None if lease is None else lease[1]
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
-        stands = await self._held(session_id)
-        if stands is None:
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
+        lease = await self._held(session_id)
+        if lease is None:
             return
-        listening = self._station.listening
-        with listening.word_of(stands[0]) as word:
-            wise = await listening.hears()
-            stands = await self._held(session_id)  # it may have gone down before anybody listened
-            if stands is not None:
-                with anyio.move_on_after(min(timeout, stands[1], wise)):
-                    await word.wait()
+        notifications = self._loop_resources.notifications
+        with notifications.subscribe(lease[0]) as released:
+            interval = await notifications.ensure_listening()
+            lease = await self._held(session_id)  # it may have been released before we listened
+            if lease is not None:
+                with anyio.move_on_after(min(timeout, lease[1], interval)):
+                    await released.wait()
 
     async def _held(self, session_id: str) -> tuple[int, float] | None:
-        return await self._run(lambda c, _: lease.held(c, self._tenant, session_id))
+        return await self._run(lambda c, _: lease.active_lease(c, self._tenant, session_id))
 
     # -- connections --------------------------------------------------------------------------------
 
     async def close(self) -> None:
         self._closed = True
         here = asyncio.get_running_loop()
-        for loop, station in list(self._stations.items()):
-            del self._stations[loop]
+        for loop, resources in list(self._resources.items()):
+            del self._resources[loop]
             if loop is here:
-                await station.close()
+                await resources.close()
             elif loop.is_running():
-                loop.call_soon_threadsafe(station.abandon)
+                loop.call_soon_threadsafe(resources.abandon)
 
-    async def _run(self, work: Work[T]) -> T:
+    async def _run(self, work: ConnectionWork[T]) -> T:
         if self._closed:
             raise StoreClosed
-        return await self._station.connections.run(work)
+        return await self._loop_resources.pool.run(work)
 
     @property
-    def _station(self) -> _Station:
-        """That of the event loop that is running; those of loops that have ended are forgotten."""
+    def _loop_resources(self) -> _LoopResources:
+        """The resources of the running event loop; drops those of closed loops."""
         here = asyncio.get_running_loop()
-        if here not in self._stations:
-            for ended in [loop for loop in self._stations if loop.is_closed()]:
-                del self._stations[ended]
-            connections = Connections(self._address, self._connect, self._most, self._patience)
-            filling = Filling(connections, self._tenant)
-            self._stations[here] = _Station(connections, filling, Listening(self._connect))
-        return self._stations[here]
+        if here not in self._resources:
+            for ended in [loop for loop in self._resources if loop.is_closed()]:
+                del self._resources[ended]
+            pool = ConnectionPool(self._address, self._connect, self._max_connections, self._retry_seconds)
+            indexer = SearchIndexer(pool, self._tenant)
+            self._resources[here] = _LoopResources(pool, indexer, LeaseNotifications(self._connect))
+        return self._resources[here]
 
     async def _connect(self) -> Any:
-        """The first connection sees that the tables are there and that they are ours."""
+        """Opens a connection; the first one checks or migrates the schema."""
         connection = await self._address.connect(self._timeout)
         if not self._ready:
             try:
-                look = migrating.migrate if self._migrate else migrating.check
+                look = schema.apply_migrations if self._migrate else schema.check_schema
                 await look(connection, self._address.public)
             except BaseException:
                 connection.terminate()

@@ -1,4 +1,4 @@
-"""Everything that changes a log. The usual append is one statement; whatever is unusual is looked at closely."""
+"""Writes: the usual append is one statement; any other is planned under a lock on the session's row."""
 
 from __future__ import annotations
 
@@ -7,128 +7,141 @@ from typing import Any
 
 import msgspec
 
+from ...context.events import Event, LaneTip, SessionRecord, lane_key
 from ...errors import InvalidInput, UnknownEvent, UnknownSession
-from ...events import Event, LaneTip, SessionRecord, root_key
-from ..admission import Entry, Write, admit, check_record, lanes_needed, rewrite_entry
-from ..log import Appended, Unchanged
+from ..append import AppendPlan, LogEntry, check_record, plan_append, required_lanes, rewrite_entry
+from ..base import Appended, Unchanged
 from . import index
-from .columns import event_columns, media_columns, tip_columns
-from .nul import given, kept
-from .reads import session
-from .rows import find, must_exist, tip_of, whole
-from .statements import LONG, blocks
+from .reads import read_session
+from .rows import (
+    LONG_TIMEOUT,
+    clamp_bigint,
+    escape_nul,
+    event_columns,
+    find_events,
+    load_statements,
+    media_columns,
+    require_session,
+    tip_columns,
+    tip_from_row,
+    unescape_nul,
+)
 
-_SQL = blocks("writes.sql")
-_KNOWN, _STANDS_IN_THE_WAY = "23505", "HF001"
-"""What the server says of an append that needs a closer look: an id is taken, or something else moved."""
+_WRITE_SQL = load_statements("writes.sql")
+_UNIQUE_VIOLATION, _APPEND_CONFLICT = "23505", "HF001"
+"""SQLSTATEs of an append that must be planned step by step: an id is known, or the lane's mark has moved."""
 
 
-class Append(msgspec.Struct, frozen=True):
-    """An append as it was asked for."""
+class AppendRequest(msgspec.Struct, frozen=True):
+    """Arguments of one append."""
 
     session_id: str
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
     after: int | None
     when: Unchanged | None
     tip: LaneTip | None
     media: Mapping[str, str]
 
 
-def wide_of(record: SessionRecord) -> str:
-    """What is kept of a record beside its row and its tips, encoded before anything is sent."""
-    wide = msgspec.structs.replace(record, parent=None, parent_seq=0, version=0, lanes={})
+def encode_record(record: SessionRecord) -> str:
+    """Encodes the fixed fields of a session record, before anything is sent."""
+    fixed = msgspec.structs.replace(record, parent=None, parent_seq=0, version=0, lanes={})
     try:
-        return msgspec.json.encode(wide).decode()
+        return msgspec.json.encode(fixed).decode()
     except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"Session {record.id!r} cannot be stored as JSON: {error}.") from error
 
 
-async def create(connection: Any, tenant: str, record: SessionRecord, wide: str, unsure: bool) -> None:
-    """Where an earlier try broke off, a session that is there just like this one is ours."""
+async def create_session(connection: Any, tenant: str, record: SessionRecord, encoded: str, unsure: bool) -> None:
+    """Creates a session; with `unsure`, an equal one was created by an attempt that broke off."""
     check_record(record, record.parent_seq if record.parent is not None else None)
     done = await connection.fetchval(
-        _SQL["create"],
+        _WRITE_SQL["create"],
         tenant,
-        kept(record.id),
+        escape_nul(record.id),
         record.version,
-        kept(record.parent),
+        escape_nul(record.parent),
         record.parent_seq,
-        kept(record.owner),
-        kept(record.created),
-        wide,
+        escape_nul(record.owner),
+        escape_nul(record.created),
+        encoded,
         *tip_columns(record.lanes),
     )
     if done is not None:
         return
     if record.parent is not None:
-        version = await connection.fetchval(_SQL["version"], tenant, kept(record.parent))
+        version = await connection.fetchval(_WRITE_SQL["version"], tenant, escape_nul(record.parent))
         if version is None:
             raise UnknownSession(record.parent)
         check_record(record, version)
-    if not unsure or await session(connection, tenant, record.id) != record:
+    if not unsure or await read_session(connection, tenant, record.id) != record:
         raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
 
 
-async def append(connection: Any, tenant: str, asked: Append, unsure: bool) -> Appended:
-    return await _at_once(connection, tenant, asked) or await _closely(connection, tenant, asked, unsure)
+async def append_events(connection: Any, tenant: str, request: AppendRequest, unsure: bool) -> Appended:
+    return await _append_in_one_statement(connection, tenant, request) or await _append_step_by_step(
+        connection, tenant, request, unsure
+    )
 
 
-async def _at_once(connection: Any, tenant: str, asked: Append) -> Appended | None:
-    """All of it in one statement; None if nothing was written, for whatever reason."""
-    when, entries = asked.when or Unchanged(), asked.entries
-    version = when.version if asked.after is None else asked.after
-    lanes = {root_key(entry.event.lane) for entry in entries}
+async def _append_in_one_statement(connection: Any, tenant: str, request: AppendRequest) -> Appended | None:
+    """Appends in one statement; None if nothing was written, for any reason."""
+    when, entries = request.when or Unchanged(), request.entries
+    version = when.version if request.after is None else request.after
+    lanes = {lane_key(entry.event.lane) for entry in entries}
     if len(lanes) != 1 or not (when.version is None or when.version == version):
         return None
-    if when.mark is not None and root_key(when.lane) not in lanes:
+    if when.mark is not None and lane_key(when.lane) not in lanes:
         return None
-    usual = len(entries) == 1 and lanes == {""} and not asked.tip and not asked.media and when.mark is None
+    usual = len(entries) == 1 and lanes == {""} and not request.tip and not request.media and when.mark is None
     try:
         if usual:
-            done = await _one(connection, tenant, asked.session_id, entries[0], _number(version))
+            done = await _append_one(connection, tenant, request.session_id, entries[0], _clamp_optional(version))
             if done is not None:
                 return done
-        return await _several(connection, tenant, asked, _number(version), _number(when.mark))
+        return await _append_several(connection, tenant, request, _clamp_optional(version), _clamp_optional(when.mark))
     except Exception as error:
-        if getattr(error, "sqlstate", None) in (_KNOWN, _STANDS_IN_THE_WAY):
+        if getattr(error, "sqlstate", None) in (_UNIQUE_VIOLATION, _APPEND_CONFLICT):
             return None
         raise
 
 
-async def _one(connection: Any, tenant: str, session_id: str, entry: Entry, version: int | None) -> Appended | None:
-    event, body = entry.event, entry.body.decode()
-    id, kind, time = kept(event.id), kept(event.kind), kept(event.time)
-    row = await connection.fetchrow(
-        _SQL["append_one"], tenant, kept(session_id), version, id, kind, time, event.v, entry.digest, body
-    )
-    return _appended([event], row[0], row[1]) if row else None
-
-
-async def _several(
-    connection: Any, tenant: str, asked: Append, version: int | None, mark: int | None
+async def _append_one(
+    connection: Any, tenant: str, session_id: str, entry: LogEntry, version: int | None
 ) -> Appended | None:
-    events, tip = [entry.event for entry in asked.entries], asked.tip
+    event, body = entry.event, entry.body.decode()
+    id, kind, time = escape_nul(event.id), escape_nul(event.kind), escape_nul(event.time)
+    row = await connection.fetchrow(
+        _WRITE_SQL["append_one"], tenant, escape_nul(session_id), version, id, kind, time, event.v, entry.digest, body
+    )
+    return _stored_append([event], row[0], row[1]) if row else None
+
+
+async def _append_several(
+    connection: Any, tenant: str, request: AppendRequest, version: int | None, mark: int | None
+) -> Appended | None:
+    events, tip = [entry.event for entry in request.entries], request.tip
     done: str | None = await connection.fetchval(
-        _SQL["append"],
+        _WRITE_SQL["append"],
         tenant,
-        kept(asked.session_id),
-        kept(root_key(events[0].lane)),
+        escape_nul(request.session_id),
+        escape_nul(lane_key(events[0].lane)),
         version,
         mark,
-        *event_columns(asked.entries),
+        *event_columns(request.entries),
         tip is not None,
-        kept(tip.epoch) if tip else None,
+        escape_nul(tip.epoch) if tip else None,
         tip.start if tip else None,
-        *(media_columns(asked.media) if asked.media else (None, None)),
+        *(media_columns(request.media) if request.media else (None, None)),
     )
     if done is None:
         return None
     last, _, epoch = done.partition(" ")
-    return _appended(events, int(last), epoch or None)
+    return _stored_append(events, int(last), epoch or None)
 
 
-def _appended(events: Sequence[Event], last: int, epoch: str | None) -> Appended:
-    force = given(epoch)
+def _stored_append(events: Sequence[Event], last: int, epoch: str | None) -> Appended:
+    force = unescape_nul(epoch)
     stored = (
         Event(event.id, event.kind, event.time, event.body, event.lane, seq, force, event.v)
         for seq, event in enumerate(events, last - len(events) + 1)
@@ -136,92 +149,97 @@ def _appended(events: Sequence[Event], last: int, epoch: str | None) -> Appended
     return Appended(tuple(stored), last)
 
 
-async def _closely(connection: Any, tenant: str, asked: Append, unsure: bool) -> Appended:
-    """Step by step, with the session's row held: `admit` decides, as it does for every store.
+async def _append_step_by_step(connection: Any, tenant: str, request: AppendRequest, unsure: bool) -> Appended:
+    """Locks the session's row, then plans and writes the append.
 
-    Where an earlier try broke off and all is there, that try has written it: it is news to whoever asked.
+    With `unsure`, known events were written by an attempt that broke off: they are reported as fresh.
     """
-    session_id, entries, name = asked.session_id, asked.entries, kept(asked.session_id)
+    session_id, entries, name = request.session_id, request.entries, escape_nul(request.session_id)
     async with connection.transaction():
-        row = await connection.fetchrow(_SQL["lock"], tenant, name)
+        row = await connection.fetchrow(_WRITE_SQL["lock"], tenant, name)
         if row is None:
             raise UnknownSession(session_id)
-        lanes = [kept(lane) for lane in lanes_needed(entries, asked.when)]
-        tips = {given(lane): tip_of(tip) for lane, *tip in await connection.fetch(_SQL["tips"], tenant, name, lanes)}
-        known = await find(connection, tenant, session_id, [entry.event.id for entry in entries])
-        decided = admit(session_id, entries, known, row["version"], tips, asked.after, asked.when, asked.tip)
-        if isinstance(decided, Appended):
-            retried = unsure and not decided.conflict and bool(entries)
-            return msgspec.structs.replace(decided, fresh=True) if retried else decided
-        await _write(connection, tenant, name, decided, asked.media)
-    return decided.answer
+        lanes = [escape_nul(lane) for lane in required_lanes(entries, request.when)]
+        tips = {
+            unescape_nul(lane): tip_from_row(tip)
+            for lane, *tip in await connection.fetch(_WRITE_SQL["tips"], tenant, name, lanes)
+        }
+        known = await find_events(connection, tenant, session_id, [entry.event.id for entry in entries])
+        plan = plan_append(session_id, entries, known, row["version"], tips, request.after, request.when, request.tip)
+        if isinstance(plan, Appended):
+            retried = unsure and not plan.conflict and bool(entries)
+            return msgspec.structs.replace(plan, fresh=True) if retried else plan
+        await _write_plan(connection, tenant, name, plan, request.media)
+    return plan.result
 
 
-async def _write(connection: Any, tenant: str, name: str, write: Write, media: Mapping[str, str]) -> None:
-    events = [entry.event for entry in write.entries]
-    ids, kinds, times, versions, digests, bodies = event_columns(write.entries)
+async def _write_plan(connection: Any, tenant: str, name: str, plan: AppendPlan, media: Mapping[str, str]) -> None:
+    events = [entry.event for entry in plan.entries]
+    ids, kinds, times, versions, digests, bodies = event_columns(plan.entries)
     await connection.execute(
-        _SQL["add"],
+        _WRITE_SQL["add"],
         tenant,
         name,
-        write.answer.version,
+        plan.result.version,
         times[-1],
         [event.seq for event in events],
         ids,
-        [kept(root_key(event.lane)) for event in events],
+        [escape_nul(lane_key(event.lane)) for event in events],
         kinds,
         times,
-        [kept(event.epoch) for event in events],
+        [escape_nul(event.epoch) for event in events],
         versions,
         digests,
         bodies,
     )
-    if write.tips:
-        await connection.execute(_SQL["set_tips"], tenant, name, *tip_columns(write.tips))
+    if plan.tips:
+        await connection.execute(_WRITE_SQL["set_tips"], tenant, name, *tip_columns(plan.tips))
     if media:
-        await connection.execute(_SQL["add_media"], tenant, name, write.answer.version, *media_columns(media))
+        await connection.execute(_WRITE_SQL["add_media"], tenant, name, plan.result.version, *media_columns(media))
 
 
-async def rewrite(
-    connection: Any, tenant: str, session_id: str, entries: Sequence[Entry], forget: Sequence[str]
+async def rewrite_events(
+    connection: Any, tenant: str, session_id: str, entries: Sequence[LogEntry], forget: Sequence[str]
 ) -> None:
-    """Nobody else fills the search index meanwhile: what it no longer holds must not come back."""
+    """Replaces bodies under the exclusive lock, so that no indexer adds removed text again."""
     async with connection.transaction():
-        await connection.execute(_SQL["alone"], timeout=LONG)
-        await must_exist(connection, tenant, session_id)
-        stored = await find(connection, tenant, session_id, [entry.event.id for entry in entries])
+        await connection.execute(_WRITE_SQL["alone"], timeout=LONG_TIMEOUT)
+        await require_session(connection, tenant, session_id)
+        stored = await find_events(connection, tenant, session_id, [entry.event.id for entry in entries])
         for entry in entries:
             if entry.event.id not in stored:
                 raise UnknownEvent(entry.event.id, session_id)
         new = {e.event.id: rewrite_entry(stored[e.event.id], e.body, e.event.body) for e in entries}
         known = await connection.fetch(
-            _SQL["rewrite"],
+            _WRITE_SQL["rewrite"],
             tenant,
-            kept(session_id),
-            [kept(name) for name in new],
+            escape_nul(session_id),
+            [escape_nul(name) for name in new],
             [entry.body.decode() for entry in new.values()],
             [entry.rewritten for entry in new.values()],
         )
-        await index.put(connection, tenant, known)
-        names = [kept(digest) for digest in forget]
-        await connection.execute(_SQL["forget_media"], tenant, kept(session_id), names)
+        await index.index_events(connection, tenant, known)
+        names = [escape_nul(digest) for digest in forget]
+        await connection.execute(_WRITE_SQL["forget_media"], tenant, escape_nul(session_id), names)
 
 
-async def delete(connection: Any, tenant: str, session_id: str, unsure: bool) -> None:
-    gone = await connection.fetchval(_SQL["delete"], tenant, kept(session_id), None, timeout=LONG)
+async def delete_session(connection: Any, tenant: str, session_id: str, unsure: bool) -> None:
+    gone = await connection.fetchval(_WRITE_SQL["delete"], tenant, escape_nul(session_id), None, timeout=LONG_TIMEOUT)
     if not gone and not unsure:
         raise UnknownSession(session_id)
 
 
-async def expired(connection: Any, tenant: str, before: str) -> list[str]:
-    return [given(row[0]) for row in await connection.fetch(_SQL["expired"], tenant, kept(before))]
+async def list_expired(connection: Any, tenant: str, before: str) -> list[str]:
+    return [unescape_nul(row[0]) for row in await connection.fetch(_WRITE_SQL["expired"], tenant, escape_nul(before))]
 
 
 async def delete_expired(connection: Any, tenant: str, session_id: str, before: str) -> bool:
-    """Remove it, unless somebody has appended to it since it was listed."""
-    gone: bool = await connection.fetchval(_SQL["delete"], tenant, kept(session_id), kept(before), timeout=LONG)
+    """Deletes a session, unless it was appended to since it was listed."""
+    gone: bool = await connection.fetchval(
+        _WRITE_SQL["delete"], tenant, escape_nul(session_id), escape_nul(before), timeout=LONG_TIMEOUT
+    )
     return gone
 
 
-def _number(value: int | None) -> int | None:
-    return None if value is None else whole(value)
+def _clamp_optional(value: int | None) -> int | None:
+    return None if value is None else clamp_bigint(value)

@@ -1,11 +1,11 @@
--- Everything that changes a log. Every statement takes the tenant first.
+-- Writes. Every statement takes the tenant first.
 
 -- name: append
 SELECT holdfast.append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 
 -- name: append_one
--- One event in the root lane of a session without ancestors: all that must be known stands in the session's row. It is
--- the compare-and-set and the lock at once; nothing is written where the session is another.
+-- One event in the root lane of a session without ancestors: everything needed is in the session's row. Its update is
+-- both the compare-and-set and the lock; nothing is written to a session with a parent or another version.
 WITH session AS (
     UPDATE holdfast.sessions AS s
     SET version = s.version + 1, newest = $6, unindexed = coalesce(s.unindexed, s.version + 1)

@@ -1,4 +1,4 @@
-"""Opening a database: pragmas, migrations, and what SQLite's errors mean to a person."""
+"""SQLite connections: pragmas, migrations, and translation of SQLite's errors."""
 
 from __future__ import annotations
 
@@ -12,55 +12,54 @@ from urllib.parse import quote
 from ...errors import CorruptLog, HoldfastError, StoreError, StoreReadOnly
 
 BUSY_SECONDS = 30.0
-"""How long to wait for another process that is writing."""
-
+"""How long to wait for a lock held by another process."""
 _PACKAGE = "holdfast.stores.sqlite"
-_CORRUPT = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
-_UNWRITABLE = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+_CORRUPT_CODES = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+_UNWRITABLE_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 
 
 def open_writer(path: str, synchronous: str) -> sqlite3.Connection:
-    """Open for writing and bring the schema up to date; a file that cannot be written opens for reading."""
+    """Opens for writing and applies migrations; falls back to read-only if the file cannot be written."""
     try:
         connection = _connect(path)
     except sqlite3.Error as error:
-        raise translate(error, path) from error
+        raise translate_sqlite_error(error, path) from error
     try:
-        _write_ahead(connection)
-        connection.execute(_SYNCHRONOUS[synchronous])
+        _enable_wal(connection)
+        connection.execute(_SYNCHRONOUS_PRAGMAS[synchronous])
         connection.execute("PRAGMA secure_delete = ON").fetchone()
-        _migrate(connection, path)
+        _apply_migrations(connection, path)
     except (sqlite3.Error, HoldfastError) as error:
         connection.close()
         if isinstance(error, HoldfastError):
             raise
-        if _code(error) in _UNWRITABLE and os.path.exists(path):
+        if _error_code(error) in _UNWRITABLE_CODES and os.path.exists(path):
             return open_reader(path)
-        raise translate(error, path) from error
+        raise translate_sqlite_error(error, path) from error
     return connection
 
 
-def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Turn on the write-ahead log. SQLite does not wait for others here by itself, so this does."""
+def _enable_wal(connection: sqlite3.Connection) -> None:
+    """Enables the write-ahead log, with retries: SQLite's busy time-out does not apply to this pragma."""
     last = time.monotonic() + BUSY_SECONDS
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
-            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > last:
+            if _error_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > last:
                 raise
             time.sleep(0.01)
 
 
-_SYNCHRONOUS = {"FULL": "PRAGMA synchronous = FULL", "NORMAL": "PRAGMA synchronous = NORMAL"}
+_SYNCHRONOUS_PRAGMAS = {"FULL": "PRAGMA synchronous = FULL", "NORMAL": "PRAGMA synchronous = NORMAL"}
 
 
 def open_reader(path: str) -> sqlite3.Connection:
-    """Open for reading alone. A file in a folder that cannot be written has no log beside it to wait for."""
+    """Opens for reading; a file in a read-only folder without a write-ahead log is opened as immutable."""
     error: sqlite3.Error | None = None
-    alone = not os.path.exists(path + "-wal")
-    for mode in ("mode=rw", "mode=ro", "mode=ro&immutable=1") if alone else ("mode=rw", "mode=ro"):
+    without_wal = not os.path.exists(path + "-wal")
+    for mode in ("mode=rw", "mode=ro", "mode=ro&immutable=1") if without_wal else ("mode=rw", "mode=ro"):
         try:
             connection = _connect(f"file:{quote(os.path.abspath(path))}?{mode}", uri=True)
         except sqlite3.Error as failure:
@@ -74,7 +73,7 @@ def open_reader(path: str) -> sqlite3.Connection:
             continue
         return connection
     assert error is not None
-    raise translate(error, path) from error
+    raise translate_sqlite_error(error, path) from error
 
 
 def _connect(path: str, uri: bool = False) -> sqlite3.Connection:
@@ -88,18 +87,18 @@ def _connect(path: str, uri: bool = False) -> sqlite3.Connection:
     )
 
 
-def _migrate(connection: sqlite3.Connection, path: str) -> None:
-    """Run the migrations that this file has not seen, all or none, one process at a time."""
-    newest = len(_migrations())
-    if _version(connection) == newest:
+def _apply_migrations(connection: sqlite3.Connection, path: str) -> None:
+    """Applies the missing migrations in one transaction, one process at a time."""
+    newest = len(_migration_scripts())
+    if _schema_version(connection) == newest:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        seen = _version(connection)
-        if seen > newest:
-            raise StoreError(f"{path} was written by a newer Holdfast (schema {seen}): upgrade to open it.")
-        for script in _migrations()[seen:]:
-            for statement in statements(script):
+        applied = _schema_version(connection)
+        if applied > newest:
+            raise StoreError(f"{path} was written by a newer Holdfast (schema {applied}): upgrade Holdfast to open it.")
+        for script in _migration_scripts()[applied:]:
+            for statement in split_statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {newest:d}")
         connection.execute("COMMIT")
@@ -108,23 +107,23 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
         raise
 
 
-def _version(connection: sqlite3.Connection) -> int:
+def _schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _migrations() -> list[str]:
+def _migration_scripts() -> list[str]:
     folder = resources.files(_PACKAGE) / "migrations"
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
     return [(folder / name).read_text(encoding="utf-8") for name in names]
 
 
-def script(name: str) -> str:
-    """A file of SQL that ships beside this module."""
+def read_sql_file(name: str) -> str:
+    """Reads an .sql file of this package."""
     return (resources.files(_PACKAGE) / name).read_text(encoding="utf-8")
 
 
-def statements(text: str) -> Iterator[str]:
-    """The statements of a script one by one: `executescript` would commit behind our back."""
+def split_statements(text: str) -> Iterator[str]:
+    """Yields the statements of a script; `executescript` would commit the open transaction."""
     pending = ""
     for line in text.splitlines(keepends=True):
         pending += line
@@ -133,24 +132,26 @@ def statements(text: str) -> Iterator[str]:
             pending = ""
 
 
-def _code(error: sqlite3.Error) -> int:
+def _error_code(error: sqlite3.Error) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
-def translate(error: sqlite3.Error, path: str) -> HoldfastError:
-    """One clear sentence for what SQLite reports."""
-    code = _code(error)
+def translate_sqlite_error(error: sqlite3.Error, path: str) -> HoldfastError:
+    """Returns a HoldfastError that names the cause and the remedy."""
+    code = _error_code(error)
     folder = os.path.dirname(os.path.abspath(path))
-    if code in _CORRUPT:
+    if code in _CORRUPT_CODES:
         return CorruptLog(f"{path} is not a database, or is damaged ({error}): restore a backup of it.")
     if code == sqlite3.SQLITE_FULL:
-        return StoreError(f"There is no room left to write to {path}; nothing was written: free some, then retry.")
+        return StoreError(
+            f"There is no room left on the disk of {path}; nothing was written: free some space, then retry."
+        )
     if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and os.path.isdir(folder)):
         return StoreReadOnly(f"{path} cannot be written ({error}): check the permissions of file and folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
-        return StoreError(f"{path} cannot be opened: the folder {folder} does not exist, create it first.")
+        return StoreError(f"{path} cannot be opened: the folder {folder} does not exist; create it first.")
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreError(f"Another process kept {path} locked for too long: retry when it is done.")
+        return StoreError(f"Another process kept {path} locked for too long: retry when it has finished.")
     if code in (sqlite3.SQLITE_ERROR, 0) and "already exists" in str(error):
-        return CorruptLog(f"{path} holds another program's tables ({error}): choose another file.")
+        return CorruptLog(f"{path} contains tables of another program ({error}): choose another file.")
     return StoreError(f"{path} could not be used ({error}): check the disk, then retry.")

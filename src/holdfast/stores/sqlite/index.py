@@ -1,57 +1,152 @@
-"""The full-text index: filled after the commit, up to a watermark; what is newer is scanned by the search."""
+"""The full-text index: filled after the commit, up to a watermark; a search scans newer events.
+
+Tokens are trigrams, which find any part of any word in any script, and whole words, so that whole-word matches rank
+first. Tags make conditions part of the same lookup: a common word in a small session is found as fast as a rare one.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 
+from ...context.events import Event
 from ...errors import CorruptLog
-from ...events import Event
-from ..said import Said, said_in
-from ..sieve import LOOK_BACK, tool_of
-from ..texts import fold
-from .connection import script, statements
-from .rows import COLUMNS, event_of
-from .tokens import tag, tokens_of
+from ..search import (
+    CALL_LOOKBACK,
+    MAX_WORD_LENGTH,
+    UNSEGMENTED_FROM,
+    Query,
+    SearchDocument,
+    find_called_tool,
+    normalize,
+    search_document,
+)
+from .connection import read_sql_file, split_statements
+from .rows import EVENT_COLUMNS, event_from_row
 
-READING = 2
-"""Raise it when `said_in`, `fold` or the tokens change: the index is then made anew."""
-PIECE = 400
+GRAM_LENGTH = 3
+MAX_QUERY_TOKENS = 48
+"""Maximum number of terms in one query: the text of each candidate is checked anyway."""
+_TAG_PREFIX, _WORD_END, _WHOLE_WORD_PREFIX = "\ue000", "\ue001", "\ue002"
+"""Private-use characters: prefix of a tag, end of a word, prefix of a whole word."""
+_WORD = re.compile(r"[^\W_]+")
+_ASCII_ALNUM = re.compile(r"[a-z0-9]")
+
+
+def index_tokens(normalized: str, tags: Iterable[str]) -> str:
+    """Returns all tokens of an event, separated by spaces."""
+    return " ".join({*tags, *_text_tokens(set(normalized.split()))})
+
+
+def _text_tokens(chunks: set[str]) -> set[str]:
+    return set().union(
+        *(_cached_chunk_tokens(chunk) if len(chunk) <= MAX_WORD_LENGTH else _chunk_tokens(chunk) for chunk in chunks)
+    )
+
+
+def _chunk_tokens(chunk: str) -> tuple[str, ...]:
+    """Returns the trigrams, the end and the whole words of a run of non-space characters.
+
+    Each character except a final ASCII letter or digit starts a token, so that a prefix query finds words shorter than
+    three characters.
+    """
+    ended = chunk + _WORD_END
+    grams = map("".join, zip(ended, ended[1:], ended[2:], strict=False))
+    last = () if len(chunk) > 1 and _ASCII_ALNUM.fullmatch(chunk[-1]) else (chunk[-1] + _WORD_END,)
+    return (*grams, *last, *_whole_word_tokens(chunk))
+
+
+_cached_chunk_tokens = lru_cache(maxsize=50_000)(_chunk_tokens)
+
+
+def _whole_word_tokens(chunk: str) -> list[str]:
+    return [
+        _WHOLE_WORD_PREFIX + run
+        for run in _WORD.findall(chunk)
+        if len(run) <= MAX_WORD_LENGTH and max(run) < UNSEGMENTED_FROM
+    ]
+
+
+def tag_token(kind: str, value: object) -> str:
+    """Returns the token of a condition; `kind` tells a role from a tool of the same name."""
+    return _TAG_PREFIX + kind + hashlib.blake2b(str(value).encode(), digest_size=6).hexdigest()
+
+
+def whole_word_terms(query: Query) -> list[str]:
+    """Returns the FTS5 terms that match every word as a whole word; empty if the words have no boundaries."""
+    if not query.has_word_boundaries:
+        return []
+    found = dict.fromkeys(token for word in query.words for token in _whole_word_tokens(word))
+    return [quote_term(token) for token in found][:MAX_QUERY_TOKENS]
+
+
+def substring_terms(query: Query) -> list[str]:
+    """Returns the FTS5 terms that match every word anywhere; empty if only a scan can tell."""
+    grams = [word[at : at + GRAM_LENGTH] for word in query.words for at in range(len(word) - GRAM_LENGTH + 1)]
+    if grams:
+        return [quote_term(gram) for gram in _sample_grams(list(dict.fromkeys(grams)))]
+    return [f"{quote_term(word)}*" for word in query.words if not _ASCII_ALNUM.fullmatch(word)][:MAX_QUERY_TOKENS]
+
+
+def _sample_grams(grams: Sequence[str]) -> Sequence[str]:
+    step = -(-len(grams) // MAX_QUERY_TOKENS)
+    return grams[::step]
+
+
+def or_terms(terms: Sequence[str]) -> str:
+    return f"({' OR '.join(terms)})" if len(terms) > 1 else terms[0]
+
+
+def quote_term(token: str) -> str:
+    """Quotes a token for FTS5."""
+    return '"' + token.replace('"', '""') + '"'
+
+
+INDEX_VERSION = 2
+"""Increase it when `search_document`, `normalize` or the tokens change: the index is then rebuilt."""
+BATCH_EVENTS = 400
 """Events indexed in one transaction."""
-PIECE_CHARACTERS = 1_000_000
-BLOCK = 1024
-"""Rows whose times are noted together."""
-
-_FIELDS = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
-_ROW = f"SELECT {_FIELDS}, e.row, e.session, s.owner FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
-_TAIL = _ROW + "WHERE e.row > ? ORDER BY e.row LIMIT ?"
-_ONE = _ROW + "WHERE e.row = ?"
-_OWN = _ROW + "WHERE e.session = ? AND e.row <= ?"
-_GET = "SELECT value FROM meta WHERE name = ?"
-_SET = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
-_HAS = "SELECT 1 FROM sqlite_schema WHERE name = 'search'"
-_ADD = "INSERT INTO search (rowid, text) VALUES (?, ?)"
-_DROP = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?, ?)"
-_LAST = "SELECT coalesce(max(row), 0) FROM events"
-_SPAN = """
+BATCH_CHARACTERS = 1_000_000
+BLOCK_ROWS = 1024
+"""Rows that share one entry in the table of time spans."""
+_INDEXED_FIELDS = ", ".join(f"e.{name}" for name in EVENT_COLUMNS.split(", "))
+_SELECT_INDEXED = (
+    f"SELECT {_INDEXED_FIELDS}, e.row, e.session, s.owner FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
+)
+_UNINDEXED_EVENTS = _SELECT_INDEXED + "WHERE e.row > ? ORDER BY e.row LIMIT ?"
+_EVENT_BY_ROW = _SELECT_INDEXED + "WHERE e.row = ?"
+_INDEXED_EVENTS_OF_SESSION = _SELECT_INDEXED + "WHERE e.session = ? AND e.row <= ?"
+_GET_META = "SELECT value FROM meta WHERE name = ?"
+_SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'search'"
+_ADD_TOKENS = "INSERT INTO search (rowid, text) VALUES (?, ?)"
+_DELETE_TOKENS = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?, ?)"
+_LAST_ROW = "SELECT coalesce(max(row), 0) FROM events"
+_EXTEND_SPAN = """
 INSERT INTO spans (block, first, last) VALUES (?1, ?2, ?2)
 ON CONFLICT (block) DO UPDATE SET first = min(first, excluded.first), last = max(last, excluded.last)
 """
-_BLOCKS = "SELECT min(block), max(block) FROM spans WHERE (?1 IS NULL OR last >= ?1) AND (?2 IS NULL OR first <= ?2)"
-_EARLIER = f"""
-SELECT {COLUMNS} FROM events
+_BLOCKS_IN_RANGE = (
+    "SELECT min(block), max(block) FROM spans WHERE (?1 IS NULL OR last >= ?1) AND (?2 IS NULL OR first <= ?2)"
+)
+_EVENTS_WITH_CALL = f"""
+SELECT {EVENT_COLUMNS} FROM events
 WHERE session = ?1 AND lane = ?2 AND seq < ?3 AND seq >= ?4 AND instr(body, ?5) ORDER BY seq DESC
 """  # noqa: S608
 
 
-def make(connection: sqlite3.Connection) -> bool:
-    """Create the index where this SQLite can, anew if it is of another reading; says if it is there."""
+def create_index(connection: sqlite3.Connection) -> bool:
+    """Creates the index, or rebuilds one of another version; False if this SQLite lacks FTS5."""
     try:
-        if not _current(connection):
+        if not _index_is_current(connection):
             connection.execute("BEGIN IMMEDIATE")
-            if not _current(connection):  # another process may have been faster
-                _make(connection)
+            if not _index_is_current(connection):  # another process may have created it
+                _create_index_tables(connection)
             connection.execute("COMMIT")
     except sqlite3.OperationalError:
         if connection.in_transaction:
@@ -60,139 +155,151 @@ def make(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def _current(connection: sqlite3.Connection) -> bool:
-    return _get(connection, "reading") == READING and connection.execute(_HAS).fetchone() is not None
+def _index_is_current(connection: sqlite3.Connection) -> bool:
+    return _get_meta(connection, "reading") == INDEX_VERSION and connection.execute(_HAS_INDEX).fetchone() is not None
 
 
-def _make(connection: sqlite3.Connection) -> None:
+def _create_index_tables(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE IF EXISTS search")
     connection.execute("DROP TABLE IF EXISTS spans")
-    for statement in statements(script("search.sql")):
+    for statement in split_statements(read_sql_file("search.sql")):
         connection.execute(statement)
-    connection.execute(_SET, ("watermark", 0))
-    connection.execute(_SET, ("reading", READING))
+    connection.execute(_SET_META, ("watermark", 0))
+    connection.execute(_SET_META, ("reading", INDEX_VERSION))
 
 
-def usable(connection: sqlite3.Connection) -> bool:
-    """Whether there is an index that this SQLite can read."""
+def index_usable(connection: sqlite3.Connection) -> bool:
+    """Whether an index of this version exists and SQLite can read it."""
     try:
         connection.execute("SELECT rowid FROM search LIMIT 0")
     except sqlite3.OperationalError:
         return False
-    return _get(connection, "reading") == READING
+    return _get_meta(connection, "reading") == INDEX_VERSION
 
 
-def watermark(connection: sqlite3.Connection) -> int:
-    """The last row that is in the index."""
-    return _get(connection, "watermark")
+def index_watermark(connection: sqlite3.Connection) -> int:
+    """Returns the last row that is in the index."""
+    return _get_meta(connection, "watermark")
 
 
-def behind(connection: sqlite3.Connection) -> int:
-    """About how many rows are not in the index yet."""
-    return int(connection.execute(_LAST).fetchone()[0]) - watermark(connection)
+def unindexed_rows(connection: sqlite3.Connection) -> int:
+    """Returns approximately how many rows are not in the index yet."""
+    return int(connection.execute(_LAST_ROW).fetchone()[0]) - index_watermark(connection)
 
 
-def rows_between(connection: sqlite3.Connection, since: str | None, until: str | None) -> tuple[int, int]:
-    """The indexed rows between which all events of a span of time lie; the second below the first if there are none."""
+def rows_in_time_range(connection: sqlite3.Connection, since: str | None, until: str | None) -> tuple[int, int]:
+    """Returns the first and last indexed row of a time range; (1, 0) if there are none."""
     if since is None and until is None:
-        return 0, watermark(connection)
-    first, last = connection.execute(_BLOCKS, (since, until)).fetchone()
-    return (1, 0) if first is None else (first * BLOCK, min(last * BLOCK + BLOCK - 1, watermark(connection)))
+        return 0, index_watermark(connection)
+    first, last = connection.execute(_BLOCKS_IN_RANGE, (since, until)).fetchone()
+    return (
+        (1, 0)
+        if first is None
+        else (first * BLOCK_ROWS, min(last * BLOCK_ROWS + BLOCK_ROWS - 1, index_watermark(connection)))
+    )
 
 
-def fill(connection: sqlite3.Connection, piece: int | None = None) -> bool:
-    """Index the next piece, and scrub what was removed; True if there is more to do."""
-    if not usable(connection):
+def fill_index(connection: sqlite3.Connection, batch: int | None = None) -> bool:
+    """Indexes the next batch; if there is none, scrubs removed text. True if there may be more to index."""
+    if not index_usable(connection):
         return False
     connection.execute("BEGIN IMMEDIATE")
-    at, size, times = watermark(connection), 0, []
-    rows = connection.execute(_TAIL, (at, PIECE if piece is None else piece)).fetchall()
+    at, size, times = index_watermark(connection), 0, []
+    rows = connection.execute(_UNINDEXED_EVENTS, (at, BATCH_EVENTS if batch is None else batch)).fetchall()
     for row in rows:
-        tokens, at = _tokens(connection, row), row[-3]
-        connection.execute(_ADD, (at, tokens))
-        times.append((at // BLOCK, row[2]))
+        tokens, at = _event_tokens(connection, row), row[-3]
+        connection.execute(_ADD_TOKENS, (at, tokens))
+        times.append((at // BLOCK_ROWS, row[2]))
         size += len(row[3])
-        if size > PIECE_CHARACTERS and piece is None:
+        if size > BATCH_CHARACTERS and batch is None:
             break
     if rows:
-        connection.executemany(_SPAN, times)
-        connection.execute(_SET, ("watermark", at))
+        connection.executemany(_EXTEND_SPAN, times)
+        connection.execute(_SET_META, ("watermark", at))
     connection.execute("COMMIT")
-    if not rows and _get(connection, "scrub"):
-        _scrub(connection)
+    if not rows and _get_meta(connection, "scrub"):
+        _scrub_index(connection)
     return bool(rows)
 
 
-def _scrub(connection: sqlite3.Connection) -> None:
-    """Leave no trace of removed text: merge the index's segments, then empty the write-ahead log."""
+def _scrub_index(connection: sqlite3.Connection) -> None:
+    """Erases removed text: merges the index segments, then truncates the write-ahead log."""
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("INSERT INTO search (search) VALUES ('optimize')")
-    connection.execute(_SET, ("scrub", 0))
+    connection.execute(_SET_META, ("scrub", 0))
     connection.execute("COMMIT")
     connection.execute("PRAGMA wal_checkpoint (TRUNCATE)").fetchall()
 
 
-def replace(connection: sqlite3.Connection, row: int, new: str) -> None:
-    """Forget what an event said, before its body is replaced by this one."""
-    if not _touch(connection) or row > watermark(connection):
+def reindex_event(connection: sqlite3.Connection, row: int, new: str) -> None:
+    """Replaces the tokens of an event; must run before its body is replaced by `new`."""
+    if not _begin_removal(connection) or row > index_watermark(connection):
         return
-    old = connection.execute(_ONE, (row,)).fetchone()
-    connection.execute(_DROP, (row, _tokens(connection, old)))
-    connection.execute(_ADD, (row, _tokens(connection, (*old[:3], new, *old[4:]))))
+    old = connection.execute(_EVENT_BY_ROW, (row,)).fetchone()
+    connection.execute(_DELETE_TOKENS, (row, _event_tokens(connection, old)))
+    connection.execute(_ADD_TOKENS, (row, _event_tokens(connection, (*old[:3], new, *old[4:]))))
 
 
-def forget(connection: sqlite3.Connection, session: int) -> None:
-    """Forget all events of a session, before its rows go."""
-    if not _touch(connection):
+def unindex_session(connection: sqlite3.Connection, session: int) -> None:
+    """Removes all events of a session from the index; must run before its rows are deleted."""
+    if not _begin_removal(connection):
         return
-    for row in connection.execute(_OWN, (session, watermark(connection))).fetchall():
-        connection.execute(_DROP, (row[-3], _tokens(connection, row)))
+    for row in connection.execute(_INDEXED_EVENTS_OF_SESSION, (session, index_watermark(connection))).fetchall():
+        connection.execute(_DELETE_TOKENS, (row[-3], _event_tokens(connection, row)))
 
 
-def rewind(connection: sqlite3.Connection) -> None:
-    """Row numbers past the last one will be used again, so they are not indexed yet."""
-    last = connection.execute(_LAST).fetchone()[0]
-    if last < watermark(connection):
-        connection.execute(_SET, ("watermark", last))
+def rewind_watermark(connection: sqlite3.Connection) -> None:
+    """Lowers the watermark to the last row, because SQLite reuses row numbers after a deletion."""
+    last = connection.execute(_LAST_ROW).fetchone()[0]
+    if last < index_watermark(connection):
+        connection.execute(_SET_META, ("watermark", last))
 
 
-def _touch(connection: sqlite3.Connection) -> bool:
-    """Note that text is being removed; an index that cannot be reached from here must be made anew."""
-    if usable(connection):
-        connection.execute(_SET, ("scrub", 1))
+def _begin_removal(connection: sqlite3.Connection) -> bool:
+    """Schedules scrubbing; returns False without a usable index, which is then marked for a rebuild."""
+    if index_usable(connection):
+        connection.execute(_SET_META, ("scrub", 1))
         return True
-    if connection.execute(_HAS).fetchone():
-        connection.execute(_SET, ("reading", 0))
+    if connection.execute(_HAS_INDEX).fetchone():
+        connection.execute(_SET_META, ("reading", 0))
     return False
 
 
-def _get(connection: sqlite3.Connection, name: str) -> int:
-    row = connection.execute(_GET, (name,)).fetchone()
+def _get_meta(connection: sqlite3.Connection, name: str) -> int:
+    row = connection.execute(_GET_META, (name,)).fetchone()
     return int(row[0]) if row else 0
 
 
-def _tokens(connection: sqlite3.Connection, row: tuple[object, ...]) -> str:
-    """An event as the index has it; what cannot be read has no words, and `verify` tells of it."""
+def _event_tokens(connection: sqlite3.Connection, row: tuple[object, ...]) -> str:
+    """Returns the tokens of an event; an unreadable one gets only its session tag (`verify` reports it)."""
     session, owner = row[-2], row[-1]
     try:
-        event = event_of(row)
-        said = said_in(event)
+        event = event_from_row(row)
+        document = search_document(event)
     except CorruptLog:
-        return tag("s", session)
-    tags = [tag("s", session), tag("k", event.kind), tag("l", event.lane or ""), tag("r", said.role)]
-    tags += [tag("t", name) for name in _tools(connection, session, event, said)]
+        return tag_token("s", session)
+    tags = [
+        tag_token("s", session),
+        tag_token("k", event.kind),
+        tag_token("l", event.lane or ""),
+        tag_token("r", document.role),
+    ]
+    tags += [tag_token("t", name) for name in _tool_names(connection, session, event, document)]
     if owner is not None:
-        tags.append(tag("o", owner))
-    return tokens_of(fold(said.text), tags)
+        tags.append(tag_token("o", owner))
+    return index_tokens(normalize(document.text), tags)
 
 
-def _tools(connection: sqlite3.Connection, session: object, event: Event, said: Said) -> set[str]:
-    called = (tool_of(earlier(connection, session, event, call_id), call_id) for call_id in said.answers)
-    return {*said.tools, *filter(None, called)}
+def _tool_names(connection: sqlite3.Connection, session: object, event: Event, document: SearchDocument) -> set[str]:
+    called = (
+        find_called_tool(events_with_call(connection, session, event, call_id), call_id)
+        for call_id in document.unnamed_results
+    )
+    return {*document.tools, *filter(None, called)}
 
 
-def earlier(connection: sqlite3.Connection, session: object, event: Event, call_id: str) -> list[Event]:
-    """Events shortly before this one in its lane that hold this call, the nearest first."""
-    written = msgspec.json.encode(call_id).decode()
-    where = (session, event.lane or "", event.seq, event.seq - LOOK_BACK, written)
-    return [event_of(row) for row in connection.execute(_EARLIER, where)]
+def events_with_call(connection: sqlite3.Connection, session: object, event: Event, call_id: str) -> list[Event]:
+    """Returns events shortly before this one in its lane that contain this call id, nearest first."""
+    encoded = msgspec.json.encode(call_id).decode()
+    where = (session, event.lane or "", event.seq, event.seq - CALL_LOOKBACK, encoded)
+    return [event_from_row(row) for row in connection.execute(_EVENTS_WITH_CALL, where)]

@@ -1,4 +1,4 @@
-"""From rows to events and records, and the lookups that reading and writing share."""
+"""Converts rows to events and session records, and looks up sessions and events by id."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 
 import msgspec
 
+from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import CorruptLog, UnknownSession
-from ...events import Event, LaneTip, SessionRecord
-from ..admission import Entry
+from ..append import LogEntry
 
-COLUMNS = "id, kind, time, body, lane, seq, epoch, v, digest, rewritten"
-NO_END = 2**63 - 1
-
-_CHAIN = """
+EVENT_COLUMNS = "id, kind, time, body, lane, seq, epoch, v, digest, rewritten"
+MAX_SEQ = 2**63 - 1
+_SESSION_CHAIN = """
 WITH RECURSIVE chain (key, parent, parent_seq, until) AS (
     SELECT key, parent, parent_seq, 9223372036854775807 FROM sessions WHERE id = ?
     UNION ALL
@@ -24,24 +23,23 @@ WITH RECURSIVE chain (key, parent, parent_seq, until) AS (
 )
 SELECT key, until FROM chain
 """
-_FIND_ONE = f"SELECT {COLUMNS} FROM events WHERE session = ? AND id = ? AND seq <= ?"  # noqa: S608
-_FIND = f"""
-SELECT {COLUMNS} FROM events
+_FIND_EVENT = f"SELECT {EVENT_COLUMNS} FROM events WHERE session = ? AND id = ? AND seq <= ?"  # noqa: S608
+_FIND_EVENTS = f"""
+SELECT {EVENT_COLUMNS} FROM events
 WHERE session = ? AND id IN (SELECT value FROM json_each(?)) AND seq <= ?
 """  # noqa: S608
-_SESSION = """
+_READ_SESSION = """
 SELECT s.key, s.id, s.created, s.owner, s.version, s.parent_seq, p.id, r.record
 FROM sessions AS s JOIN records AS r ON r.session = s.key LEFT JOIN sessions AS p ON p.key = s.parent
 WHERE s.id = ?
 """
-_LANES = "SELECT lane, mark, epoch, start, base, base_epoch FROM lanes WHERE session = ? ORDER BY lane"
-
+_LANE_TIPS = "SELECT lane, mark, epoch, start, base, base_epoch FROM lanes WHERE session = ? ORDER BY lane"
 Row = tuple[Any, ...]
-Chain = list[tuple[int, int]]
+SessionChain = list[tuple[int, int]]
 
 
-class Wide(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The fields of a record that never change, kept as one JSON text."""
+class StoredSessionFields(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Fields of a session record that never change, stored as one JSON text."""
 
     system: Any = None
     tools: Any = None
@@ -50,65 +48,67 @@ class Wide(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: dict[str, Any] = {}
 
 
-_wide = msgspec.json.Decoder(Wide)
-_json = msgspec.json.Decoder()
+_session_fields_decoder = msgspec.json.Decoder(StoredSessionFields)
+_json_decoder = msgspec.json.Decoder()
 
 
-def event_of(row: Row) -> Event:
+def event_from_row(row: Row) -> Event:
     try:
-        body = _json.decode(row[3])
+        body = _json_decoder.decode(row[3])
     except msgspec.DecodeError as error:
         raise CorruptLog(f"Event {row[0]!r} cannot be read ({error}): restore a backup.") from error
     return Event(row[0], row[1], row[2], body, row[4] or None, row[5], row[6], row[7])
 
 
-def entry_of(row: Row) -> Entry:
-    return Entry(event_of(row), row[3].encode(), row[8], row[9])
+def entry_from_row(row: Row) -> LogEntry:
+    return LogEntry(event_from_row(row), row[3].encode(), row[8], row[9])
 
 
-def chain_of(connection: sqlite3.Connection, session_id: str) -> Chain:
-    """The keys of a session and its ancestors, each with the last seq that the session sees of it."""
-    chain: Chain = connection.execute(_CHAIN, (session_id,)).fetchall()
+def session_chain(connection: sqlite3.Connection, session_id: str) -> SessionChain:
+    """Returns the keys of a session and its ancestors, each with the last seq visible to the session."""
+    chain: SessionChain = connection.execute(_SESSION_CHAIN, (session_id,)).fetchall()
     if not chain:
         raise UnknownSession(session_id)
     return chain
 
 
-def find(connection: sqlite3.Connection, chain: Iterable[tuple[int, int]], ids: list[str]) -> dict[str, Entry]:
-    """Those of the events that exist, by id."""
-    found: dict[str, Entry] = {}
+def find_events(
+    connection: sqlite3.Connection, chain: Iterable[tuple[int, int]], ids: list[str]
+) -> dict[str, LogEntry]:
+    """Returns those of the events that exist, by id."""
+    found: dict[str, LogEntry] = {}
     for key, until in chain:
         if len(ids) == 1:
-            rows = connection.execute(_FIND_ONE, (key, ids[0], until))
+            rows = connection.execute(_FIND_EVENT, (key, ids[0], until))
         else:
-            rows = connection.execute(_FIND, (key, msgspec.json.encode(ids).decode(), until))
+            rows = connection.execute(_FIND_EVENTS, (key, msgspec.json.encode(ids).decode(), until))
         for row in rows:
-            found.setdefault(row[0], entry_of(row))
+            found.setdefault(row[0], entry_from_row(row))
     return found
 
 
-def record_of(connection: sqlite3.Connection, session_id: str) -> SessionRecord:
-    row = connection.execute(_SESSION, (session_id,)).fetchone()
+def read_session(connection: sqlite3.Connection, session_id: str) -> SessionRecord:
+    row = connection.execute(_READ_SESSION, (session_id,)).fetchone()
     if row is None:
         raise UnknownSession(session_id)
-    key, name, created, owner, version, parent_seq, parent, wide = row
-    rest = _wide.decode(wide)
+    key, name, created, owner, version, parent_seq, parent, encoded = row
+    fields = _session_fields_decoder.decode(encoded)
     return SessionRecord(
         id=name,
         created=created,
         owner=owner,
-        system=rest.system,
-        tools=rest.tools,
-        format=rest.format,
-        model=rest.model,
+        system=fields.system,
+        tools=fields.tools,
+        format=fields.format,
+        model=fields.model,
         parent=parent,
         parent_seq=parent_seq,
         version=version,
-        lanes=dict(lanes_of(connection, key)),
-        metadata=rest.metadata,
+        lanes=dict(lane_tips(connection, key)),
+        metadata=fields.metadata,
     )
 
 
-def lanes_of(connection: sqlite3.Connection, key: int) -> Iterator[tuple[str, LaneTip]]:
-    for lane, *tip in connection.execute(_LANES, (key,)):
+def lane_tips(connection: sqlite3.Connection, key: int) -> Iterator[tuple[str, LaneTip]]:
+    for lane, *tip in connection.execute(_LANE_TIPS, (key,)):
         yield lane, LaneTip(*tip)

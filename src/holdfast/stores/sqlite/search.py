@@ -1,4 +1,4 @@
-"""Full-text search: the index up to its watermark, and a scan of what was appended since."""
+"""Full-text search: the index up to its watermark, and a scan of newer events."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ from typing import Any
 
 import msgspec
 
-from ...events import Event, LaneTip, root_key
-from ..admission import NO_TIP
-from ..log import Hit
-from ..query import Asked, Query
-from ..sieve import Catch, Sieve
+from ...context.events import Event, LaneTip, lane_key
+from ..append import NO_TIP
+from ..base import Hit
+from ..search import EventFilter, Match, Query, SearchRequest
 from . import index
-from .rows import COLUMNS, Row, chain_of, event_of, lanes_of
-from .tokens import any_of, part_terms, quoted, tag, whole_terms
+from .index import or_terms, quote_term, substring_terms, tag_token, whole_word_terms
+from .rows import EVENT_COLUMNS, Row, event_from_row, lane_tips, session_chain
 
-_FIELDS = ", ".join(f"e.{name}" for name in COLUMNS.split(", "))
-_FOUND = f"SELECT {_FIELDS}, e.session, s.id, l.start FROM "  # noqa: S608
-_JOINED = """
+_FOUND_FIELDS = ", ".join(f"e.{name}" for name in EVENT_COLUMNS.split(", "))
+_SELECT_FOUND = f"SELECT {_FOUND_FIELDS}, e.session, s.id, l.start FROM "  # noqa: S608
+_SEARCH_CONDITIONS = """
 CROSS JOIN sessions AS s ON s.key = e.session
 LEFT JOIN lanes AS l ON l.session = e.session AND l.lane = e.lane
 WHERE (?4 IS NULL OR s.owner = ?4)
@@ -31,74 +30,79 @@ WHERE (?4 IS NULL OR s.owner = ?4)
   AND (?8 IS NULL OR e.time >= ?8)
   AND (?9 IS NULL OR e.time <= ?9)
 """
-_MATCH = f"""
-{_FOUND} search CROSS JOIN events AS e ON e.row = search.rowid {_JOINED}
+_SEARCH_INDEX = f"""
+{_SELECT_FOUND} search CROSS JOIN events AS e ON e.row = search.rowid {_SEARCH_CONDITIONS}
 AND search MATCH ?1 AND search.rowid BETWEEN ?2 AND ?3 ORDER BY search.rowid DESC
 """
-_SCAN = f"{_FOUND} events AS e {_JOINED} AND ?1 IS NULL AND e.row BETWEEN ?2 AND ?3 ORDER BY e.row DESC"
-_OWNER = "SELECT owner FROM sessions WHERE id = ?"
-_LAST = 2**63 - 1
+_SCAN_EVENTS = (
+    f"{_SELECT_FOUND} events AS e {_SEARCH_CONDITIONS} AND ?1 IS NULL AND e.row BETWEEN ?2 AND ?3 ORDER BY e.row DESC"
+)
+_SESSION_OWNER = "SELECT owner FROM sessions WHERE id = ?"
+_MAX_ROW = 2**63 - 1
 
 
-def search(connection: sqlite3.Connection, asked: Asked) -> tuple[list[Hit], int]:
-    """The hits, and how many rows had to be looked at one by one since the index has not come to them."""
-    looking = _Search(connection, asked)
-    if not looking.possible:
+def search_events(connection: sqlite3.Connection, request: SearchRequest) -> tuple[list[Hit], int]:
+    """Returns the hits, and the number of rows that are not indexed yet."""
+    run = _SearchRun(connection, request)
+    if not run.possible:
         return [], 0
-    return looking.hits(), looking.tail
+    return run.hits(), run.unindexed
 
 
-class _Search:
+class _SearchRun:
     """One search on one snapshot of the database."""
 
-    def __init__(self, connection: sqlite3.Connection, asked: Asked) -> None:
+    def __init__(self, connection: sqlite3.Connection, request: SearchRequest) -> None:
         self._connection = connection
-        self._asked = asked
-        self._query = Query(asked.query)
-        self._sieve = Sieve(self._query, asked.where, self._earlier)
+        self._request = request
+        self._query = Query(request.query)
+        self._filter = EventFilter(self._query, request.where, self._events_before)
         self._keys: dict[str, int] = {}
-        """The key of each session whose events were looked at, by id."""
+        """Key of each session of which events were read, by id."""
         self._chain: list[tuple[int, int]] | None = None
         self._tips: dict[str, LaneTip] | None = None
-        self._owner = asked.owner
-        self.possible = bool(self._query.words) and asked.limit > 0
-        if asked.session_id is not None:
-            self._chain = chain_of(connection, asked.session_id)
-            self._tips = dict(lanes_of(connection, self._chain[0][0]))
-            if asked.owner is not None and connection.execute(_OWNER, (asked.session_id,)).fetchone()[0] != asked.owner:
+        self._owner = request.owner
+        self.possible = bool(self._query.words) and request.limit > 0
+        if request.session_id is not None:
+            self._chain = session_chain(connection, request.session_id)
+            self._tips = dict(lane_tips(connection, self._chain[0][0]))
+            if (
+                request.owner is not None
+                and connection.execute(_SESSION_OWNER, (request.session_id,)).fetchone()[0] != request.owner
+            ):
                 self.possible = False
             self._owner = None
-        self._indexed = index.usable(connection)
-        self.tail = index.behind(connection) if self._indexed else 0
+        self._indexed = index.index_usable(connection)
+        self.unindexed = index.unindexed_rows(connection) if self._indexed else 0
 
     def hits(self) -> list[Hit]:
-        """Whole words first, if these are words; what is newer than the index is looked at once for both."""
+        """Returns a page: whole-word matches first, if possible; scans unindexed rows once for both tiers."""
         if not self._indexed:
-            return self._sieve.page(list(self._caught(_SCAN, None, 0, _LAST)), *self._page)
-        first, last = index.rows_between(self._connection, self._asked.where.since, self._asked.where.until)
-        watermark = index.watermark(self._connection)
-        new = list(self._caught(_SCAN, None, watermark + 1, _LAST))
-        whole, parts = whole_terms(self._query), part_terms(self._query)
-        tiers: list[Iterator[Catch]] = []
+            return self._filter.page(list(self._matches(_SCAN_EVENTS, None, 0, _MAX_ROW)), *self._page)
+        first, last = index.rows_in_time_range(self._connection, self._request.where.since, self._request.where.until)
+        watermark = index.index_watermark(self._connection)
+        new = list(self._matches(_SCAN_EVENTS, None, watermark + 1, _MAX_ROW))
+        whole, parts = whole_word_terms(self._query), substring_terms(self._query)
+        tiers: list[Iterator[Match]] = []
         if whole:
             tiers.append(self._tier(new, whole, first, last, whole=True))
         tiers.append(self._tier(new, parts, first, last, whole=False))
-        return self._sieve.hits(tiers, *self._page)
+        return self._filter.page_of_tiers(tiers, *self._page)
 
     @property
     def _page(self) -> tuple[int, int]:
-        return self._asked.limit, self._asked.offset
+        return self._request.limit, self._request.offset
 
-    def _tier(self, new: Sequence[Catch], terms: Sequence[str], first: int, last: int, whole: bool) -> Iterator[Catch]:
-        """What is caught whole, or not whole, the newest first."""
-        yield from (caught for caught in new if caught.match.whole is whole)
+    def _tier(self, new: Sequence[Match], terms: Sequence[str], first: int, last: int, whole: bool) -> Iterator[Match]:
+        """Yields matches with or without whole words, newest first."""
+        yield from (match for match in new if match.score.whole_words is whole)
         expression = self._expression(terms)
-        rows = self._caught(_MATCH if expression else _SCAN, expression, first, last)
-        yield from (caught for caught in rows if caught.match.whole is whole)
+        rows = self._matches(_SEARCH_INDEX if expression else _SCAN_EVENTS, expression, first, last)
+        yield from (match for match in rows if match.score.whole_words is whole)
 
     def _expression(self, terms: Sequence[str]) -> str | None:
-        """The words and the conditions in the words of FTS5; None if there is nothing to look up."""
-        where, chain = self._asked.where, self._chain
+        """Returns the FTS5 expression of terms and conditions; None if there is none."""
+        where, chain = self._request.where, self._chain
         needed = list(terms)
         for kind, values in (
             ("s", [key for key, _ in chain] if chain else []),
@@ -109,11 +113,11 @@ class _Search:
             ("l", [where.lane] if where.lane is not None else []),
         ):
             if values:
-                needed.append(any_of([quoted(tag(kind, value)) for value in values]))
+                needed.append(or_terms([quote_term(tag_token(kind, value)) for value in values]))
         return " AND ".join(needed) or None
 
-    def _caught(self, statement: str, expression: str | None, first: int, last: int) -> Iterator[Catch]:
-        where = self._asked.where
+    def _matches(self, statement: str, expression: str | None, first: int, last: int) -> Iterator[Match]:
+        where = self._request.where
         values: tuple[Any, ...] = (
             expression,
             first,
@@ -126,20 +130,20 @@ class _Search:
             where.until,
         )
         for row in self._connection.execute(statement, values):
-            if not self._query.cannot_be_in(row[3]) and (caught := self._catch(row)) is not None:
-                yield caught
+            if not self._query.cannot_match(row[3]) and (match := self._match(row)) is not None:
+                yield match
 
-    def _catch(self, row: Row) -> Catch | None:
+    def _match(self, row: Row) -> Match | None:
         key, name, start = row[-3:]
-        event = event_of(row)
-        if self._asked.session_id is not None:
-            name = self._asked.session_id
+        event = event_from_row(row)
+        if self._request.session_id is not None:
+            name = self._request.session_id
         if self._tips is not None:
-            start = self._tips.get(root_key(event.lane), NO_TIP).start
+            start = self._tips.get(lane_key(event.lane), NO_TIP).start
         self._keys.setdefault(name, key)
-        return self._sieve.catch(name, event, start or 0)
+        return self._filter.match(name, event, start or 0)
 
-    def _earlier(self, session_id: str, event: Event, call_id: str) -> Iterator[Event]:
+    def _events_before(self, session_id: str, event: Event, call_id: str) -> Iterator[Event]:
         keys = [key for key, _ in self._chain] if self._chain else [self._keys[session_id]]
         for key in keys:
-            yield from index.earlier(self._connection, key, event, call_id)
+            yield from index.events_with_call(self._connection, key, event, call_id)

@@ -1,38 +1,65 @@
-"""SQLiteStore: one writer thread with group commit, readers beside it, search filled when it is quiet."""
+"""SQLiteStore: one writer thread with group commit, concurrent readers, a search index filled when idle."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal, Self, TypeVar
 
 import anyio.to_thread
 
+from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidInput, InvalidLimit, StoreClosed
-from ...events import Event, LaneTip, SessionRecord
-from ..admission import check_names, prepare, stored_text
-from ..log import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
-from ..query import Asked
-from ..waiting import A_MOMENT, Waiting
-from . import index, lease, reads, search, writes
-from .connection import open_reader, open_writer, translate
-from .rows import record_of
-from .writer import Writer
+from ..append import check_names, encode_events, require_unicode
+from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Slice, Unchanged, Where
+from ..search import SearchRequest
+from . import index, reads, search, writes
+from .connection import open_reader, open_writer, translate_sqlite_error
+from .rows import read_session, session_chain
+from .writer import WriterThread
+
+_TAKE_LEASE = """
+INSERT INTO leases (session, owner, until) VALUES (?1, ?2, ?3)
+ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, until = excluded.until
+WHERE leases.owner = excluded.owner OR leases.until <= ?4
+"""
+_RELEASE_LEASE = "DELETE FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?) AND owner = ?"
+_LEASE_UNTIL = "SELECT until FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?)"
+_HAS_LEASES = "SELECT 1 FROM sqlite_schema WHERE name = 'leases'"
+
+
+def take_lease(connection: sqlite3.Connection, session_id: str, owner: str, seconds: float) -> bool:
+    key, now = session_chain(connection, session_id)[0][0], time.time()
+    return connection.execute(_TAKE_LEASE, (key, owner, now + seconds, now)).rowcount == 1
+
+
+def release_lease(connection: sqlite3.Connection, session_id: str, owner: str) -> None:
+    connection.execute(_RELEASE_LEASE, (session_id, owner))
+
+
+def lease_seconds_left(connection: sqlite3.Connection, session_id: str) -> float | None:
+    """Returns None if nobody holds the lease, or if a read-only file is too old to have leases."""
+    if connection.execute(_HAS_LEASES).fetchone() is None:
+        return None
+    row = connection.execute(_LEASE_UNTIL, (session_id,)).fetchone()
+    left = 0.0 if row is None else row[0] - time.time()
+    return left if left > 0 else None
+
 
 T = TypeVar("T")
-
-FAR_BEHIND = 2_000
-"""Rows that a search may look at one by one before the index is asked to catch up."""
+MAX_SCANNED_ROWS = 2_000
+"""Rows outside the index that a search scans before it wakes the indexer."""
 
 
 class SQLiteStore:
     """Sessions in one SQLite file (or in ":memory:").
 
-    `synchronous="FULL"`: an acknowledged append survives a power cut. "NORMAL": it survives a crash of the
-    process, and a power cut may take the last moments.
+    `synchronous="FULL"`: an append that has returned survives a power failure. "NORMAL": it survives a crash of the
+    process, but a power failure may lose the last appends.
     """
 
     def __init__(self, path: str | os.PathLike[str], synchronous: Literal["FULL", "NORMAL"] = "FULL") -> None:
@@ -41,20 +68,20 @@ class SQLiteStore:
         self._path = os.fspath(path)
         self._synchronous = synchronous
         self._in_memory = self._path == ":memory:"
-        self._writer = Writer(self._path, self._connect, index.fill)
+        self._writer = WriterThread(self._path, self._connect, index.fill_index)
         self._ready = False
         self._closed = False
         self._lock = threading.Lock()
-        self._resting: list[sqlite3.Connection] = []
-        self._waiting = Waiting()
+        self._idle_readers: list[sqlite3.Connection] = []
+        self._waiters = LeaseWaiters()
 
     def _connect(self) -> sqlite3.Connection:
         connection = open_writer(self._path, self._synchronous)
         try:
-            index.make(connection)
+            index.create_index(connection)
         except sqlite3.Error as error:
             connection.close()
-            raise translate(error, self._path) from error
+            raise translate_sqlite_error(error, self._path) from error
         return connection
 
     async def __aenter__(self) -> Self:
@@ -65,7 +92,9 @@ class SQLiteStore:
 
     async def create(self, record: SessionRecord) -> None:
         check_names(record)
-        await self._writer.run(partial(writes.create, record=record, wide=writes.wide_of(record)))
+        await self._writer.run(
+            partial(writes.create_session, record=record, fields=writes.encode_session_fields(record))
+        )
 
     async def append(
         self,
@@ -77,37 +106,37 @@ class SQLiteStore:
         tip: LaneTip | None = None,
         media: Mapping[str, str] | None = None,
     ) -> Appended:
-        entries = prepare(events, tip)
+        entries = encode_events(events, tip)
         for digest, data in (media or {}).items():
-            stored_text(session_id, digest + data)
+            require_unicode(session_id, digest + data)
         kept = dict(media) if media else {}
 
         def work(connection: sqlite3.Connection) -> Appended:
-            return writes.append(connection, session_id, entries, after, when, tip, kept)
+            return writes.append_events(connection, session_id, entries, after, when, tip, kept)
 
         return await self._writer.run(work)
 
     async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
-        entries = prepare(events)
-        await self._writer.run(lambda c: writes.rewrite(c, session_id, entries, forget_media))
+        entries = encode_events(events)
+        await self._writer.run(lambda c: writes.rewrite_events(c, session_id, entries, forget_media))
 
     async def delete(self, session_id: str) -> None:
-        await self._writer.run(lambda c: writes.delete(c, session_id))
+        await self._writer.run(lambda c: writes.delete_session(c, session_id))
 
     async def session(self, session_id: str) -> SessionRecord:
-        return await self._read(lambda c: record_of(c, session_id))
+        return await self._read(lambda c: read_session(c, session_id))
 
     async def sessions(self, owner: str | None = None, limit: int | None = None) -> list[SessionRecord]:
-        return await self._read(lambda c: reads.sessions(c, owner, limit))
+        return await self._read(lambda c: reads.list_sessions(c, owner, limit))
 
     async def read(self, session_id: str, which: Slice) -> list[Event]:
-        return await self._read(lambda c: reads.read(c, session_id, which))
+        return await self._read(lambda c: reads.read_events(c, session_id, which))
 
     async def media(self, session_id: str, digests: Sequence[str]) -> dict[str, str]:
-        return await self._read(lambda c: reads.media(c, session_id, digests))
+        return await self._read(lambda c: reads.read_media(c, session_id, digests))
 
     async def problems(self, session_id: str) -> list[str]:
-        return await self._read(lambda c: reads.problems(c, session_id))
+        return await self._read(lambda c: reads.check_session(c, session_id))
 
     async def search(
         self,
@@ -119,54 +148,54 @@ class SQLiteStore:
         limit: int = 20,
         offset: int = 0,
     ) -> list[Hit]:
-        asked = Asked(query, session_id, owner, where, limit, offset)
-        hits, behind = await self._read(lambda c: search.search(c, asked))
-        if behind > FAR_BEHIND:
-            self._writer.wake()
+        request = SearchRequest(query, session_id, owner, where, limit, offset)
+        hits, unindexed = await self._read(lambda c: search.search_events(c, request))
+        if unindexed > MAX_SCANNED_ROWS:
+            self._writer.start_indexing()
         return hits
 
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
-        return await self._read(lambda c: reads.ids(c, session_id, prefix, limit))
+        return await self._read(lambda c: reads.ids_with_prefix(c, session_id, prefix, limit))
 
     async def take(self, session_id: str, owner: str, seconds: float) -> bool:
-        return await self._writer.run(lambda c: lease.take(c, session_id, owner, seconds))
+        return await self._writer.run(lambda c: take_lease(c, session_id, owner, seconds))
 
     async def release(self, session_id: str, owner: str) -> None:
-        await self._writer.run(lambda c: lease.release(c, session_id, owner))
-        self._waiting.tell(session_id)
+        await self._writer.run(lambda c: release_lease(c, session_id, owner))
+        self._waiters.notify(session_id)
 
     async def held(self, session_id: str) -> float | None:
-        return await self._read(lambda c: lease.held(c, session_id))
+        return await self._read(lambda c: lease_seconds_left(c, session_id))
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - whoever waits says how long
-        await self._waiting.told(session_id, min(timeout, A_MOMENT))
+    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
+        await self._waiters.wait(session_id, min(timeout, POLL_SECONDS))
 
     async def close(self) -> None:
         with self._lock:
             self._closed = True
-            resting, self._resting = self._resting, []
-        for connection in resting:
+            idle, self._idle_readers = self._idle_readers, []
+        for connection in idle:
             connection.close()
         await anyio.to_thread.run_sync(self._writer.stop)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run a read in a thread of its own, on a snapshot; a database in memory has only the writer."""
+        """Runs a read in a worker thread, on a snapshot; an in-memory database uses the writer's connection."""
         if self._closed:
             raise StoreClosed
         if self._in_memory:
             return await self._writer.run(work)
         if not self._ready:
-            await anyio.to_thread.run_sync(self._prepare)
-        return await anyio.to_thread.run_sync(self._read_now, work)
+            await anyio.to_thread.run_sync(self._ensure_schema)
+        return await anyio.to_thread.run_sync(self._read_in_thread, work)
 
-    def _prepare(self) -> None:
-        """See once that the file is there with its tables, even where it cannot be written."""
+    def _ensure_schema(self) -> None:
+        """Opens the file once for writing, so that it exists with its tables."""
         self._connect().close()
         self._ready = True
 
-    def _read_now(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def _read_in_thread(self, work: Callable[[sqlite3.Connection], T]) -> T:
         with self._lock:
-            connection = self._resting.pop() if self._resting else None
+            connection = self._idle_readers.pop() if self._idle_readers else None
         try:
             if connection is None:
                 connection = open_reader(self._path)
@@ -176,14 +205,14 @@ class SQLiteStore:
             finally:
                 connection.execute("ROLLBACK")
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"This is not Unicode text and cannot be in a log: {error}.") from error
+            raise InvalidInput(f"The text is not valid Unicode and cannot be stored: {error}.") from error
         except sqlite3.Error as error:
-            raise translate(error, self._path) from error
+            raise translate_sqlite_error(error, self._path) from error
         finally:
             if connection is not None:
                 with self._lock:
                     if not self._closed:
-                        self._resting.append(connection)
+                        self._idle_readers.append(connection)
                         connection = None
                 if connection is not None:
                     connection.close()

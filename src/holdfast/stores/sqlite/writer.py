@@ -1,4 +1,4 @@
-"""The one thread that writes: appends that wait in its queue are committed together."""
+"""The writer thread: queued jobs are committed together (group commit)."""
 
 from __future__ import annotations
 
@@ -12,30 +12,28 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...errors import HoldfastError, InvalidInput, StoreClosed
-from .connection import translate
+from .connection import translate_sqlite_error
 
 log = logging.getLogger("holdfast.stores.sqlite")
-
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
+DatabaseWork = Callable[[sqlite3.Connection], T]
+MAX_GROUP_COMMIT = 512
+"""Maximum number of jobs in one transaction."""
+IDLE_SECONDS = 0.05
+"""How long the queue must be empty before the search index is filled."""
+MAX_UNINDEXED_JOBS = 20_000
+"""Jobs after which the search index is filled even if the queue is never empty."""
 
-MOST_TOGETHER = 512
-"""Jobs in one transaction."""
-QUIET_SECONDS = 0.05
-"""How long nothing must have come in before the search index is filled."""
-MOST_BEHIND = 20_000
-"""Jobs after which the search index is filled even if it is never quiet."""
 
+class WriteJob:
+    """A function to run on the connection, and the future of its caller.
 
-class Job:
-    """A piece of work on the connection, and who waits for its outcome.
-
-    It raises a HoldfastError only before its first write: then the transaction goes on without it.
+    It may raise a HoldfastError only before its first write: the transaction then continues without it.
     """
 
     __slots__ = ("error", "future", "loop", "result", "work")
 
-    def __init__(self, work: Work[Any]) -> None:
+    def __init__(self, work: DatabaseWork[Any]) -> None:
         self.work = work
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
@@ -43,37 +41,37 @@ class Job:
         self.error: BaseException | None = None
 
 
-class Writer:
-    """A queue and its thread. The thread opens its connection with the first job and closes it at the end."""
+class WriterThread:
+    """Job queue and its thread, which opens its connection with the first job and closes it at the end."""
 
-    def __init__(self, path: str, connect: Callable[[], sqlite3.Connection], tidy: Work[bool]) -> None:
+    def __init__(self, path: str, connect: Callable[[], sqlite3.Connection], fill_index: DatabaseWork[bool]) -> None:
         self._path = path
         self._connect = connect
-        self._tidy = tidy
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._fill_index = fill_index
+        self._queue: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._behind = 1
-        """Jobs done since the search index was complete; one at the start, as a crash may have left some."""
+        self._unindexed_jobs = 1
+        """Jobs committed since the index was complete; starts at 1, since a crash may have left events unindexed."""
 
-    async def run(self, work: Work[T]) -> T:
-        """Do the work in a transaction, and return when it is committed."""
-        job = Job(work)
+    async def run(self, work: DatabaseWork[T]) -> T:
+        """Runs the job in a transaction and returns its result after the commit."""
+        job = WriteJob(work)
         self._put(job)
         result: T = await job.future
         return result
 
-    def wake(self) -> None:
-        """Start the thread if it has not been needed yet: whoever only reads has an index filled too."""
+    def start_indexing(self) -> None:
+        """Starts the thread if it is not running, so that the index is filled in a process that only reads."""
         if self._thread is None:
-            job = Job(lambda connection: None)
-            job.future.add_done_callback(lambda done: done.exception())  # a file that cannot be written stays as it is
+            job = WriteJob(lambda connection: None)
+            job.future.add_done_callback(lambda done: done.exception())  # ignore a file that cannot be written
             self._put(job)
 
-    def _put(self, job: Job) -> None:
-        with self._door:
+    def _put(self, job: WriteJob) -> None:
+        with self._lock:
             if self._closed:
                 raise StoreClosed
             if self._thread is None:
@@ -82,8 +80,8 @@ class Writer:
             self._queue.put(job)
 
     def stop(self) -> None:
-        """Finish what is queued, then end the thread; blocks until then."""
-        with self._door:
+        """Finishes the queued jobs and ends the thread; blocks until then."""
+        with self._lock:
             if not self._closed and self._thread is not None:
                 self._queue.put(None)
             self._closed = True
@@ -92,41 +90,41 @@ class Writer:
 
     def _serve(self) -> None:
         try:
-            while (job := self._next()) is not None:
-                if not self._commit_together(job):
+            while (job := self._next_job()) is not None:
+                if not self._commit_group(job):
                     break
         finally:
             if self._connection is not None:
                 self._connection.close()
 
-    def _next(self) -> Job | None:
-        """The next job; while there is none, the search index is filled piece by piece."""
-        patience = QUIET_SECONDS
-        while self._behind and self._connection is not None:
+    def _next_job(self) -> WriteJob | None:
+        """Returns the next job; fills the search index batch by batch while the queue is empty."""
+        timeout = IDLE_SECONDS
+        while self._unindexed_jobs and self._connection is not None:
             try:
-                if self._behind < MOST_BEHIND:
-                    return self._queue.get(timeout=patience)
+                if self._unindexed_jobs < MAX_UNINDEXED_JOBS:
+                    return self._queue.get(timeout=timeout)
             except queue.Empty:
-                patience = 0.0005
+                timeout = 0.0005
             try:
-                self._behind = 1 if self._tidy(self._connection) else 0
+                self._unindexed_jobs = 1 if self._fill_index(self._connection) else 0
             except Exception as error:
-                log.warning("The search index could not be brought up to date, will try again: %s", error)
+                log.warning("The search index could not be updated and will be retried: %s", error)
                 self._roll_back(self._connection)
-                self._behind = 0
+                self._unindexed_jobs = 0
         return self._queue.get()
 
-    def _commit_together(self, first: Job) -> bool:
-        """Run the job and all that wait behind it in one transaction; False if the last word was to stop."""
+    def _commit_group(self, first: WriteJob) -> bool:
+        """Runs the job and those queued behind it in one transaction; False if a stop was queued."""
         jobs, more = [first], True
         try:
             if self._connection is None:
                 self._connection = self._connect()
             connection = self._connection
             connection.execute("BEGIN IMMEDIATE")
-            _run(first, connection)
+            _run_job(first, connection)
             until = time.monotonic() + 0.02
-            while more and len(jobs) < MOST_TOGETHER and time.monotonic() < until:
+            while more and len(jobs) < MAX_GROUP_COMMIT and time.monotonic() < until:
                 try:
                     job = self._queue.get_nowait()
                 except queue.Empty:
@@ -135,38 +133,38 @@ class Writer:
                     more = False
                 else:
                     jobs.append(job)
-                    _run(job, connection)
+                    _run_job(job, connection)
             connection.execute("COMMIT")
-            self._behind += len(jobs)
-        except BaseException as error:  # whatever it was, whoever waits must hear of it
+            self._unindexed_jobs += len(jobs)
+        except BaseException as error:  # any failure must reach the waiting callers
             if self._connection is not None:
                 self._roll_back(self._connection)
             if len(jobs) == 1:
-                first.error = self._clear(error)
+                first.error = self._translate(error)
             else:
                 for job in jobs:
                     self._commit_alone(job)
-        _deliver(jobs)
+        _deliver_results(jobs)
         return more
 
-    def _commit_alone(self, job: Job) -> None:
-        """Run a job by itself, after the transaction it was part of failed: so one failure stays one."""
+    def _commit_alone(self, job: WriteJob) -> None:
+        """Runs a job in its own transaction after its group failed, so that only the failing job fails."""
         connection = self._connection
         assert connection is not None
         job.error = None
         try:
             connection.execute("BEGIN IMMEDIATE")
-            _run(job, connection)
+            _run_job(job, connection)
             connection.execute("COMMIT")
-            self._behind += 1
+            self._unindexed_jobs += 1
         except BaseException as error:
             self._roll_back(connection)
-            job.error = self._clear(error)
+            job.error = self._translate(error)
 
-    def _clear(self, error: BaseException) -> BaseException:
+    def _translate(self, error: BaseException) -> BaseException:
         if isinstance(error, UnicodeEncodeError):
-            return InvalidInput(f"This is not Unicode text and cannot be in a log: {error}.")
-        return translate(error, self._path) if isinstance(error, sqlite3.Error) else error
+            return InvalidInput(f"The text is not valid Unicode and cannot be stored: {error}.")
+        return translate_sqlite_error(error, self._path) if isinstance(error, sqlite3.Error) else error
 
     @staticmethod
     def _roll_back(connection: sqlite3.Connection) -> None:
@@ -174,30 +172,30 @@ class Writer:
             connection.execute("ROLLBACK")
 
 
-def _run(job: Job, connection: sqlite3.Connection) -> None:
+def _run_job(job: WriteJob, connection: sqlite3.Connection) -> None:
     try:
         job.result = job.work(connection)
     except HoldfastError as error:
         job.error = error
 
 
-def _deliver(jobs: list[Job]) -> None:
-    """Wake each event loop once, whatever the number of its jobs."""
+def _deliver_results(jobs: list[WriteJob]) -> None:
+    """Wakes each event loop once, whatever the number of its jobs."""
     if len({job.loop for job in jobs}) == 1:
-        _wake(jobs[0].loop, jobs)
+        _notify_loop(jobs[0].loop, jobs)
         return
     for loop in {job.loop for job in jobs}:
-        _wake(loop, [job for job in jobs if job.loop is loop])
+        _notify_loop(loop, [job for job in jobs if job.loop is loop])
 
 
-def _wake(loop: asyncio.AbstractEventLoop, jobs: list[Job]) -> None:
+def _notify_loop(loop: asyncio.AbstractEventLoop, jobs: list[WriteJob]) -> None:
     try:
-        loop.call_soon_threadsafe(_settle, jobs)
+        loop.call_soon_threadsafe(_resolve_futures, jobs)
     except RuntimeError:
         log.debug("An event loop was closed before its writes were acknowledged.")
 
 
-def _settle(jobs: list[Job]) -> None:
+def _resolve_futures(jobs: list[WriteJob]) -> None:
     for job in jobs:
         if job.future.done():
             continue

@@ -1,4 +1,4 @@
-"""Everything that changes a database. Each function checks first and writes last, inside one transaction."""
+"""Writes: each function checks first and writes last, inside one transaction."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ...context.events import LaneTip, SessionRecord
 from ...errors import InvalidInput, UnknownEvent, UnknownSession
-from ...events import LaneTip, SessionRecord
-from ..admission import Entry, Write, admit, check_record, lanes_needed, rewrite_entry, stored_text
-from ..log import Appended, Unchanged
+from ..append import AppendPlan, LogEntry, check_record, plan_append, require_unicode, required_lanes, rewrite_entry
+from ..base import Appended, Unchanged
 from . import index
-from .rows import NO_END, Chain, Wide, chain_of, find
+from .rows import MAX_SEQ, SessionChain, StoredSessionFields, find_events, session_chain
 
-_STATE = """
+_SESSION_STATE = """
 SELECT s.key, s.version, s.parent, l.lane, l.mark, l.epoch, l.start, l.base, l.base_epoch
 FROM sessions AS s LEFT JOIN lanes AS l ON l.session = s.key AND l.lane = ''
 WHERE s.id = ?
 """
-_TIP = "SELECT mark, epoch, start, base, base_epoch FROM lanes WHERE session = ? AND lane = ?"
+_GET_TIP = "SELECT mark, epoch, start, base, base_epoch FROM lanes WHERE session = ? AND lane = ?"
 _SET_TIP = """
 INSERT INTO lanes (session, lane, mark, epoch, start, base, base_epoch) VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (session, lane) DO UPDATE SET mark = excluded.mark, epoch = excluded.epoch, start = excluded.start
 """
-_INSERT = """
+_INSERT_EVENT = """
 INSERT INTO events (session, seq, id, lane, kind, time, epoch, v, digest, body)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-_MOVE = "UPDATE sessions SET version = ? WHERE key = ? AND version = ?"
+_SET_VERSION = "UPDATE sessions SET version = ? WHERE key = ? AND version = ?"
 _ADD_MEDIA = "INSERT OR IGNORE INTO media (session, digest, seq, data) VALUES (?, ?, ?, ?)"
-_EXISTS = "SELECT version, key FROM sessions WHERE id = ?"
-_CREATE = "INSERT INTO sessions (id, version, parent, parent_seq, owner, created) VALUES (?, ?, ?, ?, ?, ?)"
-_RECORD = "INSERT INTO records (session, record) VALUES (?, ?)"
-_PLACE = "SELECT row FROM events WHERE session = ? AND id = ? AND seq <= ?"
-_REPLACE = "UPDATE events SET body = ?, rewritten = ? WHERE row = ?"
-_FORGET = "DELETE FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
-_FORKS = "SELECT key, parent_seq FROM sessions WHERE parent = ?"
-_SHARE_EVENTS = """
+_SESSION_VERSION_AND_KEY = "SELECT version, key FROM sessions WHERE id = ?"
+_INSERT_SESSION = "INSERT INTO sessions (id, version, parent, parent_seq, owner, created) VALUES (?, ?, ?, ?, ?, ?)"
+_INSERT_RECORD = "INSERT INTO records (session, record) VALUES (?, ?)"
+_EVENT_ROW = "SELECT row FROM events WHERE session = ? AND id = ? AND seq <= ?"
+_REPLACE_BODY = "UPDATE events SET body = ?, rewritten = ? WHERE row = ?"
+_DELETE_MEDIA = "DELETE FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
+_FORKS_OF_SESSION = "SELECT key, parent_seq FROM sessions WHERE parent = ?"
+_COPY_SHARED_EVENTS = """
 INSERT INTO events (session, seq, id, lane, kind, time, epoch, v, digest, rewritten, body)
 SELECT ?, seq, id, lane, kind, time, epoch, v, digest, rewritten, body
 FROM events WHERE session = ? AND seq <= ?
 """
-_SHARE_MEDIA = """
+_COPY_SHARED_MEDIA = """
 INSERT OR IGNORE INTO media (session, digest, seq, data)
 SELECT ?, digest, seq, data FROM media WHERE session = ? AND seq <= ?
 """
-_REPARENT = """
+_REPARENT_FORKS = """
 UPDATE sessions SET parent = (SELECT parent FROM sessions WHERE key = ?1),
     parent_seq = min(parent_seq, (SELECT parent_seq FROM sessions WHERE key = ?1))
 WHERE parent = ?1
 """
-_REMOVE = (
+_DELETE_SESSION = (
     "DELETE FROM events WHERE session = ?",
     "DELETE FROM media WHERE session = ?",
     "DELETE FROM lanes WHERE session = ?",
@@ -61,12 +61,14 @@ _REMOVE = (
 )
 
 
-def create(connection: sqlite3.Connection, record: SessionRecord, wide: str) -> None:
-    parent = None if record.parent is None else connection.execute(_EXISTS, (record.parent,)).fetchone()
+def create_session(connection: sqlite3.Connection, record: SessionRecord, fields: str) -> None:
+    parent = (
+        None if record.parent is None else connection.execute(_SESSION_VERSION_AND_KEY, (record.parent,)).fetchone()
+    )
     if record.parent is not None and parent is None:
         raise UnknownSession(record.parent)
     check_record(record, parent[0] if parent else None)
-    if connection.execute(_EXISTS, (record.id,)).fetchone():
+    if connection.execute(_SESSION_VERSION_AND_KEY, (record.id,)).fetchone():
         raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
     row = (
         record.id,
@@ -76,70 +78,70 @@ def create(connection: sqlite3.Connection, record: SessionRecord, wide: str) -> 
         record.owner,
         record.created,
     )
-    key = connection.execute(_CREATE, row).lastrowid
+    key = connection.execute(_INSERT_SESSION, row).lastrowid
     assert key is not None
-    connection.execute(_RECORD, (key, wide))
+    connection.execute(_INSERT_RECORD, (key, fields))
     _set_tips(connection, key, record.lanes)
 
 
-def wide_of(record: SessionRecord) -> str:
-    """What `create` keeps beside the narrow row, encoded before anything is locked."""
-    wide = Wide(record.system, record.tools, record.format, record.model, record.metadata)
+def encode_session_fields(record: SessionRecord) -> str:
+    """Encodes the fixed fields of a session record, before any lock is taken."""
+    fields = StoredSessionFields(record.system, record.tools, record.format, record.model, record.metadata)
     try:
-        return msgspec.json.encode(wide).decode()
+        return msgspec.json.encode(fields).decode()
     except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidInput(f"Session {record.id!r} cannot be stored as JSON: {error}.") from error
 
 
-def append(
+def append_events(
     connection: sqlite3.Connection,
     session_id: str,
-    entries: tuple[Entry, ...],
+    entries: tuple[LogEntry, ...],
     after: int | None,
     when: Unchanged | None,
     tip: LaneTip | None,
     media: Mapping[str, str],
 ) -> Appended:
-    """A single plain event is inserted in the hope that its id is new; the index tells if it is not."""
-    state = connection.execute(_STATE, (session_id,)).fetchone()
+    """Appends events; a single event is inserted optimistically, and the unique index detects a known id."""
+    state = connection.execute(_SESSION_STATE, (session_id,)).fetchone()
     if state is None:
         raise UnknownSession(session_id)
     key, version, parent = state[:3]
     tips = {} if state[3] is None else {"": LaneTip(*state[4:])}
-    for lane in lanes_needed(entries, when) - {""}:
-        row = connection.execute(_TIP, (key, lane)).fetchone()
+    for lane in required_lanes(entries, when) - {""}:
+        row = connection.execute(_GET_TIP, (key, lane)).fetchone()
         if row is not None:
             tips[lane] = LaneTip(*row)
-    known: dict[str, Entry] = {}
-    hopeful = len(entries) == 1 and parent is None and when is None and (after is None or after == version)
+    known: dict[str, LogEntry] = {}
+    optimistic = len(entries) == 1 and parent is None and when is None and (after is None or after == version)
     while True:
-        if not hopeful:
-            chain: Chain = [(key, NO_END)] if parent is None else chain_of(connection, session_id)
-            known = find(connection, chain, [entry.event.id for entry in entries])
-        decided = admit(session_id, entries, known, version, tips, after, when, tip)
-        if not isinstance(decided, Write):
-            return decided
+        if not optimistic:
+            chain: SessionChain = [(key, MAX_SEQ)] if parent is None else session_chain(connection, session_id)
+            known = find_events(connection, chain, [entry.event.id for entry in entries])
+        plan = plan_append(session_id, entries, known, version, tips, after, when, tip)
+        if not isinstance(plan, AppendPlan):
+            return plan
         try:
-            _insert(connection, key, decided.entries)
+            _insert_events(connection, key, plan.entries)
             break
         except sqlite3.IntegrityError:
-            if not hopeful:
+            if not optimistic:
                 raise
-            hopeful = False
-    moved = connection.execute(_MOVE, (decided.answer.version, key, version)).rowcount
-    assert moved == 1, "the write lock is held, so nobody else can have moved the version"
-    if decided.tips:
-        _set_tips(connection, key, decided.tips)
+            optimistic = False
+    moved = connection.execute(_SET_VERSION, (plan.result.version, key, version)).rowcount
+    assert moved == 1, "the write lock is held, so the version cannot have changed"
+    if plan.tips:
+        _set_tips(connection, key, plan.tips)
     for digest, data in media.items():
-        connection.execute(_ADD_MEDIA, (key, digest, decided.answer.version, data))
-    return decided.answer
+        connection.execute(_ADD_MEDIA, (key, digest, plan.result.version, data))
+    return plan.result
 
 
-def _insert(connection: sqlite3.Connection, key: int, entries: Sequence[Entry]) -> None:
+def _insert_events(connection: sqlite3.Connection, key: int, entries: Sequence[LogEntry]) -> None:
     for entry in entries:
         e, body = entry.event, entry.body.decode()
         row = (key, e.seq, e.id, e.lane or "", e.kind, e.time, e.epoch, e.v, entry.digest, body)
-        connection.execute(_INSERT, row)
+        connection.execute(_INSERT_EVENT, row)
 
 
 def _set_tips(connection: sqlite3.Connection, key: int, tips: Mapping[str, LaneTip]) -> None:
@@ -148,30 +150,32 @@ def _set_tips(connection: sqlite3.Connection, key: int, tips: Mapping[str, LaneT
         connection.execute(_SET_TIP, row)
 
 
-def rewrite(connection: sqlite3.Connection, session_id: str, entries: Sequence[Entry], forget: Sequence[str]) -> None:
-    chain = chain_of(connection, session_id)
-    stored = find(connection, chain, [entry.event.id for entry in entries])
+def rewrite_events(
+    connection: sqlite3.Connection, session_id: str, entries: Sequence[LogEntry], forget: Sequence[str]
+) -> None:
+    chain = session_chain(connection, session_id)
+    stored = find_events(connection, chain, [entry.event.id for entry in entries])
     for entry in entries:
         if entry.event.id not in stored:
             raise UnknownEvent(entry.event.id, session_id)
     for entry in entries:
         new = rewrite_entry(stored[entry.event.id], entry.body, entry.event.body)
         for key, until in chain:
-            for (row,) in connection.execute(_PLACE, (key, entry.event.id, until)).fetchall():
-                index.replace(connection, row, new.body.decode())
-                connection.execute(_REPLACE, (new.body.decode(), new.rewritten, row))
-    names = msgspec.json.encode([stored_text(session_id, digest) for digest in forget]).decode()
+            for (row,) in connection.execute(_EVENT_ROW, (key, entry.event.id, until)).fetchall():
+                index.reindex_event(connection, row, new.body.decode())
+                connection.execute(_REPLACE_BODY, (new.body.decode(), new.rewritten, row))
+    names = msgspec.json.encode([require_unicode(session_id, digest) for digest in forget]).decode()
     for key, _ in chain:
-        connection.execute(_FORGET, (key, names))
+        connection.execute(_DELETE_MEDIA, (key, names))
 
 
-def delete(connection: sqlite3.Connection, session_id: str) -> None:
-    key = chain_of(connection, session_id)[0][0]
-    for fork, until in connection.execute(_FORKS, (key,)).fetchall():
-        connection.execute(_SHARE_EVENTS, (fork, key, until))
-        connection.execute(_SHARE_MEDIA, (fork, key, until))
-    connection.execute(_REPARENT, (key,))
-    index.forget(connection, key)
-    for statement in _REMOVE:
+def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
+    key = session_chain(connection, session_id)[0][0]
+    for fork, until in connection.execute(_FORKS_OF_SESSION, (key,)).fetchall():
+        connection.execute(_COPY_SHARED_EVENTS, (fork, key, until))
+        connection.execute(_COPY_SHARED_MEDIA, (fork, key, until))
+    connection.execute(_REPARENT_FORKS, (key,))
+    index.unindex_session(connection, key)
+    for statement in _DELETE_SESSION:
         connection.execute(statement, (key,))
-    index.rewind(connection)
+    index.rewind_watermark(connection)

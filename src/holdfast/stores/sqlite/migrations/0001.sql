@@ -1,5 +1,5 @@
 -- The first schema: sessions, lanes, events, media.
--- `sessions` is narrow because its row is updated by every append; what is wide and fixed is in `records`.
+-- `sessions` is narrow, because every append updates its row; fields that never change are in `records`.
 CREATE TABLE sessions (
     key        INTEGER PRIMARY KEY,
     id         TEXT    NOT NULL UNIQUE,
@@ -55,7 +55,7 @@ CREATE TABLE media (
     PRIMARY KEY (session, digest)
 );
 
--- How far the search index has come, and which reading of events it was made with.
+-- Watermark and version of the search index.
 CREATE TABLE meta (
     name  TEXT PRIMARY KEY,
     value INTEGER NOT NULL

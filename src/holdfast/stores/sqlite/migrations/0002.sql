@@ -1,5 +1,5 @@
--- The flags of sessions that somebody is at work on: who, and until when that is to be believed.
--- Rows come and go with the work; times are seconds since 1970, by the one clock of this machine.
+-- Leases on sessions: owner and expiry.
+-- `until` is in seconds since 1970, by this machine's clock.
 CREATE TABLE leases (
     session INTEGER PRIMARY KEY REFERENCES sessions (key),
     owner   TEXT NOT NULL,

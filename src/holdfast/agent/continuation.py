@@ -1,0 +1,74 @@
+"""Lets interrupted work continue: after an overflow, after a reply that was cut off, after a compaction."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from ..context.events import Event
+from ..messages import Json, Message, ToolCall, decode_one, is_framed
+from ..sessions import Context
+
+
+def drop_incomplete_calls(messages: Iterable[Message]) -> list[Message]:
+    """Drops tool calls with truncated JSON arguments: they cannot run, and providers reject them."""
+    kept = []
+    for message in messages:
+        parts = tuple(part for part in message.parts if not isinstance(part, ToolCall) or _is_complete(part))
+        if len(parts) == len(message.parts):
+            kept.append(message)
+        elif parts:
+            kept.append(message.with_parts(parts))
+    return kept
+
+
+def _is_complete(call: ToolCall) -> bool:
+    if isinstance(call.arguments, dict):
+        return True
+    try:
+        return isinstance(msgspec.json.decode(call.arguments or "{}"), dict)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return False
+
+
+CONTINUE_PROMPT = "(The conversation was compacted in the middle of your work. Continue where you stopped.)"
+INTERRUPTED_PROMPT = "(You were interrupted. Continue where you stopped.)"
+_NEWEST_MESSAGES = 8
+"""Newest messages that decide whether a continue prompt is needed."""
+
+
+def continue_prompt(context: Context, *, compacted: bool, stored: bool) -> str | None:
+    """Returns the prompt that tells the model to continue interrupted work, or None if none is needed.
+
+    `stored`: the messages come from a session, so they may not end with an assistant message either; some providers
+    reject that.
+    """
+    newest = [decode_one(message, context.format) for message in context.messages[-_NEWEST_MESSAGES:]]
+    last = next((message for message in reversed(newest) if not is_framed(message)), None)
+    ends_with_reply = stored and bool(newest) and newest[-1].role == "assistant" and not newest[-1].calls
+    working = compacted and last is not None and last.role == "tool"
+    if not (ends_with_reply or working):
+        return None
+    return CONTINUE_PROMPT if compacted else INTERRUPTED_PROMPT
+
+
+class OverflowRecovery(msgspec.Struct, frozen=True):
+    """How to proceed after the provider rejected a prompt as too long."""
+
+    retry: bool
+    """Send the context again, once: it was compacted."""
+    why: str = ""
+    context: Context | None = None
+
+
+class LengthRecovery(msgspec.Struct, frozen=True):
+    """How to proceed after a reply was cut off at its length limit."""
+
+    status: Literal["go_on", "max_tokens"]
+    messages: list[Json]
+    """The reply without incomplete tool calls, in its own format."""
+    calls: tuple[ToolCall, ...]
+    """Tool calls with complete arguments."""
+    events: list[Event]
+    """The stored reply."""
+    why: str = ""

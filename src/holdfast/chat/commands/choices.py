@@ -1,0 +1,110 @@
+"""/model, /preset and /export."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+from anyio import to_thread
+
+from ...compaction.presets import PRESETS, preset_named
+from ...errors import InvalidInput
+from ...models import resolve_chat_model
+from ...models.names import PROVIDERS
+from ...settings import preset_for
+from ...transcripts.exporting import EXPORT_FORMATS, ExportFormat, export_session
+from . import compaction
+from .base import ChatCommand, CommandResult, format_table, split_arguments
+
+if TYPE_CHECKING:
+    from ..chat import Chat
+
+
+async def _run_model(chat: Chat, argument: str) -> CommandResult:
+    if argument:
+        chat.configure(model=resolve_chat_model(argument))
+    summarizer = chat.summarizer or chat.model
+    rows = [
+        ("model", chat.model.name),
+        ("format", chat.model.format),
+        ("window", f"{compaction.window_size(chat):,} tokens: {compaction.window_source(chat)}"),
+        ("summaries", getattr(summarizer, "name", None) or str(summarizer)),
+    ]
+    changed = [f"This conversation now uses {chat.model.name}.", ""] if argument else []
+    return CommandResult("\n".join([*changed, *format_table(rows)]))
+
+
+async def _run_preset(chat: Chat, argument: str) -> CommandResult:
+    if not argument:
+        rows = [("*" if name == chat.preset.name else " ", name, preset.about) for name, preset in PRESETS.items()]
+        return CommandResult("\n".join([*format_table(rows), "", "Switch this conversation to another: /preset NAME."]))
+    name = preset_named(argument).name
+    chat.configure(preset=preset_for(msgspec.structs.replace(compaction.chat_settings(chat), preset=name)))
+    figures = format_table(list(chat.preset.figures.items()))
+    return CommandResult(
+        "\n".join([f"This conversation now uses the preset {name}. {chat.preset.about}", "", *figures])
+    )
+
+
+async def _complete_providers(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    return [f"{name}:" for name in PROVIDERS] if len(words) == 1 else ()
+
+
+async def _complete_presets(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    return PRESETS if len(words) == 1 else ()
+
+
+MODEL = ChatCommand("model", "/model [NAME]", "show the model, or switch to another", _run_model, _complete_providers)
+PRESET = ChatCommand(
+    "preset", "/preset [NAME]", "list compaction presets, or switch to one", _run_preset, _complete_presets
+)
+_EXTENSIONS = {"messages": "json"}
+
+
+async def _run_export(chat: Chat, argument: str) -> CommandResult:
+    written, format = split_arguments(argument, 2, EXPORT.usage)
+    if written in EXPORT_FORMATS and not format:
+        written, format = "", written
+    format = format or EXPORT_FORMATS[0]
+    file = _resolve_export_path(chat, written or f"{chat.record.id}.{_EXTENSIONS.get(format, 'jsonl')}")
+    exported = await export_session(chat.sessions, chat.record.id, cast("ExportFormat", format))
+    await to_thread.run_sync(_write_new_file, file, exported.data)
+    report = f"Written to {file}, {len(exported.data):,} bytes in the format {format}."
+    return CommandResult("\n".join([report, *(f"- {note}" for note in exported.warnings)]))
+
+
+def _resolve_export_path(chat: Chat, written: str) -> Path:
+    """Resolves a path relative to the chat's folder, with ~ expanded."""
+    try:
+        return (chat.folder.root / Path(written).expanduser()).absolute()
+    except RuntimeError as problem:
+        raise InvalidInput(f"{written!r} is not a valid path ({problem}): name a file.") from None
+
+
+def _write_new_file(file: Path, data: bytes) -> None:
+    """Writes a new file; raises `InvalidInput` if it exists."""
+    try:
+        with file.open("xb") as out:
+            out.write(data)
+    except FileExistsError:
+        raise InvalidInput(f"{file} already exists and is not overwritten: name another file.") from None
+    except ValueError as problem:
+        raise InvalidInput(f"{str(file)!r} is not a valid path ({problem}): name a file.") from None
+
+
+async def _complete_export(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    """Completes folders (existing files are never overwritten), then formats."""
+    if len(words) != 1:
+        return EXPORT_FORMATS if len(words) == 2 else ()
+    above = words[0][: words[0].rfind("/") + 1]
+    found = await to_thread.run_sync(
+        lambda: [place.name for place in _resolve_export_path(chat, above).iterdir() if place.is_dir()]
+    )
+    return [*EXPORT_FORMATS, *(f"{above}{name}/" for name in sorted(found) if not name.startswith("."))]
+
+
+EXPORT = ChatCommand(
+    "export", "/export [FILE] [FORMAT]", "write the session to a new file", _run_export, _complete_export
+)

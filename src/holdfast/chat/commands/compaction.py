@@ -1,0 +1,197 @@
+"""/compact, /undo, /autocompact and /context, with the window size and threshold they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ...compaction.bars import bar, share_bar
+from ...compaction.breakdown import ContextBreakdown, align_shares, break_down
+from ...compaction.presets import SIZED_PRESETS
+from ...errors import HoldfastError, InvalidInput
+from ...messages import decode_all
+from ...sessions import Context
+from ...settings import Settings, load_settings, save_setting
+from ...tokens.catalog import CATALOG
+from ...triggers import LayerTrigger, OverBudget, WorkstreamTrigger
+from .base import ChatCommand, CommandResult, format_table, split_arguments
+
+if TYPE_CHECKING:
+    from ..chat import Chat
+    from ..state import ChatCompactionResult
+
+
+def chat_settings(chat: Chat) -> Settings:
+    """Returns the settings the chat was opened from, or else those of its folder."""
+    return chat.settings or load_settings(chat.folder.root)
+
+
+def compaction_threshold(chat: Chat) -> int | None:
+    """Returns the tokens at which the preset compacts; None if it has no token threshold."""
+    match chat.preset.trigger_in(window_size(chat)):
+        case OverBudget(threshold=limit, window=window) if limit is not None:
+            return limit.tokens(window)
+        case LayerTrigger(budget=budget) | WorkstreamTrigger(budget=budget):
+            return budget.threshold
+    return None
+
+
+def window_size(chat: Chat) -> int:
+    """Returns the model's window in tokens, as far as it is known."""
+    return chat.agent.keeper.window.size
+
+
+def window_source(chat: Chat) -> str:
+    """Describes where the window size comes from."""
+    known = CATALOG.find(chat.model.name.rpartition(":")[2])
+    if chat.window is not None:
+        origin = chat_settings(chat).origins.get("window", "default")
+        usual, source = chat.window, "given when the chat was opened" if origin == "default" else origin
+    elif known is not None:
+        usual, source = known.window, "the model catalog"
+    else:
+        usual, source = (
+            chat.preset.window,
+            f"the default of the preset {chat.preset.name}: the model is not in the catalog",
+        )
+    return source if window_size(chat) == usual else "learned from the model, which rejected more"
+
+
+AUTOCOMPACT_SETTING = "compaction.enabled"
+_AUTOCOMPACT_NUMBERS = ("reserve_tokens", "keep_recent_tokens")
+
+
+async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
+    word = split_arguments(argument, 1, AUTOCOMPACT.usage)[0].lower()
+    if word not in ("", "on", "off"):
+        raise InvalidInput(f"Automatic compaction is on or off, not {word!r}: {AUTOCOMPACT.usage}.")
+    wanted = word == "on" if word else not chat.auto
+    chat.configure(auto=wanted)
+    text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"
+    return CommandResult("\n".join([text, "", *format_table(_autocompact_rows(chat))]))
+
+
+def _persist_auto_setting(chat: Chat, wanted: bool) -> str:
+    """Saves the setting for later chats; returns a sentence about whether it worked."""
+    try:
+        file = save_setting(AUTOCOMPACT_SETTING, wanted)
+        later = load_settings(chat.folder.root)
+    except HoldfastError as problem:
+        return f"It applies to this conversation only: {problem}"
+    if later.compaction.enabled is wanted:
+        return f"It is saved in {file}."
+    return f"It is saved in {file}, but {later.origins[AUTOCOMPACT_SETTING]} overrides it at the next start."
+
+
+def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
+    due = compaction_threshold(chat)
+    rows: list[Sequence[str]] = [
+        ("preset", chat.preset.name, f"compacts {chat.preset.figures['compacts']}"),
+        ("window", f"{window_size(chat):,}", window_source(chat)),
+        ("threshold", "–" if due is None else f"{due:,}", "tokens above which this preset compacts"),
+    ]
+    if chat.preset.name not in SIZED_PRESETS:
+        return [*rows, ("keeps", "–", chat.preset.figures["keeps"])]
+    settings = chat_settings(chat)
+    for name in _AUTOCOMPACT_NUMBERS:
+        key = f"compaction.{name}"
+        rows.append((name, f"{settings.value(key):,}", settings.origins.get(key, "default")))
+    return rows
+
+
+async def _complete_on_off(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    return ("on", "off") if len(words) == 1 else ()
+
+
+AUTOCOMPACT = ChatCommand(
+    "autocompact",
+    "/autocompact [on|off]",
+    "turn automatic compaction on or off",
+    _run_autocompact,
+    _complete_on_off,
+)
+
+
+async def _run_compact(chat: Chat, argument: str) -> CommandResult:
+    return CommandResult(describe_compaction(await chat.compact(argument or None)))
+
+
+def describe_compaction(done: ChatCompactionResult) -> str:
+    """Describes the result of a compaction in a few sentences."""
+    if done.tokens_after == done.tokens_before and not done.archived:
+        words = f"Nothing was changed: {done.why or done.outcome.replace('_', ' ')}."
+    else:
+        words = (
+            f"Compacted: {done.tokens_before:,} → {done.tokens_after:,} tokens. {done.archived:,} "
+            f"message{'s were' if done.archived != 1 else ' was'} archived, {done.kept:,} kept as they are; /undo "
+            "reverts it, and /search finds archived messages."
+        )
+        words += f" It is still too large: {done.why}." if done.why else ""
+        words += f" No model wrote a summary: the {done.fallback} is used instead." if done.fallback else ""
+    return words + (" The interrupted run continues." if done.continued else "")
+
+
+async def _run_undo(chat: Chat, argument: str) -> CommandResult:
+    split_arguments(argument, 0, UNDO.usage)
+    before = (await chat.sessions.context(chat.record.id)).tokens
+    await chat.undo()
+    after = (await chat.sessions.context(chat.record.id)).tokens
+    return CommandResult(
+        f"The last compaction is undone: {before:,} → {after:,} tokens. Automatic compaction is paused until "
+        "your next message."
+    )
+
+
+COMPACT = ChatCommand("compact", "/compact [INSTRUCTIONS]", "replace older messages with a summary", _run_compact)
+UNDO = ChatCommand("undo", "/undo", "undo the last compaction", _run_undo)
+MAX_BREAKDOWN_ROWS = 14
+MAX_LARGEST_RESULTS = 5
+_USAGE_BAR_WIDTH, _SHARE_BAR_WIDTH, _LABEL_WIDTH = 40, 20, 24
+
+
+async def _run_context(chat: Chat, argument: str) -> CommandResult:
+    split_arguments(argument, 0, CONTEXT.usage)
+    context = await chat.sessions.context(chat.record.id)
+    messages, _ = decode_all(context.messages, context.format)
+    parts = break_down(messages, chat.sessions.estimator, context.system, context.tools)
+    apart = [] if parts.tokens == context.tokens else [f"{parts.tokens:,} by local estimate, of which:"]
+    return CommandResult(
+        "\n".join([*_usage_lines(chat, context), *apart, "", *_breakdown_lines(parts), *_largest_result_lines(parts)])
+    )
+
+
+def _usage_lines(chat: Chat, context: Context) -> list[str]:
+    window, due = window_size(chat), compaction_threshold(chat)
+    line = bar([(min(context.tokens, window), "")], window, _USAGE_BAR_WIDTH, track=True).plain
+    counted = "counted by the provider" if context.known else "estimated"
+    compacts = f"above {due:,} tokens" if due is not None else chat.preset.figures["compacts"]
+    off = "" if chat.auto else ", but automatic compaction is off"
+    return [
+        f"{line}  {100 * context.tokens / window:.0f} % of {window:,}",
+        f"{context.tokens:,} tokens, {counted}, in {len(context):,} message{'s' if len(context) != 1 else ''}",
+        f"{chat.preset.name} compacts {compacts}{off}",
+    ]
+
+
+def _breakdown_lines(parts: ContextBreakdown) -> list[str]:
+    """Rows by kind and tool; a tool's bar counts its results and its calls together."""
+    shares = [row[0] for row in align_shares(parts, most=MAX_BREAKDOWN_ROWS)]
+    full = max((share.tokens for share in shares), default=0)
+    rows = []
+    for share in shares:
+        calls = f"{share.count:,} call{'s' if share.count != 1 else ''}" if share.kind == "tool" else f"{share.count:,}"
+        part = f"{100 * share.tokens / max(1, parts.tokens):.0f} %"
+        line = share_bar(share, full, _SHARE_BAR_WIDTH, plain=False).plain
+        rows.append((share.label[:_LABEL_WIDTH], f"{share.tokens:,}", part, line, calls))
+    return format_table(rows, right=(1, 2))
+
+
+def _largest_result_lines(parts: ContextBreakdown) -> list[str]:
+    rows = [
+        (result.tool[:_LABEL_WIDTH], f"{result.tokens:,}", result.line)
+        for result in parts.results[:MAX_LARGEST_RESULTS]
+    ]
+    return ["", "largest results", *format_table(rows, right=(1,))] if rows else []
+
+
+CONTEXT = ChatCommand("context", "/context", "show token usage by kind and tool", _run_context)

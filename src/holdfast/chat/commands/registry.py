@@ -1,0 +1,133 @@
+"""Registry of all commands: dispatch of a typed line, completion, /help and /quit."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...errors import HoldfastError, InvalidInput
+from ...messages import decode_all, is_framed
+from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
+from .choices import EXPORT, MODEL, PRESET
+from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
+from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
+from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
+
+if TYPE_CHECKING:
+    from ..chat import Chat
+
+
+_HELP_FOOTER = "Any other line is sent to the agent; start with // to send a leading slash."
+
+
+async def _run_help(chat: Chat, argument: str) -> CommandResult:
+    name = split_arguments(argument, 1, HELP.usage)[0].removeprefix("/")
+    if name:
+        command = find_command(name)
+        return CommandResult(f"{command.usage}: {command.about}.")
+    return CommandResult(
+        "\n".join([*format_table([(command.usage, command.about) for command in COMMANDS]), "", _HELP_FOOTER])
+    )
+
+
+async def _run_quit(chat: Chat, argument: str) -> CommandResult:
+    split_arguments(argument, 0, QUIT.usage)
+    return CommandResult(f"Session {chat.record.id} is kept.", quit=True)
+
+
+async def _complete_command_names(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    return [command.name for command in COMMANDS] if len(words) == 1 else ()
+
+
+HELP = ChatCommand("help", "/help [COMMAND]", "list commands, or explain one", _run_help, _complete_command_names)
+QUIT = ChatCommand("quit", "/quit", "quit; the session is kept", _run_quit)
+COMMANDS = (
+    COMPACT,
+    AUTOCOMPACT,
+    UNDO,
+    CONTEXT,
+    BRANCH,
+    EDIT,
+    TREE,
+    SESSIONS,
+    CLEAR,
+    HANDOFF,
+    REFERENCE,
+    SEARCH,
+    RECALL,
+    PIN,
+    MODEL,
+    PRESET,
+    EXPORT,
+    HELP,
+    QUIT,
+)
+_COMMANDS_BY_NAME = {command.name: command for command in COMMANDS}
+
+
+def find_command(name: str) -> ChatCommand:
+    """Returns the command with this name; raises `InvalidInput` with the closest match."""
+    if (found := _COMMANDS_BY_NAME.get(name.lower())) is not None:
+        return found
+    near = difflib.get_close_matches(name.lower(), _COMMANDS_BY_NAME, 1)
+    hint = f"did you mean /{near[0]}?" if near else "/help lists all commands; start with // to send it to the agent."
+    raise InvalidInput(f"There is no command /{name}: {hint}")
+
+
+EMPTY_RESULT = CommandResult("")
+
+
+async def run_command(chat: Chat, line: str) -> CommandResult:
+    """Runs a typed line and returns its output; errors become output, too."""
+    try:
+        page = await _dispatch_line(chat, line.encode(errors="replace").decode())
+    except HoldfastError as problem:
+        page = CommandResult(str(problem))
+    except OSError as problem:
+        about = f" ({problem.filename})" if problem.filename else ""
+        page = CommandResult(f"{problem.strerror or problem}{about}.")
+    return msgspec.structs.replace(page, text=format_page(page.text))
+
+
+async def _dispatch_line(chat: Chat, line: str) -> CommandResult:
+    if not line.strip():
+        return await _continue_if_unanswered(chat)
+    if not line.startswith("/") or line.startswith("//"):
+        chat.send(line[1:] if line.startswith("//") else line)
+        return EMPTY_RESULT
+    name, argument = split_first_word(line[1:])
+    return await find_command(name or "help").run(chat, argument)
+
+
+async def _continue_if_unanswered(chat: Chat) -> CommandResult:
+    """On Enter alone, continues if the last message is unanswered, as at the end of a branch."""
+    if (await chat.state()).activity != "idle":
+        return EMPTY_RESULT
+    context = await chat.sessions.context(chat.record.id)
+    messages, _ = decode_all(context.messages, context.format)
+    last = next((message for message in reversed(messages) if not is_framed(message)), None)
+    if last is not None and last.role in ("user", "tool"):
+        chat.continue_run()
+    return EMPTY_RESULT
+
+
+async def complete_line(chat: Chat, text: str) -> list[str]:
+    """Returns whole lines that complete the last word of this one."""
+    if not text.startswith("/") or text.startswith("//") or "\n" in text:
+        return []
+    name, blank, argument = text[1:].partition(" ")
+    if not blank:
+        return [f"/{command.name}" for command in COMMANDS if command.name.startswith(name.lower())]
+    command = next((command for command in COMMANDS if command.name == name.lower()), None)
+    if command is None or command.complete is None:
+        return []
+    words = [*argument.split(" ")]
+    try:
+        found = await command.complete(chat, [word for word in words[:-1] if word] + words[-1:])
+    except (HoldfastError, OSError):
+        return []
+    typed = text[: len(text) - len(words[-1])]
+    return [typed + word for word in found if word.startswith(words[-1])]

@@ -1,0 +1,74 @@
+"""Opens a chat from settings: store, model, preset and hooks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..agent.events import EventListener
+from ..agent.tools import Approve, WorkingFolder
+from ..errors import InvalidInput
+from ..hooks import Hooks
+from ..models import resolve_chat_model, resolve_model
+from ..sessions import SessionService
+from ..settings import Settings, open_configured_store, preset_for, user_file
+
+if TYPE_CHECKING:
+    from .chat import Chat
+
+
+@asynccontextmanager
+async def open_chat(
+    settings: Settings, *, folder: str | Path, on_event: EventListener, approve: Approve, session: str | None = None
+) -> AsyncIterator[Chat]:
+    """Opens a chat in a folder, in a new or existing session; closes the store afterwards."""
+    from .chat import Chat
+
+    if settings.model is None:
+        raise InvalidInput(
+            f"No model is set: name one with --model, in HOLDFAST_MODEL, or as model = … in {user_file()}, as in "
+            "anthropic:MODEL. Without a network it can be a local server's address, as in "
+            "http://localhost:8080/v1#MODEL, or script:FILE."
+        )
+    model, summarizer, preset = (
+        resolve_chat_model(settings.model),
+        resolve_model(settings.summarizer),
+        preset_for(settings),
+    )
+    hooks = Hooks(settings.hooks.before, settings.hooks.after, settings.hooks.session_start)
+    try:
+        async with SessionService(open_configured_store(settings), preset=preset, hooks=hooks) as sessions:
+            chat = Chat(
+                sessions,
+                model,
+                folder=WorkingFolder(folder),
+                preset=preset,
+                approve=approve,
+                listener=on_event,
+                window=settings.window,
+                summarizer=summarizer,
+                auto=settings.compaction.enabled,
+                settings=settings,
+            )
+            async with chat.running(session):
+                yield chat
+    except BaseExceptionGroup as group:
+        raise _unwrap_single_exception(group) from None
+
+
+async def newest_session(settings: Settings) -> str:
+    """Returns the id of the store's newest session; raises `InvalidInput` if it has none."""
+    async with SessionService(open_configured_store(settings)) as sessions:
+        newest = await sessions.list(limit=1)
+    if not newest:
+        raise InvalidInput("There is no session to continue yet: start one without --continue.")
+    return newest[0].id
+
+
+def _unwrap_single_exception(problem: BaseException) -> BaseException:
+    """Strips exception groups that hold a single exception."""
+    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
+        problem = problem.exceptions[0]
+    return problem

@@ -1,0 +1,36 @@
+"""`holdfast chat` on a terminal. Needs textual: pip install 'holdfast-context[chat]'."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...errors import InvalidInput
+
+if TYPE_CHECKING:
+    from ...settings import Settings
+
+
+__all__ = [
+    "run_terminal",
+]
+
+
+def run_terminal(
+    settings: Settings,
+    *,
+    folder: str | Path,
+    session: str | None = None,
+    yes: bool = False,
+    prompt: str | None = None,
+) -> int:
+    """Runs the chat in a terminal, in a new or existing session; returns the exit code.
+
+    With `yes`, tools run without asking for approval. `prompt` is sent as the first message.
+    """
+    if find_spec("textual") is None:
+        raise InvalidInput("The chat on a terminal needs textual: pip install 'holdfast-context[chat]'.")
+    from .app import run_app
+
+    return run_app(settings, folder, session, yes, prompt)

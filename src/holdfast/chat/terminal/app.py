@@ -1,0 +1,355 @@
+"""The chat application for a terminal: screen, key bindings, signals, and `run_app`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import click
+from textual import events, on
+from textual.app import App, ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal
+from textual.filter import LineFilter
+from textual.widgets import Static
+
+from ...agent.tools import approve_all
+from ...errors import InvalidInput
+from ...settings import Settings
+from ..commands import COMMANDS, complete_line
+from ..open_chat import open_chat
+from .approval import ApprovalPrompt
+from .conversation import Conversation
+from .driver import make_driver_class, terminal_exists
+from .entries import NoteEntry
+from .footer import Footer
+from .input_box import CompletionList, InputBox
+from .theme import ChatTheme, detect_theme
+from .view import TranscriptView
+
+DOUBLE_PRESS_SECONDS = 1.0
+"""Seconds within which a second Ctrl-C quits."""
+_ACTIONS = {
+    "ctrl+c": "interrupt",
+    "ctrl+d": "leave_or_delete",
+    "escape": "stop",
+    "ctrl+o": "unfold_all",
+    "shift+tab": "select_entry",
+    "ctrl+z": "suspend_process",
+    "ctrl+l": "redraw",
+    "pageup": "page(-1)",
+    "pagedown": "page(1)",
+    "ctrl+home": "home",
+    "ctrl+end": "end",
+}
+BINDINGS = [Binding(key, action, show=False, priority=True) for key, action in _ACTIONS.items()]
+
+
+class CtrlCState:
+    """Decides what Ctrl-C does: stop, clear the input, or, pressed twice, quit."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last = float("-inf")
+
+    def reset(self) -> None:
+        """Forgets the last press, because another key was pressed."""
+        self._last = float("-inf")
+
+    def press(self, *, busy: bool, typed: bool) -> Literal["leave", "stop", "clear", "warn"]:
+        """Returns the action for this press."""
+        now = self._clock()
+        again, self._last = now - self._last <= DOUBLE_PRESS_SECONDS, now
+        if again:
+            return "leave"
+        return "stop" if busy else "clear" if typed else "warn"
+
+
+REDRAW_INTERVAL = 0.05
+"""Minimum seconds between redraws; events in between are drawn together."""
+_SPINNER_INTERVAL = 0.2
+"""Seconds between spinner frames."""
+_TYPING_PAUSE = 0.7
+"""Seconds without a key press before an approval prompt may replace a non-empty input."""
+
+
+class ChatTerminal(App[None]):
+    """Textual application that draws a conversation and handles input."""
+
+    CSS = """
+    Screen { background: ansi_default; color: ansi_default; }
+    #typing {
+        height: auto; border-top: solid ansi_bright_black; border-bottom: solid ansi_bright_black;
+        background: ansi_default;
+    }
+    #prompt-symbol { width: 2; color: ansi_cyan; background: ansi_default; }
+    """
+    BINDINGS = BINDINGS  # type: ignore[assignment]
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "holdfast chat"
+
+    def __init__(self, conversation: Conversation, theme: ChatTheme) -> None:
+        super().__init__(driver_class=make_driver_class(self._report_terminal_lost), ansi_color=True)
+        self.chat_theme = theme
+        self.terminal_lost = False
+        """True once the terminal has closed or a signal asked to exit."""
+        self.conversation = conversation
+        self.view = TranscriptView(conversation.transcript, theme)
+        self.completions = CompletionList(theme)
+        self.input = InputBox(self.completions, self._take_key)
+        self.approval = ApprovalPrompt()
+        self.footer = Footer(conversation.footer_state, theme)
+        self._ctrl_c = CtrlCState()
+        self._leaving = False
+        self._last_key = 0.0
+
+    def handle_terminal_lost(self) -> None:
+        """Starts an orderly exit after the terminal closed or a signal arrived."""
+        self.terminal_lost = True
+        self.conversation.redraw_needed.set()
+
+    def _report_terminal_lost(self) -> None:
+        if not self.terminal_lost and (loop := self._loop) is not None:
+            loop.call_soon_threadsafe(self.handle_terminal_lost)
+
+    # -- screen ------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        yield self.view
+        yield self.completions
+        with Horizontal(id="typing"):
+            yield Static(f"{self.chat_theme.symbols.prompt} ", id="prompt-symbol", markup=False)
+            yield self.input
+        yield self.approval
+        yield self.footer
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), *self.chat_theme.filters]
+
+    def on_mount(self) -> None:
+        self.completions.set_descriptions({f"/{command.name}": command.about for command in COMMANDS})
+        self.input.focus()
+        self.run_worker(self._redraw_loop(), group="drawing")
+        self.set_interval(_SPINNER_INTERVAL, self._tick)
+        if not self.is_headless:
+            self.set_interval(1.0, self._check_terminal)
+
+    async def _redraw_loop(self) -> None:
+        while True:
+            await self.conversation.redraw_needed.wait()
+            self.conversation.redraw_needed.clear()
+            if self.terminal_lost and not self._leaving:
+                self.leave()
+            await self._refresh_conversation()
+            self._show_approval()
+            if self.view.redraw():
+                self.conversation.redraw_needed.set()
+            self.footer.waiting, self.footer.below = len(self.conversation.transcript.waiting), self.view.below
+            self.footer.refresh()
+            await asyncio.sleep(REDRAW_INTERVAL)
+
+    async def _refresh_conversation(self) -> None:
+        while self.conversation.returned_input:
+            self.input.restore_unsent(self.conversation.returned_input.pop())
+        if (prompts := await self.conversation.refresh()) is not None:
+            self.input.input_history.seed(prompts)
+
+    def _show_approval(self) -> None:
+        """Replaces the input with a pending approval, or restores it; waits while the user is typing."""
+        question = self.conversation.pending_approval.question
+        if question is self.approval.question:
+            return
+        idle_seconds = time.monotonic() - self._last_key
+        if question is not None and not self.approval.display and self.input.text and idle_seconds < _TYPING_PAUSE:
+            self.set_timer(_TYPING_PAUSE - idle_seconds, self.conversation.redraw_needed.set)
+            return
+        self.approval.ask(question)
+        self.query_one("#typing").display = question is None
+        self.screen.set_focus(self.input if question is None else self.approval)
+        self.conversation.presenter.show_approval(question.call.id if question is not None else None)
+
+    def _tick(self) -> None:
+        if self.conversation.footer_state.activity:
+            self.conversation.presenter.tick()
+            self.footer.refresh()
+
+    def _check_terminal(self) -> None:
+        if sys.__stdin__ is not None and not terminal_exists(sys.__stdin__.fileno()):
+            self.handle_terminal_lost()
+
+    # -- input -------------------------------------------------------------------------------------
+
+    def _take_key(self, key: str) -> bool:
+        """Sees each key before the input; returns True if the transcript consumed it."""
+        self._last_key = time.monotonic()
+        self._ctrl_c.reset()
+        self.conversation.footer_state.notice = ""
+        return self.view.handle_selection_key(key)
+
+    @on(InputBox.Changed)
+    def _input_changed(self) -> None:
+        text = self.input.text
+        if text.startswith("/") and "\n" not in text:
+            self.run_worker(self._update_completions(text), group="completing", exclusive=True)
+        else:
+            self.completions.set_candidates(())
+
+    async def _update_completions(self, text: str) -> None:
+        candidates = await complete_line(self.conversation.chat, text)
+        if text == self.input.text and text not in self.completions.candidates:
+            self.completions.set_candidates([one for one in candidates if one != text])
+
+    @on(InputBox.Sent)
+    def _input_sent(self, message: InputBox.Sent) -> None:
+        self.completions.set_candidates(())
+        self.view.scroll_end(animate=False)
+        self.run_worker(self._run_line(message.text), group="commands")
+
+    async def _run_line(self, line: str) -> None:
+        result = await self.conversation.run_line(line)
+        if result.draft is not None:
+            self.input.set_text(result.draft)
+        if result.quit:
+            self.leave()
+
+    @on(ApprovalPrompt.Answered)
+    def _approval_answered(self, message: ApprovalPrompt.Answered) -> None:
+        self.conversation.pending_approval.answer(message.permission)
+
+    @on(events.TextSelected)
+    def _copy_selection(self) -> None:
+        if text := self.screen.get_selected_text():
+            self.copy_to_clipboard(text)
+            self.conversation.footer_state.notice = "copied"
+            self.conversation.redraw_needed.set()
+
+    # -- keys ------------------------------------------------------------------------------------------
+
+    def action_stop(self) -> None:
+        if self.completions.display:
+            self.completions.set_candidates(())
+        elif self.view.selected is not None:
+            self.view.clear_selection()
+        elif self.conversation.busy:
+            self.conversation.chat.abort()
+
+    def action_interrupt(self) -> None:
+        match self._ctrl_c.press(busy=self.conversation.busy, typed=bool(self.input.text)):
+            case "leave":
+                self.leave()
+            case "stop":
+                self.conversation.chat.abort()
+            case "clear":
+                self.input.input_history.add(self.input.text)
+                self.input.clear()
+            case "warn":
+                self.conversation.footer_state.notice = "Ctrl-C again quits"
+        self.conversation.redraw_needed.set()
+
+    def action_leave_or_delete(self) -> None:
+        if self.input.text and self.input.has_focus:
+            self.input.action_delete_right()
+        else:
+            self.leave()
+
+    async def action_quit(self) -> None:
+        self.leave()
+
+    def action_unfold_all(self) -> None:
+        self.conversation.transcript.toggle_all()
+
+    def action_select_entry(self) -> None:
+        self.view.select(-1)
+
+    def action_page(self, direction: int) -> None:
+        if self.approval.display:
+            self.approval.page(direction)
+        else:
+            (self.view.scroll_page_up if direction < 0 else self.view.scroll_page_down)(animate=False)
+
+    def action_home(self) -> None:
+        self.view.scroll_home(animate=False)
+
+    def action_end(self) -> None:
+        self.view.scroll_end(animate=False)
+
+    def action_redraw(self) -> None:
+        self.refresh(layout=True)
+
+    def leave(self) -> None:
+        """Aborts what is running, waits for it to be stored, and exits; called twice, exits at once."""
+        if self._leaving:
+            self.exit()
+            return
+        self._leaving = True
+        self.run_worker(self._leave(), group="leaving")
+
+    async def _leave(self) -> None:
+        await self.conversation.stop()
+        self.exit()
+
+
+HANGUP_EXIT_CODE = 129
+"""Exit code after the terminal closed: 128 + SIGHUP."""
+
+
+def run_app(settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None) -> int:
+    """Runs the chat application; returns the exit code. Raises `InvalidInput` without a terminal."""
+    if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
+        raise InvalidInput(
+            "The chat needs a terminal for input and screen: see holdfast chat --help for modes without one."
+        )
+    return anyio.run(partial(_run_chat, settings, folder, session, yes, prompt), backend="asyncio")
+
+
+async def _run_chat(settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None) -> int:
+    conversation = Conversation()
+    app = ChatTerminal(conversation, detect_theme())
+    approve = approve_all if yes else conversation.pending_approval.ask
+    async with open_chat(
+        settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session
+    ) as chat:
+        conversation.chat = chat
+        for note in settings.notes:
+            conversation.transcript.add(NoteEntry(note, "warning"))
+        if prompt is not None:
+            chat.send(prompt)
+        with _handle_exit_signals(app):
+            await app.run_async()
+    if app.terminal_lost:
+        _discard_output()
+        return HANGUP_EXIT_CODE
+    click.echo(f"To continue this session: holdfast chat --session {chat.record.id}")
+    return app.return_code or 0
+
+
+def _discard_output() -> None:
+    """Redirects stdout and stderr to the null device, so that flushing at exit cannot fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):
+        os.dup2(nowhere, stream)
+
+
+@contextmanager
+def _handle_exit_signals(app: ChatTerminal) -> Iterator[None]:
+    """Exits in order on SIGHUP and SIGTERM, so that the session is stored first."""
+    if sys.platform == "win32":
+        yield
+        return
+    loop, wanted = asyncio.get_running_loop(), (signal.SIGHUP, signal.SIGTERM)
+    for one in wanted:
+        loop.add_signal_handler(one, app.handle_terminal_lost)
+    try:
+        yield
+    finally:
+        for one in wanted:
+            loop.remove_signal_handler(one)

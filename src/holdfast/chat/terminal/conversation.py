@@ -1,0 +1,178 @@
+"""State of the conversation behind the terminal: transcript, footer, pending approval, and typed lines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+
+import anyio
+
+from ...agent.events import AgentEvent, ErrorEvent, RunFinished, SessionChanged, Unsent
+from ...agent.tools import Permission, PermissionRequest
+from ...errors import HoldfastError
+from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
+from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, strip_frame
+from ..chat import Chat
+from ..commands import CommandResult, run_command
+from . import entries
+from .entries import HistoryEntry, NoteEntry, ReplyEntry, SummaryEntry, TerminalEntry
+from .footer import FooterState
+from .presenter import EventPresenter
+from .transcript import TerminalTranscript
+
+_MAX_HISTORY_ENTRIES = 40
+"""Entries shown of an existing session."""
+
+
+async def load_history_preview(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
+    """Returns the visible context as entries, and the user's prompts in it, oldest first."""
+    context = await chat.sessions.context(chat.record.id)
+    messages, _ = decode_all(context.messages, context.format)
+    entries = [entry for message in messages for entry in _history_entries(message)]
+    left = len(entries) - _MAX_HISTORY_ENTRIES
+    if left > 0:
+        summaries = [entry for entry in entries[:left] if isinstance(entry, SummaryEntry)]
+        entries = [
+            *summaries,
+            NoteEntry(f"{left} earlier messages are also in the context: /context, /search"),
+            *entries[left:],
+        ]
+    prompts = [message.text for message in messages if message.role == "user" and not is_framed(message)]
+    return _with_last_reply(entries, messages), prompts
+
+
+def _history_entries(message: Message) -> Iterator[TerminalEntry]:
+    if is_framed(message):
+        yield SummaryEntry(strip_frame(message))
+        return
+    if message.text.strip():
+        yield HistoryEntry(message.role, message.text)
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            yield HistoryEntry("tool", f"{part.name} {' '.join(map(str, part.arguments_dict.values()))}")
+        elif isinstance(part, ToolResult) and part.is_error:
+            yield HistoryEntry("tool", f"failed: {part.text}")
+
+
+def _with_last_reply(entries: list[TerminalEntry], messages: Sequence[Message]) -> list[TerminalEntry]:
+    last = messages[-1] if messages else None
+    if last is None or last.role != "assistant" or last.calls or not last.text.strip() or is_framed(last):
+        return entries
+    return [*entries[:-1], ReplyEntry(last.text)]
+
+
+class PendingApproval:
+    """The question awaiting the user's answer; one at a time, since tools run one after the other."""
+
+    def __init__(self, on_change: Callable[[], object]) -> None:
+        self.question: PermissionRequest | None = None
+        self._answer: asyncio.Future[Permission] | None = None
+        self._on_change = on_change
+
+    async def ask(self, question: PermissionRequest) -> Permission:
+        """Waits for the answer, or until the agent is aborted."""
+        self.question, self._answer = question, asyncio.get_running_loop().create_future()
+        self._on_change()
+        try:
+            return await self._answer
+        finally:
+            self.question = self._answer = None
+            self._on_change()
+
+    def answer(self, permission: Permission) -> None:
+        """Answers the open question; ignored if there is none."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(permission)
+
+
+_SHUTDOWN_TIMEOUT = 5.0
+"""Seconds to wait for a running job on exit."""
+_STATE_CHANGING_EVENTS = RunFinished | SessionChanged | CompactionCompleted | CompactionFailed | CompactionSkipped
+
+
+class Conversation:
+    """Applies events to the transcript at once; the screen draws them at its own pace.
+
+    It outlives the screen: `handle_event` and `pending_approval.ask` may be called before it exists and after it is
+    closed. Set `chat` before sending prompts.
+    """
+
+    chat: Chat
+
+    def __init__(self) -> None:
+        self.redraw_needed = asyncio.Event()
+        """Set when there is something to draw."""
+        self.transcript = TerminalTranscript(self.redraw_needed.set)
+        self.footer_state = FooterState()
+        self.presenter = EventPresenter(self.transcript, self.footer_state)
+        self.pending_approval = PendingApproval(self.redraw_needed.set)
+        self.returned_input: list[str] = []
+        """Unsent texts to put back into the input."""
+        self._session_change: SessionChanged | None = None
+        self._state_stale = True
+        self._commands = 0
+
+    @property
+    def busy(self) -> bool:
+        return self.chat.activity != "idle" or bool(self._commands)
+
+    def handle_event(self, event: AgentEvent) -> None:
+        """Applies an event; draws nothing."""
+        match event:
+            case SessionChanged():
+                self.presenter.reset()
+                self._session_change = event
+            case Unsent():
+                self.transcript.withdraw(event.text)
+                self.returned_input.append(event.text)
+            case _:
+                self.presenter.handle_event(event)
+        self._state_stale |= isinstance(event, _STATE_CHANGING_EVENTS)
+        self._sync_pending_input()
+
+    async def refresh(self) -> Sequence[str] | None:
+        """Loads what events do not carry: the history of a new session, and the chat's state.
+
+        Returns the user's prompts if the session has changed.
+        """
+        prompts = None
+        try:
+            if (change := self._session_change) is not None:
+                self._session_change = None
+                shown, prompts = await load_history_preview(self.chat)
+                welcome = entries.WelcomeEntry(change.how, self.chat.folder.root.name, self.chat.model.name)
+                self.transcript.prepend_history([welcome, *shown])
+            if self._state_stale:
+                self._state_stale = False
+                self.footer_state.update_session(await self.chat.state())
+        except (HoldfastError, OSError) as problem:
+            self.presenter.handle_event(ErrorEvent(str(problem)))
+        return prompts
+
+    async def run_line(self, line: str) -> CommandResult:
+        """Runs a prompt, a command, or Enter alone."""
+        is_command = line.startswith("/") and not line.startswith("//")
+        command, ended = entries.PromptEntry(line), self.presenter.compactions_ended
+        if is_command:
+            self.transcript.add(command)
+        self._commands += is_command
+        try:
+            result = await run_command(self.chat, line)
+        finally:
+            self._commands -= is_command
+        if result.text and not (line.startswith("/compact") and self.presenter.compactions_ended > ended):
+            self.transcript.add_after(command, entries.CommandOutputEntry(result.text))
+        self._state_stale = True
+        self._sync_pending_input()
+        return result
+
+    async def stop(self) -> None:
+        """Aborts what is running and waits until it is stored."""
+        self.chat.abort()
+        with anyio.move_on_after(_SHUTDOWN_TIMEOUT):
+            await self.chat.wait_idle()
+
+    def _sync_pending_input(self) -> None:
+        if hasattr(self, "chat"):
+            self.presenter.sync_pending(self.chat.agent.undelivered)
+        self.redraw_needed.set()

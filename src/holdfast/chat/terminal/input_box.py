@@ -1,0 +1,215 @@
+"""The input box, with its history and completion list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
+
+from rich.cells import cell_len
+from rich.text import Text
+from textual import events
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
+from textual.keys import Keys
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import TextArea
+
+from ...io.text import sanitize_input, sanitize_line
+from .theme import ACCENT, BOLD, DIM, ChatTheme
+
+_MAX_INPUTS = 500
+
+
+class InputHistory:
+    """Earlier inputs, recalled with Up and Down."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._index = 0
+        self._draft = ""
+
+    def add(self, text: str) -> None:
+        if text.strip() and (not self._lines or self._lines[-1] != text):
+            self._lines = [*self._lines, text][-_MAX_INPUTS:]
+        self._index = len(self._lines)
+
+    def seed(self, texts: Iterable[str]) -> None:
+        """Fills an empty history with the prompts of a session."""
+        if not self._lines:
+            for text in texts:
+                self.add(text)
+
+    def previous(self, draft: str) -> str | None:
+        """Returns the previous input, or None at the oldest; keeps the draft for `next`."""
+        if self._index == len(self._lines):
+            self._draft = draft
+        if not self._index:
+            return None
+        self._index -= 1
+        return self._lines[self._index]
+
+    def next(self) -> str | None:
+        """Returns the next input, then the draft, then None."""
+        if self._index == len(self._lines):
+            return None
+        self._index += 1
+        return self._lines[self._index] if self._index < len(self._lines) else self._draft
+
+
+_MAX_COMPLETIONS = 6
+
+
+class CompletionList(Widget):
+    """List of completions above the input; Tab and arrows select."""
+
+    DEFAULT_CSS = """
+    CompletionList { height: auto; max-height: 6; display: none; background: ansi_default; color: ansi_default; }
+    """
+
+    def __init__(self, theme: ChatTheme) -> None:
+        super().__init__()
+        self._chat_theme = theme
+        self.candidates: Sequence[str] = ()
+        self._descriptions: dict[str, str] = {}
+        self._selected = -1
+
+    def set_descriptions(self, descriptions: dict[str, str]) -> None:
+        """Sets the help text shown next to a candidate."""
+        self._descriptions = descriptions
+
+    def set_candidates(self, candidates: Sequence[str]) -> None:
+        self.candidates, self._selected = candidates, -1
+        self.display = bool(candidates)
+        self.refresh(layout=True)
+
+    def step(self, typed: str, step: int) -> str | None:
+        """Returns the new input text: the common prefix first, then each candidate in turn."""
+        if not self.candidates:
+            return None
+        shared = _common_prefix(self.candidates)
+        if not step and self._selected < 0 and len(shared) > len(typed):
+            return shared + (" " if len(self.candidates) == 1 else "")
+        move = step or 1
+        self._selected = (
+            (self._selected + move) % len(self.candidates)
+            if self._selected >= 0 or move > 0
+            else len(self.candidates) - 1
+        )
+        self.refresh()
+        return self.candidates[self._selected]
+
+    def render(self) -> Text:
+        first = max(0, min(self._selected - _MAX_COMPLETIONS // 2, len(self.candidates) - _MAX_COMPLETIONS))
+        shown = list(enumerate(self.candidates))[first : first + _MAX_COMPLETIONS]
+        wide = max((cell_len(one) for _, one in shown), default=0)
+        lines = []
+        for index, one in shown:
+            selected = index == self._selected
+            line = Text(no_wrap=True, overflow="ellipsis")
+            line.append(f"{self._chat_theme.symbols.prompt} " if selected else "  ", ACCENT)
+            line.append(sanitize_line(one), BOLD if selected else "")
+            if about := self._descriptions.get(one.strip()):
+                line.append(f"{' ' * (wide - cell_len(one))}  {about}", DIM)
+            lines.append(line)
+        return Text("\n", no_wrap=True, overflow="crop").join(lines)
+
+
+def _common_prefix(found: Sequence[str]) -> str:
+    """Returns the longest common prefix."""
+    first, last = min(found), max(found)
+    same = (index for index, letter in enumerate(first) if last[index : index + 1] != letter)
+    return first[: next(same, len(first))]
+
+
+_NEW_LINE = ("shift+enter", "alt+enter", "ctrl+j", "shift+\r")
+"""Key names sent by different terminals; the last is xterm's."""
+
+
+cast("dict[str, object]", ANSI_SEQUENCES_KEYS).setdefault("\x1b\r", (Keys.ControlJ,))
+"""Alt-Enter, which textual would read as Enter."""
+
+
+class InputBox(TextArea):
+    """Multi-line editor in which Enter sends; grows up to a third of the screen."""
+
+    DEFAULT_CSS = """
+    InputBox, InputBox:focus {
+        height: auto; max-height: 33vh; min-height: 1; padding: 0; border: none; scrollbar-size: 0 0;
+        background: ansi_default; color: ansi_default;
+        & .text-area--cursor { text-style: reverse; color: ansi_default; background: ansi_default; }
+        & .text-area--cursor-line { background: ansi_default; }
+        & .text-area--placeholder { color: ansi_default; text-style: dim; }
+    }
+    """
+
+    class Sent(Message):
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self, completions: CompletionList, intercept_key: Callable[[str], bool] = lambda key: False) -> None:
+        super().__init__(soft_wrap=True, highlight_cursor_line=False, placeholder="Ask, or /help", compact=True)
+        self.cursor_blink = False
+        self.input_history = InputHistory()
+        self._completions = completions
+        self._intercept_key = intercept_key
+        """Called with each key first; returns True to consume it."""
+
+    def set_text(self, text: str) -> None:
+        """Replaces the text and moves the cursor to its end."""
+        self.load_text(sanitize_input(text))
+        self.move_cursor(self.document.end)
+
+    def restore_unsent(self, text: str) -> None:
+        """Puts an unsent text back before the current one."""
+        self.set_text(f"{text}\n{self.text}" if self.text.strip() else text)
+
+    async def _on_key(self, event: events.Key) -> None:
+        if self._intercept_key(event.key) or self._handle_key(event):
+            event.stop()
+            event.prevent_default()
+        else:
+            await super()._on_key(event)
+
+    def _handle_key(self, event: events.Key) -> bool:
+        """Handles send, newline, completion and history keys; returns False for editor keys."""
+        match event.key:
+            case "enter" if self._ends_in_backslash():
+                self.action_delete_left()
+                self.insert("\n")
+            case "enter":
+                self._send()
+            case key if key in _NEW_LINE:
+                self.insert("\n")
+            case "tab":
+                self._replace_text(self._completions.step(self.text, 0))
+            case "up" | "down" if self._completions.candidates:
+                self._replace_text(self._completions.step(self.text, -1 if event.key == "up" else 1))
+            case "up" if self.navigator.is_first_wrapped_line(self.cursor_location):
+                return self._replace_text(self.input_history.previous(self.text))
+            case "down" if self.navigator.is_last_wrapped_line(self.cursor_location):
+                return self._replace_text(self.input_history.next())
+            case _:
+                return False
+        return True
+
+    def _replace_text(self, text: str | None) -> bool:
+        if text is not None:
+            self.set_text(text)
+        return text is not None
+
+    def _ends_in_backslash(self) -> bool:
+        row, column = self.cursor_location
+        return self.document.get_line(row)[:column].endswith("\\")
+
+    def _send(self) -> None:
+        text = self.text.strip()
+        self.input_history.add(text)
+        self.clear()
+        self.post_message(self.Sent(text))
+
+    async def _on_paste(self, event: events.Paste) -> None:
+        """Inserts a paste as one text, with control characters made visible."""
+        event.prevent_default()
+        event.stop()
+        self.insert(sanitize_input(event.text))

@@ -1,0 +1,231 @@
+"""Turns agent events into transcript entries and footer state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...agent.events import (
+    AgentEvent,
+    ErrorEvent,
+    Queued,
+    ReplyStored,
+    Retrying,
+    RunFinished,
+    RunStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    WindowUsage,
+)
+from ...hooks.events import (
+    CompactionBoundary,
+    CompactionCompleted,
+    CompactionFailed,
+    CompactionProgress,
+    CompactionSkipped,
+    CompactionStarted,
+    Continued,
+)
+from .entries import (
+    CompactionEntry,
+    CompactionProgressEntry,
+    NoteEntry,
+    NoteTone,
+    ReasoningEntry,
+    ReplyEntry,
+    TerminalEntry,
+    ToolCallEntry,
+)
+from .footer import FooterState
+from .transcript import TerminalTranscript
+
+QUEUED, STEERING = "queued", "after this step"
+
+
+class EventPresenter:
+    """Applies every event, in order, to the transcript and the footer state; draws nothing itself."""
+
+    def __init__(self, transcript: TerminalTranscript, footer_state: FooterState) -> None:
+        self.transcript = transcript
+        self.footer_state = footer_state
+        self._reply: ReplyEntry | None = None
+        self._reasoning: ReasoningEntry | None = None
+        self._tools: dict[str, ToolCallEntry] = {}
+        self._progress: CompactionProgressEntry | None = None
+        self._divider: CompactionEntry | None = None
+        self._problem = ""
+        """Last error shown in the current run."""
+        self._activity_before = ""
+        """Footer activity before the compaction started."""
+        self.compactions_ended = 0
+        """Number of compactions whose end has been shown."""
+
+    def handle_event(self, event: AgentEvent) -> None:
+        match event:
+            case RunStarted():
+                if event.prompt is not None:
+                    self.transcript.deliver(event.prompt)
+                else:
+                    self._add_note("The agent continues.")
+                self.footer_state.busy = True
+                self.footer_state.set_activity("thinking")
+            case TextDelta():
+                self._handle_delta(event)
+            case ReplyStored():
+                self._handle_reply(event)
+            case ToolStarted():
+                self._tools[event.call] = line = ToolCallEntry(event.call, event.name, event.summary)
+                self.transcript.add(line)
+                self.footer_state.set_activity(event.name)
+            case ToolFinished():
+                if (known := self._tools.pop(event.call, None)) is not None:
+                    known.finish(event.text, failed=event.is_error)
+                self.footer_state.set_activity("thinking")
+            case WindowUsage():
+                self.footer_state.update_usage(event)
+            case Retrying():
+                self._add_note(f"No answer ({event.why}): retrying in {event.seconds:.0f} s.", "warning")
+            case Queued():
+                self.transcript.add_waiting(event.text, QUEUED)
+            case RunFinished():
+                self._handle_run_finished(event)
+            case ErrorEvent():
+                self._problem = event.error
+                self._add_note(event.error, "problem")
+            case _:
+                self._handle_compaction(event)
+        self.transcript.notify()
+
+    def sync_pending(self, texts: Sequence[str]) -> None:
+        """Shows these steering texts as waiting for the next step; the others were delivered."""
+        if not self.footer_state.busy:
+            return
+        left = list(texts)
+        for prompt in list(self.transcript.waiting):
+            if prompt.text in left:
+                left.remove(prompt.text)
+                prompt.set_waiting(STEERING)
+            elif prompt.waiting == STEERING:
+                self.transcript.deliver(prompt.text)
+        for text in left:
+            self.transcript.add_waiting(text, STEERING)
+
+    def show_approval(self, call: str | None) -> None:
+        """Marks the tool call awaiting approval; None clears the mark."""
+        for line in self._tools.values():
+            line.set_awaiting_approval(line.call == call)
+        if call is not None:
+            self.footer_state.set_activity("waiting for you")
+        self.transcript.notify()
+
+    def reset(self) -> None:
+        """Clears everything on a change of session."""
+        self._reply = self._reasoning = self._progress = self._divider = None
+        self._tools.clear()
+        self.footer_state.busy = False
+        self.footer_state.set_activity("")
+        self.transcript.clear()
+
+    # -- replies -----------------------------------------------------------------------------------
+
+    def _handle_delta(self, event: TextDelta) -> None:
+        match event.kind:
+            case "text":
+                self._end_reasoning()
+                if self._reply is None:
+                    self._reply = ReplyEntry()
+                    self.transcript.add(self._reply)
+                self._reply.append(event.text)
+                self.footer_state.set_activity("writing")
+            case "reasoning":
+                if self._reasoning is None:
+                    self._reasoning = ReasoningEntry()
+                    self.transcript.add(self._reasoning)
+                self._reasoning.append(event.text)
+                self.footer_state.set_activity("thinking")
+            case "call":
+                self.footer_state.set_activity(f"calling {event.text}")
+
+    def _handle_reply(self, event: ReplyStored) -> None:
+        self._end_reasoning()
+        if self._reply is None and event.text:
+            self.transcript.add(ReplyEntry(event.text))
+        self._end_reply("cut off" if event.finish == "length" else "")
+
+    def _end_reply(self, remark: str = "") -> None:
+        if self._reply is not None:
+            self._reply.finish(remark)
+        self._reply = None
+
+    def _end_reasoning(self) -> None:
+        if self._reasoning is not None:
+            self._reasoning.finish()
+        self._reasoning = None
+
+    def _handle_run_finished(self, event: RunFinished) -> None:
+        stopped = event.status == "aborted"
+        self._end_reasoning()
+        self._end_reply("stopped" if stopped else "")
+        for line in self._tools.values():
+            line.stop()
+        self._tools.clear()
+        self.footer_state.busy = False
+        self.footer_state.set_activity("")
+        if stopped:
+            self._add_note("Stopped. Everything so far is kept.")
+        elif event.status != "done" and event.why != self._problem:
+            tone: NoteTone = "problem" if event.status == "failed" else "warning"
+            self._add_note(event.why or event.status.replace("_", " "), tone)
+        self._problem = ""
+
+    # -- compactions -------------------------------------------------------------------------------
+
+    def _handle_compaction(self, event: AgentEvent) -> None:
+        match event:
+            case CompactionStarted():
+                self._end_reasoning()
+                self._end_reply()
+                self._activity_before = self.footer_state.activity
+                self._progress = CompactionProgressEntry(event.tokens, event.origin == "manual")
+                self.transcript.add(self._progress)
+                self.footer_state.set_activity("compacting")
+            case CompactionProgress() if self._progress is not None:
+                self._progress.what, self._progress.characters = event.what, event.characters
+                self._progress.invalidate()
+            case CompactionCompleted():
+                self._divider = CompactionEntry(event)
+                self._finish_compaction(self._divider)
+                self.footer_state.tokens, self.footer_state.known = event.tokens_after, "unknown"
+            case CompactionBoundary() if self._divider is not None:
+                self._divider.notice = event.notice
+                self._divider.invalidate()
+            case CompactionFailed() if event.outcome == "aborted":
+                self._finish_compaction(NoteEntry("The compaction was stopped. Nothing has changed."))
+            case CompactionFailed():
+                why = event.why or event.outcome.replace("_", " ")
+                self._finish_compaction(
+                    NoteEntry(f"The compaction failed: {why}. Nothing has changed; /compact tries again.", "problem")
+                )
+            case CompactionSkipped():
+                why = event.why or event.outcome.replace("_", " ")
+                self._finish_compaction(NoteEntry(f"Not compacted: {why}."))
+            case Continued():
+                self._add_note(event.text, "aside")
+
+    def _finish_compaction(self, shown: TerminalEntry) -> None:
+        if self._progress is not None:
+            self.transcript.replace(self._progress, shown)
+        else:
+            self.transcript.add(shown)
+        self._progress = None
+        self.compactions_ended += 1
+        self.footer_state.set_activity(self._activity_before if self.footer_state.busy else "")
+
+    def tick(self) -> None:
+        """Redraws elapsed times."""
+        if self._progress is not None:
+            self._progress.invalidate()
+            self.transcript.notify()
+
+    def _add_note(self, text: str, tone: NoteTone = "quiet") -> None:
+        self.transcript.add(NoteEntry(text, tone))

@@ -1,0 +1,137 @@
+"""The body of a compaction event: the checkpoint from which a context is rebuilt, and its edits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from ..messages import Json, Message, Part, Text, ToolResult
+from ..tokens import Calibration
+
+
+class Edit(msgspec.Struct, frozen=True, array_like=True):
+    """Replaces the content of the tool result at index `part`, or drops the part if `text` is None."""
+
+    part: int
+    text: str | None = None
+
+
+def apply_edits(message: Message, edits: Sequence[Edit]) -> Message:
+    """Returns the edited message. A message left without parts is not shown."""
+    if not edits:
+        return message
+    changes = {edit.part: edit.text for edit in edits}
+    parts: list[Part] = []
+    for index, part in enumerate(message.parts):
+        if index not in changes:
+            parts.append(part)
+        elif (text := changes[index]) is not None and isinstance(part, ToolResult):
+            parts.append(ToolResult(part.call_id, (Text(text),), part.is_error, part.name, part.kind))
+    return message.with_parts(tuple(parts))
+
+
+def merge_edits(earlier: Sequence[Edit], later: Sequence[Edit]) -> tuple[Edit, ...]:
+    """Returns edits of the original message equivalent to applying `earlier` and then `later`."""
+    dropped = {edit.part for edit in earlier if edit.text is None}
+    changes = {edit.part: edit for edit in earlier}
+    for edit in later:
+        part = _original_index(edit.part, dropped)
+        changes[part] = Edit(part, edit.text)
+    return tuple(changes[part] for part in sorted(changes))
+
+
+def _original_index(part: int, dropped: set[int]) -> int:
+    """Maps an index among the remaining parts to its index in the original message."""
+    original = -1
+    for _ in range(part + 1):
+        original += 1
+        while original in dropped:
+            original += 1
+    return original
+
+
+HeadKind = Literal["system", "note", "pin", "preamble", "turn"]
+"""Reason a message is in the head; `turn` is the user message of a split turn."""
+
+
+class HeadItem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message shown before the kept events: rendered, or a reference to an earlier event.
+
+    With both `ref` and `message`, the event is shown as `message`.
+    """
+
+    kind: HeadKind
+    ref: str | None = None
+    message: Message | None = None
+
+
+class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """State from before the boundary that later compactions need."""
+
+    round: int = 0
+    archived: int = 0
+    """Number of events archived so far, over all rounds."""
+    format: str | None = None
+    counter: str | None = None
+    """Name of the estimator that measured the units."""
+    calibration: Calibration = Calibration()
+    pins: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    """First words of archived user messages."""
+    before_boundary: int = msgspec.field(default=0, name="passed")
+    """Number of messages at or before the boundary, over all rounds."""
+    kept_until: int = msgspec.field(default=0, name="settled")
+    """Last seq that the last cut kept; without a session, the number of messages it kept."""
+    ledger: Json | None = None
+    """Notes on archived messages, encoded by the ledger package."""
+    state: Json | None = None
+    """State written by the summarizer, encoded by the summaries package."""
+    memory: Json | None = None
+    """Memory block, encoded by the summaries package."""
+
+
+class EventIdRange(msgspec.Struct, frozen=True):
+    """Consecutive events, given by the first and last id.
+
+    Keeps the compaction record small, however many events it archives.
+    """
+
+    first: str
+    last: str
+    count: int
+
+
+def event_id_ranges(ids: Sequence[str], indices: Iterable[int]) -> tuple[EventIdRange, ...]:
+    """Groups the ids at these ascending indices into the fewest ranges."""
+    ranges: list[list[int]] = []
+    for index in indices:
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1][1] = index
+        else:
+            ranges.append([index, index])
+    return tuple(EventIdRange(ids[first], ids[last], last - first + 1) for first, last in ranges)
+
+
+class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A compaction: `context = head + [apply_edits(e) for e in the lane's events after boundary]`."""
+
+    boundary: str | None = None
+    """Id of the last archived event; None if nothing is archived."""
+    head: tuple[HeadItem, ...] = ()
+    edits: dict[str, tuple[Edit, ...]] = {}
+    carry: Carry = Carry()
+    archived: tuple[EventIdRange, ...] = ()
+    """Events archived by this compaction."""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    summary: str | None = None
+    previous: str | None = None
+    """Id of the checkpoint that this one replaces."""
+    strategy: str | None = None
+    fallback: str | None = None
+    """Strategy used because the summarizer failed."""
+    remarks: tuple[str, ...] = ()
+    cost: Json | None = None
+    """Cost of the summarizer calls, and expected saving."""

@@ -1,0 +1,154 @@
+"""Applying a plan to a request: the resulting head, edits and kept messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ..messages import Message, Reasoning, framed_message, normalize_for_wire
+from .checkpoint import Edit, apply_edits, merge_edits
+from .plan import Plan, Request
+from .view import HeadMessage, View
+
+_ORDER = {"system": 0, "note": 1, "pin": 2, "preamble": 3, "turn": 4}
+_NOTES_LAST = _ORDER | {"note": 5}
+
+
+class PlannedContext(msgspec.Struct, frozen=True):
+    """The context that a plan would leave."""
+
+    head: tuple[HeadMessage, ...]
+    live: tuple[Message, ...]
+    """Kept messages, edited; one left without parts is not shown."""
+    edits: dict[int, tuple[Edit, ...]]
+    """New edits by index in the request's live messages."""
+    archived: tuple[int, ...]
+    """Indices of the live messages that are no longer visible."""
+    superseded: frozenset[int]
+    """Those of `archived` that are notes and summaries, replaced by newer ones."""
+    dropped: tuple[HeadMessage, ...]
+    """Events in the old head but not in the new one."""
+    messages: tuple[Message, ...]
+    """The whole context as it would be sent."""
+
+
+def apply_plan(request: Request, plan: Plan) -> PlannedContext:
+    """Returns the context that this plan would leave; changes nothing."""
+    view, rules = request.view, request.rules
+    kept = {index: "note" for index in view.synthetic if index < plan.cut}
+    kept |= dict.fromkeys(plan.preamble, "preamble")
+    for index in request.kept_before(plan.cut):
+        if index < view.leading_system_count:
+            kept[index] = "system"
+        elif index == request.newest_turn(plan.cut):
+            kept[index] = "turn"
+        else:
+            kept.setdefault(index, "pin")
+    if plan.notes is not None:
+        kept = {index: kind for index, kind in kept.items() if kind != "note"}
+
+    changed = plan.cut > 0 or plan.notes is not None or bool(plan.edits)
+    drops_reasoning = rules.signed_reasoning and changed
+    old = [_as_preamble(shown, plan) for shown in view.head if _stays_in_head(shown, request, plan)]
+    new = [_head_message(request, index, kind) for index, kind in sorted(kept.items())]
+    if plan.notes is not None:
+        new += [HeadMessage("note", message) for message in plan.notes]
+    order = _NOTES_LAST if plan.notes_last else _ORDER
+    head = sorted(old + new, key=lambda shown: order[shown.kind])
+    if drops_reasoning:
+        head = [_without_reasoning(shown) for shown in head]
+
+    edits = {index: tuple(changes) for index, changes in plan.edits.items() if index >= plan.cut}
+    if drops_reasoning:
+        for index in range(plan.cut, len(view.messages)):
+            reasoning = _reasoning_edits(view.messages[index])
+            if reasoning:
+                edits[index] = tuple(sorted({*edits.get(index, ()), *reasoning}, key=lambda edit: edit.part))
+    live = view.messages[plan.cut :]
+    for index, changes in edits.items():
+        live[index - plan.cut] = apply_edits(view.messages[index], changes)
+    emptied = {index - plan.cut for index in edits if not live[index - plan.cut].parts}
+    visible_live = [message for index, message in enumerate(live) if index not in emptied]
+    visible = {shown.source for shown in head}
+    gone = [index for index in range(plan.cut) if index not in kept] if kept else range(plan.cut)
+    return PlannedContext(
+        head=tuple(head),
+        live=tuple(live),
+        edits=edits,
+        archived=tuple(gone),
+        superseded=frozenset(index for index in view.synthetic if index < plan.cut and index not in kept),
+        dropped=tuple(shown for shown in view.head if shown.source and shown.source not in visible),
+        messages=tuple(normalize_for_wire([*(shown.message for shown in head), *visible_live], rules)),
+    )
+
+
+def request_after(request: Request, plan: Plan) -> Request:
+    """Returns the request as it would be after this plan, for the next stage of a pipeline."""
+    planned, before = apply_plan(request, plan), request.view
+    view = View(
+        before.token_sums.estimator, format=before.format, prompt_overhead=before.prompt_overhead, lane=before.lane
+    )
+    carry = before.checkpoint.carry
+    carry = msgspec.structs.replace(carry, before_boundary=carry.before_boundary + plan.cut)
+    view.checkpoint, view.pins = msgspec.structs.replace(before.checkpoint, carry=carry), before.pins
+    view.calibration = before.calibration
+    view.load_planned(planned.head, planned.live, before, plan.cut)
+    return request.with_view(view)
+
+
+def merge_plans(first: Plan, second: Plan, request: Request) -> Plan:
+    """Returns one plan equivalent to the first and then the second."""
+    edits = dict(first.edits)
+    for later_index, changes in second.edits.items():
+        index = later_index + first.cut
+        edits[index] = merge_edits(apply_plan(request, first).edits.get(index, ()), changes)
+    return Plan(
+        cut=first.cut + second.cut,
+        notes=first.notes if second.notes is None else second.notes,
+        notes_last=first.notes_last if second.notes is None else second.notes_last,
+        preamble=(*first.preamble, *(index + first.cut for index in second.preamble)),
+        dropped_from_head=first.dropped_from_head | second.dropped_from_head,
+        kept_in_head=first.kept_in_head | second.kept_in_head,
+        edits=edits,
+        summary=second.summary or first.summary,
+        target=second.target or first.target,
+        strategy=f"{first.strategy}+{second.strategy}",
+        fallback=second.fallback or first.fallback,
+        remarks=(*first.remarks, *second.remarks),
+        ledger=first.ledger if second.ledger is None else second.ledger,
+        state=first.state if second.state is None else second.state,
+        memory=first.memory if second.memory is None else second.memory,
+    )
+
+
+def _stays_in_head(shown: HeadMessage, request: Request, plan: Plan) -> bool:
+    """Whether a message of the old head stays under this plan."""
+    if shown.source in plan.dropped_from_head or shown.source in plan.kept_in_head:
+        return shown.source in plan.kept_in_head
+    return request.stays_in_head(shown, plan.cut) and (shown.kind != "note" or plan.notes is None)
+
+
+def _as_preamble(shown: HeadMessage, plan: Plan) -> HeadMessage:
+    return HeadMessage("preamble", shown.message, shown.source) if shown.source in plan.kept_in_head else shown
+
+
+def _head_message(request: Request, index: int, kind: str) -> HeadMessage:
+    """Returns a head message for one live event; a pin that is not a user message is quoted as text."""
+    message, source = request.view.messages[index], request.view.ids[index]
+    if kind == "pin" and message.role != "user":
+        quoted = message.text or "\n".join(result.text for result in message.results)
+        quoted = quoted or "\n".join(f"{call.name}({call.arguments_json})" for call in message.calls)
+        message = framed_message(f"Pinned, from earlier ({message.role}):\n{quoted}")
+    return HeadMessage(kind, message, source)  # type: ignore[arg-type]
+
+
+def _reasoning_edits(message: Message) -> Sequence[Edit]:
+    return [Edit(index) for index, part in enumerate(message.parts) if type(part) is Reasoning]
+
+
+def _without_reasoning(shown: HeadMessage) -> HeadMessage:
+    """Drops reasoning: its signature covers everything before it, so none verifies after a new head."""
+    if not (edits := _reasoning_edits(shown.message)):
+        return shown
+    return HeadMessage(shown.kind, apply_edits(shown.message, edits), shown.source)

@@ -1,0 +1,166 @@
+"""Request, Plan and Skip: the input and the output of triggers and strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ..errors import Outcome
+from ..messages import FormatRules, Json, Message, rules_for
+from .checkpoint import Edit
+from .view import HeadMessage, TokenSums, View
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A proposed compaction: what to archive, and what to show instead. Indices are those of the live messages.
+
+    System messages, pins and the newest user message are always kept.
+    """
+
+    cut: int
+    """Live messages before this index are archived."""
+    notes: tuple[Message, ...] | None = None
+    """New notes or summaries for the head; None keeps the earlier ones."""
+    notes_last: bool = False
+    """Place the notes after the rest of the head instead of before it."""
+    preamble: tuple[int, ...] = ()
+    """Live messages before the cut that stay visible."""
+    dropped_from_head: frozenset[str] = frozenset()
+    """Ids of events to remove from the head."""
+    kept_in_head: frozenset[str] = frozenset()
+    """Ids of events in the head, shown for a split turn, to keep as preamble now that the turn is over."""
+    edits: Mapping[int, tuple[Edit, ...]] = {}
+    summary: str | None = None
+    """Text that the summarizer wrote, passed back to it in the next round."""
+    target: int | None = None
+    """Token limit of the result, where always-kept messages leave too little of the strategy's own target."""
+    strategy: str = ""
+    """Name of the strategy that made the plan."""
+    fallback: str = ""
+    """Strategy used because the summarizer failed."""
+    remarks: tuple[str, ...] = ()
+    """Remarks for the user on how the plan was made."""
+    ledger: Callable[[], Json] | None = None
+    """Returns the notes on all archived messages, for the next round; None keeps the earlier ones."""
+    state: Json | None = None
+    """State written by the summarizer, encoded by the summaries package."""
+    memory: Json | None = None
+    """Memory block, encoded by the summaries package."""
+
+
+class Skip(msgspec.Struct, frozen=True):
+    """No plan: the outcome and the reason."""
+
+    outcome: Outcome
+    why: str = ""
+    remarks: tuple[str, ...] = ()
+
+
+class Request:
+    """A snapshot of one context, as triggers and strategies see it. Everything a trigger reads is constant work."""
+
+    def __init__(
+        self,
+        view: View,
+        *,
+        budget: int | None = None,
+        target: int | None = None,
+        session_id: str | None = None,
+        instructions: str | None = None,
+        summarizer_window: int | None = None,
+        has_summarizer: bool = True,
+    ) -> None:
+        self.view = view
+        self.budget = budget
+        self.target = target
+        self.session_id = session_id
+        self.instructions = instructions
+        """The user's instructions for the summary."""
+        self.summarizer_window = summarizer_window
+        """Context window of the summarizer in tokens, if known."""
+        self.has_summarizer = has_summarizer
+        """False without a summarizer: a missing summary is then not a failure."""
+
+    def with_view(self, view: View) -> Request:
+        """Returns the same request for another view."""
+        return Request(
+            view,
+            budget=self.budget,
+            target=self.target,
+            session_id=self.session_id,
+            instructions=self.instructions,
+            summarizer_window=self.summarizer_window,
+            has_summarizer=self.has_summarizer,
+        )
+
+    @property
+    def lane(self) -> str | None:
+        """The lane to compact; None is the root."""
+        return self.view.lane
+
+    @property
+    def rules(self) -> FormatRules:
+        """Rules of the context's wire format."""
+        return rules_for(self.view.format)
+
+    @property
+    def messages(self) -> list[Message]:
+        """The live messages."""
+        return self.view.messages
+
+    @property
+    def tokens(self) -> int:
+        """Size of the context in tokens."""
+        return self.view.tokens
+
+    @property
+    def turn_count(self) -> int:
+        """Number of visible user messages."""
+        return self.view.turn_count
+
+    @property
+    def event_count(self) -> int:
+        """Number of events that a window counts."""
+        return self.view.event_count
+
+    @property
+    def notes(self) -> list[Message]:
+        """Notes and summaries shown now, written by Holdfast or a provider."""
+        head = [shown.message for shown in self.view.head if shown.kind == "note"]
+        return head + [self.view.messages[index] for index in self.view.synthetic]
+
+    def stays_in_head(self, shown: HeadMessage, cut: int) -> bool:
+        """Whether this head message survives the cut: a split turn's only until the next turn, a pin until unpinned."""
+        if shown.kind == "pin" and shown.source in self.view.events and shown.source not in self.view.pins:
+            return False
+        return shown.kind != "turn" or not cut or not self.view.turns or cut < self.view.turns[0]
+
+    def newest_turn(self, cut: int) -> HeadMessage | int | None:
+        """The newest user message if it lies before this cut: its live index, or its head message."""
+        turns = self.view.turns
+        if turns:
+            return turns[-1] if cut > turns[-1] else None
+        return self.view.split_turn
+
+    def tokens_after_cut(self, cut: int, extra: int = 0, sums: TokenSums | None = None) -> int:
+        """Tokens of the context that this cut would leave, plus `extra` units of notes."""
+        view, sums = self.view, sums or self.view.token_sums
+        units = sums.overhead + extra + sums.cumulative[-1] - sums.cumulative[cut]
+        for shown, size in zip(view.head, sums.head, strict=True):
+            if self.stays_in_head(shown, cut):
+                units += size
+        for index in self.kept_before(cut):
+            units += sums.cumulative[index + 1] - sums.cumulative[index]
+        return view.tokens_of(units, sums)
+
+    def kept_before(self, cut: int) -> list[int]:
+        """Indices before this cut that are always kept: system messages, notes, pins, the newest user message."""
+        view = self.view
+        kept = set(range(min(view.leading_system_count, cut)))
+        kept.update(index for index in view.synthetic if index < cut)
+        if view.pins:
+            kept.update(index for index in range(cut) if view.ids[index] in view.pins)
+        if isinstance(turn := self.newest_turn(cut), int):
+            kept.add(turn)
+        return sorted(kept)

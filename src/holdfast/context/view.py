@@ -1,0 +1,370 @@
+"""The view: the fold from events to context, in constant work per append."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from copy import copy
+from itertools import chain, pairwise
+
+import msgspec
+
+from ..messages import (
+    COMMON,
+    CONTINUE,
+    OPENING,
+    CallIdAssigner,
+    Message,
+    Opaque,
+    ToolCall,
+    can_be_first,
+    drop_rejected_parts,
+    is_filler,
+    is_framed,
+    is_vendor_summary,
+    needs_user_between,
+    normalize_for_wire,
+    rules_for,
+)
+from ..messages.tool_pairs import ToolCallPairing
+from ..tokens import Calibration, Estimator, Usage
+from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits
+from .events import Event, EventKind, message_in
+
+_SUMMARY_ROLES = ("assistant", "system")
+"""Roles other than the user's that may hold a framed summary."""
+SYNTHETIC_ID_SUFFIX = "~"
+"""Suffix of the id of a tool result that only the view adds: the log has no event for it."""
+
+
+class TokenSums:
+    """Units of one view by one estimator; `cumulative[i]` is the sum over the first i live messages."""
+
+    def __init__(self, estimator: Estimator, prompt_overhead: Sequence[str] = ()) -> None:
+        self.estimator = estimator
+        self.overhead = sum(map(estimator.measure_text, prompt_overhead))
+        """Units of the system prompt and the tool definitions."""
+        self.head: list[int] = []
+        self.cumulative = [0]
+
+    def snapshot(self) -> TokenSums:
+        """Returns an independent copy."""
+        duplicate = copy(self)
+        duplicate.head, duplicate.cumulative = list(self.head), list(self.cumulative)
+        return duplicate
+
+    def measure_head(self, head: Sequence[Message]) -> None:
+        self.head = list(map(self.estimator.measure, head))
+
+    def load(self, messages: Sequence[Message]) -> None:
+        measure, total = self.estimator.measure, 0
+        self.cumulative = [0, *[total := total + measure(message) for message in messages]]
+
+    def add(self, message: Message, units: int | None = None) -> None:
+        self.cumulative.append(self.cumulative[-1] + (self.estimator.measure(message) if units is None else units))
+
+    def catch_up(self, messages: Sequence[Message]) -> None:
+        """Measures the messages that were appended since the last call."""
+        for index in range(len(self.cumulative) - 1, len(messages)):
+            self.add(messages[index])
+
+    @property
+    def units(self) -> int:
+        return self.overhead + sum(self.head) + self.cumulative[-1]
+
+
+class HeadMessage(msgspec.Struct, frozen=True):
+    """A message shown before the live ones; `source` is the id of its event, if it has one."""
+
+    kind: HeadKind
+    message: Message
+    source: str | None = None
+
+
+class View:
+    """The context of one lane: head, live messages, and the running sums that triggers read."""
+
+    def __init__(
+        self,
+        estimator: Estimator,
+        *,
+        format: str = COMMON,
+        prompt_overhead: Sequence[str] = (),
+        lane: str | None = None,
+        calibrated: bool = False,
+    ) -> None:
+        self.lane = lane
+        self.format = format
+        self.prompt_overhead = tuple(prompt_overhead)
+        """System prompt and tool definitions: sent with the messages, and counted."""
+        self.calibrated = calibrated
+        self.checkpoint_id: str | None = None
+        self.checkpoint_seq = 0
+        self.undone = False
+        """True after an undo, until the next user message."""
+        self.checkpoint = Checkpoint()
+        self.calibration = Calibration()
+        self.head: list[HeadMessage] = []
+        self.ids: Sequence[str] = []
+        self.given_numbers: Sequence[int] = ()
+        """Citation numbers passed in with the messages; empty if they are counted or come from events."""
+        self.events: dict[str, Event] = {}
+        """Visible events by id, in the view of a session."""
+        self.messages: list[Message] = []
+        self.turns: list[int] = []
+        """Indices of real user messages."""
+        self.synthetic: list[int] = []
+        """Indices of notes and summaries: kept by every cut, counted by no window."""
+        self.fillers: list[int] = []
+        """Indices of messages added for a wire format or by a program: archived with their neighbours, not counted."""
+        self.previously_kept = 0
+        """Number of live messages that the last compaction already kept."""
+        self.pins: set[str] = set()
+        self.version = 0
+        self.failures = 0
+        """Consecutive failed compactions since the last successful one."""
+        self.retry_at = 0.0
+        """Time at which the circuit breaker allows the next automatic compaction."""
+        self.attempted = False
+        """True after a failed compaction, until the next message."""
+        self.token_sums = TokenSums(estimator, self.prompt_overhead)
+        self._other_sums: dict[int, TokenSums] = {}
+        self._inserted_turns = 0
+        self._pairing = ToolCallPairing()
+        self._assign_ids = CallIdAssigner()
+
+    # -- building -----------------------------------------------------------------------------------
+
+    def load(self, messages: list[Message], ids: Sequence[str]) -> None:
+        """Loads repaired messages at once; recognises notes and summaries by their frame."""
+        self.messages, self.ids = messages, ids
+        self.token_sums.load(messages)
+        self._count_inserted_turns()
+        self._classify_users([index for index, message in enumerate(messages) if message.role == "user"])
+        opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
+        others = [index for index in opaque if messages[index].raw is not None and is_vendor_summary(messages[index])]
+        others += [index for index, m in enumerate(messages) if m.role in _SUMMARY_ROLES and is_framed(m)]
+        self.synthetic = sorted([*self.synthetic, *others])
+
+    def _classify_users(self, users: list[int]) -> None:
+        """Separates real user messages from framed notes and fillers."""
+        framed = {index for index in users if is_framed(self.messages[index])}
+        self.fillers = sorted(index for index in framed if is_filler(self.messages[index]))
+        self.synthetic = sorted(framed.difference(self.fillers))
+        self.turns = [index for index in users if index not in framed] if framed else users
+
+    def _count_inserted_turns(self) -> None:
+        rules = rules_for(self.format)
+        if rules.calls_follow_user:
+            self._inserted_turns = sum(needs_user_between(b, a, rules) for a, b in pairwise(self.messages))
+
+    def load_planned(self, head: Iterable[HeadMessage], live: Iterable[Message], before: View, cut: int) -> None:
+        """Loads a context planned from another view, with that view's classification of its messages."""
+        self.head, self.messages, self.ids = list(head), list(live), before.ids[cut:]
+        self.given_numbers = before.numbers[cut:]
+        self.token_sums.measure_head([shown.message for shown in self.head])
+        self.token_sums.load(self.messages)
+        self._count_inserted_turns()
+        self.previously_kept = max(0, before.previously_kept - cut)
+        for name in ("synthetic", "fillers", "turns"):
+            setattr(self, name, [index - cut for index in getattr(before, name) if index >= cut])
+
+    def snapshot(self) -> View:
+        """Returns a copy that later appends do not change, for use while a model is called."""
+        duplicate = copy(self)
+        for name in ("head", "messages", "turns", "synthetic", "fillers"):
+            setattr(duplicate, name, list(getattr(self, name)))
+        duplicate.ids = self.ids[:] if isinstance(self.ids, list) else self.ids
+        duplicate.events = dict(self.events)
+        duplicate.token_sums = self.token_sums.snapshot()
+        duplicate._other_sums = {}
+        return duplicate
+
+    def start_from(
+        self, checkpoint_id: str | None, checkpoint: Checkpoint, head: Iterable[HeadMessage], seq: int = 0
+    ) -> None:
+        """Starts from a checkpoint; of the events before its boundary only those in its head are read."""
+        self.checkpoint_id, self.checkpoint, self.checkpoint_seq = checkpoint_id, checkpoint, seq
+        self.head = list(head)
+        self.token_sums.measure_head([shown.message for shown in self.head])
+        carry = checkpoint.carry
+        self.pins = set(carry.pins)
+        if self.calibrated and carry.counter == self.token_sums.estimator.name:
+            self.calibration = carry.calibration
+        if self.format == COMMON and carry.format:
+            self.format = carry.format
+
+    def append(self, event: Event) -> None:
+        """Applies one event of this lane; unknown kinds are ignored."""
+        self.version = max(self.version, event.seq)
+        if event.kind == EventKind.PIN:
+            self._pin(event)
+        elif event.kind == EventKind.UNDO:
+            self.undone = event.seq > self.checkpoint_seq
+        elif event.kind == EventKind.ATTEMPT and event.seq > self.checkpoint_seq and event.lane == self.lane:
+            self.failures, self.retry_at = int(event.body["failures"]), float(event.body["retry_at"])
+            self.attempted = True
+        elif event.kind == EventKind.COMPACTION:
+            self.failures, self.retry_at, self.attempted = 0, 0.0, False
+        elif event.kind == EventKind.MESSAGE:
+            self._append_message(event)
+
+    def _pin(self, event: Event) -> None:
+        changed = {str(event.body.get("event"))}
+        self.pins = self.pins | changed if event.body.get("pinned", True) else self.pins - changed
+
+    def _append_message(self, event: Event) -> None:
+        body = event.body
+        if self.format == COMMON and body.get("format"):
+            self.format = body["format"]
+        rules = rules_for(self.format)
+        decoded = message_in(event)
+        message = drop_rejected_parts(self._assign_ids(decoded, event.seq), rules)
+        if message is None:
+            return
+        self._close_pending_calls(message, event.id)
+        shown = self._pairing.accept(message, rules)
+        if shown is None:
+            return
+        if shown.role != message.role:
+            self._close_pending_calls(shown, event.id)
+        changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
+        shown = apply_edits(shown, changes)
+        if not shown.parts and message.parts:
+            return
+        counted = body.get("units") if not changes and body.get("counter") == self.token_sums.estimator.name else None
+        self.events[event.id] = event
+        restored = "source" in body  # a restored copy may be archived again
+        note = is_vendor_summary(shown) or bool(body.get("synthetic") and not restored)
+        self._push(shown, event.id, counted, synthetic=note, filler=restored or bool(body.get("aside")))
+        self.previously_kept += event.seq <= self.checkpoint.carry.kept_until
+        self.attempted = False
+        if self.turns and self.turns[-1] == len(self.messages) - 1:
+            self.undone = False
+        if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
+            size = self.token_sums.estimator.tokens(self.units())
+            self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
+
+    def _close_pending_calls(self, message: Message, event_id: str) -> None:
+        """Adds results for pending calls that the log left unanswered before this message."""
+        rules = rules_for(self.format)
+        if closing := self._pairing.closing_results(message, rules):
+            self._pairing.accept(closing, rules)
+            name = f"{event_id}{SYNTHETIC_ID_SUFFIX}"
+            self._push(apply_edits(closing, self.checkpoint.edits.get(name, ())), name)
+
+    def _push(
+        self, message: Message, id: str, units: int | None = None, *, synthetic: bool = False, filler: bool = False
+    ) -> None:
+        index = len(self.messages)
+        self.messages.append(message)
+        self.ids.append(id)  # type: ignore[attr-defined]
+        if index and needs_user_between(message, self.messages[index - 1], rules_for(self.format)):
+            self._inserted_turns += 1
+        self.token_sums.add(message, units)
+        if synthetic:
+            self.synthetic.append(index)
+        elif filler:
+            self.fillers.append(index)
+        elif message.role == "user":
+            self.turns.append(index)
+
+    # -- reading ------------------------------------------------------------------------------------
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Citation numbers of the messages; empty if they are counted. An added tool result has its call's number."""
+        if self.given_numbers or not self.events:
+            return self.given_numbers
+        numbers, last = [], 0
+        for id in self.ids:
+            last = self.events[id].seq if id in self.events else last
+            numbers.append(last)
+        return numbers
+
+    def token_sums_for(self, estimator: Estimator | None) -> TokenSums:
+        """Returns the running sums of another estimator; each message is measured once."""
+        if estimator is None or estimator is self.token_sums.estimator:
+            return self.token_sums
+        sums = self._other_sums.get(id(estimator))
+        if sums is None:
+            sums = self._other_sums[id(estimator)] = TokenSums(estimator, self.prompt_overhead)
+            sums.measure_head([shown.message for shown in self.head])
+        sums.catch_up(self.messages)
+        return sums
+
+    def units(self, sums: TokenSums | None = None) -> int:
+        """Units of the whole context, with the messages that the wire format requires in between."""
+        sums = sums or self.token_sums
+        measure = sums.estimator.measure
+        inserted = self._inserted_turns * measure(CONTINUE) if self._inserted_turns else 0
+        return sums.units + inserted + (measure(OPENING) if self._needs_opening else 0)
+
+    @property
+    def _needs_opening(self) -> bool:
+        if not rules_for(self.format).user_first:
+            return False
+        together = chain((shown.message for shown in self.head), self.messages)
+        first = next((message for message in together if message.role != "system"), None)
+        return bool(self.head or self.messages) and (first is None or not can_be_first(first))
+
+    @property
+    def tokens(self) -> int:
+        """Size of the context: the provider's last reported usage plus an estimate of later messages."""
+        return self.tokens_of(self.units())
+
+    def tokens_of(self, units: int, sums: TokenSums | None = None) -> int:
+        size = (sums or self.token_sums).estimator.tokens(units)
+        return self.calibration.tokens(size) if self.calibration.replies and sums in (None, self.token_sums) else size
+
+    @property
+    def leading_system_count(self) -> int:
+        """Number of leading system messages: always kept."""
+        count = 0
+        while count < len(self.messages) and self.messages[count].role == "system":
+            if is_framed(self.messages[count]):
+                break
+            count += 1
+        return count
+
+    @property
+    def split_turn(self) -> HeadMessage | None:
+        """The user message of a turn whose first part is archived."""
+        return next((shown for shown in self.head if shown.kind == "turn"), None)
+
+    @property
+    def turn_count(self) -> int:
+        """Number of visible user messages; notes and fillers do not count."""
+        return len(self.turns) + (self.split_turn is not None)
+
+    @property
+    def event_count(self) -> int:
+        """Number of events that a window counts: neither notes nor system messages."""
+        return self.events_from(self.leading_system_count) + (self.split_turn is not None)
+
+    def events_from(self, index: int) -> int:
+        """Number of live messages from this index on that a window counts."""
+        notes = len(self.synthetic) - bisect_left(self.synthetic, index)
+        return len(self.messages) - index - notes - (len(self.fillers) - bisect_left(self.fillers, index))
+
+    @property
+    def pending_calls(self) -> tuple[ToolCall, ...]:
+        """Tool calls without a result, as shown."""
+        return tuple(self._pairing.pending.values())
+
+    def closing_results(self, message: Message) -> Message | None:
+        """Returns the results for pending calls that must be appended before this message."""
+        return self._pairing.closing_results(message, rules_for(self.format))
+
+    def next_turn(self, index: int) -> int | None:
+        """Returns the index of the first live turn at or after this index."""
+        turn = bisect_left(self.turns, index)
+        return self.turns[turn] if turn < len(self.turns) else None
+
+    def context_messages(self, count: int | None = None, format: str | None = None) -> list[Message]:
+        """Returns the context, valid for its wire format: head, live messages, and messages the format requires.
+
+        With an earlier `count` and `format`, returns the context of that time.
+        """
+        together = [item.message for item in self.head] + self.messages[:count]
+        return normalize_for_wire(together, rules_for(format or self.format))

@@ -1,0 +1,1 @@
+"""Input and output shared by all parts: atomic files, JSON lines, shell commands, signals, secrets, safe text."""

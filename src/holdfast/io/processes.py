@@ -1,0 +1,104 @@
+"""Shell commands that are killed with their children on cancellation, and graceful shutdown on signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+import msgspec
+from anyio.abc import ByteSendStream, Process, TaskStatus
+
+_MAX_OUTPUT_BYTES = 1_000_000
+"""Bytes of output that are kept; the rest is read and dropped, so that the command can finish."""
+_OUTPUT_GRACE = 0.5
+"""Seconds to wait for output after the command has exited: a background child can hold the pipe open."""
+
+
+class ShellResult(msgspec.Struct, frozen=True):
+    """Exit code and output of a command."""
+
+    exit_code: int
+    stdout: str
+    stderr: str
+
+
+async def run_shell(command: str, stdin: bytes = b"", *, cwd: str | os.PathLike[str] | None = None) -> ShellResult:
+    """Runs a shell command; cancellation kills it and its children."""
+    out, err = _OutputBuffer(), _OutputBuffer()
+    with anyio.CancelScope(shield=True):  # a half-started process could not be killed
+        process = await anyio.open_process(command, cwd=cwd, start_new_session=True)
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_write_stdin, process.stdin, stdin)
+            group.start_soon(out.read_from, process.stdout)
+            group.start_soon(err.read_from, process.stderr)
+            code = await process.wait()
+            group.cancel_scope.deadline = anyio.current_time() + _OUTPUT_GRACE
+    finally:
+        if process.returncode is None:
+            _kill(process)
+        with anyio.CancelScope(shield=True):
+            await process.aclose()
+    return ShellResult(code, out.text, err.text)
+
+
+class _OutputBuffer:
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    async def read_from(self, stream: AsyncIterable[bytes]) -> None:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in stream:
+                self._bytes += chunk[: _MAX_OUTPUT_BYTES - len(self._bytes)]
+
+    @property
+    def text(self) -> str:
+        return self._bytes.decode(errors="replace").strip()
+
+
+async def _write_stdin(stream: ByteSendStream, data: bytes) -> None:
+    """Writes the input; a command that does not read it is no error."""
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+        await stream.send(data)
+        await stream.aclose()
+
+
+def _kill(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+
+
+class SignalStop:
+    """Whether a signal was received."""
+
+    exit_code: int | None = None
+    """Exit code of a process stopped by this signal; None if there was none."""
+
+
+@asynccontextmanager
+async def stop_on_signals(stop: Callable[[], object]) -> AsyncIterator[SignalStop]:
+    """Calls `stop` on the first SIGINT or SIGTERM; a second one cancels the block."""
+    stopped = SignalStop()
+
+    async def listen(*, task_status: TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            task_status.started()
+            async for number in signals:
+                if stopped.exit_code is not None:
+                    group.cancel_scope.cancel()
+                stopped.exit_code = 128 + number
+                stop()
+
+    async with anyio.create_task_group() as group:
+        if sys.platform != "win32":  # on Windows, Ctrl-C cancels everything
+            await group.start(listen)
+        yield stopped
+        group.cancel_scope.cancel()

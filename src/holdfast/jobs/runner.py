@@ -1,0 +1,129 @@
+"""The job runner: one compaction in rebase mode, if the session is still over its threshold.
+
+It does not depend on the queue. A stale or duplicate job finds nothing to do, or loses the compare-and-set at the
+commit and returns a conflict.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import msgspec
+
+from ..errors import InvalidInput, JobFailed, Outcome, UnknownSession
+from ..models import scrub
+from ..sessions import SessionService
+from ..sessions.compactor import compact_session
+from .queue import Job, QueueSettings
+
+
+class JobStats:
+    """Counts jobs and their durations since the worker was started."""
+
+    def __init__(self) -> None:
+        self._since = time.monotonic()
+        self._outcomes: Counter[str] = Counter()
+        self._running = self._tokens_saved = 0
+        self._seconds = self._longest = 0.0
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Measures one attempt, also if it fails."""
+        started = time.monotonic()
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+            seconds = time.monotonic() - started
+            self._seconds += seconds
+            self._longest = max(self._longest, seconds)
+
+    def count(self, outcome: str, tokens_saved: int = 0) -> None:
+        """Counts one finished job by its outcome."""
+        self._outcomes[outcome] += 1
+        self._tokens_saved += tokens_saved
+
+    def report(self) -> dict[str, Any]:
+        """Returns the counts and durations as JSON values."""
+        return {
+            "up_seconds": round(time.monotonic() - self._since, 3),
+            "running": self._running,
+            "jobs": sum(self._outcomes.values()),
+            "outcomes": dict(self._outcomes),
+            "seconds_total": round(self._seconds, 3),
+            "seconds_longest": round(self._longest, 3),
+            "tokens_saved": self._tokens_saved,
+        }
+
+
+log = logging.getLogger("holdfast.jobs")
+FAILED_OUTCOME = "failed"
+"""The outcome counted for an attempt that raised."""
+
+
+class JobResult(msgspec.Struct, frozen=True, rename="camel"):
+    """The outcome of a job, stored by BullMQ as its return value."""
+
+    outcome: str
+    tokens_before: int
+    tokens_after: int
+    why: str = ""
+    round: int = 0
+
+
+class JobRunner:
+    """Runs jobs on a service, whose preset defines when and how to compact."""
+
+    def __init__(
+        self, sessions: SessionService, settings: QueueSettings | None = None, stats: JobStats | None = None
+    ) -> None:
+        require_preset(sessions)
+        self.sessions = sessions
+        self.settings = settings or QueueSettings()
+        self.stats = stats or JobStats()
+
+    async def __call__(self, job: Job, *, will_retry: bool = False) -> JobResult:
+        """Runs a job. Raises JobFailed if the attempt failed; `will_retry`: the queue has attempts left."""
+        done: JobResult | None = None
+        try:
+            with self.stats.timed(), anyio.move_on_after(self.settings.deadline):
+                done = await self._compact(job, will_retry)
+        except JobFailed as problem:
+            raise self._failed(job, str(problem)) from None
+        except UnknownSession as problem:
+            raise self._failed(job, str(problem), retryable=False) from None
+        except Exception as problem:
+            log.debug("job %r raised", job.key, exc_info=True)
+            raise self._failed(job, f"{type(problem).__name__}: {problem}") from None
+        if done is None:
+            raise self._failed(job, f"it exceeded the deadline of {self.settings.deadline:g} s")
+        self.stats.count(done.outcome, done.tokens_before - done.tokens_after)
+        why = f" ({done.why})" if done.why else ""
+        log.info("job %r: %s, %d -> %d tokens%s", job.key, done.outcome, done.tokens_before, done.tokens_after, why)
+        return done
+
+    async def _compact(self, job: Job, will_retry: bool) -> JobResult:
+        result = await compact_session(self.sessions, job.entity_id, on_conflict="rebase", will_retry=will_retry)
+        if result.outcome is Outcome.SUMMARY_FAILED:
+            raise JobFailed(f"the summary failed: {result.why}")
+        if result.outcome is Outcome.CONFLICT and await self.sessions.due(job.entity_id):
+            raise JobFailed(f"it lost the race, and the session is still over its threshold: {result.why}")
+        return JobResult(result.outcome.value, result.tokens_before, result.tokens_after, result.why, result.round)
+
+    def _failed(self, job: Job, why: str, *, retryable: bool = True) -> JobFailed:
+        self.stats.count(FAILED_OUTCOME)
+        problem = JobFailed(scrub(why), retryable=retryable)
+        log.warning("job %r failed: %s", job.key, problem)
+        return problem
+
+
+def require_preset(sessions: SessionService) -> None:
+    if sessions.preset is None:
+        raise InvalidInput("Background compaction needs a preset: SessionService(store, preset=…).")

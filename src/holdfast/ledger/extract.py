@@ -1,0 +1,381 @@
+"""Extracts a ledger from a history: reads each message once, in order, and notes what a later step may need."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+from msgspec.structs import replace
+
+from ..messages import Media, Message, Text, ToolCall, ToolResult, describe_media, is_framed
+from . import entries
+from .entries import CommandRecord, FileRecord, Ledger, count_mentions, count_uses
+from .lines import (
+    LedgerLine,
+    LineKind,
+    ToolOutput,
+    is_placeholder_reply,
+    latest_error_lines,
+    split_lines,
+    split_program_text,
+)
+from .names import NameCache, find_exact_names
+from .paths import base_name, group_by_base_name
+from .shell_files import FileChange, parse_match, resolve_path, shows_file_versions
+from .text import BRIEF_CHARS, clip
+from .tool_calls import (
+    ToolAction,
+    classify_call,
+    describe_call,
+    had_no_effect,
+    has_failed,
+    is_applied,
+    is_rejected_by_user,
+    user_reply_in,
+)
+
+_NUMBER = re.compile(r"[0-9]{1,6}")
+
+
+class PlanTracker:
+    """The agent's current plan or to-do list: steps with their status."""
+
+    def __init__(self, steps: Iterable[tuple[str, str]] = (), place: int = 0, *, from_page: bool = False) -> None:
+        self.steps = list(steps)
+        self.place = place
+        """Number of the message that last changed the plan."""
+        self.from_page = from_page
+        """Whether the steps were parsed from a page: then their positions are unknown."""
+
+    def update(self, action: ToolAction, place: int) -> bool:
+        """Applies a new plan, an added step or a changed status; returns False if the call concerns no known step."""
+        if action.kind == "plan":
+            self.steps, self.from_page = list(action.plan), False
+        elif action.kind == "step":
+            self.steps += action.plan
+        elif action.kind != "progress" or not self._set_status(*action.plan[0]):
+            return False
+        self.place = place
+        return True
+
+    def _set_status(self, step: str, status: str) -> bool:
+        if self.from_page or not _NUMBER.fullmatch(step) or not 0 < int(step) <= len(self.steps):
+            return False
+        self.steps[int(step) - 1] = (self.steps[int(step) - 1][0], status)
+        return True
+
+
+class FileIndex(dict[str, FileRecord]):
+    """File records by path, the most recently touched last."""
+
+    def __init__(self, files: Iterable[FileRecord]) -> None:
+        super().__init__((file.path, file) for file in files)
+        self._alike = group_by_base_name(self)
+
+    def touch(self, path: str, place: int, time: int) -> FileRecord:
+        if path not in self:
+            self._alike.setdefault(base_name(path), []).append(path)
+        note = self[path] = self.pop(path, FileRecord(path))
+        note.place, note.time = place, time
+        return note
+
+    def resolve(self, path: str) -> str:
+        """Returns the known path of a file that is named by a relative path."""
+        return resolve_path(path, self._alike.get(base_name(path), ()))
+
+    def relevant_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
+        """Yields the changes, without deletions of files never seen before."""
+        for change in changes:
+            if change.kind == "deleted":
+                change = replace(change, path=self.resolve(change.path))
+            if change.kind != "deleted" or change.path in self:
+                yield change
+
+
+_MIN_FRAGMENT_CHARS, _MAX_LINES_SEARCHED = 10, 5_000
+"""Shortest line fragment that identifies its line; number of newest lines searched for it."""
+
+
+class FileLines:
+    """The known lines of each file, indexed lazily: most files are never changed."""
+
+    def __init__(self, lines: Iterable[LedgerLine]) -> None:
+        self._known: dict[str, dict[str, None]] = {}
+        self._pending: defaultdict[str, list[Sequence[str]]] = defaultdict(list)
+        for line in lines:
+            if line.kind in ("file", "wrote"):
+                self.add(line.source, (line.text,))
+
+    def add(self, path: str, texts: Sequence[str]) -> None:
+        self._pending[path].append(texts)
+
+    def _lines_of(self, path: str) -> dict[str, None]:
+        known = self._known.setdefault(path, {})
+        for texts in self._pending.pop(path, ()):
+            known.update(dict.fromkeys(texts))
+        return known
+
+    def remove_changed(self, change: FileChange, lines: dict[str, LedgerLine]) -> None:
+        """Drops the lines that a change removes: the whole file, whole lines, and lines partly replaced."""
+        if change.kind != "part":
+            gone = list(self._lines_of(change.path))
+        else:
+            old = [line for _, line, _ in split_lines(change.old)]
+            parts = [line for line in {*old[:1], *old[-1:]} if line not in lines and len(line) >= _MIN_FRAGMENT_CHARS]
+            newest = islice(reversed(self._lines_of(change.path)), _MAX_LINES_SEARCHED) if parts else ()
+            gone = [text for text in newest if any(part in text for part in parts)]
+            for line in old:
+                lines.pop(line, None)
+        for text in gone:
+            del self._known[change.path][text]
+            if (noted := lines.get(text)) and noted.source == change.path:
+                del lines[text]
+
+    def remove_replaced(self, change: FileChange, lines: dict[str, LedgerLine]) -> None:
+        """Drops replaced lines again that the tool result quoted."""
+        new = {line for _, line, _ in split_lines(change.new)} if change.old else ()
+        for _, line, _ in split_lines(change.old):
+            if line not in new:
+                lines.pop(line, None)
+
+
+_MAX_MESSAGE_CHARS = 4_000
+_SYSTEM_PREFIX = "(system) "
+"""Marks a system or developer message in mid-conversation, which is kept like a user message."""
+
+
+class HistoryExtractor:
+    """Notes extracted so far. Incremental: `read` adds the next messages, and nothing is read twice."""
+
+    def __init__(self, previous: Ledger | None = None) -> None:
+        known = previous or Ledger()
+        self.time = known.time
+        """Clock of the notes: about one tick a tool call."""
+        self.offset = known.offset
+        """Characters read so far."""
+        self.names = dict(known.names)
+        self.name_cache = NameCache()
+        self.lines = {line.text: line for line in known.lines}
+        self.users = list(known.users)
+        self.omitted_users, self.omitted_from = known.omitted_users, known.omitted_from
+        self.closings = list(known.closings)
+        self.files = FileIndex(known.files)
+        self.commands = {command.text: command for command in known.commands}
+        self.errors = {line.text.strip(): line for line in known.errors}
+        self.attached = list(known.attached)
+        self.plan = PlanTracker(known.plan, known.plan_place, from_page=known.plan_from_page)
+        self.calls, self.omitted_calls = list(known.calls), known.omitted_calls
+        self._outputs: list[ToolOutput] = []
+        self._pending_calls: dict[str, tuple[ToolAction, int]] = {}
+        """Calls without a result yet, with their message numbers."""
+        self._file_lines = FileLines(known.lines)
+        self._last_reply: LedgerLine | None = None
+
+    def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
+        """Extracts notes from these messages; `places` are their numbers, used for citations."""
+        for message, place in zip(messages, places, strict=True):
+            if is_framed(message):
+                continue
+            if texts := [part.text for part in message.parts if isinstance(part, Text)]:
+                self._read_text(message.role, texts, place)
+            for at, part in enumerate(message.parts):
+                if isinstance(part, ToolCall):
+                    self._read_call(part, place)
+                elif isinstance(part, ToolResult):
+                    self._read_result(part, place, at)
+                elif isinstance(part, Media):
+                    self._note_attachment(part, place)
+            if message.role == "assistant" and not message.calls:
+                self.time += 1
+            if self._is_full():
+                self._drop_oldest()
+        self.errors = latest_error_lines(self._outputs, self.errors)
+        self._outputs.clear()
+
+    def _is_full(self) -> bool:
+        return (
+            entries.exceeds_bound(self.lines, entries.MAX_LINES)
+            or entries.exceeds_bound(self.names, entries.MAX_NAMES)
+            or entries.exceeds_bound(self.users, entries.MAX_MESSAGES)
+            or entries.exceeds_bound(self.files, entries.MAX_SUBJECTS)
+            or entries.exceeds_bound(self.commands, entries.MAX_SUBJECTS)
+        )
+
+    def _drop_oldest(self) -> None:
+        self.lines = entries.keep_newest(self.lines, entries.MAX_LINES)
+        self.names = entries.keep_used_names(self.names, entries.MAX_NAMES)
+        self.users = entries.keep_first_and_newest(self.users, entries.MAX_MESSAGES)
+        self.closings = entries.keep_first_and_newest(self.closings, entries.MAX_MESSAGES)
+        self.files = FileIndex(entries.keep_newest(self.files, entries.MAX_SUBJECTS).values())
+        self.commands = entries.keep_newest(self.commands, entries.MAX_SUBJECTS)
+        self.name_cache = NameCache()
+        self._file_lines = FileLines(self.lines.values())
+
+    def ledger(self) -> Ledger:
+        """Returns a snapshot that later reads do not change."""
+        return Ledger(
+            time=self.time,
+            offset=self.offset,
+            users=list(self.users),
+            omitted_users=self.omitted_users,
+            omitted_from=self.omitted_from,
+            closings=[*self.closings, *([self._last_reply] if self._last_reply else ())],
+            plan=list(self.plan.steps),
+            plan_place=self.plan.place,
+            plan_from_page=self.plan.from_page,
+            calls=list(self.calls),
+            omitted_calls=self.omitted_calls,
+            files=list(map(replace, self.files.values())),
+            commands=list(map(replace, self.commands.values())),
+            errors=list(self.errors.values()),
+            attached=list(self.attached),
+            lines=list(self.lines.values()),
+            names=dict(zip(self.names, map(replace, self.names.values()), strict=True)),
+        )
+
+    def _read_text(self, role: str, texts: Sequence[str], place: int) -> None:
+        if role == "assistant":
+            reply = "\n\n".join(texts)
+            if is_placeholder_reply(reply):
+                return
+            self._last_reply = LedgerLine(reply[:_MAX_MESSAGE_CHARS], "said", "", place, 0, self.time)
+            self._add_lines(reply, "said", "", place)
+        elif role != "system" or self.users:
+            for text in texts:
+                own, program = split_program_text(text)
+                if program.strip():
+                    self._add_lines(program, "output", "", place)
+                if own:
+                    self._read_user_text(f"{_SYSTEM_PREFIX}{own}" if role == "system" else own, place)
+
+    def _read_user_text(self, text: str, place: int) -> None:
+        if self._last_reply is not None:
+            self.closings.append(self._last_reply)
+            self._last_reply = None
+        self.calls, self.omitted_calls = [], 0
+        self.users.append(LedgerLine(clip(text, _MAX_MESSAGE_CHARS), "user", "", place, 0, self.time))
+        self._add_lines(text, "user", "", place)
+
+    def _read_call(self, call: ToolCall, place: int) -> None:
+        self.time += 1
+        self._last_reply = None
+        action = classify_call(call)
+        planned = self.plan.update(action, place)
+        if action.kind == "progress" and not planned:
+            action = ToolAction("other", action.tool, action.subject)
+        if action.changes:
+            action = replace(action, changes=tuple(self.files.relevant_changes(action.changes)))
+        self._pending_calls[call.id] = action, place
+        for change in action.changes:
+            self._note_reference(change, place)
+        if not planned and action.kind not in ("edit", "write"):
+            count_uses(self.names, find_exact_names(clip(action.subject, _MAX_MESSAGE_CHARS)), self.time)
+            if action.kind == "read":
+                self.files.touch(action.subject, place, self.time)
+            if command := action.command.strip():
+                note = self.commands[command] = self.commands.pop(command, CommandRecord(command))
+                note.runs, note.place, note.time = note.runs + 1, place, self.time
+            elif action.kind != "read":
+                for number, line, _ in split_lines(action.subject):
+                    if line not in self.lines:
+                        self.lines[line] = LedgerLine(line, "asked", action.tool, place, number, self.time, self.offset)
+
+    def _note_reference(self, change: FileChange, place: int) -> None:
+        """Notes the file and names that a call refers to; its result tells whether the change was applied."""
+        self.files.touch(change.path, place, self.time)
+        count_uses(self.names, find_exact_names(change.path), self.time)
+        for _, line, _ in split_lines(change.old):
+            count_uses(self.names, self.name_cache.find_exact(line), self.time)
+
+    def _apply_change(self, change: FileChange, place: int) -> None:
+        note = self.files.touch(change.path, place, self.time)
+        note.deleted = change.kind == "deleted"
+        note.edits += not note.deleted
+        note.written = note.written or change.kind == "whole"
+        self._file_lines.remove_changed(change, self.lines)
+        self._add_lines(change.new, "wrote", change.path, place)
+
+    def _read_result(self, result: ToolResult, place: int, part: int) -> None:
+        action, called_at = self._pending_calls.pop(result.call_id, (ToolAction("other", result.name or ""), place))
+        reply, rejected = user_reply_in(result, action.tool), is_rejected_by_user(result)
+        if reply:
+            self._read_user_text(reply, place)
+        if rejected:
+            self._undo_rejected(action)
+        if reply or rejected:
+            return
+        text, command = result.text, self.commands.get(action.command.strip())
+        of_file = action.kind in ("read", "edit", "write")
+        source = action.subject if of_file else action.subject[: entries.MAX_SOURCE_CHARS]
+        by_command, no_effect = action.kind in ("run", "search", "read"), had_no_effect(result)
+        changed = [change for change in action.changes if is_applied(change, result, by_command=by_command)]
+        if action.kind == "read" and not no_effect and (seen := self.files.get(action.subject)):
+            seen.reads += 1
+        for change in changed:
+            self._apply_change(change, called_at)
+        if action.kind not in ("plan", "step", "progress"):  # the plan is stored as such
+            kind: LineKind = "file" if of_file and not no_effect else "output"
+            self._add_lines(text, kind, source or action.tool, place, part, found=action.kind == "search")
+        for change in changed:
+            self._file_lines.remove_replaced(change, self.lines)
+        shown = of_file or action.kind == "search" or shows_file_versions(action.command)
+        self._outputs.append(
+            (text, LedgerLine("", "file" if shown else "output", source, place, 0, self.time, part=part))
+        )
+        for item in result.content:
+            if isinstance(item, Media) and not of_file:
+                self._note_attachment(item, place)
+        if command:
+            command.failed = has_failed(result)
+        if action.kind == "other":
+            self.omitted_calls += len(self.calls) >= entries.MAX_CALLS
+            self.calls = [
+                *self.calls[1 - entries.MAX_CALLS :],
+                LedgerLine(describe_call(action, text), "asked", "", place, 0, self.time),
+            ]
+
+    def _undo_rejected(self, action: ToolAction) -> None:
+        """Takes back the run of a command that the user rejected."""
+        if command := self.commands.get(action.command.strip()):
+            command.runs -= 1
+            if not command.runs:
+                del self.commands[command.text]
+
+    def _note_attachment(self, media: Media, place: int) -> None:
+        """Notes the description and message number of an image or file."""
+        text = " ".join(describe_media(media).split())[:BRIEF_CHARS]
+        self.attached = [
+            *self.attached[1 - entries.MAX_ATTACHMENTS :],
+            LedgerLine(text, "user", "", place, 0, self.time),
+        ]
+
+    def _add_lines(
+        self, text: str, kind: LineKind, source: str, place: int, part: int = 0, *, found: bool = False
+    ) -> None:
+        """Adds the lines of a text. `found`: search output, where each line may belong to a file of its own."""
+        split = split_lines(text)
+        lines, offset, time, batch_size = self.lines, self.offset, self.time, len(split)
+        name_sources: list[str] = []
+        for number, line, whole in split:
+            offset += len(line)
+            if found and (match := parse_match(line)):
+                path, number, line = match
+                name_sources.append(path)
+                if not line.strip():
+                    continue
+                path = self.files.resolve(path)
+                self._file_lines.add(path, (line,))
+                noted = LedgerLine(line, "file", path, place, number, time, offset, batch_size, whole, 1, part)
+            else:
+                noted = LedgerLine(line, kind, source, place, number, time, offset, batch_size, whole, 1, part)
+            if before := lines.pop(line, None):
+                noted.occurrences = before.occurrences + 1
+            lines[line] = noted
+            name_sources.append(line)
+        self.offset = offset
+        if kind in ("file", "wrote"):
+            self._file_lines.add(source, name_sources)
+        find_names = self.name_cache.find_all if kind in ("said", "user") else self.name_cache.find_exact
+        count_mentions(self.names, Counter(chain.from_iterable(map(find_names, name_sources))), kind, time, len(text))

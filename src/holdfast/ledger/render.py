@@ -1,0 +1,386 @@
+"""Renders a ledger as a page of notes that fits a token budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby, islice
+
+import msgspec
+
+from .entries import CommandRecord, take_within
+from .extract import HistoryExtractor
+from .lines import LedgerLine, find_task
+from .names import find_names
+from .paths import abbreviate_root, base_name, group_by_base_name, list_by_folder, shortest_unique_path
+from .scoring import decay, score_lines, score_names
+from .select import Candidate, Selection, rank_candidates
+from .text import (
+    ALSO,
+    ATTACHED,
+    BRIEF_CHARS,
+    CALLS,
+    CITATION_CHARS,
+    COMMANDS,
+    CONCLUSIONS,
+    DONE,
+    ERRORS,
+    EXCERPTS,
+    FILES,
+    GROUP,
+    OMITTED,
+    PLAN,
+    RAN_AGAIN,
+    READABLE_CHARS,
+    TASK,
+    USER_MESSAGES,
+    clip_evenly,
+    clip_for_page,
+    quote_structure,
+    take_fitting,
+)
+from .tool_calls import is_finished
+
+_TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = (
+    0.10,
+    0.05,
+    0.04,
+    0.16,
+    0.04,
+    0.12,
+)
+"""Largest share of the room for each section; the excerpts get what is left."""
+_MAX_LAST_ERRORS, _MAX_EARLIER_RUN_ERRORS = 10, 3
+_MAX_TITLE_CHARS = 100
+_MAX_COVERING_SPACES = 50
+"""A name in a line of more words than this does not count as covered."""
+_SAMPLE_CHARS_PER_TOKEN, _MIN_SAMPLE_CHARS = 3, 1_000
+"""Sample size: characters per token of the page, and at least."""
+HEADING_CHARS = 120
+"""Room reserved for the headings of the last two sections."""
+_MIN_POOL = 800
+"""Smallest number of candidates considered; far more of them would hardly ever be selected."""
+CitedText = tuple[int, str]
+"""A message's number and text from it."""
+PartKey = tuple[int, int]
+"""A message's number and the index of one of its parts."""
+
+
+class SectionRenderer:
+    """Renders the sections of a page; holds the scores and candidates, which do not depend on the exact room.
+
+    `room` is the approximate page size in tokens: a smaller page takes lines from a shorter part of the history.
+    """
+
+    def __init__(self, history: HistoryExtractor, cite: Callable[[int], str], room: int) -> None:
+        self.history = history
+        self.name_scores = score_names(history)
+        self._cite = cite
+        self._alike = group_by_base_name(history.files)
+        self._titles: dict[str, str] = {}
+        ran = [LedgerLine(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in history.commands.values()]
+        lines = [*history.lines.values(), *ran]
+        self._candidates = rank_candidates(
+            lines, history.name_cache, self.name_scores, score_lines(history, self.name_scores, room)
+        )
+
+    def sample(self, tokens: int) -> str:
+        """Returns text like that of a page of `tokens` tokens, to estimate characters per token."""
+        texts = (one.line.text for one in self._candidates)
+        return "\n".join(
+            take_within(((text, text) for text in texts), max(_MIN_SAMPLE_CHARS, _SAMPLE_CHARS_PER_TOKEN * tokens))
+        )
+
+    def render_excerpts(self, room: int, known: str, staying: Collection[int]) -> str:
+        """Renders errors, files, commands and excerpts to follow a model's summary, within `room` characters."""
+        errors = self.recent_errors(room, known)
+        fixed, in_files = [*self.errors(errors), *self.files(room, staying)], only_file_lines(errors)
+        commands = self.likely_commands(room, known)
+        left = (
+            room
+            - sum(len(section) + 2 for section in fixed)
+            - sum(len(text) + CITATION_CHARS for text in commands)
+            - HEADING_CHARS
+        )
+        left -= sum(len(line.text) + CITATION_CHARS for line in in_files)
+        known = "\n".join([known, *fixed, *commands, *(line.text for line in in_files)])
+        selected = [*in_files, *self.select(left, known, staying, (), in_files).within(left)]
+        commands += [line.text for line in selected if line.source == COMMANDS]
+        fixed += [*self.commands(commands), *self.excerpts([line for line in selected if line.source != COMMANDS])]
+        return "\n\n".join(fixed)
+
+    def select(
+        self,
+        room: int,
+        known: str,
+        staying: Collection[int],
+        shortened: Collection[PartKey],
+        listed: Iterable[LedgerLine],
+    ) -> Selection:
+        """Selects lines by what they add to the `known` text; the headings of `listed` lines are already paid for."""
+        here = set(map(str.strip, known.splitlines()))
+        covered = {name for line in here if line.count(" ") < _MAX_COVERING_SPACES for name in find_names(line)}
+
+        def is_eligible(candidate: Candidate) -> bool:
+            line = candidate.line
+            if line.kind == "name":
+                return line.place not in staying
+            return (line.place not in staying or part_key(line) in shortened) and line.text.strip() not in here
+
+        def heading(line: LedgerLine) -> tuple[str, int]:
+            if (part := part_key(line)) in shortened:
+                return f"{part}", 0
+            if line.source == COMMANDS:
+                return COMMANDS, 0
+            if line.kind in ("said", "user"):
+                return f"{line.kind} {line.place}", CITATION_CHARS
+            return (title := self._title(line)), len(title) + len(GROUP) + CITATION_CHARS
+
+        pool = islice(filter(is_eligible, self._candidates), _MIN_POOL + max(0, room) // 16)
+        opened = {heading(line)[0] for line in listed}
+        return Selection(
+            pool, self.history.name_cache, self.name_scores, covered=covered, heading=heading, opened=opened
+        )
+
+    # -- sections -----------------------------------------------------------------------------------
+
+    def task(self, room: int, staying: Collection[int]) -> list[str]:
+        task = find_task(self.history.users)
+        if task is None or task.place in staying:
+            return []
+        text = clip_for_page(task.text, min(room // 2, max(READABLE_CHARS, int(room * _TASK_SHARE))))
+        return [f"{TASK} {self._cite(task.place)}\n{text}"]
+
+    def plan(self, room: int) -> list[str]:
+        steps = self.history.plan.steps
+        if not steps:
+            return []
+        lines = [f"- {step} ({status})" for step, status in steps if not is_finished(status)]
+        lines = lines or ["- nothing: every step of the plan is done"]
+        if done := [step for step, status in steps if is_finished(status)]:
+            lines.append(f"{DONE}{'; '.join(done)}")
+        place = self.history.plan.place
+        return [
+            "\n".join([f"{PLAN} {self._cite(place)}" if place else PLAN, *take_fitting(lines, int(room * _PLAN_SHARE))])
+        ]
+
+    def calls(self, room: int, staying: Collection[int]) -> list[str]:
+        """Calls since the last user message, so that none is repeated."""
+        done = archived_lines(self.history.calls, staying)
+        kept = take_fitting(
+            (f"{self._cite(line.place)} {line.text}" for line in reversed(done)), int(room * _CALLS_SHARE)
+        )
+        left = self.history.omitted_calls + len(done) - len(kept)
+        more = [f"{OMITTED}{left:,} earlier)"] if left else []
+        return ["\n".join([CALLS, *more, *reversed(kept)])] if done else []
+
+    def recent_errors(self, room: int, visible: str) -> list[LedgerLine]:
+        """Returns the newest error lines that are not visible, and some older ones printed by commands."""
+        hidden = [line for text, line in self.history.errors.items() if text not in visible]
+        last = hidden[-_MAX_LAST_ERRORS:]
+        ran = [line for line in hidden[:-_MAX_LAST_ERRORS] if line.kind != "file"]
+        kept = take_within(
+            ((line.text, line) for line in reversed([*ran[-_MAX_EARLIER_RUN_ERRORS:], *last])),
+            int(room * _ERRORS_SHARE),
+        )
+        return kept[::-1]
+
+    def errors(self, lines: Iterable[LedgerLine]) -> list[str]:
+        """Error lines printed by commands and tools, and whether the command ran again since."""
+        ran = [line for line in lines if line.kind != "file"]
+        groups = groupby(ran, key=lambda line: (line.source, line.place))
+        blocks = [
+            f"{self._error_source(*run)}\n" + "\n".join(quote_structure(line.text) for line in group)
+            for run, group in groups
+        ]
+        return ["\n".join([ERRORS, *blocks])] if blocks else []
+
+    def _error_source(self, source: str, place: int) -> str:
+        command = self.history.commands.get(source)
+        again = f"{RAN_AGAIN}{self._cite(command.place)})" if command and command.place > place else ""
+        return f"{self._cite(place)}{again}"
+
+    def files(self, room: int, staying: Collection[int]) -> list[str]:
+        """All files by folder, and attachments."""
+        room = int(room * _FILES_SHARE)
+        lines = list_by_folder(self.history.files.values())
+        if sum(map(len, lines)) + len(lines) > room:
+            lines = abbreviate_root(lines, room // 3)
+        attached = archived_lines(self.history.attached, staying)
+        lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
+        return ["\n".join([FILES, *map(quote_structure, take_fitting(lines, room))])] if lines else []
+
+    def likely_commands(self, room: int, visible: str) -> list[str]:
+        """Returns the commands that are most likely to be run again."""
+        ranked = sorted(self.history.commands.values(), key=lambda command: -_rerun_score(command, self.history.time))
+        hidden = (command.text for command in ranked if command.text not in visible)
+        return take_fitting((text for text in hidden if len(text) <= 2 * BRIEF_CHARS), int(room * _COMMANDS_SHARE))
+
+    def commands(self, texts: Iterable[str]) -> list[str]:
+        ran = sorted((self.history.commands[text] for text in texts), key=lambda command: command.time)
+        return (
+            ["\n".join([COMMANDS, *(quote_structure(f"{command.text}{_run_status(command)}") for command in ran)])]
+            if ran
+            else []
+        )
+
+    def messages(self, title: str, texts: Iterable[CitedText], before: Sequence[str] = ()) -> list[str]:
+        """Texts in message order, each message after its citation."""
+        groups = groupby(sorted(texts, key=lambda cited: cited[0]), key=lambda cited: cited[0])
+        lines = [f"{self._cite(place)} " + "\n".join(text for _, text in group) for place, group in groups]
+        return ["\n".join([title, *before, *lines])] if before or lines else []
+
+    def omitted_users(self, users: Sequence[LedgerLine], texts: Iterable[CitedText]) -> list[str]:
+        """Number of user messages without room on the page, and the citation of the first."""
+        shown = {place for place, _ in texts}
+        left = [line.place for line in users if line.place not in shown]
+        count, first = self.history.omitted_users + len(left), self.history.omitted_from or min(left, default=0)
+        return [f"{OMITTED}{count:,} earlier, from {self._cite(first)} on)"] if count else []
+
+    def excerpts(self, selected: Sequence[LedgerLine]) -> list[str]:
+        """Lines grouped under their file or command, the newest group last."""
+        groups: dict[str, list[LedgerLine]] = {}
+        for line in sort_by_position(selected):
+            groups.setdefault(self._title(line), []).append(line)
+        blocks = [self._group(lines) for lines in sorted(groups.values(), key=lambda lines: lines[-1].place)]
+        return [EXCERPTS, *blocks] if blocks else []
+
+    def _group(self, lines: Sequence[LedgerLine]) -> str:
+        """Lines of one source under its title and the citations of their messages."""
+        cited = " ".join(dict.fromkeys(self._cite(line.place) for line in lines))
+        return "\n".join([f"{GROUP}{self._title(lines[0])} {cited}", *_render_lines(lines)])
+
+    def _title(self, line: LedgerLine) -> str:
+        """Title of a group of lines: a file's name, a command or a search."""
+        found = self._titles.get(line.source)
+        if found is None:
+            found = self._titles[line.source] = self._make_title(line.source)
+        return found
+
+    def _make_title(self, source: str) -> str:
+        if source in self.history.files:
+            return shortest_unique_path(source, self._alike[base_name(source)])
+        title = " ".join(source.split()) or "tool output"
+        return (
+            title
+            if len(title) <= _MAX_TITLE_CHARS
+            else (title[:_MAX_TITLE_CHARS].rpartition(" ")[0] or "tool output") + " …"
+        )
+
+
+def part_key(line: LedgerLine) -> PartKey:
+    return line.place, line.part
+
+
+def sort_by_position(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
+    return sorted(lines, key=lambda line: (line.place, line.part, line.number))
+
+
+def only_file_lines(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
+    return [line for line in lines if line.kind == "file"]
+
+
+def archived_lines(lines: Iterable[LedgerLine], staying: Collection[int]) -> list[LedgerLine]:
+    return [line for line in lines if line.place not in staying]
+
+
+def _render_lines(lines: Sequence[LedgerLine]) -> Iterator[str]:
+    """Yields the lines verbatim, then the names listed without a line."""
+    names = [line.text for line in lines if line.kind == "name"]
+    yield from (quote_structure(line.text) for line in lines if line.kind != "name")
+    if names:
+        yield ALSO + ", ".join(names)
+
+
+def _rerun_score(command: CommandRecord, now: int) -> float:
+    """Ranks a command by how often and how recently it ran, and how short it is."""
+    return 2 * min(command.runs, 4) + decay(now - command.time, 10) - len(command.text) / 60
+
+
+def _run_status(command: CommandRecord) -> str:
+    notes = [f"{command.runs}×"] if command.runs > 1 else []
+    notes += ["failed"] if command.failed else []
+    return f"  ({', '.join(notes)})" if notes else ""
+
+
+_USERS_SHARE, _CLOSINGS_SHARE = 0.20, 0.05
+"""Largest shares of the room for user messages and conclusions."""
+_REUSE_SHARE = 0.8
+"""A selection is reused down to this share of its room; below, the other sections differ too much."""
+
+
+class LedgerPage(msgspec.Struct, frozen=True):
+    """A rendered page, and the lines that replace shortened tool results among the kept messages."""
+
+    text: str
+    result_lines: dict[PartKey, list[LedgerLine]]
+
+
+class PageRenderer:
+    """Renders pages of varying size from one history, without repeating text that stays visible.
+
+    `visible` is the text of the kept messages, `staying` their numbers, `shortened` those of their tool results of
+    which only selected lines are shown.
+    """
+
+    def __init__(
+        self,
+        sections: SectionRenderer,
+        visible: str = "",
+        staying: Collection[int] = (),
+        shortened: Collection[PartKey] = (),
+        intro: str = "",
+    ) -> None:
+        self._sections = sections
+        self._visible, self._staying, self._shortened, self._intro = visible, staying, shortened, intro
+        self._selection: Selection | None = None
+        self._room = 0
+
+    def render(self, room: int) -> LedgerPage:
+        """Renders a page of about `room` characters; slightly less room than before reuses the selection."""
+        sections, history = self._sections, self._sections.history
+        visible, staying = self._visible, self._staying
+        task = find_task(history.users)
+        requests = archived_lines((line for line in history.users if line is not task), staying)
+        users = clip_evenly(requests, int(room * _USERS_SHARE), READABLE_CHARS)
+        conclusions = clip_evenly(
+            archived_lines(history.closings, staying), int(room * _CLOSINGS_SHARE), 2 * BRIEF_CHARS
+        )
+        errors = sections.recent_errors(room, visible)
+        opening = [self._intro, *sections.task(room, staying)]
+        fixed = [
+            *sections.plan(room),
+            *sections.calls(room, staying),
+            *sections.errors(errors),
+            *sections.files(room, staying),
+        ]
+        in_files, commands = only_file_lines(errors), sections.likely_commands(room, visible)
+        left = room - sum(len(section) + 2 for section in opening + fixed) - HEADING_CHARS
+        left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_files)])
+        left -= sum(len(text) + CITATION_CHARS for _, text in users + conclusions)
+        if self._selection is None or not _REUSE_SHARE * self._room < room <= self._room:
+            shown = [*opening, *fixed, *commands, *(line.text for line in in_files)]
+            known = "\n".join([visible, *shown, *(text for _, text in users + conclusions)])
+            self._selection, self._room = sections.select(left, known, staying, self._shortened, in_files), room
+        selected = sort_by_position([*in_files, *self._selection.within(left)])
+        listed = [line for line in selected if part_key(line) not in self._shortened]
+        of_task = [line for line in listed if task and line.kind == "user" and line.place == task.place]
+        opening[-1] = "\n".join([opening[-1], *(quote_structure(line.text) for line in of_task)])
+        listed = [line for line in listed if line not in of_task]
+        users += [(line.place, quote_structure(line.text.strip())) for line in listed if line.kind == "user"]
+        conclusions += [(line.place, quote_structure(line.text.strip())) for line in listed if line.kind == "said"]
+        commands += [line.text for line in listed if line.source == COMMANDS]
+        fixed = [*opening, *sections.messages(USER_MESSAGES, users, sections.omitted_users(requests, users)), *fixed]
+        fixed += [*sections.commands(commands), *sections.messages(CONCLUSIONS, conclusions)]
+        fixed += sections.excerpts(
+            [line for line in listed if line.kind not in ("user", "said") and line.source != COMMANDS]
+        )
+        return LedgerPage(
+            "\n\n".join(fixed), _group_by_part(line for line in selected if part_key(line) in self._shortened)
+        )
+
+
+def _group_by_part(lines: Iterable[LedgerLine]) -> dict[PartKey, list[LedgerLine]]:
+    found: dict[PartKey, list[LedgerLine]] = {}
+    for line in sorted(lines, key=lambda line: line.number):
+        found.setdefault(part_key(line), []).append(line)
+    return found

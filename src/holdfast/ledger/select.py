@@ -1,0 +1,181 @@
+"""Selects lines within a budget: weighted coverage, solved greedily by score per character.
+
+A line scores the names that it adds to the page, plus the probability that it is edited verbatim. A name whose
+lines are too long can be listed alone for a part of its score, so that it can at least be searched for. Gains only
+shrink as lines are selected (submodularity), so a lazy heap avoids recomputing most of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from heapq import heapify, heappop, heappush, nlargest
+
+import msgspec
+
+from .lines import LedgerLine, is_wrapper_line
+from .names import NameFinder, is_clear_alone
+
+EDITED_WEIGHT = 0.26
+"""Weight of all lines that will be edited, relative to all names that will be needed."""
+MIN_LINE_CHARS = 10
+"""Shorter lines are not shown."""
+_LINE_OVERHEAD = 8
+"""Fixed cost of a line in characters."""
+_PIECE_SHARE = 0.5
+"""Share of its names' scores that a piece of an over-long line gets."""
+_NAME_SHARE = 0.5
+"""Share of its score that a name gets without its line."""
+_SEPARATOR_CHARS = 2
+"""Characters between two names."""
+_MAX_LONE_NAMES = 1_000
+"""Number of highest-scored names that may be listed alone."""
+_MAX_MISFITS = 20
+"""Lines that do not fit before the selection stops."""
+
+
+class Candidate(msgspec.Struct, gc=False):
+    """A line or a single name that may be selected, with its score for an empty page."""
+
+    line: LedgerLine
+    own_score: float
+    """Score that does not depend on other lines."""
+    name_share: float
+    """Share of its names' scores that it gets."""
+    density: float
+
+
+def rank_candidates(
+    lines: Iterable[LedgerLine], names_of: NameFinder, scores: dict[str, float], edited: dict[str, float]
+) -> list[Candidate]:
+    """Returns candidates by score per character. The more lines may be edited, the less each edit counts."""
+    found, newest = [], dict[str, LedgerLine]()
+    best = set(nlargest(_MAX_LONE_NAMES, scores, key=scores.__getitem__))
+    edit_weight = EDITED_WEIGHT * sum(scores.values()) / max(1.0, sum(edited.values()))
+    for line in lines:
+        text = line.text
+        if (len(text) < MIN_LINE_CHARS and line.kind != "name") or is_wrapper_line(text):
+            continue
+        names = names_of(text)
+        if line.kind not in ("said", "user", "asked") and not best.isdisjoint(names):
+            newest.update(dict.fromkeys(filter(best.__contains__, names), line))
+        if line.kind == "name":
+            continue
+        own_score = edit_weight * edited.get(text, 0.0)
+        share = 1.0 if line.whole else _PIECE_SHARE
+        gain = own_score + share * sum(filter(None, map(scores.get, names)))
+        if gain > 0:
+            found.append(Candidate(line, own_score, share, gain / (len(text) + _LINE_OVERHEAD)))
+    found += _lone_names(newest, scores)
+    return sorted(found, key=lambda candidate: -candidate.density)
+
+
+def _lone_names(newest: dict[str, LedgerLine], scores: dict[str, float]) -> Iterator[Candidate]:
+    """Yields names that are informative alone, each with the source of its newest line."""
+    for name, line in newest.items():
+        if is_clear_alone(name, line.text):
+            alone = LedgerLine(name, "name", line.source, line.place, line.number, line.time)
+            yield Candidate(alone, 0.0, _NAME_SHARE, _NAME_SHARE * scores[name] / (len(name) + _SEPARATOR_CHARS))
+
+
+class Selection:
+    """Greedy order of the candidates, computed lazily as far as the room requires.
+
+    With less room, fewer of the same lines are selected: another size needs no new computation.
+    """
+
+    def __init__(
+        self,
+        candidates: Iterable[Candidate],
+        names_of: NameFinder,
+        scores: dict[str, float],
+        *,
+        covered: Collection[str],
+        heading: Callable[[LedgerLine], tuple[str, int]],
+        opened: Collection[str] = (),
+    ) -> None:
+        self._pool = list(candidates)
+        self._scores = scores
+        self._seen, self._opened = set(covered), set(opened)
+        self._is_lone = [candidate.line.kind == "name" for candidate in self._pool]
+        self._names = [
+            (one.line.text,) if alone else tuple(dict.fromkeys(filter(scores.__contains__, names_of(one.line.text))))
+            for one, alone in zip(self._pool, self._is_lone, strict=True)
+        ]
+        self._lone: dict[str, int] = {}
+        """Names selected without a line, with their index."""
+        self._headings = [heading(candidate.line) for candidate in self._pool]
+        self._under: dict[str, list[int]] = {}
+        for index, (key, _) in enumerate(self._headings):
+            self._under.setdefault(key, []).append(index)
+        self._heap = [(-self._density(index), index) for index in range(len(self._pool))]
+        heapify(self._heap)
+        self._order: dict[int, int] = {}
+        """Selected candidates with their cost, including a heading that they open."""
+
+    def within(self, room: int) -> list[LedgerLine]:
+        """Returns the selection for `room` characters; a name alone gives way to a line that contains it."""
+        taken, left, misfits = set[int](), room, 0
+        for index, cost in self._selected():
+            if cost > left:
+                misfits += 1
+            else:
+                taken.add(index)
+                left -= cost
+                if not self._is_lone[index]:
+                    covered = {self._lone[name] for name in self._names[index] if name in self._lone} & taken
+                    left += sum(len(self._pool[other].line.text) + _SEPARATOR_CHARS for other in covered)
+                    taken -= covered
+            if left <= MIN_LINE_CHARS or misfits > _MAX_MISFITS:
+                break
+        return [self._pool[index].line for index in sorted(taken)]
+
+    def _selected(self) -> Iterator[tuple[int, int]]:
+        yield from tuple(self._order.items())
+        while (index := self._select_next()) is not None:
+            yield index, self._order[index]
+
+    def _select_next(self) -> int | None:
+        heap, taken = self._heap, self._order
+        while heap:
+            _, index = heappop(heap)
+            if index in taken:
+                continue
+            now = self._density(index)
+            if now <= 0:
+                continue
+            if heap and now < -heap[0][0] - 1e-12:
+                heappush(heap, (-now, index))
+            else:
+                self._select(index)
+                return index
+        return None
+
+    def _select(self, index: int) -> None:
+        candidate, (key, price) = self._pool[index], self._headings[index]
+        alone = self._is_lone[index]
+        self._order[index] = (
+            len(candidate.line.text) + (_SEPARATOR_CHARS if alone else 1) + (0 if key in self._opened else price)
+        )
+        if alone:
+            self._lone[candidate.line.text] = index
+        else:
+            self._seen.update(self._names[index])
+        if key not in self._opened:
+            self._opened.add(key)
+            for other in self._under[key]:
+                if other not in self._order:
+                    heappush(self._heap, (-self._density(other), other))
+
+    def _density(self, index: int) -> float:
+        candidate, (key, price) = self._pool[index], self._headings[index]
+        scores, seen, alone = self._scores, self._seen, self._lone
+        opening = 0 if key in self._opened else price
+        if self._is_lone[index]:
+            name = candidate.line.text
+            gain = 0.0 if name in seen or name in alone else _NAME_SHARE * scores[name]
+            return gain / (len(name) + _SEPARATOR_CHARS + opening)
+        new = [name for name in self._names[index] if name not in seen]
+        gain = sum([scores[name] * (1 - _NAME_SHARE if name in alone else 1) for name in new]) if new else 0.0
+        return (candidate.own_score + candidate.name_share * gain) / (
+            len(candidate.line.text) + _LINE_OVERHEAD + opening
+        )

@@ -1,0 +1,105 @@
+"""Headings and fixed phrases shared by the page's renderer and parser; clipping and quoting of text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from string import ascii_letters, digits
+
+from ..context.references import NUMBER
+from .lines import LedgerLine
+
+PAGE_OPENING = "[Notes on the earlier conversation: "
+TASK = "## Task"
+USER_MESSAGES = "## Later user messages"
+OMITTED = "(Omitted: "
+PLAN = "## Open work"
+DONE = "Done: "
+CALLS = "## Calls since last user message"
+ERRORS = "## Last tool errors, verbatim"
+FILES = "## Files (only read unless marked)"
+COMMANDS = "## Commands"
+CONCLUSIONS = "## Decisions and findings"
+EXCERPTS = '## Relevant excerpts (single lines, not whole texts; "also": more names from there)'
+ATTACHED = "Attached: "
+GROUP = "### "
+RAN_AGAIN = " (ran again in "
+ALSO = "also: "
+ROOT, ROOT_IS = "…/", "…/ is "
+"""Abbreviates the common root folder of most files."""
+READABLE_CHARS = 800
+"""Characters that are enough to tell what a message is about."""
+BRIEF_CHARS = 160
+CITATION_CHARS = 8
+"""Characters of a citation before a text."""
+_GAP = " […]"
+_BLANK = re.compile(r"\s")
+_MAX_WORD_CHARS = 60
+_NAME_CHARACTERS = ascii_letters + digits + "_.-/@#"
+"""Where no blank is near, text is cut at the end of a name, so that no name is cut in two."""
+_STRUCTURE = rf"#+ |\[{NUMBER}\] |{ALSO}|{re.escape(OMITTED)}"
+_STRUCTURE_START = re.compile(rf"^({_STRUCTURE})", re.MULTILINE)
+_QUOTED_STRUCTURE = re.compile(rf"^> ({_STRUCTURE})")
+
+
+def clip(text: str, room: int) -> str:
+    """Cuts a text to `room` characters: its head, and its tail if there is room; the gap is marked."""
+    text = text.strip()
+    if len(text) <= room:
+        return text
+    head = min(room, max(READABLE_CHARS, int(room * 0.7)))
+    tail = _trim_first_word(text[-(room - head) :]).strip() if room - head > BRIEF_CHARS // 2 else ""
+    return f"{_trim_last_word(text[:head])}{_GAP} {tail}".rstrip()
+
+
+def clip_for_page(text: str, room: int) -> str:
+    """Clips and quotes a text for the page; text without any break is replaced by its length."""
+    cut = clip(text, room)
+    return quote_structure(cut) if cut != _GAP else f"[{len(text):,} characters in one piece]"
+
+
+def _trim_last_word(text: str) -> str:
+    """Drops the word that was cut at the end; scripts without blanks stay as they are."""
+    blank = max(text.rfind(" ", -_MAX_WORD_CHARS), text.rfind("\n", -_MAX_WORD_CHARS))
+    return (text[:blank] if blank > 0 else text.rstrip(_NAME_CHARACTERS)).rstrip()
+
+
+def _trim_first_word(text: str) -> str:
+    """Drops the word that was cut at the start."""
+    found = _BLANK.search(text, 0, _MAX_WORD_CHARS)
+    return text[found.end() :] if found else text.lstrip(_NAME_CHARACTERS)
+
+
+def quote_structure(text: str) -> str:
+    """Prefixes lines of foreign text that look like the page's own structure with `> `."""
+    return _STRUCTURE_START.sub(r"> \1", text)
+
+
+def unquote_structure(line: str) -> str:
+    return _QUOTED_STRUCTURE.sub(r"\1", line)
+
+
+def clip_evenly(lines: Sequence[LedgerLine], room: int, longest: int) -> list[tuple[int, str]]:
+    """Clips all lines to one length that fits `room`; below the minimum length, keeps only the newest."""
+    lines = lines[-1 - room // CITATION_CHARS :]  # more citations than this cannot fit
+    length, sizes = longest, [len(line.text) for line in lines]
+    while length > BRIEF_CHARS and sum([min(length, size) + CITATION_CHARS for size in sizes]) > room:
+        length -= 20
+    kept: list[tuple[int, str]] = []
+    for line in reversed(lines):
+        text = clip_for_page(line.text, length)
+        if len(text) + CITATION_CHARS > room:
+            break
+        room -= len(text) + CITATION_CHARS
+        kept.append((line.place, text))
+    return kept[::-1]
+
+
+def take_fitting(lines: Iterable[str], room: int) -> list[str]:
+    """Returns the lines that fit, skipping those that do not."""
+    kept = []
+    for line in lines:
+        if len(line) + 1 <= room:
+            room -= len(line) + 1
+            kept.append(line)
+    return kept

@@ -1,0 +1,245 @@
+"""Classifies tool calls by the shape of their arguments, and their results.
+
+No tool is known by its name: agents name their tools freely, but a path with old and new text is an edit everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from ..messages import ToolCall, ToolResult
+from .lines import is_wrapper_line
+from .paths import base_name
+from .shell_files import FileChange, is_search_command, parse_diff, parse_file_writes, parse_patch, printed_path
+from .text import BRIEF_CHARS, clip
+
+ToolActionKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "progress", "other"]
+_PATH_KEYS = ("file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
+_COMMAND_KEYS = ("command", "cmd", "script", "shell_command")
+_SEARCH_KEYS = ("pattern", "query", "regex", "q", "search_query", "queries")
+_OLD_TEXT_KEYS = ("old_string", "old_str", "oldText", "old_text", "oldString", "old")
+_NEW_TEXT_KEYS = ("new_string", "new_str", "newText", "new_text", "newString", "new", "insert_text")
+_CONTENT_KEYS = ("content", "contents", "file_text", "new_source")
+_EDITOR_COMMANDS = ("view", "create", "insert", "str_replace")
+_OTHER_EDITOR_COMMANDS = ("rename", "undo_edit")
+"""Commands of an editor tool that takes a path (not shell commands): those that show or change text, and others."""
+_DELETE_TOOL = re.compile(r"(?:delete|remove)_?file", re.IGNORECASE)
+"""Tool names that delete a file: with only a path as argument, the shape of the call does not tell."""
+_SHELLS = ("bash", "sh", "zsh", "dash")
+_PLAN_KEYS = ("todos", "plan")
+_LIST_KEYS = ("tasks", "items", "steps")
+"""Count as a plan only if every entry has a step's status: an order has items, too."""
+_STEP_TEXT_KEYS = ("content", "step", "title", "subject", "task", "text")
+_STEP_ID_KEYS = ("taskId", "task_id", "todo_id", "step_id")
+_MAX_ARGUMENT_CHARS = 200
+_FINISHED = ("completed", "complete", "done", "finished", "closed", "deleted", "cancelled", "canceled", "skipped")
+_OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
+_MAX_PATH_CHARS, _MAX_COMMAND_CHARS, _MAX_PATCH_CHARS = 1_000, 320, 400_000
+
+
+class ToolAction(msgspec.Struct, frozen=True):
+    """A classified tool call."""
+
+    kind: ToolActionKind
+    tool: str
+    subject: str = ""
+    """The path, the command, the search pattern, or the short arguments."""
+    changes: tuple[FileChange, ...] = ()
+    command: str = ""
+    """The command, if it is one short line."""
+    plan: tuple[tuple[str, str], ...] = ()
+    """Steps of a plan with their status; for `progress`, the step's number and its new status."""
+
+
+def classify_call(call: ToolCall) -> ToolAction:
+    """Determines what a tool call does: read, edit, write, run, search, plan, or something else."""
+    given = call.arguments_dict
+    path, command = _first_text(given, _PATH_KEYS), _first_text(given, _COMMAND_KEYS)
+    if not _is_line(path, _MAX_PATH_CHARS):
+        path = ""
+    if not path and not command and (planned := _classify_plan(call.name, given)):
+        return planned
+    if path and (command == "delete" or _DELETE_TOOL.search(call.name)):
+        return ToolAction("other", call.name, _short_arguments(given), (FileChange(path, kind="deleted"),))
+    if path and command in _OTHER_EDITOR_COMMANDS:
+        return ToolAction("other", call.name, _short_arguments(given))
+    if path and command in _EDITOR_COMMANDS:
+        command = ""
+    if path and (pairs := list(_replacements(given))):
+        change = FileChange(path, "\n".join(old for old, _ in pairs), "\n".join(new for _, new in pairs))
+        return ToolAction("edit", call.name, path, (change,))
+    if path and (diff := _first_text(given, ("diff",))):
+        return ToolAction("edit", call.name, path, (parse_diff(path, diff[:_MAX_PATCH_CHARS]),))
+    texts = (text for text in (command, *given.values()) if isinstance(text, str))
+    patch = next((text for text in texts if "*** Begin Patch" in text), None)
+    if patch is not None:
+        return _classify_patch(call.name, patch[:_MAX_PATCH_CHARS])
+    if command:
+        return _classify_command(call.name, command)
+    if path and any(isinstance(given.get(key), str) for key in _CONTENT_KEYS):
+        return ToolAction(
+            "write", call.name, path, (FileChange(path, new=_first_text(given, _CONTENT_KEYS), kind="whole"),)
+        )
+    if search := _first_text(given, _SEARCH_KEYS):
+        return ToolAction("search", call.name, f"{search} in {path}" if path else search)
+    if path and (text := _first_text(given, ("text",))):
+        return _classify_path_and_text(call.name, path, text)
+    if path:
+        return ToolAction("read", call.name, path)
+    return ToolAction("other", call.name, _short_arguments(given))
+
+
+def _classify_command(tool: str, command: str) -> ToolAction:
+    brief = command if _is_line(command.strip(), _MAX_COMMAND_CHARS) else ""
+    if shown := printed_path(command):
+        return ToolAction("read", tool, shown, command=brief)
+    subject, changes = parse_file_writes(command[:_MAX_PATCH_CHARS])
+    return ToolAction("search" if is_search_command(command) else "run", tool, subject, changes, command=brief)
+
+
+def _classify_path_and_text(tool: str, path: str, text: str) -> ToolAction:
+    """One line of text is searched for; several are written to the file."""
+    if _is_line(text, _MAX_COMMAND_CHARS):
+        return ToolAction("search", tool, f"{text} in {path}")
+    return ToolAction("write", tool, path, (FileChange(path, new=text, kind="whole"),))
+
+
+def _is_line(text: str, longest: int) -> bool:
+    return len(text) <= longest and text.splitlines() in ([], [text])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _first_text(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    for key in keys:
+        value = given.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+            return str(value[-1]) if base_name(value[0]) in _SHELLS else " ".join(value)
+    return ""
+
+
+def _classify_plan(tool: str, given: Mapping[str, Any]) -> ToolAction | None:
+    """Recognizes a whole plan, an added step, or a changed status."""
+    if (steps := tuple(_plan_steps(given))) or any(given.get(key) == [] for key in _PLAN_KEYS):
+        return ToolAction("plan", tool, plan=steps)
+    status, step = given.get("status"), _first_text(given, _STEP_ID_KEYS)
+    if isinstance(status, str) and step:
+        return ToolAction("progress", tool, _short_arguments(given), plan=((step, status),))
+    subject = given.get("subject")
+    if isinstance(subject, str) and "activeForm" in given:
+        return ToolAction("step", tool, plan=((_one_line(subject), "pending"),))
+    return None
+
+
+def _plan_steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for key in (*_PLAN_KEYS, *_LIST_KEYS):
+        steps = given.get(key)
+        entries = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+        if key in _PLAN_KEYS or all(str(step.get("status")).lower() in (*_OPEN, *_FINISHED) for step in entries):
+            for step in entries:
+                if text := _first_text(step, _STEP_TEXT_KEYS):
+                    yield _one_line(text), _one_line(str(step.get("status") or "pending"))
+
+
+def is_finished(status: str) -> bool:
+    """Whether this status means that nothing is left to do."""
+    return status.lower() in _FINISHED
+
+
+def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    edits = given.get("edits")
+    for edit in (given, *(edits if isinstance(edits, list) else ())):
+        if isinstance(edit, dict) and (
+            pair := (_first_text(edit, _OLD_TEXT_KEYS), _first_text(edit, _NEW_TEXT_KEYS))
+        ) != ("", ""):
+            yield pair
+
+
+def _classify_patch(tool: str, patch: str) -> ToolAction:
+    changes = tuple(change for change in parse_patch(patch) if _is_line(change.path, _MAX_PATH_CHARS))
+    return ToolAction("edit", tool, changes[0].path if changes else "", changes)
+
+
+def _short_arguments(given: Mapping[str, Any]) -> str:
+    """Joins the short arguments, such as ids, amounts and dates, on one line."""
+    return ", ".join(
+        f"{key}={value}"
+        for key, value in given.items()
+        if isinstance(value, str | int | float) and not isinstance(value, bool) and _is_short(value)
+    )
+
+
+def _is_short(value: str | int | float) -> bool:
+    """Tests the length without converting a huge integer to decimal digits."""
+    return (
+        value.bit_length() <= 3 * _MAX_ARGUMENT_CHARS
+        if isinstance(value, int)
+        else len(str(value)) <= _MAX_ARGUMENT_CHARS
+    )
+
+
+def describe_call(action: ToolAction, output: str) -> str:
+    """Renders a call and the first line of its output on one line."""
+    lines = filter(str.strip, output[:_MAX_PATH_CHARS].splitlines())
+    first = next((line for line in lines if not is_wrapper_line(line) and line != "Output:"), "")
+    called = clip(_one_line(f"{action.tool}: {action.subject}"), BRIEF_CHARS)
+    return f"{called} → {clip(_one_line(first), BRIEF_CHARS // 2)}"
+
+
+_REJECTION = re.compile(r"The user doesn't want to proceed with this tool use\.")
+_REJECTION_REPLY = re.compile(r"the user said:\n(.*)", re.DOTALL)
+_ASKS_USER = re.compile(
+    r"(?:(?<![A-Za-z])ask|Ask)_?(?i:the_?)?(?i:user|human|follow_?up)(?![a-z])|(?i:request_user_input)"
+)
+"""Names of tools that ask the user a question; not of tools that list tasks or users."""
+_EXIT_CODE = re.compile(r"^(?:(?:Process|Command) exited with code|Exit code:?) ([0-9]{1,4})$", re.MULTILINE)
+_STATUS_CHARS, _RESULT_SCAN_CHARS = 400, 40_000
+_FAILURE_START = re.compile(r"\W*(?:tool_use_)?(?:error|failed|failure|could not|cannot|unable)\b", re.IGNORECASE)
+_PATCH_APPLIED = "Success. Updated the following files"
+"""Output of a successful patch, whatever else ran in the same command."""
+_WRITE_FAILED = re.compile(
+    r"['\"]?: (?:Permission denied|No such file or directory|Read-only file system|(?:Is|Not) a directory"
+    r"|No space left on device|Operation not permitted)"
+)
+
+
+def is_rejected_by_user(result: ToolResult) -> bool:
+    """Whether the user rejected the call, so that it was not run."""
+    return result.is_error and _REJECTION.match(result.text) is not None
+
+
+def user_reply_in(result: ToolResult, tool: str) -> str:
+    """Returns the user's words when rejecting a call or answering a tool's question; else an empty string."""
+    if is_rejected_by_user(result):
+        reply = _REJECTION_REPLY.search(result.text)
+        return reply[1].strip() if reply else ""
+    return result.text.strip() if _ASKS_USER.search(tool) and not result.is_error else ""
+
+
+def has_failed(result: ToolResult) -> bool:
+    """Whether a call failed, by its error flag or by the exit code before its output."""
+    head = result.text[:_STATUS_CHARS]
+    exited = _EXIT_CODE.search(head) if "code" in head else None  # rare: a substring test saves the search
+    return result.is_error or (exited is not None and int(exited[1]) != 0)
+
+
+def had_no_effect(result: ToolResult) -> bool:
+    """Whether a call only failed: by its error flag or exit code, or by a short output that starts with an error."""
+    return has_failed(result) or (len(result.text) <= _STATUS_CHARS and _FAILURE_START.match(result.text) is not None)
+
+
+def is_applied(change: FileChange, result: ToolResult, *, by_command: bool) -> bool:
+    """Whether the result confirms a file change; a failed command may still have written some of its files."""
+    text = result.text
+    if by_command:
+        name, failures = base_name(change.path), _WRITE_FAILED.finditer(text, 0, _RESULT_SCAN_CHARS)
+        return not any(text.endswith(name, 0, failure.start()) for failure in failures)
+    return _PATCH_APPLIED in text or not had_no_effect(result)

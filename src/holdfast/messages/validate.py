@@ -1,0 +1,359 @@
+"""What each wire format requires, and whether messages meet it: `check` and `find_problems`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from ..errors import InvalidInput
+from .call_ids import GENERATED_ID_PREFIX
+from .codec import decode_all, format_name
+from .detection import COMMON
+from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+
+class FormatRules(msgspec.Struct, frozen=True):
+    """Rules of one wire format, as flags."""
+
+    name: str
+    user_first: bool = False
+    """The first message must be the user's."""
+    rejects_blank: bool = False
+    """Blank text is rejected."""
+    merges_roles: bool = False
+    """Adjacent messages of one role count as one message."""
+    items: bool = False
+    """Each message is one item: a batch of calls is a run of assistant items."""
+    unique_call_ids: bool = False
+    """A call id must be unique in the whole conversation."""
+    reasoning_must_lead: bool = False
+    """Reasoning must be followed by assistant text or a call, never come last."""
+    signed_reasoning: bool = False
+    """Reasoning needs a signature, which covers everything before it."""
+    restricts_system: bool = False
+    """A system message in the list must directly follow a user message, and precede a reply or come last."""
+    single_result_message: bool = False
+    """The results of one batch of calls must be in one message."""
+    calls_follow_user: bool = False
+    """A function call must follow a user message or a function response, never a model message."""
+
+
+FORMAT_RULES = {
+    rules.name: rules
+    for rules in (
+        FormatRules("openai-chat"),
+        FormatRules("openai-responses", items=True, reasoning_must_lead=True, unique_call_ids=True),
+        FormatRules(
+            "anthropic",
+            user_first=True,
+            rejects_blank=True,
+            merges_roles=True,
+            unique_call_ids=True,
+            reasoning_must_lead=True,
+            signed_reasoning=True,
+            restricts_system=True,
+        ),
+        FormatRules("gemini", user_first=True, single_result_message=True, calls_follow_user=True),
+    )
+}
+"""The rules of each wire format, by name."""
+
+
+def rules_for(format: str) -> FormatRules:
+    """Returns the rules of a format; the common format uses those of OpenAI Chat."""
+    return FORMAT_RULES["openai-chat" if format == COMMON else format_name(format)]
+
+
+def drop_rejected_parts(message: Message, rules: FormatRules) -> Message | None:
+    """Returns the message without the parts that this format rejects; None if nothing is left."""
+    parts = tuple(part for part in message.parts if not _is_rejected(part, rules))
+    if not parts and has_no_content(message, rules):
+        return None
+    return message if len(parts) == len(message.parts) else message.with_parts(parts)
+
+
+def has_no_content(message: Message, rules: FormatRules) -> bool:
+    """Whether a message without parts is rejected: some formats accept an empty string, none an empty list."""
+    if rules.rejects_blank or message.role == "tool":
+        return True
+    return message.raw is None or not isinstance(message.raw.get("content"), str)
+
+
+def _is_rejected(part: Part, rules: FormatRules) -> bool:
+    if type(part) is Text:
+        return rules.rejects_blank and not part.text.strip()
+    if type(part) is Reasoning:
+        return rules.signed_reasoning and not (part.signature or part.encrypted)
+    return False
+
+
+def can_be_first(message: Message) -> bool:
+    """Whether this message may come first where a format requires a user message."""
+    return message.role == "user" or (message.role == "assistant" and is_vendor_summary(message))
+
+
+def needs_user_between(message: Message, previous: Message, rules: FormatRules) -> bool:
+    """Whether this format requires a user message between these two."""
+    return rules.calls_follow_user and previous.role == message.role == "assistant" and _has_calls(message)
+
+
+def _has_calls(message: Message) -> bool:
+    return any(type(part) is ToolCall for part in message.parts)
+
+
+def can_precede_system(previous: Message) -> bool:
+    """Whether a system message may directly follow this one."""
+    return previous.role in ("user", "tool")
+
+
+def can_follow_reasoning(message: Message) -> bool:
+    """Whether this message may directly follow reasoning."""
+    return message.role == "assistant" and not is_vendor_summary(message)
+
+
+def is_vendor_summary(message: Message) -> bool:
+    """Whether this is a provider's own summary block (server-side compaction)."""
+    return bool(message.parts) and isinstance(first := message.parts[0], Opaque) and first.kind in _SUMMARY_KINDS
+
+
+_SUMMARY_KINDS = frozenset(("compaction", "compaction_summary", "context_compaction"))
+
+
+def item_id(message: Message) -> str | None:
+    """Returns the id of an OpenAI Responses item."""
+    name = None if message.raw is None else message.raw.get("id")
+    return name if isinstance(name, str) else None
+
+
+def is_trivially_valid(messages: Sequence[Message], rules: FormatRules, ready: bool) -> bool:
+    """Fast path: whether every call is answered at once, one result per message.
+
+    Formats without further rules require no more.
+    """
+    pending: set[str] = set()
+    for message in messages:
+        parts = message.parts
+        if message.role == "tool":
+            if len(parts) != 1 or type(only := parts[0]) is not ToolResult or only.call_id not in pending:
+                return False
+            pending.remove(only.call_id)
+            continue
+        if pending or (not parts and has_no_content(message, rules)):
+            return False
+        for part in parts:
+            if type(part) is ToolCall and part.id not in pending:
+                pending.add(part.id)
+            elif type(part) is ToolCall or type(part) is ToolResult:
+                return False
+    return not (ready and pending)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One reason for which a provider would reject the messages."""
+
+    index: int
+    rule: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"message {self.index}: {self.text}"
+
+
+def check(messages: Iterable[Any], profile: str, *, ready: bool = False) -> list[Problem]:
+    """Returns what this wire format would reject; empty if the messages are valid.
+
+    Calls at the very end without results are a conversation in progress, not a problem; with
+    `ready=True` they are, as in a request.
+    """
+    rules = FORMAT_RULES[format_name(profile)]
+    try:
+        decoded, _ = decode_all(messages, rules.name)
+    except InvalidInput as problem:
+        return [Problem(0, "malformed", str(problem))]
+    return find_problems(decoded, rules, ready=ready)
+
+
+def find_problems(messages: Sequence[Message], rules: FormatRules, *, ready: bool = False) -> list[Problem]:
+    """Validates neutral messages; returns the problems in message order."""
+    validator = _Validator(rules)
+    if not validator.has_rules and is_trivially_valid(messages, rules, ready):
+        return []
+    after_plain_text = not rules.user_first
+    for index, message in enumerate(messages):
+        if after_plain_text and _is_plain_text(message, rules):
+            validator.previous = message
+            continue
+        validator.step(index, message)
+        after_plain_text = (
+            message.raw is None and validator.started and not validator.pending and _is_plain_text(message, rules)
+        )
+    return validator.finish(messages, ready)
+
+
+def _is_plain_text(message: Message, rules: FormatRules) -> bool:
+    """Whether the message is plain text, which no format rejects after more plain text."""
+    parts = message.parts
+    if message.raw is not None or len(parts) != 1 or type(only := parts[0]) is not Text:
+        return False
+    return message.role in _TEXT_ROLES and (not rules.rejects_blank or bool(only.text.strip()))
+
+
+_TEXT_ROLES = ("user", "assistant")
+
+
+class _Validator:
+    """One pass over the messages that tracks pending calls."""
+
+    def __init__(self, rules: FormatRules) -> None:
+        self.rules = rules
+        self.has_rules = rules != FormatRules(rules.name)
+        """False for a format that has only the rules common to all."""
+        self.problems: list[Problem] = []
+        self.pending: dict[str, int] = {}
+        self.answered: set[str] = set()
+        self.called: set[str] = set()
+        self.previous: Message | None = None
+        self.items: set[str] = set()
+        self.started = False
+
+    def step(self, index: int, message: Message) -> None:
+        parts = message.parts
+        if not parts:
+            self._check_empty(index, message)
+        if self.has_rules:
+            self._check_format_rules(index, message)
+        kinds = {type(part) for part in parts}
+        if ToolResult in kinds:
+            self._check_results(index, message)
+        elif message.role == "tool":
+            self._report(index, "orphan-result", "a tool message holds no result")
+        elif self.pending and not self._same_batch(message):
+            self._report_unanswered()
+        if ToolCall in kinds:
+            self._check_calls(index, message)
+        self.previous = message
+        self.started = self.started or message.role != "system"
+
+    def _check_format_rules(self, index: int, message: Message) -> None:
+        """Checks rules that only some formats have."""
+        self._check_content(index, message)
+        if self.rules.items and (item := item_id(message)):
+            if item in self.items:
+                self._report(index, "duplicate-item", f"the item id {item!r} is used a second time")
+            self.items.add(item)
+        self._check_first(index, message)
+        self._check_order(index, message)
+        if self.rules.signed_reasoning and self.previous is not None and _signed_summary(message):
+            self._report(index, "summary-place", "a compaction block must come first")
+
+    def _report(self, index: int, rule: str, text: str) -> None:
+        self.problems.append(Problem(index, rule, text))
+
+    def _check_empty(self, index: int, message: Message) -> None:
+        if message.role != "tool" and has_no_content(message, self.rules):
+            self._report(index, "empty", f"the {message.role} message has no content")
+
+    def _check_content(self, index: int, message: Message) -> None:
+        rules = self.rules
+        for part in message.parts:
+            if type(part) is Text and rules.rejects_blank and not part.text.strip():
+                self._report(index, "empty", "a text is blank: text content must not be empty")
+            elif rules.signed_reasoning and type(part) is Reasoning and not (part.signature or part.encrypted):
+                self._report(index, "unsigned-reasoning", "a thinking block has no signature")
+
+    def _check_first(self, index: int, message: Message) -> None:
+        if self.started or not self.rules.user_first or message.role == "system" or can_be_first(message):
+            return
+        self._report(index, "first-role", f"the first message is the {message.role}'s: it must be the user's")
+
+    def _check_order(self, index: int, message: Message) -> None:
+        previous, rules = self.previous, self.rules
+        if rules.restricts_system:
+            self._check_system(index, message)
+        if previous is None:
+            return
+        if rules.reasoning_must_lead and _ends_in_reasoning(previous) and not can_follow_reasoning(message):
+            self._report(index - 1, "reasoning-alone", "a reasoning item comes without its required following item")
+        if rules.calls_follow_user and previous.role == "assistant" and message.calls:
+            self._report(index, "call-place", "a function call must come right after a user or function response turn")
+
+    def _check_system(self, index: int, message: Message) -> None:
+        previous = self.previous
+        if message.role == "system" and (previous is None or not can_precede_system(previous)):
+            self._report(index, "system-place", "a system message must directly follow a user message")
+        if previous is not None and previous.role == "system" and message.role not in ("assistant", "system"):
+            self._report(index - 1, "system-place", "a system message must precede an assistant message or come last")
+
+    def _check_results(self, index: int, message: Message) -> None:
+        if self.rules.single_result_message:
+            self._check_single_result_message(index, message)
+        pending, more = self.pending, False
+        for part in message.parts:
+            if type(part) is not ToolResult:
+                more = True
+                continue
+            if more and self.rules.merges_roles:
+                self._report(index, "results-first", "tool results must come first in their message")
+            if pending.pop(part.call_id, None) is not None:
+                self.answered.add(part.call_id)
+            elif part.call_id in self.answered:
+                self._report(index, "duplicate-result", f"call {part.call_id!r} is answered a second time")
+            else:
+                self._report(index, "orphan-result", f"a result for {part.call_id!r} follows no such call")
+        if pending and (more or message.role != "tool") and adds_user_content(message, self.rules):
+            self._report_unanswered()
+
+    def _check_single_result_message(self, index: int, message: Message) -> None:
+        if self.previous is not None and self.previous.role == "tool" and self.pending:
+            self._report(index, "split-results", "the results of one turn's calls must be in one message")
+        answers = [result.call_id for result in message.results if result.call_id.startswith(GENERATED_ID_PREFIX)]
+        if self.rules.single_result_message and answers != [call_id for call_id in self.pending if call_id in answers]:
+            self._report(index, "results-order", "results without an id must be in the order of their calls")
+
+    def _same_batch(self, message: Message) -> bool:
+        """Whether this message belongs to the same batch of calls as the pending ones."""
+        if message.role != "assistant" or not (self.rules.items or self.rules.merges_roles):
+            return False
+        return self.previous is not None and self.previous.role == "assistant"
+
+    def _report_unanswered(self) -> None:
+        for call_id, index in self.pending.items():
+            self._report(index, "unanswered-call", f"call {call_id!r} has no result right after it")
+        self.pending.clear()
+
+    def _check_calls(self, index: int, message: Message) -> None:
+        for part in message.parts:
+            if type(part) is not ToolCall:
+                continue
+            if part.id in self.pending or (self.rules.unique_call_ids and part.id in self.called):
+                self._report(index, "duplicate-call", f"the call id {part.id!r} is used a second time")
+            self.pending[part.id] = index
+            self.called.add(part.id)
+            self.answered.discard(part.id)
+
+    def finish(self, messages: Sequence[Message], ready: bool) -> list[Problem]:
+        if self.previous is not None and self.rules.reasoning_must_lead and _ends_in_reasoning(self.previous):
+            self._report(
+                len(messages) - 1, "reasoning-alone", "a reasoning item comes without its required following item"
+            )
+        if ready:
+            self._report_unanswered()
+        if self.rules.user_first and messages and not self.started:
+            self._report(0, "first-role", "there is no user message: the first message must be the user's")
+        return sorted(self.problems, key=lambda problem: problem.index)
+
+
+def adds_user_content(message: Message, rules: FormatRules) -> bool:
+    """Whether the message has user content next to results: later results would then no longer come first."""
+    others = [part for part in message.parts if type(part) is not ToolResult]
+    return message.role != "tool" or any(rules.merges_roles or type(part) is Text for part in others)
+
+
+def _ends_in_reasoning(message: Message) -> bool:
+    return bool(message.parts) and type(message.parts[-1]) is Reasoning
+
+
+def _signed_summary(message: Message) -> bool:
+    return is_vendor_summary(message) and bool(getattr(message.parts[0], "data", {}).get("signature"))

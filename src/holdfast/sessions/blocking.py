@@ -1,0 +1,103 @@
+"""`SessionService` for blocking code: the same methods, run on an event loop in a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from ..compaction.presets import Preset
+from ..context.events import SessionRecord
+from ..stores import Log
+from ..tokens import Estimator
+from .service import SessionService
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _blocking(
+    method: Callable[Concatenate[SessionService, P], Awaitable[R]],
+) -> Callable[Concatenate[BlockingSessionService, P], R]:
+    def call(self: BlockingSessionService, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.call(lambda service: method(service, *args, **kwargs))
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class BlockingSessionService:
+    """`SessionService` for blocking callers; use it in a `with` block."""
+
+    def __init__(self, store: Log, **options: Any) -> None:
+        self._service = SessionService(store, **options)
+        self._running: AbstractContextManager[BlockingPortal] = start_blocking_portal()
+        self._portal = self._running.__enter__()
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator that counts tokens."""
+        return self._service.estimator
+
+    def call(self, work: Callable[[SessionService], Awaitable[R]]) -> R:
+        """Runs async work on the service, in its thread."""
+        return self._portal.call(lambda: work(self._service))
+
+    def close(self) -> None:
+        """Closes the service and its store, and stops its thread."""
+        if not self._closed:
+            self._closed = True
+            self._portal.call(self._service.close)
+            self._running.__exit__(None, None, None)
+
+    def follow(self, preset: str | Preset) -> None:
+        """Switches to another preset and its estimator."""
+        self._portal.call(self._service.follow, preset)
+
+    def compacting(self, session_id: str, lane: str | None = None) -> bool:
+        """Whether a compaction of this session is running in this service."""
+        return self._service.compacting(session_id, lane)
+
+    def window_of(self, record: SessionRecord) -> int | None:
+        """Returns the context window of a session, if the service, the catalog or the preset knows it."""
+        return self._service.window_of(record)
+
+    create = _blocking(SessionService.create)
+    get = _blocking(SessionService.get)
+    list = _blocking(SessionService.list)
+    delete = _blocking(SessionService.delete)
+    append = _blocking(SessionService.append)
+    restore = _blocking(SessionService.restore)
+    remember = _blocking(SessionService.remember)
+    memory = _blocking(SessionService.memory)
+    blend_memory = _blocking(SessionService.blend_memory)
+    pin = _blocking(SessionService.pin)
+    context = _blocking(SessionService.context)
+    events = _blocking(SessionService.events)
+    waiting = _blocking(SessionService.waiting)
+    round = _blocking(SessionService.round)
+    shown = _blocking(SessionService.shown)
+    compact = _blocking(SessionService.compact)
+    due = _blocking(SessionService.due)
+    ready = _blocking(SessionService.ready)
+    prune = _blocking(SessionService.prune)
+    undo = _blocking(SessionService.undo)
+    fork = _blocking(SessionService.fork)
+    handoff = _blocking(SessionService.handoff)
+    title = _blocking(SessionService.title)
+    redact = _blocking(SessionService.redact)
+    export = _blocking(SessionService.export)
+    import_ = _blocking(SessionService.import_)
+    verify = _blocking(SessionService.verify)

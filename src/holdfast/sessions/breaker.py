@@ -1,0 +1,58 @@
+"""The circuit breaker: a failed compaction is not retried again and again. The session itself stores the failures.
+
+After a failure, an automatic compaction waits for a new message; after several in a row, for some time as well. A
+compaction that a person asks for is always tried.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ..compaction import Decision, Meter
+from ..context import View
+from ..context.events import Event, EventKind, new_id, now
+from ..errors import Outcome
+from .live import LiveSession
+
+FAILURES = 3
+"""Consecutive failures that open the breaker."""
+PAUSE = 300.0
+"""Seconds that it stays open the first time; doubled with each further failure."""
+MAX_PAUSE = 3_600.0
+_COUNTED = (Outcome.SUMMARY_FAILED, Outcome.NO_PROGRESS, Outcome.CANNOT_FIT)
+
+
+def open_breaker(view: View, tokens: int, time: float) -> Decision | None:
+    """Returns the decision not to compact automatically now, if the breaker is open, else None."""
+    if view.undone:
+        why = "a compaction was undone: automatic ones wait for the next user message"
+        return Decision(Outcome.NOT_NEEDED, tokens, tokens, why)
+    if view.failures >= FAILURES and time < view.retry_at:
+        until = datetime.fromtimestamp(view.retry_at, UTC).isoformat(timespec="seconds")
+        why = f"{view.failures} compactions in a row have failed: the next is tried after {until}, or when you ask"
+        return Decision(Outcome.BREAKER_OPEN, tokens, tokens, why)
+    if view.attempted:
+        why = "the last compaction failed and there is no new message since: it would fail again"
+        return Decision(Outcome.BREAKER_OPEN, tokens, tokens, why)
+    return None
+
+
+async def record_failure(
+    live: LiveSession, lane: str | None, view: View, decision: Decision, meter: Meter, time: float
+) -> None:
+    """Appends a failure that cost model calls. Others cost nothing and are not recorded."""
+    if decision.outcome not in _COUNTED or not meter.calls:
+        return
+    failures = view.failures + 1
+    pause = min(MAX_PAUSE, PAUSE * 2 ** (failures - FAILURES)) if failures >= FAILURES else 0.0
+    body = {
+        "outcome": decision.outcome.value,
+        "why": decision.why,
+        "failures": failures,
+        "retry_at": time + pause,
+        "calls": meter.calls,
+    }
+    event = Event(new_id(), EventKind.ATTEMPT, now(), body, lane)
+    done = await live.store.append(live.id, [event])
+    if done.fresh:
+        await live.appended(done.events, done.version)

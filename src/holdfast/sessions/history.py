@@ -1,0 +1,143 @@
+"""Reads of a session's log: finding events, the record of a fork, and verification."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint
+from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key
+from ..errors import HoldfastError, InvalidInput
+from ..messages import encode_all, find_problems, rules_for
+from ..stores import Slice
+from ..stores.search import search_document
+from .live import LiveSession
+
+ROOT = ""
+
+
+class EventPages(msgspec.Struct, frozen=True):
+    """Which of the matching events to return."""
+
+    last: int | None = None
+    page: int | None = None
+    page_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.last is not None and (self.page is not None or self.page_size is not None):
+            raise InvalidInput("Use last= or page=/page_size=, not both.")
+        if self.page is not None and self.page_size is None:
+            raise InvalidInput("page= needs page_size=.")
+        for name, value, least in (("last", self.last, 1), ("page", self.page, 0), ("page_size", self.page_size, 1)):
+            if value is not None and value < least:
+                raise InvalidInput(f"{name} must be at least {least}, not {value}.")
+
+    def of(self, events: list[Event]) -> list[Event]:
+        if self.last is not None:
+            return events[-self.last :]
+        if self.page_size is not None:
+            first = (self.page or 0) * self.page_size
+            return events[first : first + self.page_size]
+        return events
+
+
+async def find_events(
+    live: LiveSession, pages: EventPages, *, kind: str | None, lane: str | None, archived: bool | None, text: str | None
+) -> list[Event]:
+    which = Slice(lane=lane or None, any_lane=lane is None, kinds=(kind,) if kind else ())
+    if pages.last is not None and text is None and archived is None:
+        which = msgspec.structs.replace(which, limit=pages.last, newest=True)
+    events = await live.store.read(live.id, which)
+    if archived is not None:
+        events = await _by_visibility(live, events, archived)
+    if text:
+        wanted = text.casefold()
+        events = [event for event in events if wanted in search_document(event).text.casefold()]
+    return await live.with_media(pages.of(events))
+
+
+async def _by_visibility(live: LiveSession, events: list[Event], archived: bool) -> list[Event]:
+    visible: dict[str, set[str]] = {}
+    for key in {lane_key(event.lane) for event in events}:
+        view = await live.view(key or None)
+        visible[key] = set(view.events)
+    return [
+        event
+        for event in events
+        if event.kind == EventKind.MESSAGE and (event.id not in visible[lane_key(event.lane)]) is archived
+    ]
+
+
+async def head_event_ids(live: LiveSession) -> frozenset[str]:
+    """Returns ids of events before the live window that a head shows: pins, a preamble, a split turn's start."""
+    sources: set[str] = set()
+    for key, tip in live.record.lanes.items():
+        if tip.epoch is not None:
+            view = await live.view(key or None)
+            sources.update(shown.source for shown in view.head if shown.source)
+    return frozenset(sources)
+
+
+async def fork_record(live: LiveSession, at: str | None, new: str, created: str) -> SessionRecord:
+    """Returns the record of a session that shares this one's events up to `at`, in constant work."""
+    source = live.record
+    seq, root = source.version, live.tip(None)
+    if at is not None:
+        event = await live.event(at)
+        if event.lane is not None:
+            raise InvalidInput(f"Event {at!r} belongs to the lane {event.lane!r}: fork from an event of the root.")
+        seq = event.seq
+        moved = {EventKind.COMPACTION: event.id, EventKind.UNDO: event.body.get("to")}
+        epoch = moved.get(event.kind, event.epoch)
+        root = LaneTip(mark=seq, epoch=epoch, start=await live.start_of(epoch))
+    lanes = {ROOT: root} | {
+        key: tip if tip.mark <= seq else LaneTip(start=seq, base=seq, base_epoch=root.epoch)
+        for key, tip in source.lanes.items()
+        if key != ROOT and tip.base < seq
+    }
+    return msgspec.structs.replace(
+        source, id=new, created=created, parent=source.id, parent_seq=seq, version=seq, lanes=lanes
+    )
+
+
+async def verify_session(live: LiveSession) -> list[str]:
+    """Returns what is wrong; empty if the log, its checkpoints and all its contexts agree."""
+    found = list(await live.store.problems(live.id))
+    events = await live.store.read(live.id, Slice(any_lane=True))
+    found += _broken_references(events)
+    for lane in sorted({lane_key(event.lane) for event in events} | {""}):
+        found += await _verify_lane(live, lane or None)
+    return found
+
+
+def _broken_references(events: list[Event]) -> list[str]:
+    """Every checkpoint must refer to events before it."""
+    found: list[str] = []
+    seen: set[str] = set()
+    for event in events:
+        if event.kind == EventKind.COMPACTION:
+            checkpoint = msgspec.convert(event.body, Checkpoint)
+            named = [checkpoint.boundary, checkpoint.previous, *(item.ref for item in checkpoint.head)]
+            named += [name for run in checkpoint.archived for name in (run.first, run.last)]
+            named += [name for name in checkpoint.edits if not name.endswith(SYNTHETIC_ID_SUFFIX)]
+            missing = sorted({name for name in named if name is not None and name not in seen})
+            if missing:
+                found.append(f"compaction {event.id} names events that are not before it: {', '.join(missing)}")
+        elif event.kind == EventKind.UNDO and (to := event.body.get("to")) is not None and to not in seen:
+            found.append(f"undo {event.id} steps back to {to}, which is not before it")
+        seen.add(event.id)
+    return found
+
+
+async def _verify_lane(live: LiveSession, lane: str | None) -> list[str]:
+    """The view in memory must equal a rebuilt one, and be valid for its wire format."""
+    name = f"lane {lane!r}" if lane else "the context"
+    try:
+        kept = await live.view(lane)
+        fresh = await LiveSession(live.store, live.record, live.estimator, calibrated=live.calibrated).view(lane)
+    except HoldfastError as problem:
+        return [f"{name} cannot be built: {problem}"]
+    found = []
+    if encode_all(kept.context_messages(), kept.format) != encode_all(fresh.context_messages(), fresh.format):
+        found.append(f"{name} differs from the one rebuilt from the log")
+    found += [f"{name}: {problem}" for problem in find_problems(fresh.context_messages(), rules_for(fresh.format))]
+    return found

@@ -1,0 +1,231 @@
+"""An open session: its record and the views of its lanes, kept up to date with the log; and the context it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Any, overload
+
+import anyio
+import msgspec
+
+from ..compaction.stateless import decode_payloads, prompt_overhead, trace_numbers
+from ..context import Checkpoint, HeadMessage, View
+from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, message_in
+from ..errors import UnknownEvent
+from ..messages import COMMON, Json, restore_media
+from ..stores import Log, Slice
+from ..tokens import Estimator
+
+MARKS = frozenset((EventKind.COMPACTION, EventKind.UNDO, EventKind.REDACTION))
+"""Events after which a lane's view is rebuilt."""
+
+
+class LiveSession:
+    """Opening reads the live window; after that, each event is applied once, however many tasks share it."""
+
+    def __init__(self, store: Log, record: SessionRecord, estimator: Estimator, *, calibrated: bool) -> None:
+        self.store = store
+        self.record = record
+        self.estimator = estimator
+        self.calibrated = calibrated
+        self._views: dict[str, View] = {}
+        self._moving = anyio.Lock(fast_acquire=True)
+        """Held while record and views change, so that they agree whenever it is free."""
+
+    @property
+    def id(self) -> str:
+        return self.record.id
+
+    @property
+    def version(self) -> int:
+        return self.record.version
+
+    def tip(self, lane: str | None) -> LaneTip:
+        """Returns the state of a lane; a new lane starts from the root as it is now."""
+        known = self.record.lanes.get(lane_key(lane))
+        if known is not None or lane is None:
+            return known or LaneTip()
+        return LaneTip(base=self.version, base_epoch=self.tip(None).epoch)
+
+    async def refresh(self) -> None:
+        """Applies what other writers appended."""
+        async with self._moving:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        record = await self.store.session(self.id)
+        events: Sequence[Event] = ()
+        if record.version != self.version and self._views:
+            missed = Slice(any_lane=True, after=self.version, until=record.version)
+            events = await self.with_media(await self.store.read(self.id, missed))
+        self.record = record
+        self._take(events)
+
+    def _take(self, events: Sequence[Event]) -> None:
+        """Applies events to the views, without awaiting after the record changed: a cancellation leaves both equal."""
+        for event in events:
+            if event.kind == EventKind.REDACTION:
+                self._views.clear()
+            elif event.kind in MARKS:
+                self._views.pop(lane_key(event.lane), None)
+            elif (view := self._views.get(lane_key(event.lane))) is not None:
+                view.append(event)
+
+    async def appended(self, events: Sequence[Event], version: int, tip: LaneTip | None = None) -> None:
+        """Applies what this process appended; refreshes first if other writers were faster."""
+        async with self._moving:
+            if events[0].seq == self.version + 1 and version == self.version + len(events):
+                events = await self.with_media(events)
+                self._move(events[-1], version, tip)
+                self._take(events)
+            elif version > self.version:
+                await self._refresh()
+
+    def _move(self, last: Event, version: int, tip: LaneTip | None) -> None:
+        key, lanes = lane_key(last.lane), self.record.lanes
+        if tip is not None:
+            lanes = {**lanes, key: msgspec.structs.replace(tip, mark=last.seq)}
+        elif key not in lanes:
+            lanes = {**lanes, key: self.tip(last.lane)}
+        self.record = msgspec.structs.replace(self.record, version=version, lanes=lanes)
+
+    async def view(self, lane: str | None = None) -> View:
+        key = lane_key(lane)
+        if key in self._views and not self._moving.locked():
+            return self._views[key]
+        async with self._moving:
+            if key not in self._views:
+                self._views[key] = await self._open(lane)
+            return self._views[key]
+
+    def forget(self) -> None:
+        self._views.clear()
+
+    async def _open(self, lane: str | None) -> View:
+        """Reads the live window of a lane: its checkpoint, the events its head refers to, and the events after it."""
+        record, tip = self.record, self.tip(lane)
+        view = View(
+            self.estimator,
+            format=record.format or COMMON,
+            prompt_overhead=prompt_overhead(record.system, record.tools),
+            lane=lane,
+            calibrated=self.calibrated,
+        )
+        start = tip.start
+        if lane is None or tip.epoch is not None:
+            await self._begin(view, tip.epoch)
+        else:
+            await self._begin(view, tip.base_epoch)
+            start = await self.start_of(tip.base_epoch)
+            view.checkpoint_id = None
+        inherited: list[Event] = []
+        if lane is not None and start < tip.base:
+            inherited = await self.store.read(self.id, Slice(after=start, until=tip.base))
+        own = await self.store.read(self.id, Slice(lane=lane, after=max(start, tip.base), until=record.version))
+        for event in await self.with_media([*inherited, *own]):
+            view.append(event)
+        return view
+
+    async def _begin(self, view: View, epoch: str | None) -> None:
+        if epoch is None:
+            return
+        event = await self.event(epoch)
+        checkpoint = msgspec.convert(event.body, Checkpoint)
+        refs = [item.ref for item in checkpoint.head if item.ref and item.message is None]
+        named = {found.id: found for found in await self.events(refs)}
+        head = []
+        for item in checkpoint.head:
+            source = named.get(item.ref or "")
+            message = item.message
+            if message is None and source is not None:
+                message = message_in(source)
+            if message is not None:
+                head.append(HeadMessage(item.kind, message, item.ref))
+        view.start_from(epoch, checkpoint, head, event.seq)
+        view.events.update({ref.id: ref for ref in await self.events([i.ref for i in checkpoint.head if i.ref])})
+
+    async def start_of(self, epoch: str | None) -> int:
+        """Returns the seq after which a checkpoint's live events start."""
+        if epoch is None:
+            return 0
+        boundary = msgspec.convert((await self.event(epoch)).body, Checkpoint).boundary
+        return 0 if boundary is None else (await self.event(boundary)).seq
+
+    async def event(self, event_id: str) -> Event:
+        found = await self.events([event_id])
+        if not found:
+            raise UnknownEvent(event_id, self.id)
+        return found[0]
+
+    async def events(self, ids: Sequence[str]) -> list[Event]:
+        if not ids:
+            return []
+        return await self.with_media(await self.store.read(self.id, Slice(any_lane=True, ids=tuple(ids))))
+
+    async def with_media(self, events: Sequence[Event]) -> list[Event]:
+        """Returns the events with their media restored."""
+        digests = set(chain.from_iterable(event.body.get("media", ()) for event in events))
+        if not digests:
+            return list(events)
+        media = await self.store.media(self.id, sorted(digests))
+        return [
+            msgspec.structs.replace(event, body=restore_media(event.body, media)) if event.body.get("media") else event
+            for event in events
+        ]
+
+
+class Context(Sequence[Json]):
+    """The messages of a session, ready to send, with its system prompt, tools and size."""
+
+    def __init__(
+        self,
+        messages: list[Json],
+        *,
+        format: str | None,
+        tokens: int,
+        version: int,
+        system: Any = None,
+        tools: Any = None,
+        known: bool = False,
+        view: View,
+    ) -> None:
+        self.messages = messages
+        self.format = format
+        """The wire format; None while plain text fits several."""
+        self.tokens = tokens
+        self.version = version
+        self.system = system
+        self.tools = tools
+        self.known = known
+        """Whether the tokens are based on the provider's report, not on an estimate alone."""
+        self._view, self._live = view, len(view.messages)
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The seq of the event behind each message, as references cite it; for a note, that of its compaction."""
+        view, live = self._view, self._live
+        given = [*(shown.message for shown in view.head), *view.messages[:live]]
+        sources = [view.events.get(shown.source or "") for shown in view.head]
+        first = [view.checkpoint_seq if source is None else source.seq for source in sources]
+        shown = decode_payloads(self.messages, self.format or COMMON)
+        return trace_numbers(shown, given, [*first, *view.numbers[:live]])
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    @overload
+    def __getitem__(self, place: int) -> Json: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Json]: ...
+    def __getitem__(self, place: int | slice) -> Json | list[Json]:
+        return self.messages[place]
+
+    def __eq__(self, other: object) -> bool:
+        return self.messages == (other.messages if isinstance(other, Context) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Context({len(self.messages)} messages, {self.tokens} tokens, version {self.version})"

@@ -1,0 +1,561 @@
+"""`SessionService`: sessions over a store, whose context always fits its model and whose log loses nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import anyio
+
+from ..compaction import Preset, SummarizerRun, not_triggered, preset_named
+from ..context import Request
+from ..context.events import Event, EventKind, LaneTip, SessionRecord, new_id, now
+from ..errors import InvalidInput, NoRoom, StoreClosed
+from ..hooks import Hooks
+from ..hooks.timeouts import require_seconds
+from ..messages import COMMON, ToolCall, encode_all, format_name, repair, rules_for
+from ..models import resolve_model
+from ..stores import Log
+from ..strategies import PruneToolResults
+from ..strategies.memory import read_memory
+from ..summaries.memory import MemoryBlock, blend_is_due
+from ..tokens import Estimator, Tokenizer, estimator_for
+from ..tokens.budget import require_positive
+from ..tokens.catalog import CATALOG
+from ..triggers import always
+from .breaker import open_breaker
+from .compactor import blend_session_memory, compact_session
+from .handoff import Handoff, handoff_session, title_session
+from .history import EventPages, find_events, fork_record, head_event_ids, verify_session
+from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
+from .live import Context, LiveSession
+from .message_events import message_events
+from .notes import SessionStartTexts, append_memory
+from .redaction import redact_event
+from .restore import restore_event
+from .transfer import export_session, import_session
+
+if TYPE_CHECKING:
+    from ..compaction import Abort, CompactionResult, Notify
+    from ..hooks.hooks import Listener
+    from ..models.calls import Limits, Model
+    from ..types import (
+        Clock,
+        EstimatorLike,
+        MessageLike,
+        StrategyLike,
+        SummarizerLike,
+        SystemLike,
+        ToolsLike,
+        Trigger,
+    )
+
+WAIT_SECONDS = 60.0
+"""How long `wait=True` waits for a running compaction."""
+OPEN_SESSIONS = 256
+"""Sessions kept in memory; the least recently used is closed first."""
+Records = list[SessionRecord]
+Events = list[Event]
+ExportedLines = list[dict[str, Any]]
+Findings = list[str]
+
+
+class SessionService:
+    """Create, append, context, compact, fork, undo: the same on every store.
+
+    `summarizer` writes summaries for calls that name none. `window` is the context window where the catalog does not
+    know the session's model. `preset` decides how `compact` compacts when it is given no strategy. `lease` is how many
+    seconds other processes wait for a worker that died.
+    """
+
+    def __init__(
+        self,
+        store: Log,
+        *,
+        estimator: EstimatorLike | None = None,
+        preset: str | Preset | None = None,
+        summarizer: SummarizerLike | None = None,
+        limits: Limits | None = None,
+        clock: Clock = time.time,
+        hooks: Hooks | None = None,
+        lease: float = LEASE_SECONDS,
+        window: int | None = None,
+    ) -> None:
+        if hooks is not None and not isinstance(hooks, Hooks):
+            raise InvalidInput(f"hooks= takes Hooks(before=…, after=…, …), not {type(hooks).__name__}.")
+        if window is not None:
+            require_positive("window", window)
+        require_seconds(lease, "lease")
+        self.store = store
+        self.model: Model | None = resolve_model(summarizer)
+        self.window = window
+        self.clock = clock
+        self.hooks = hooks or Hooks()
+        self._running = RunningCompactions()
+        self._leases = CompactionLeases(store, lease)
+        self._start_texts = SessionStartTexts()
+        self._given_estimator, self._given_limits = estimator, limits
+        self._open: OrderedDict[str, LiveSession] = OrderedDict()
+        self._closed = False
+        self._apply(None if preset is None else preset_named(preset))
+
+    def _apply(self, preset: Preset | None) -> None:
+        """Takes estimator and limits from the preset unless they were given."""
+        self.preset = preset
+        self.limits = self._given_limits or (preset.limits if preset else None)
+        estimator, self._calibrated = self._given_estimator, self._given_estimator is None
+        if estimator is None and preset is not None:
+            estimator, self._calibrated = preset.estimator, preset.calibrated
+        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
+
+    def follow(self, preset: str | Preset) -> None:
+        """Switches to another preset and its estimator; open sessions are measured again when next used."""
+        self._apply(preset_named(preset))
+        self._open.clear()
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator that counts tokens."""
+        return self._estimator
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the service and its store."""
+        self._closed = True
+        self._open.clear()
+        await self.store.close()
+
+    # -- sessions -------------------------------------------------------------------------------------
+
+    async def create(
+        self,
+        *,
+        id: str | None = None,
+        system: SystemLike | None = None,
+        tools: ToolsLike | None = None,
+        format: str | None = None,
+        model: str | None = None,
+        owner: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> SessionRecord:
+        """Creates an empty session. System prompt and tools count towards its size."""
+        record = SessionRecord(
+            id=new_id() if id is None else id,
+            created=now(),
+            owner=owner,
+            system=system,
+            tools=tools,
+            format=None if format is None else format_name(format),
+            model=model,
+            metadata=dict(metadata or {}),
+        )
+        self._require_open()
+        await self.store.create(record)
+        return record
+
+    async def get(self, session_id: str) -> SessionRecord:
+        """Returns a session's record."""
+        self._require_open()
+        return await self.store.session(session_id)
+
+    async def list(self, owner: str | None = None, limit: int | None = None) -> Records:
+        """Returns sessions, newest first."""
+        self._require_open()
+        return await self.store.sessions(owner, limit)
+
+    async def delete(self, session_id: str) -> None:
+        """Deletes a session permanently; its forks keep the events they share with it."""
+        self._require_open()
+        self._open.pop(session_id, None)
+        await self.store.delete(session_id)
+
+    def window_of(self, record: SessionRecord) -> int | None:
+        """Returns the context window of a session, if the service, the catalog or the preset knows it."""
+        if self.window is not None or record.model:
+            return self.window or CATALOG.window(record.model)
+        return None if self.preset is None else self.preset.window
+
+    # -- writing --------------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        session_id: str,
+        message_or_messages: MessageLike | Iterable[MessageLike],
+        lane: str | None = None,
+        id: str | Sequence[str] | None = None,
+        after: int | None = None,
+        *,
+        usage: Any = None,
+        synthetic: bool = False,
+        aside: bool = False,
+        wait: bool | float = False,
+    ) -> Events:
+        """Appends one message or several, atomically; returns the events as stored.
+
+        A known `id` is a retry and changes nothing. `after` is the version that the message was made for: StaleVersion
+        is raised if the session has a newer one. `usage` is what the provider reported with a reply, in its own form.
+        `aside` marks what a program says in the user's voice ("continue"): it is no turn. `wait` first waits for a
+        running compaction, for a minute or so many seconds, and then appends in any case.
+        """
+        if wait is not False:
+            await self._wait_ready(session_id, lane, wait)
+        live = await self._live(session_id)
+        view = await live.view(lane)
+        ready = message_events(
+            message_or_messages,
+            view,
+            lane=lane,
+            ids=id,
+            usage=usage,
+            synthetic=synthetic,
+            format=live.record.format,
+            aside=aside,
+        )
+        done = await self.store.append(session_id, ready.events, after=after, media=ready.media)
+        if done.fresh:
+            await live.appended(done.events, done.version)
+        return await live.with_media(done.events)
+
+    async def restore(self, session_id: str, event_id: str, lane: str | None = None, *, id: str | None = None) -> Event:
+        """Appends a quoted copy of an archived message to the context, with its source.
+
+        It counts as no turn, and nothing before it changes. With an `id` it is idempotent.
+        """
+        return await restore_event(await self._live(session_id, refresh=True), event_id, lane, id)
+
+    async def pin(self, session_id: str, event_id: str, *, pinned: bool = True) -> None:
+        """Keeps an event visible through every compaction, or unpins it."""
+        live = await self._live(session_id)
+        event = await live.event(event_id)
+        if event.kind != EventKind.MESSAGE:
+            raise InvalidInput(f"Event {event_id!r} is a {event.kind}: only messages can be pinned.")
+        await self._mark(live, Event(new_id(), EventKind.PIN, now(), {"event": event_id, "pinned": pinned}, event.lane))
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    async def context(
+        self,
+        session_id: str,
+        lane: str | None = None,
+        *,
+        format: str | None = None,
+        wait: bool | float = False,
+        budget: int | None = None,
+    ) -> Context:
+        """Returns what to send to the model next, in the session's own wire format or in this one.
+
+        `wait` first waits for a running compaction, for a minute or so many seconds. If it is still running then, the
+        context is as before it; NoRoom is raised if that exceeds `budget`, by default the model's window.
+        """
+        if budget is not None:
+            require_positive("budget", budget)
+        ready = wait is False or await self._wait_ready(session_id, lane, wait)
+        live = await self._live(session_id, refresh=True)
+        view = await live.view(lane)
+        limit = budget or self.window_of(live.record)
+        if not ready and limit is not None and view.tokens > limit:
+            raise NoRoom(session_id, view.tokens, limit, _wait_seconds(wait))
+        wanted = view.format if format is None else format_name(format)
+        shown = view.context_messages(format=wanted)
+        if wanted != view.format:
+            shown = repair(shown, rules_for(wanted))
+        return Context(
+            encode_all(shown, wanted),
+            format=None if wanted == COMMON else wanted,
+            tokens=view.tokens,
+            version=live.version,
+            system=live.record.system,
+            tools=live.record.tools,
+            known=view.calibration.known_tokens is not None,
+            view=view,
+        )
+
+    async def events(
+        self,
+        session_id: str,
+        *,
+        kind: str | None = None,
+        lane: str | None = None,
+        archived: bool | None = None,
+        text: str | None = None,
+        last: int | None = None,
+        page: int | None = None,
+        page_size: int | None = None,
+    ) -> Events:
+        """Returns events of the log, oldest first.
+
+        `lane` names a sub-agent's lane; "" is the root alone, None all lanes. `archived` selects messages that a
+        compaction archived (True) or left visible (False). `text` must occur in the event, ignoring case. `last`
+        returns the newest n; `page` (from 0, the oldest) and `page_size` return one page.
+        """
+        live = await self._live(session_id, refresh=True)
+        pages = EventPages(last=last, page=page, page_size=page_size)
+        return await find_events(live, pages, kind=kind, lane=lane, archived=archived, text=text)
+
+    async def waiting(self, session_id: str, lane: str | None = None) -> tuple[ToolCall, ...]:
+        """Returns the tool calls without a result, with their ids in this session."""
+        live = await self._live(session_id, refresh=True)
+        return (await live.view(lane)).pending_calls
+
+    async def round(self, session_id: str, lane: str | None = None) -> int:
+        """Returns how many times the context was compacted."""
+        live = await self._live(session_id, refresh=True)
+        return (await live.view(lane)).checkpoint.carry.round
+
+    async def shown(self, session_id: str) -> frozenset[str]:
+        """Returns ids of events that a checkpoint shows although they are before its boundary, in any lane."""
+        return await head_event_ids(await self._live(session_id, refresh=True))
+
+    # -- compaction -----------------------------------------------------------------------------------
+
+    async def compact(
+        self,
+        session_id: str,
+        trigger: Trigger | None = None,
+        strategy: StrategyLike | None = None,
+        on_conflict: Literal["skip", "rebase"] = "skip",
+        *,
+        lane: str | None = None,
+        budget: int | None = None,
+        target: int | None = None,
+        instructions: str | None = None,
+        summarizer: SummarizerLike | None = None,
+        min_saving: float | None = None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
+        listen: Listener | None = None,
+    ) -> CompactionResult:
+        """Asks the trigger; if it fires, runs the strategy and commits its plan by compare-and-set.
+
+        Without a trigger the budget decides; without a budget it compacts unconditionally. If another writer is
+        faster, the outcome is `conflict` and nothing is lost: `skip` aborts on any concurrent append, `rebase` only on
+        a compaction, pin or undo. Messages appended meanwhile follow the summary. An automatic compaction (one with a
+        trigger) first waits for a running one, here or in another process. `listen` receives this compaction's
+        events, like the listeners of the service's hooks; hooks do not run for a compaction made by a hook.
+        """
+        return await compact_session(
+            self,
+            session_id,
+            trigger,
+            strategy,
+            on_conflict,
+            lane=lane,
+            budget=budget,
+            target=target,
+            instructions=instructions,
+            summarizer=summarizer,
+            min_saving=min_saving,
+            notify=notify,
+            abort=abort,
+            listen=listen,
+        )
+
+    async def due(self, session_id: str, trigger: Trigger | None = None, *, lane: str | None = None) -> bool:
+        """Whether an automatic compaction would run now, by this trigger or the preset's; writes nothing.
+
+        The trigger sees the window as `request.budget`, if it is known.
+        """
+        if trigger is None and self.preset is None:
+            raise InvalidInput("due() needs a trigger: pass one, or create the service with preset=.")
+        live = await self._live(session_id, refresh=True)
+        view, window = await live.view(lane), self.window_of(live.record)
+        request = Request(view, budget=window, session_id=session_id)
+        if trigger is None and self.preset is not None:
+            trigger = self.preset.trigger_in(window or self.preset.window)
+        if not_triggered(request, trigger) is not None:
+            return False
+        return open_breaker(view, request.tokens, self.clock()) is None
+
+    def compacting(self, session_id: str, lane: str | None = None) -> bool:
+        """Whether a compaction of this session is running in this service."""
+        return (session_id, lane) in self._running
+
+    async def ready(
+        self,
+        session_id: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - the caller decides how long a request waits
+        lane: str | None = None,
+    ) -> bool:
+        """Waits until the session is not being compacted; returns False after `timeout` seconds.
+
+        Waits for other processes too, if the store has leases; for a lane, only for this one. A compaction that fails
+        or is aborted ends the wait, and the lease of a dead worker expires. Returns False at once inside a hook of
+        that compaction.
+        """
+        if timeout is not None:
+            require_seconds(timeout)
+        await self.get(session_id)
+        with anyio.move_on_after(timeout):
+            if not await self._running.wait_idle((session_id, lane)):
+                return False
+            if lane is None:
+                await self._leases.wait_released(session_id)
+            return True
+        return False
+
+    async def prune(
+        self, session_id: str, strategy: PruneToolResults | None = None, *, lane: str | None = None
+    ) -> CompactionResult:
+        """Clears old tool results in place; the log keeps them."""
+        return await self.compact(session_id, always, strategy or PruneToolResults(), "rebase", lane=lane)
+
+    async def undo(self, session_id: str, *, lane: str | None = None, to: str | None = None) -> str | None:
+        """Undoes the last compaction, or goes back to the checkpoint `to`; returns the checkpoint now in force."""
+        live = await self._live(session_id, refresh=True)
+        view = await live.view(lane)
+        if view.checkpoint_id is None:
+            raise InvalidInput(f"Session {session_id!r} has no compaction to undo.")
+        earlier = view.checkpoint.previous if to is None else to
+        start = await live.start_of(earlier)
+        tip = live.tip(lane)
+        back = LaneTip(tip.mark, earlier, start, tip.base, tip.base_epoch)
+        await self._mark(live, Event(new_id(), EventKind.UNDO, now(), {"to": earlier}, lane), back)
+        return earlier
+
+    # -- from one session to another, and memory --------------------------------------------------------
+
+    async def fork(self, session_id: str, at: str | None = None, *, id: str | None = None) -> SessionRecord:
+        """Creates a session with the events up to and including `at`; this one is untouched.
+
+        Its context is the one this session had right after `at`, so a fork from before a compaction has the
+        uncompacted context again.
+        """
+        live = await self._live(session_id, refresh=True)
+        record = await fork_record(live, at, new_id() if id is None else id, now())
+        await self.store.create(record)
+        return record
+
+    async def handoff(
+        self,
+        session_id: str,
+        goal: str,
+        *,
+        lane: str | None = None,
+        summarizer: SummarizerLike | None = None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
+        max_tokens: int = 4_000,
+    ) -> Handoff:
+        """Returns the first message for a new session with this goal: what this session knows that matters for it.
+
+        Nothing is written: read it, change it, then create a session and append it. Without a model it is made from
+        the ledger. An abort raises `Aborted`.
+        """
+        live = await self._live(session_id, refresh=True)
+        run = SummarizerRun(self._summarizer(summarizer), self.limits, notify, abort)
+        return await handoff_session(live, goal, run, lane=lane, max_tokens=max_tokens)
+
+    async def title(
+        self,
+        session_id: str,
+        *,
+        lane: str | None = None,
+        summarizer: SummarizerLike | None = None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
+    ) -> str:
+        """Returns at most two sentences on what the session is about: a model's, or the start of the task.
+
+        It is not stored. An abort raises `Aborted`.
+        """
+        live = await self._live(session_id, refresh=True)
+        return await title_session(live, SummarizerRun(self._summarizer(summarizer), self.limits, notify, abort), lane)
+
+    async def remember(self, session_id: str, text: str, *, lane: str | None = None, id: str | None = None) -> Event:
+        """Stores a note for the life of the session; it is shown at the end of the context.
+
+        From 15 notes on, the oldest 10 are blended into a summary, if the service has a model. With an `id` it is
+        idempotent.
+        """
+        live = await self._live(session_id, refresh=True)
+        event = await append_memory(live, text, lane, id)
+        if self.model is not None and blend_is_due(read_memory(await live.view(lane))):
+            await blend_session_memory(self, live, lane, automatic=True)
+        return event
+
+    async def memory(self, session_id: str, *, lane: str | None = None) -> MemoryBlock:
+        """Returns the memory: a summary of the older notes, and the newer ones verbatim."""
+        live = await self._live(session_id, refresh=True)
+        return read_memory(await live.view(lane))
+
+    async def blend_memory(
+        self,
+        session_id: str,
+        *,
+        lane: str | None = None,
+        summarizer: SummarizerLike | None = None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
+    ) -> CompactionResult:
+        """Blends the oldest notes into the memory's summary, if there are enough; without a model they stay."""
+        live = await self._live(session_id, refresh=True)
+        return await blend_session_memory(self, live, lane, summarizer, notify, abort)
+
+    # -- the owner's rights ----------------------------------------------------------------------------
+
+    async def redact(self, session_id: str, event_id: str) -> None:
+        """Removes the content of one event for privacy; its id and digest stay as a tombstone."""
+        await redact_event(await self._live(session_id, refresh=True), event_id)
+        self._open.clear()
+
+    async def export(self, session_id: str) -> ExportedLines:
+        """Returns the whole session as plain data, one record a line, to be imported anywhere."""
+        return await export_session(await self._live(session_id, refresh=True))
+
+    async def import_(self, records: Sequence[Mapping[str, Any]], *, id: str | None = None) -> SessionRecord:
+        """Creates a session from what `export` returned."""
+        self._require_open()
+        return await import_session(self.store, records, id)
+
+    async def verify(self, session_id: str) -> Findings:
+        """Rebuilds everything from the log and returns what does not agree; empty if all does."""
+        return await verify_session(await self._live(session_id, refresh=True))
+
+    # -- for the other parts of this package ------------------------------------------------------------
+
+    def _summarizer(self, given: SummarizerLike | None) -> Model | None:
+        """Returns the model of one call: the given one, else the service's own."""
+        return resolve_model(given) or self.model
+
+    async def _live(self, session_id: str, *, refresh: bool = False) -> LiveSession:
+        """Returns the open session, from the cache or from the store; `refresh` catches up with other writers."""
+        self._require_open()
+        live = self._open.get(session_id)
+        if live is None:
+            record = await self.store.session(session_id)
+            live = LiveSession(self.store, record, self._estimator, calibrated=self._calibrated)
+            self._open[session_id] = live
+            if len(self._open) > OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        else:
+            self._open.move_to_end(session_id)
+            if refresh:
+                await live.refresh()
+        return live
+
+    async def _mark(self, live: LiveSession, event: Event, tip: LaneTip | None = None) -> None:
+        tip = tip or live.tip(event.lane)
+        done = await self.store.append(live.id, [event], tip=tip)
+        if done.fresh:
+            await live.appended(done.events, done.version, tip)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreClosed
+
+    async def _wait_ready(self, session_id: str, lane: str | None, wait: bool | float) -> bool:
+        return await self.ready(session_id, _wait_seconds(wait), lane)
+
+
+def _wait_seconds(wait: bool | float) -> float:
+    return WAIT_SECONDS if wait is True else wait

@@ -1,0 +1,200 @@
+"""The file format: a header line, then a line for each event; and a scanner that survives torn lines.
+
+The fields of an event's body are stored next to those of its envelope; a body with a field of the envelope's is stored
+under "body". All lines of an append but the last have "more", so that an append cut short by a crash is skipped as a
+whole. A line that ends in `#torn` is the remainder of a line cut by a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ...context.events import SCHEMA, Event, LaneTip, SessionRecord, digest_of
+from ...errors import CorruptLog
+from ..append import LogEntry
+
+TORN_MARKER = b" #torn\n"
+"""Written first by an append that finds the end of the file torn."""
+_ENVELOPE_FIELDS = ("v", "id", "seq", "time", "kind", "lane", "epoch")
+_TRAILER_FIELDS = ("digest", "original", "tip", "media", "more", "body")
+_RESERVED_FIELDS = frozenset(_ENVELOPE_FIELDS + _TRAILER_FIELDS)
+_fields_decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_record_decoder = msgspec.json.Decoder(SessionRecord)
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line of a log file: an event with its tip and media."""
+
+    entry: LogEntry
+    tip: LaneTip | None = None
+    """The lane's new tip, if this event set one."""
+    media: Sequence[str] = ()
+    """Digests of the media appended with it."""
+    more: bool = False
+    """The append continues in the next line."""
+
+
+def encode_line(line: LogLine) -> bytes:
+    entry, event = line.entry, line.entry.event
+    fields: dict[str, Any] = {
+        "v": event.v,
+        "id": event.id,
+        "seq": event.seq,
+        "time": event.time,
+        "kind": event.kind,
+    }
+    if event.lane is not None:
+        fields["lane"] = event.lane
+    if event.epoch is not None:
+        fields["epoch"] = event.epoch
+    body = entry.body or msgspec.json.encode(event.body)
+    inner = _fields_decoder.decode(body)
+    if _RESERVED_FIELDS.isdisjoint(inner):
+        fields.update(inner)
+    else:
+        fields["body"] = msgspec.Raw(body)
+    fields["digest"] = entry.rewritten or entry.digest
+    if entry.rewritten is not None:
+        fields["original"] = entry.digest
+    if line.tip is not None:
+        fields["tip"] = line.tip
+    if line.media:
+        fields["media"] = list(line.media)
+    if line.more:
+        fields["more"] = True
+    return msgspec.json.encode(fields) + b"\n"
+
+
+class _LineFields(msgspec.Struct):
+    """The fields of a line other than its body."""
+
+    id: str
+    seq: int
+    kind: str
+    time: str = ""
+    v: int = SCHEMA
+    lane: str | None = None
+    epoch: str | None = None
+    digest: str | None = None
+    original: str | None = None
+    tip: LaneTip | None = None
+    media: list[str] = []
+    more: bool = False
+
+
+def decode_line(data: bytes) -> LogLine:
+    """Decodes an event's line; raises ValueError if it is not one."""
+    fields: dict[str, Any] = msgspec.json.decode(data)
+    known = msgspec.convert(fields, _LineFields)
+    body = {name: value for name, value in fields.items() if name not in _RESERVED_FIELDS}
+    inner = fields.get("body")
+    if isinstance(inner, dict):
+        body.update(inner)
+    event = Event(known.id, known.kind, known.time, body, known.lane or None, known.seq, known.epoch, known.v)
+    rewritten = known.digest if known.original else None
+    digest = known.original or known.digest or digest_of([event.kind, event.lane, body])
+    return LogLine(LogEntry(event, b"", digest, rewritten), known.tip, tuple(known.media), known.more)
+
+
+def encode_header(record: SessionRecord) -> bytes:
+    fields: dict[str, Any] = {"v": SCHEMA, "kind": "session"}
+    fields.update(_fields_decoder.decode(msgspec.json.encode(record)))
+    return msgspec.json.encode(fields) + b"\n"
+
+
+def decode_header(data: bytes, path: str) -> SessionRecord:
+    """Decodes a file's first line; raises CorruptLog."""
+    try:
+        return _record_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise CorruptLog(f"{path} does not begin with a session header ({error}): restore a backup of it.") from error
+
+
+def reparent_header(data: bytes, parent: str | None, parent_seq: int) -> bytes:
+    """Returns the header with another parent; keeps fields unknown to this version."""
+    fields = dict(_fields_decoder.decode(data))
+    fields.pop("parent", None)
+    fields.pop("parent_seq", None)
+    if parent is not None:
+        fields["parent"] = msgspec.Raw(msgspec.json.encode(parent))
+        fields["parent_seq"] = msgspec.Raw(msgspec.json.encode(parent_seq))
+    return msgspec.json.encode(fields) + b"\n"
+
+
+_LINE_START = b'{"v":'
+"""Start of every line; used to find a line that follows a torn fragment."""
+
+
+class LocatedLine(msgspec.Struct, frozen=True):
+    """A line with its byte range."""
+
+    line: LogLine
+    offset: int
+    length: int
+
+    @property
+    def seq(self) -> int:
+        return self.line.entry.event.seq
+
+
+class TornBytes(msgspec.Struct, frozen=True):
+    """Bytes that are not a complete append and are skipped."""
+
+    offset: int
+    why: str
+    at_end: bool = False
+    """At the end of the file, where another process may still be writing."""
+
+
+class CompleteAppend(msgspec.Struct, frozen=True):
+    """The lines of one complete append."""
+
+    lines: tuple[LocatedLine, ...]
+    end: int
+    """Offset of the first byte after it."""
+
+
+def scan_log(file: BinaryIO, offset: int) -> Iterator[CompleteAppend | TornBytes]:
+    """Yields the complete appends from `offset` on, and the torn bytes between them."""
+    file.seek(offset)
+    pending: list[LocatedLine] = []
+    for raw in file:
+        start, offset = offset, offset + len(raw)
+        if not raw.endswith(b"\n"):
+            yield TornBytes(pending[0].offset if pending else start, "its last line is torn", at_end=True)
+            return
+        if not raw.strip():
+            continue
+        located = None if raw.endswith(TORN_MARKER) else _parse_line(raw, start)
+        if located is None or located.offset > start:
+            yield TornBytes(pending[0].offset if pending else start, _torn_reason(raw))
+            pending = []
+        if located is None:
+            continue
+        if pending and located.seq != pending[-1].seq + 1:
+            yield TornBytes(pending[0].offset, "an append is incomplete")
+            pending = []
+        pending.append(located)
+        if not located.line.more:
+            yield CompleteAppend(tuple(pending), offset)
+            pending = []
+    if pending:
+        yield TornBytes(pending[0].offset, "its last append is incomplete", at_end=True)
+
+
+def _torn_reason(raw: bytes) -> str:
+    return "a line is torn" if raw.endswith(TORN_MARKER) else "a line cannot be read"
+
+
+def _parse_line(raw: bytes, start: int) -> LocatedLine | None:
+    """Returns the event on a line, possibly after a torn fragment; None if there is none."""
+    at = 0
+    while at >= 0:
+        try:
+            return LocatedLine(decode_line(raw[at:]), start + at, len(raw) - at)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            at = raw.find(_LINE_START, at + 1)
+    return None

@@ -1,0 +1,175 @@
+"""Writes: create and append extend files, rewrite and delete replace them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from ...context.events import LaneTip, SessionRecord
+from ...errors import InvalidInput, StoreClosed, UnknownEvent
+from ...io import files
+from ..append import AppendPlan, LogEntry, check_record, plan_append, required_lanes, rewrite_entry
+from ..base import Appended, Unchanged
+from .folder import SessionFolder, file_name
+from .format import TORN_MARKER, CompleteAppend, LocatedLine, LogLine, encode_header, encode_line, reparent_header
+from .index import IndexedFile, StaleIndexError
+
+log = logging.getLogger("holdfast.stores.jsonl")
+
+
+def create_session(folder: SessionFolder, record: SessionRecord, header: bytes) -> None:
+    os.makedirs(folder.path, exist_ok=True)
+    with folder.shared_lock(writing=True), folder.session_lock(record.id):
+        parent = None if record.parent is None else folder.sync_index(record.parent).version
+        check_record(record, parent)
+        if os.path.exists(folder.log_file(record.id)):
+            raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
+        files.replace_durably(folder.log_file(record.id), [header])
+
+
+def encode_new_header(record: SessionRecord) -> bytes:
+    """Encodes the first line of a session's file, before any lock is taken."""
+    try:
+        return encode_header(record)
+    except (UnicodeError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidInput(f"Session {record.id!r} cannot be stored as JSON: {error}.") from error
+
+
+def append_events(
+    folder: SessionFolder,
+    session_id: str,
+    entries: tuple[LogEntry, ...],
+    after: int | None,
+    when: Unchanged | None,
+    tip: LaneTip | None,
+    media: Mapping[str, str],
+) -> Appended:
+    folder.require_session(session_id)
+    with folder.shared_lock(writing=True), folder.session_lock(session_id):
+        chain = folder.chain(session_id, locked=True)
+        indexed = chain[0][0]
+        tips = folder.index.lane_tips(indexed, required_lanes(entries, when))
+        earlier = folder.find_entries(chain, [entry.event.id for entry in entries])
+        plan = plan_append(session_id, entries, earlier, indexed.version, tips, after, when, tip)
+        if isinstance(plan, AppendPlan):
+            _store_media(folder, session_id, media)
+            _write_append(folder, indexed, plan, tip is not None, list(media))
+            return plan.result
+        return plan
+
+
+def _write_append(
+    folder: SessionFolder, indexed: IndexedFile, plan: AppendPlan, with_tip: bool, media: list[str]
+) -> None:
+    """Writes all lines at once, then updates the index, which may fail without losing the append."""
+    last = len(plan.entries) - 1
+    lines = [LogLine(entry, more=number < last) for number, entry in enumerate(plan.entries)]
+    tip = plan.tips[lines[-1].entry.event.lane or ""] if with_tip else None
+    lines[-1] = LogLine(plan.entries[-1], tip, media)
+    data = TORN_MARKER if indexed.size > indexed.indexed_size else b""
+    located: list[LocatedLine] = []
+    for line in lines:
+        encoded = encode_line(line)
+        located.append(LocatedLine(line, indexed.size + len(data), len(encoded)))
+        data += encoded
+    stat = files.append_bytes(folder.log_file(indexed.id), data)
+    try:
+        folder.index.add_lines(indexed, located, plan.tips, indexed.size + len(data), stat)
+    except StoreClosed:
+        log.debug("%s was closed after the append was written.", folder.path)
+    except (sqlite3.Error, StaleIndexError) as error:
+        log.warning("The index of %s was not updated and will be rebuilt: %s", folder.path, error)
+        folder.index.reset(error, indexed.generation)
+
+
+def _store_media(folder: SessionFolder, session_id: str, media: Mapping[str, str]) -> None:
+    if media:
+        os.makedirs(folder.media_folder(session_id), exist_ok=True)
+        files.sync_folder(folder.path)
+    for digest, data in media.items():
+        path = os.path.join(folder.media_folder(session_id), file_name(digest))
+        if not os.path.exists(path):
+            files.replace_durably(path, [data.encode()])
+
+
+def rewrite_events(folder: SessionFolder, session_id: str, entries: Sequence[LogEntry], forget: Sequence[str]) -> None:
+    """Replaces the files that contain the events, dropping torn bytes, which may contain the same text."""
+    folder.require_session(session_id)
+    with folder.exclusive_lock():
+        chain = folder.chain(session_id)
+        stored = folder.find_entries(chain, [entry.event.id for entry in entries])
+        for entry in entries:
+            if entry.event.id not in stored:
+                raise UnknownEvent(entry.event.id, session_id)
+        changed = {
+            (entry.event.id, stored[entry.event.id].event.seq): rewrite_entry(
+                stored[entry.event.id], entry.body, entry.event.body
+            )
+            for entry in entries
+        }
+        for indexed, _ in chain:
+            _rewrite_file(folder, indexed.id, changed)
+            for digest in forget:
+                path = os.path.join(folder.media_folder(indexed.id), file_name(digest))
+                if os.path.exists(path):
+                    os.unlink(path)
+
+
+def _rewrite_file(folder: SessionFolder, session_id: str, changed: Mapping[tuple[str, int], LogEntry]) -> None:
+    lines = list(_read_lines(folder, session_id))
+    if not any((line.entry.event.id, line.entry.event.seq) in changed for line in lines):
+        return
+    data = [_read_header_line(folder, session_id)]
+    for line in lines:
+        entry = changed.get((line.entry.event.id, line.entry.event.seq), line.entry)
+        data.append(encode_line(msgspec.structs.replace(line, entry=entry)))
+    folder.index.remove_file(session_id)
+    files.replace_durably(folder.log_file(session_id), data)
+
+
+def delete_session(folder: SessionFolder, session_id: str) -> None:
+    """Copies shared events to forks first, so that a crash leaves them complete."""
+    folder.require_session(session_id)
+    with folder.exclusive_lock():
+        deleted = folder.read_header(session_id)
+        for fork in list(folder.read_headers()):
+            if fork.parent == session_id:
+                _copy_shared_to_fork(folder, fork, deleted)
+        folder.index.remove_file(session_id)
+        os.unlink(folder.log_file(session_id))
+        shutil.rmtree(folder.media_folder(session_id), ignore_errors=True)
+        for path in (folder.lock_file(session_id), folder.lease_file(session_id)):
+            if os.path.exists(path):
+                os.unlink(path)
+        files.sync_folder(folder.path)
+
+
+def _copy_shared_to_fork(folder: SessionFolder, fork: SessionRecord, parent: SessionRecord) -> None:
+    """Copies the events and media that a fork shares with its parent, and makes the grandparent its parent."""
+    shared = [line for line in _read_lines(folder, parent.id) if line.entry.event.seq <= fork.parent_seq]
+    for digest in {digest for line in shared for digest in line.media}:
+        source = os.path.join(folder.media_folder(parent.id), file_name(digest))
+        if os.path.exists(source):
+            with open(source, encoding="utf-8", newline="") as file:
+                _store_media(folder, fork.id, {digest: file.read()})
+    header = reparent_header(_read_header_line(folder, fork.id), parent.parent, min(fork.parent_seq, parent.parent_seq))
+    whole = [encode_line(msgspec.structs.replace(line, more=False)) for line in shared]
+    own = [encode_line(line) for line in _read_lines(folder, fork.id)]
+    folder.index.remove_file(fork.id)
+    files.replace_durably(folder.log_file(fork.id), [header, *whole, *own])
+
+
+def _read_lines(folder: SessionFolder, session_id: str) -> Iterator[LogLine]:
+    for found in folder.scan_file(session_id):
+        if isinstance(found, CompleteAppend):
+            yield from (located.line for located in found.lines)
+
+
+def _read_header_line(folder: SessionFolder, session_id: str) -> bytes:
+    with open(folder.log_file(session_id), "rb") as file:
+        return file.readline()

@@ -1,0 +1,42 @@
+"""Base of all strategies: a callable from a request to a plan, with limits of its own.
+
+A strategy does no I/O. One that needs a model is a generator: it yields batches of `ModelCall` and receives a reply or
+a failure for each, so that a test can replay it with fixed answers.
+"""
+
+from __future__ import annotations
+
+from ..context import Plan, Request, Skip
+from ..errors import InvalidInput
+from ..models.calls import Steps
+from ..types import Strategy, StrategyFunction, StrategyLike
+
+
+class BaseStrategy:
+    """Default limits: compacts as far as the caller asks, and commits any saving."""
+
+    min_saving: float = 0.0
+
+    @property
+    def target(self) -> int | None:
+        """Tokens to compact down to; None leaves it to the caller."""
+        return None
+
+
+class FunctionStrategy(BaseStrategy):
+    """A plain function as a strategy."""
+
+    def __init__(self, function: StrategyFunction) -> None:
+        self._function = function
+
+    def __call__(self, request: Request) -> Plan | Skip | Steps[Plan | Skip]:
+        return self._function(request)
+
+
+def as_strategy(given: StrategyLike) -> Strategy:
+    """Returns the strategy, or wraps a function as one."""
+    if isinstance(given, Strategy):
+        return given
+    if not callable(given):
+        raise InvalidInput(f"A strategy is a callable from a request to a plan, not {type(given).__name__}.")
+    return FunctionStrategy(given)

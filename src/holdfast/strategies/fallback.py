@@ -1,0 +1,75 @@
+"""Fallbacks for a failed summary: leave unchanged, truncate, use the ledger, or ask the user.
+
+An abort closes the generator and never falls back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import msgspec
+
+from ..context import Plan, Request, Skip, request_after
+from ..errors import Outcome
+from ..models.calls import Steps
+from .ledger import KeepLedger
+from .truncation import Truncate
+
+log = logging.getLogger("holdfast")
+LastResort = Literal["unchanged", "truncate", "ledger", "ask"]
+"""Policy if the summary fails: change nothing, truncate, use the ledger, or let the user choose."""
+LAST_RESORTS: tuple[str, ...] = get_args(LastResort)
+"""All values of `LastResort`."""
+_USER_CHOICES = "compact again, compact without a model, or continue unchanged"
+
+
+def with_fallback(
+    work: Steps[Plan | Skip],
+    request: Request,
+    last_resort: LastResort,
+    max_tokens: int | None = None,
+    on_failure: Callable[[Request], object] | None = None,
+) -> Steps[Plan | Skip]:
+    """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy."""
+    try:
+        answer = yield from work
+    except Exception as error:
+        log.exception("a strategy raised an exception")
+        answer = Skip(Outcome.SUMMARY_FAILED, f"the strategy raised {type(error).__name__}: {error}")
+    failed = _failure_of(answer, request)
+    if failed is None:
+        return answer
+    answer = failed
+    if request.has_summarizer:
+        log.warning("no summary of %s: %s", request.session_id or "the messages", answer.why)
+    if on_failure is not None:
+        try:
+            on_failure(request)
+        except Exception:
+            log.exception("the on_failure callback raised an exception")
+    limit = request.target if request.target is not None else request.budget
+    fits = answer.outcome is Outcome.NO_PROGRESS and limit is not None and request.tokens <= limit
+    if last_resort == "unchanged" or fits:
+        return answer
+    if last_resort == "ask":
+        return msgspec.structs.replace(answer, why=f"{answer.why}. Choose: {_USER_CHOICES}.")
+    instead = KeepLedger(max_tokens) if last_resort == "ledger" else Truncate(max_tokens=max_tokens)
+    plan = instead(request)
+    if isinstance(plan, Skip):
+        return answer
+    remark = f"no summary ({answer.why}): {plan.strategy} instead"
+    return msgspec.structs.replace(plan, fallback=plan.strategy, remarks=(*plan.remarks, remark))
+
+
+def _failure_of(answer: Plan | Skip | None, request: Request) -> Skip | None:
+    """Returns the reason to fall back; None if there is a plan that shrinks the context, or nothing to compact."""
+    if isinstance(answer, Plan):
+        after = request_after(request, answer).tokens
+        if after < request.tokens:
+            return None
+        return Skip(Outcome.NO_PROGRESS, f"{request.tokens} tokens would become {after}", answer.remarks)
+    if answer is None:
+        return Skip(Outcome.SUMMARY_FAILED, "the strategy returned no plan")
+    return answer if answer.outcome is Outcome.SUMMARY_FAILED else None

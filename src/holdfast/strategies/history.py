@@ -1,0 +1,64 @@
+"""Accessors to a request's history: message numbers, message text, and the ledger of earlier rounds."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ..context import Request
+from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, is_ledger_page, parse_page
+from ..messages import Message, Text, ToolResult
+
+
+def count_newly_archived(request: Request, cut: int) -> int:
+    """Returns how many messages a cut would newly archive."""
+    view = request.view
+    stays = {*request.kept_before(cut), *view.fillers, *view.synthetic}
+    left = [shown for shown in view.head if not request.stays_in_head(shown, cut)]
+    gone, numbers = [place for place in range(cut) if place not in stays], view.numbers
+    return len({numbers[place] for place in gone} if numbers else gone) + len(left)
+
+
+def message_numbers(request: Request, archived: int) -> list[int]:
+    """Returns the number of each live message: its event's or given number, else its position in the whole history."""
+    view = request.view
+    if numbers := view.numbers:
+        return list(numbers)
+    passed, lead = view.checkpoint.carry.before_boundary, 0
+    if archived and not passed and view.synthetic:  # a page without its checkpoint: continue its count
+        passed, lead = archived + view.leading_system_count, view.synthetic[0] + 1
+    return [*range(1, lead + 1), *range(passed + 1, passed + len(view.messages) - lead + 1)]
+
+
+def user_message_numbers(messages: list[Message], history: HistoryExtractor) -> set[int]:
+    """Returns the numbers of these user messages in the extracted history."""
+    texts = {
+        part.text.strip()[:READABLE_CHARS] for message in messages for part in message.parts if isinstance(part, Text)
+    }
+    return {line.place for line in history.users if line.text[:READABLE_CHARS] in texts} if texts else set()
+
+
+def previous_ledger(request: Request, notes: list[Message]) -> Ledger:
+    """Returns the ledger of earlier rounds from the checkpoint, else as parsed from their page."""
+    known = request.view.checkpoint.carry.ledger
+    if known is not None:
+        return msgspec.convert(known, Ledger)
+    pages = [parse_page(message.text) for message in notes if is_ledger_page(message)]
+    return pages[-1] if pages else Ledger()
+
+
+def message_text(message: Message) -> str:
+    """Returns all text of a message, including tool results and string arguments of calls."""
+    texts = [part.text for part in message.parts if isinstance(part, Text | ToolResult)]
+    arguments = [value for call in message.calls for value in call.arguments_dict.values() if isinstance(value, str)]
+    return "\n".join([*texts, *arguments])
+
+
+def full_history_text(request: Request, ledger: Ledger) -> str:
+    """Returns all text of the context and of the notes of earlier rounds."""
+    view = request.view
+    messages = [*(shown.message for shown in view.head), *view.messages]
+    lines = [*ledger.users, *ledger.closings, *ledger.errors, *ledger.lines]
+    texts = [*map(message_text, messages), *(call.arguments_json for message in messages for call in message.calls)]
+    texts += [*(line.text for line in lines), *(step for step, _ in ledger.plan), *ledger.names]
+    texts += [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
+    return "\n".join([*view.prompt_overhead, *texts])

@@ -1,0 +1,48 @@
+"""Pipelines: one strategy after another, until the context is small enough."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from ..context import Plan, Request, Skip, merge_plans, request_after
+from ..errors import InvalidInput, Outcome
+from ..models.calls import Steps
+from ..types import StrategyFunction, StrategyLike
+from .base import BaseStrategy, as_strategy
+
+
+def run_strategy(strategy: StrategyFunction, request: Request) -> Steps[Plan | Skip]:
+    """Runs a strategy inside a generator with `yield from`, whether or not it calls a model."""
+    answer = strategy(request)
+    if isinstance(answer, Generator):
+        answer = yield from answer
+    return answer
+
+
+class Pipeline(BaseStrategy):
+    """Runs stages in order until the target is met; each stage sees the result of those before it."""
+
+    def __init__(self, *stages: StrategyLike) -> None:
+        if not stages or not all(callable(stage) for stage in stages):
+            raise InvalidInput("A pipeline takes one or more strategies: callables from a request to a plan.")
+        self.stages = tuple(map(as_strategy, stages))
+
+    @property
+    def target(self) -> int | None:
+        """The target of the last stage."""
+        return self.stages[-1].target
+
+    def __call__(self, request: Request) -> Steps[Plan | Skip]:
+        plan: Plan | None = None
+        answer: Plan | Skip = Skip(Outcome.NOTHING_TO_COMPACT)
+        current = request
+        for stage in self.stages:
+            answer = yield from run_strategy(stage, current)
+            if isinstance(answer, Skip):
+                continue
+            plan = answer if plan is None else merge_plans(plan, answer, request)
+            current = request_after(request, plan)
+            limit = request.target if request.target is not None else request.budget
+            if limit is not None and current.tokens <= limit:
+                break
+        return answer if plan is None else plan

@@ -1,0 +1,206 @@
+"""The app's widgets driven by keys, without a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from app_harness import open_app
+from textual import events
+
+from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelta, ToolFinished, ToolStarted, Unsent
+from holdfast.agent.tools import PermissionRequest
+from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
+from holdfast.messages import ToolCall
+
+pytestmark = pytest.mark.anyio
+RM = PermissionRequest("run_command", "rm -r boats", ToolCall("1", "run_command", {"command": "rm -r boats"}))
+
+
+async def test_prompt_and_reply_are_shown(tmp_path: Path) -> None:
+    async with open_app(tmp_path, "The tide turns at **noon**.") as harness:
+        await harness.wait_for_text("holdfast a new session in harbor, with script:story.json", "Ask, or /help")
+        await harness.type("When?")
+        await harness.press("enter")
+        await harness.wait_for_text("❯ When?", "  The tide turns at noon.")
+        assert harness.app.input.text == ""
+
+
+async def test_input_history_moves_both_ways_and_keeps_draft(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        for prompt in ("first", "second"):
+            await harness.type(prompt)
+            await harness.press("enter")
+            await harness.wait_idle()
+        await harness.type("unsent")
+        seen = []
+        for key in ("up", "up", "up", "down", "down", "down"):
+            await harness.press(key)
+            seen.append(harness.app.input.text)
+        assert seen == ["second", "first", "first", "second", "unsent", "unsent"]
+
+
+async def test_newline_keys_insert_a_line(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        for key in ("a", "shift+enter", "b", "alt+enter", "c", "ctrl+j", "d", "\\", "enter", "e"):
+            await harness.press(key)
+        assert harness.app.input.text == "a\nb\nc\nd\ne" and harness.app.input.size.height == 5
+        await harness.press("up")
+        assert harness.app.input.cursor_location[0] == 3
+
+
+async def test_up_moves_within_wrapped_line_before_history(tmp_path: Path) -> None:
+    async with open_app(tmp_path, size=(40, 12)) as harness:
+        harness.app.input.input_history.add("before")
+        await harness.type("word " * 12)
+        await harness.press("up")
+        assert harness.app.input.text.startswith("word") and harness.app.input.size.height == 2
+        await harness.press("up")
+        assert harness.app.input.text == "before"
+
+
+async def test_paste_of_many_lines_is_one_text_without_control_characters(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        pasted = "\r\n".join(f"line {number}\t\x1b[31m" for number in range(500))
+        harness.app.input.post_message(events.Paste(pasted))
+        await harness.pilot.pause()
+        lines = harness.app.input.text.split("\n")
+        assert len(lines) == 500 and lines[0] == "line 0\t^[[31m" and harness.app.input.size.height <= 8
+        await harness.press("enter")
+        await harness.wait_for_text("▸ 488 more lines")
+
+
+async def test_completion_list_is_navigated_by_tab_and_arrows(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        await harness.type("/aut")
+        await harness.wait_for_text("/autocompact  turn automatic")
+        await harness.press("tab")
+        assert harness.app.input.text == "/autocompact "
+        await harness.wait_for_text("  /autocompact on\n  /autocompact off\n")
+        await harness.press("down", "down")
+        assert harness.app.input.text == "/autocompact off" and "❯ /autocompact off" in harness.text
+        await harness.press("up")
+        assert harness.app.input.text == "/autocompact on"
+        await harness.press("escape")
+        assert not harness.app.completions.display and harness.app.input.text == "/autocompact on"
+        await harness.press("ctrl+c")
+        await harness.type("/s")
+        await harness.wait_for_text("/sessions", "/search")
+        await harness.press("tab", "tab")
+        assert harness.app.input.text == "/sessions"
+
+
+async def test_approval_replaces_input_and_restores_it(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        harness.conversation.handle_event(ToolStarted(harness.chat.record.id, RM.call.id, "run_command", "rm"))
+        worker = harness.app.run_worker(harness.conversation.pending_approval.ask(RM))
+        await harness.wait_for_text(
+            "May the agent use run_command?", "$ rm -r boats", "y yes", "run_command rm · waiting for you"
+        )
+        await harness.press("x", "enter")
+        assert worker.result is None
+        await harness.press("a")
+        await harness.wait_until(lambda: worker.result == "always")
+        await harness.wait_for_text("Ask, or /help")
+        assert harness.app.focused is harness.app.input
+
+
+async def test_approval_waits_while_user_types(tmp_path: Path) -> None:
+    """A y typed in the middle of a word is not an approval."""
+    async with open_app(tmp_path) as harness:
+        await harness.press("m", "a", "n")
+        worker = harness.app.run_worker(harness.conversation.pending_approval.ask(RM))
+        await harness.wait_until(lambda: harness.conversation.pending_approval.question is not None)
+        await harness.press("y")
+        assert harness.app.input.text == "many" and worker.result is None
+        await harness.wait_for_text("May the agent use run_command?")
+        await harness.press("n")
+        await harness.wait_until(lambda: worker.result == "no")
+        await harness.wait_for_text("❯ many")
+
+
+async def test_long_approval_scrolls_and_keeps_keys_visible(tmp_path: Path) -> None:
+    async with open_app(tmp_path, size=(40, 12)) as harness:
+        old, new = ("\n".join(f"{word} {number}" for number in range(40)) for word in ("old", "new"))
+        call = ToolCall("1", "edit_file", {"path": "tides.csv", "old": old, "new": new})
+        worker = harness.app.run_worker(
+            harness.conversation.pending_approval.ask(PermissionRequest("edit_file", "tides.csv", call))
+        )
+        await harness.wait_for_text("- old 0", "y yes")
+        for _ in range(20):
+            await harness.press("pagedown")
+        await harness.wait_for_text("+ new 39", "y yes")
+        await harness.press("y")
+        await harness.wait_until(lambda: worker.result == "yes")
+
+
+async def test_transcript_follows_end_unless_scrolled_up(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        session = harness.chat.record.id
+        harness.conversation.handle_event(RunStarted(session, "Count."))
+        for number in range(100):
+            harness.conversation.handle_event(TextDelta(session, "text", f"number {number}\n"))
+        await harness.wait_for_text("number 99")
+        await harness.press("pageup", "pageup")
+        await harness.wait_for_text("more")
+        top = harness.text.split("\n")[0]
+        for number in range(100, 120):
+            harness.conversation.handle_event(TextDelta(session, "text", f"number {number}\n"))
+        await harness.wait_for_text(f"↓ {harness.app.view.below} more")
+        assert harness.text.split("\n")[0] == top and harness.app.view.below > 20
+        await harness.press("ctrl+end")
+        await harness.wait_for_text("number 119")
+        await harness.press("ctrl+home")
+        await harness.wait_for_text("❯ Count.")
+
+
+async def test_entry_is_unfolded_by_keys_or_click(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        session = harness.chat.record.id
+        for name in ("first", "second"):
+            harness.conversation.handle_event(ToolStarted(session, name, "read_file", name))
+            harness.conversation.handle_event(ToolFinished(session, name, "read_file", f"the {name} answer"))
+        await harness.wait_for_text("✓ read_file second")
+        await harness.press("shift+tab", "up", "enter")
+        await harness.wait_for_text("│ the first answer")
+        assert "│ the second answer" not in harness.text
+        await harness.press("escape")
+        row = next(place for place, line in enumerate(harness.text.split("\n")) if "read_file second" in line)
+        await harness.pilot.click(harness.app.view, offset=(6, row))
+        await harness.wait_for_text("│ the second answer")
+        await harness.press("ctrl+o", "ctrl+o")
+        await harness.wait_until(lambda: "│" not in harness.text)
+
+
+async def test_unsent_text_returns_to_input(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        await harness.type("a new thought")
+        harness.conversation.handle_event(Unsent(harness.chat.record.id, "Mind the pier."))
+        await harness.wait_for_text("❯ Mind the pier.\n  a new thought")
+
+
+async def test_every_screen_size_is_drawn(tmp_path: Path) -> None:
+    async with open_app(tmp_path, theme=ChatTheme(ASCII_SYMBOLS, color=False)) as harness:
+        session = harness.chat.record.id
+        harness.conversation.handle_event(RunStarted(session, "Tell me of the harbor."))
+        harness.conversation.handle_event(ReplyStored(session, "e", "# Berths\n\n" + "It has **forty** berths. " * 20))
+        harness.conversation.handle_event(ToolStarted(session, "c", "run_command", "echo " + "word " * 40))
+        for size in ((40, 12), (120, 40), (7, 3), (1, 1), (80, 24)):
+            await harness.pilot.resize_terminal(*size)
+            await harness.pilot.pause()
+            lines = harness.text.split("\n")
+            assert len(lines) == size[1] and max(map(len, lines)) <= size[0] and harness.text.isascii()
+        harness.conversation.handle_event(RunFinished(session, "done"))
+        await harness.wait_for_text("> Tell me of the harbor.", "forty")
+
+
+async def test_mouse_selection_is_copied(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        harness.conversation.handle_event(ReplyStored(harness.chat.record.id, "e", "The tide turns at noon."))
+        await harness.wait_for_text("The tide turns at noon.")
+        row = next(place for place, line in enumerate(harness.text.split("\n")) if "noon" in line)
+        await harness.pilot.mouse_down(harness.app.view, offset=(2, row))
+        await harness.pilot.hover(harness.app.view, offset=(9, row))
+        await harness.pilot.mouse_up(harness.app.view, offset=(9, row))
+        await harness.wait_for_text("copied")
+        assert harness.app.clipboard == "The tide"

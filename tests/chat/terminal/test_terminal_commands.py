@@ -1,0 +1,71 @@
+"""Every command in one session on a real terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from terminal_harness import TerminalChat
+
+from holdfast.chat.commands import COMMANDS
+
+WALK = (
+    ("/help", "/compact [INSTRUCTIONS]", "/quit"),
+    ("/context", "of 6,000"),
+    ("/model", "openai-chat"),
+    ("/preset pi", "now uses the preset pi"),
+    ("/preset holdfast", "now uses the preset holdfast"),
+    ("/autocompact on", "Automatic compaction is on."),
+    ("/autocompact off", "Automatic compaction is off."),
+    ("/search slack", "/recall #"),
+    ("/recall #2", "It was not restored"),
+    ("/pin #1", "stays visible through every compaction"),
+    ("/compact keep the tides", "── compacted"),
+    ("/undo", "The last compaction is undone"),
+    ("/branch", "When does the tide turn?"),
+    ("/branch 1", "Now in session"),
+    ("/tree", "└─"),
+    ("/sessions", "Switch to another"),
+    ("/edit 1", "before message 1"),
+    ("/clear", "New session"),
+    ("/export tides.json messages", "in the format messages"),
+)
+
+
+def test_every_command_works_in_a_real_terminal(terminal: Callable[..., TerminalChat]) -> None:
+    """P1, P2, P10, P11, P23: /handoff puts its draft into the input, /reference asks the previous session."""
+    chat = terminal()
+    flows = "It flows and ebbs and flows again, twice a day. " * 40
+    replies = [f"The tide turns at noon: that is slack water. {flows}That was reply {n}." for n in (1, 2, 3)]
+    chat.start(
+        chat.script(*replies, repeat=True, summary="The tide turns at noon [2]."),
+        "--window",
+        "6000",
+        "--no-auto-compact",
+        size=(80, 40),
+    )
+    for number, prompt in enumerate(("When does the tide turn?", "And then?", "And after that?"), 1):
+        chat.send(prompt).wait_for_text(f"That was reply {number}.")
+        chat.wait_idle()
+    first = _session(chat)
+    for line, *shown in WALK:
+        chat.send(line).wait_for_text(*shown)
+        if line == "/edit 1":
+            chat.wait_for_text("❯ When does the tide turn? ──")
+            chat.press("C-c")
+    chat.send(f"/sessions {first[-6:]}").wait_for_text(f"Now in session {first}")
+    chat.send("/handoff tell the skippers").wait_for_text("Review the draft of its first message and send it.")
+    chat.press("C-c").wait_idle()
+    chat.send(f"/reference {first} When does the tide turn?").wait_for_text("added to this one")
+    chat.send("/nonsense").wait_for_text("There is no command /nonsense")
+    chat.screen.type("/quit")
+    chat.quit("Enter")
+    walked = {line.split()[0][1:] for line, *_ in WALK} | {"handoff", "reference", "quit"}
+    assert walked == {command.name for command in COMMANDS}
+    assert (chat.folder / "tides.json").is_file()
+
+
+def _session(chat: TerminalChat) -> str:
+    found = re.search(r"\* (\w{20,})", chat.send("/sessions").wait_for_text("Switch to another"))
+    assert found
+    return found[1]

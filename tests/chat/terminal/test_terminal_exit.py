@@ -1,0 +1,87 @@
+"""Stopping and quitting in every state, and terminals that close unexpectedly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from harbor_model import SUMMARY, HarborModel
+from terminal_harness import TerminalChat
+from terminal_screens import SCREEN_TYPES, TIMEOUT, process_ended
+
+from providers import Call, ProviderServer, Say, Stall
+
+ENDLESS = Stall(after=3, text="This story of the sea never comes to its end.")
+
+
+def test_ctrl_c_stops_clears_and_pressed_twice_quits(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    """While idle, typing, streaming, awaiting approval, running a tool, and compacting (P8)."""
+    wait = Call("run_command", {"command": "echo begun > begun; sleep 600"})
+    model = HarborModel({"story": ENDLESS, "ask": Say("I ask.", calls=(wait,))})
+    chat = terminal().start(f"{serve(model).openai_url}#m", "--preset", "claude_code")
+    chat.screen.type("half a thought")
+    chat.wait_for_text("half a thought")
+    chat.press("C-c").wait_idle()
+    chat.send("Tell me a story.").wait_for_text("This story of")
+    chat.press("C-c").wait_for_text("(stopped)", "Stopped. Everything so far is kept.")
+    chat.wait_idle()
+    chat.send("Now ask me.").wait_for_text("May the agent use run_command?")
+    chat.press("C-c").wait_for_text("✗ run_command echo begun > begun; sleep 600 · stopped")
+    chat.wait_idle()
+    assert not (chat.folder / "begun").exists()
+    chat.send("Please ask again.").wait_for_text("May the agent use run_command?")
+    chat.press("y").wait_for_text("◌ run_command")
+    chat.wait_without_text("May the agent")
+    chat.press("C-c").wait_without_text("◌ run_command")
+    chat.wait_idle()
+    model.summary = Stall(after=1)
+    chat.send("/compact").wait_for_text("compacting", "characters")
+    chat.press("C-c").wait_for_text("The compaction was stopped. Nothing has changed.")
+    chat.wait_idle()
+    model.summary = SUMMARY
+    chat.send("Are you there?").wait_for_text("Aye: Are you there?")
+    chat.wait_idle()
+    chat.press("C-c").wait_for_text("Ctrl-C again quits")
+    chat.quit("C-c")
+    messages = chat.messages()
+    assert ("assistant", "This story of the") in messages
+    assert messages[-1] == ("assistant", "Aye: Are you there?")
+
+
+@pytest.mark.parametrize("kind", SCREEN_TYPES)
+def test_closed_terminal_ends_program_and_stores_session(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer], kind: str
+) -> None:
+    server = serve(HarborModel({"story": ENDLESS}))
+    chat = terminal(SCREEN_TYPES[kind]()).start(f"{server.openai_url}#m")
+    chat.send("Tell me a story.").wait_for_text("This story of")
+    chat.screen.close_window()
+    assert process_ended(chat.screen.pid)
+    assert server.requests[-1].disconnected.wait(TIMEOUT)
+    assert [role for role, _ in chat.messages()] == ["user", "assistant"]
+
+
+def test_session_continues_after_quit_or_kill_during_reply(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    """H1: after quitting, the partial reply is kept; after a kill, Enter alone answers the unanswered prompt."""
+    model = HarborModel({"story": ENDLESS})
+    server = serve(model)
+    first = terminal().start(f"{server.openai_url}#m")
+    first.send("Tell me a story.").wait_for_text("This story of")
+    session = first.quit("C-d")
+    assert first.messages() == [("user", "Tell me a story."), ("assistant", "This story of the")]
+    assert server.requests[-1].disconnected.wait(TIMEOUT)
+    second = terminal().start(f"{server.openai_url}#m", "--session", session)
+    second.wait_for_text("an existing session", "❯ Tell me a story.", "This story of")
+    second.press("Up").wait_for_text("❯ Tell me a story. ──")
+    second.press("C-c").wait_idle()
+    second.send("Another story!").wait_for_text("❯ Another story!", "writing")
+    second.kill()
+    assert second.messages()[2:] == [("user", "Another story!")]
+    model.answers["story"] = Say("A short one.")
+    third = terminal().start(f"{server.openai_url}#m", "--continue")
+    third.wait_for_text("❯ Tell me a story.", "This story of", "❯ Another story!")
+    third.press("Enter").wait_for_text("The agent continues.", "A short one.")

@@ -1,0 +1,116 @@
+"""After a compaction the next step does not compact again (behaviours 14, 21): each preset, also in small windows."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast import CompactionResult, Outcome
+from holdfast.cli import main
+from holdfast.compaction.presets import PRESETS, preset_named
+from holdfast.errors import InvalidLimit
+from holdfast.triggers import always
+
+Json = dict[str, Any]
+WINDOWS = (8_192, 32_000, 128_000)
+automatic = pytest.mark.parametrize("name", [name for name in PRESETS if name != "amp"])
+each_window = pytest.mark.parametrize("window", WINDOWS)
+
+
+def step(number: int) -> list[Json]:
+    """A turn with a failing call and many facts to keep, so that summaries reach their maximum length."""
+    function = {"name": "run", "arguments": json.dumps({"command": f"dredge --berth {number}"})}
+    call = {"id": f"c{number}", "type": "function", "function": function}
+    sounded = "\n".join(f"sounding {place} of berth {number}: {place * number} cm" for place in range(12))
+    failed = f"{sounded}\nError: /harbor/{number}.csv: E{number} is silted."
+    return [
+        {"role": "user", "content": f"Never dredge berth {number} below {number * 7} cm. Edit /harbor/{number}.csv."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c{number}", "content": failed},
+        {"role": "assistant", "content": f"Berth {number} is still to be done."},
+    ]
+
+
+def summarize_at_length(prompt: str) -> str:
+    """Returns a summary in the requested format, about as long as allowed."""
+    allowed = re.findall(r"at most ([\d,]+) tokens", prompt)
+    tokens = int(allowed[-1].replace(",", "")) if allowed else 4_000
+    lines = [f"- Berth {number} was sounded." for number in range(tokens // 10)]
+    text = "\n".join(lines)
+    if "### Completed Work" in prompt:
+        return f"### Key Technical Decisions\n{text}\n\n### Pending Work\n- [ ] The other berths."
+    return json.dumps({"summary": text, "state_delta": {}}) if "state_delta" in prompt else text
+
+
+@cache
+def over_the_threshold(name: str, window: int) -> CompactionResult:
+    """Compacts a conversation that has just exceeded the threshold."""
+    steps = 8 if name == "spring" else window // 600
+    while (result := compacted(name, window, steps)).outcome is Outcome.NOT_NEEDED:
+        steps += max(1, steps // 10)
+    return result
+
+
+def compacted(name: str, window: int, steps: int) -> CompactionResult:
+    messages = [message for number in range(steps) for message in step(number)]
+    return PRESETS[name].compact(messages, window, summarizer=summarize_at_length)
+
+
+@each_window
+@automatic
+def test_step_after_a_compaction_does_not_compact(name: str, window: int) -> None:
+    result = over_the_threshold(name, window)
+    assert (result.outcome, result.fallback) == (Outcome.COMPACTED, "")
+    extended = [*result.messages, *step(10_000)]
+    after = PRESETS[name].compact(extended, window, summarizer=summarize_at_length, previous=result.checkpoint)
+    assert after.outcome is Outcome.NOT_NEEDED, f"{result.tokens_after} tokens are over the threshold"
+
+
+@each_window
+@automatic
+def test_target_is_well_below_the_threshold(name: str, window: int) -> None:
+    result = over_the_threshold(name, window)
+    assert 0 < PRESETS[name].target_in(window) <= min(window / 2, 0.8 * result.tokens_before)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_smallest_window_has_a_target(name: str) -> None:
+    assert PRESETS[name].target_in(1) == 1
+
+
+def test_spring_target_is_below_its_4_000_tokens() -> None:
+    """Half of a window of 128,000 would exceed the trigger's threshold."""
+    assert PRESETS["spring"].target_in(128_000) == 3_000
+
+
+def test_codex_target_respects_the_absolute_limit() -> None:
+    """P21: 244,000 of a million."""
+    assert PRESETS["codex"].target_in(1_000_000) == 183_000
+
+
+def test_explicit_target_or_budget_takes_precedence() -> None:
+    messages = [message for number in range(100) for message in step(number)]
+    spring = preset_named("spring")
+    sizes = [
+        spring.compact(messages, trigger=always, summarizer=summarize_at_length, target=target).tokens_after
+        for target in (None, 3_000, 8_000)
+    ]
+    assert sizes[0] == sizes[1] < 3_000 < sizes[2]
+    assert (
+        preset_named("claude_code")
+        .compact(messages, trigger=always, summarizer=summarize_at_length, budget=5_000)
+        .tokens_after
+        < 2_500
+    )
+    with pytest.raises(InvalidLimit, match="target=6000 is above budget=5000"):
+        spring.compact(messages, 5_000, target=6_000)
+
+
+def test_cli_reports_the_target_of_the_preset() -> None:
+    result = CliRunner().invoke(main, ["compact", "example", "--preset", "spring", "--json"])
+    assert json.loads(result.stdout)["target"] == 3_000

@@ -1,0 +1,157 @@
+"""Decisions: when nothing happens, which plans are refused, and the outcome of an accepted one (S1, H2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import KeepLedger, Outcome, TokenWindow
+from holdfast.compaction import Decision, not_triggered, validate_plan
+from holdfast.messages import framed_message
+from holdfast.strategies import as_strategy
+from holdfast.triggers import always, never
+from holdfast.types import Plan, Request, Skip, Strategy
+from sized import Messages, assistant, calls, request_for, result, user
+
+TALK: Messages = [user(100), assistant(100)] * 5
+TASK = as_strategy(lambda request: Skip(Outcome.NOTHING_TO_COMPACT))
+NOTE = framed_message("Earlier, the depths were read.")
+
+
+def decide(answer: Plan | Skip, messages: Messages = TALK, min_saving: float = 0.0, **options: Any) -> Decision:
+    return validate_plan(request_for(messages, **options), TASK, answer, min_saving=min_saving)
+
+
+def outcome(decision: Decision) -> tuple[Outcome, int, bool]:
+    return decision.outcome, decision.tokens_after, decision.plan is not None
+
+
+# -- the trigger ----------------------------------------------------------------------------------------
+
+
+def test_not_triggered_returns_a_decision_without_a_plan() -> None:
+    decision = not_triggered(request_for(TALK), never)
+    assert decision is not None
+    assert outcome(decision) == (Outcome.NOT_NEEDED, 1_000, False)
+
+
+def test_not_triggered_returns_none_when_the_trigger_fires() -> None:
+    assert not_triggered(request_for(TALK), always) is None
+
+
+@pytest.mark.parametrize(("budget", "fires"), [(999, True), (1_000, False)])
+def test_not_triggered_without_a_trigger_compares_with_the_budget(budget: int, fires: bool) -> None:
+    assert (not_triggered(request_for(TALK, budget=budget), None) is None) is fires
+
+
+# -- skips ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [Outcome.NOTHING_TO_COMPACT, Outcome.SUMMARY_FAILED, Outcome.NO_PROGRESS])
+def test_skip_under_the_budget_keeps_its_outcome_and_reason(kind: Outcome) -> None:
+    decision = decide(Skip(kind, "because", ("a remark",)), budget=2_000)
+    assert outcome(decision) == (kind, 1_000, False)
+    assert (decision.why, decision.remarks) == ("because", ("a remark",))
+
+
+def test_skip_without_progress_over_the_budget_cannot_fit() -> None:
+    assert decide(Skip(Outcome.NO_PROGRESS), budget=500).outcome is Outcome.CANNOT_FIT
+
+
+def test_skip_with_nothing_to_compact_over_the_budget_falls_back_to_a_token_window() -> None:
+    decision = decide(Skip(Outcome.NOTHING_TO_COMPACT), budget=500)
+    assert outcome(decision) == (Outcome.COMPACTED, 400, True)
+
+
+def test_failed_summary_over_the_budget_is_not_replaced() -> None:
+    assert outcome(decide(Skip(Outcome.SUMMARY_FAILED), budget=500)) == (Outcome.SUMMARY_FAILED, 1_000, False)
+
+
+# -- plans ----------------------------------------------------------------------------------------------
+
+
+def test_plan_that_archives_is_accepted() -> None:
+    decision = decide(Plan(4))
+    assert outcome(decision) == (Outcome.COMPACTED, 600, True)
+    assert decision.planned is not None and decision.planned.archived == (0, 1, 2, 3)
+
+
+def test_plan_that_changes_nothing_makes_no_progress() -> None:
+    assert outcome(decide(Plan(0))) == (Outcome.NO_PROGRESS, 1_000, False)
+
+
+def test_plan_with_notes_larger_than_what_they_replace_is_refused() -> None:
+    notes = (framed_message("word " * 2_000),)
+    assert outcome(decide(Plan(2, notes=notes))) == (Outcome.NO_PROGRESS, 1_000, False)
+
+
+@pytest.mark.parametrize(("saving", "accepted"), [(0.2, True), (0.21, False)])
+def test_plan_must_save_the_smallest_saving(saving: float, accepted: bool) -> None:
+    assert (decide(Plan(2), min_saving=saving).plan is not None) is accepted
+
+
+def test_plan_that_parts_a_call_from_its_result_is_refused() -> None:
+    broken: Messages = [user(100), calls("a"), result("a", 100), assistant(50), user(50)]
+    decision = decide(Plan(2), broken)
+    assert (decision.outcome, decision.plan) == (Outcome.NO_PROGRESS, None)
+    assert "the result would be invalid" in decision.why
+
+
+def test_plan_over_the_budget_is_followed_by_a_token_window() -> None:
+    decision = decide(Plan(2, strategy="mine"), budget=500)
+    assert outcome(decision) == (Outcome.COMPACTED, 400, True)
+    assert decision.plan is not None and decision.plan.strategy == "mine+token window"
+
+
+def test_target_of_the_strategy_limits_a_request_without_a_budget() -> None:
+    strategy: Strategy = TokenWindow(300)
+    decision = validate_plan(request_for(TALK), strategy, Plan(2))
+    assert outcome(decision) == (Outcome.COMPACTED, 200, True)
+
+
+def test_target_of_the_plan_precedes_the_target_of_the_strategy() -> None:
+    decision = validate_plan(request_for(TALK, budget=900), TokenWindow(1), Plan(2, target=800))
+    assert decision.tokens_after == 800
+
+
+def test_newest_user_message_larger_than_the_budget_cannot_fit() -> None:
+    huge: Messages = [user(100), assistant(100), user(900)]
+    decision = decide(Plan(2), huge, budget=500)
+    assert outcome(decision) == (Outcome.CANNOT_FIT, 900, True)
+    assert "900 tokens, over the limit of 500" in decision.why
+
+
+def test_notes_are_dropped_where_they_do_not_fit() -> None:
+    tight: Messages = [user(100), assistant(100), user(490)]
+    decision = decide(Plan(2, notes=(NOTE,)), tight, budget=500)
+    assert outcome(decision) == (Outcome.COMPACTED, 490, True)
+
+
+def test_summary_is_kept_where_dropping_it_would_not_reach_the_target() -> None:
+    tight: Messages = [user(100), assistant(100), user(400)]
+    plan = Plan(2, notes=(NOTE,), summary="the depths were read", target=300)
+    decision = decide(plan, tight, budget=500)
+    assert decision.plan is not None and decision.plan.notes == (NOTE,)
+
+
+def test_remarks_of_the_plan_reach_the_decision() -> None:
+    assert decide(Plan(2, remarks=("restored a fact",))).remarks == ("restored a fact",)
+
+
+# -- strategies as protocol -------------------------------------------------------------------------------
+
+
+def test_as_strategy_wraps_a_function_without_limits_of_its_own() -> None:
+    def plan(request: Request) -> Plan:
+        return Plan(2)
+
+    strategy = as_strategy(plan)
+    assert isinstance(strategy, Strategy)
+    assert (strategy.target, strategy.min_saving, strategy(request_for(TALK))) == (None, 0.0, Plan(2))
+
+
+def test_as_strategy_returns_a_strategy_unchanged() -> None:
+    ledger = KeepLedger(max_tokens=500)
+    assert as_strategy(ledger) is ledger
+    assert ledger.target == 500

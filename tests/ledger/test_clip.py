@@ -1,0 +1,31 @@
+"""Clipped text keeps its names whole: half of a name would be an invented one."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.ledger import clip
+from holdfast.ledger.text import clip_for_page
+
+_NAME = re.compile(r"[A-Za-z0-9_.@/#-]+")
+names = st.from_regex(r"[A-Za-z0-9_.@/#-]{1,300}", fullmatch=True)
+texts = st.lists(st.tuples(names, st.sampled_from((" ", "\n", '","', "(", ": ", "、"))), max_size=60).map(
+    lambda parts: "".join(name + after for name, after in parts)
+)
+
+
+@given(text=texts, room=st.integers(1, 3_000))
+def test_clip_never_cuts_a_name(text: str, room: int) -> None:
+    assert set(_NAME.findall(clip(text, room))) <= set(_NAME.findall(text))
+
+
+def test_clip_text_without_blanks_cuts_between_names() -> None:
+    record = '{"level":"INFO","component":"hooks","agent":"claude-code","hook":"session-start","hook_type":"agent"}'
+    assert clip(record, 84).endswith('"hook":"session-start"," […]')
+
+
+def test_clip_for_page_replaces_unbreakable_text_by_its_length() -> None:
+    assert clip_for_page("eyJhbGciOi" * 200, 400) == "[2,000 characters in one piece]"

@@ -1,0 +1,56 @@
+"""The same history gives the same notes, byte for byte, in every process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+import histories
+from holdfast import compact
+from holdfast.triggers import always
+from real_sessions import FILES
+
+PRINT = """
+import hashlib, json, sys
+from pathlib import Path
+from holdfast import compact
+from holdfast.messages import decode_all, encode_all
+from holdfast.transcripts import read_transcript
+script = read_transcript(Path(sys.argv[1]))
+messages = encode_all(decode_all(script.messages, script.format)[0], "openai-chat")
+for target in (700, 1_500):
+    result = compact(messages, budget=2 * target, target=target)
+    text = json.dumps([result.messages, result.checkpoint.carry.ledger])
+    print(result.outcome, hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+@pytest.mark.parametrize("name", ["harbor.json", "support.json"])
+def test_page_does_not_depend_on_hash_seed(name: str) -> None:
+    path = next(path for path in FILES if path.name == name)
+    printed = {_printed(path, seed) for seed in ("0", "1", "4711")}
+    assert len(printed) == 1, printed
+
+
+def _printed(path: Path, seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    done = subprocess.run(
+        [sys.executable, "-c", PRINT, str(path)], env=environment, check=True, capture_output=True, text=True
+    )
+    assert "compacted" in done.stdout
+    return done.stdout
+
+
+@given(messages=histories.wire("openai-chat"))
+@settings(max_examples=min(60, settings().max_examples))
+def test_compacting_twice_gives_equal_results(messages: list[dict[str, Any]]) -> None:
+    options: dict[str, Any] = {"budget": 10**6, "target": 300, "estimator": "chars/4", "trigger": always}
+    first, again = (compact(messages, format="openai-chat", **options) for _ in range(2))
+    assert first.messages == again.messages
+    assert first.checkpoint == again.checkpoint

@@ -1,0 +1,90 @@
+"""The last errors verbatim, and the commands with their number of runs."""
+
+from __future__ import annotations
+
+from ledger_helpers import Messages, filler, notes_on, section, tool_use, user
+
+from holdfast.ledger import parse_page
+from holdfast.ledger.text import COMMANDS, ERRORS, EXCERPTS
+
+FAILED = "collected 3 items\nE   KeyError: 'tide_osterhaven'\nFAILED tests/test_tides.py::test_low_water"
+
+
+def run(id: str, command: str, result: str) -> Messages:
+    return tool_use(id, "bash", result, command=command)
+
+
+def ending(*steps: Messages) -> Messages:
+    return [user("Make it pass."), *[message for step in steps for message in step], *filler(20), user("And now?")]
+
+
+def test_errors_section_shows_lines_verbatim() -> None:
+    errors = section(notes_on(ending(run("1", "pytest", FAILED))), ERRORS)
+    assert errors == ["[3]", "E   KeyError: 'tide_osterhaven'", "FAILED tests/test_tides.py::test_low_water"]
+
+
+def test_errors_are_in_order_without_duplicates() -> None:
+    steps = [run("1", "a", "error: one"), run("2", "b", "error: two"), run("3", "a", "error: one")]
+    assert section(notes_on(ending(*steps)), ERRORS) == ["[5]", "error: two", "[7]", "error: one"]
+
+
+def test_errors_in_other_languages_are_found() -> None:
+    lines = [
+        "Fehler: Datei fehlt",
+        "错误:找不到文件",
+        "ошибка: нет доступа",
+        "erreur de lecture",
+        "エラーが発生しました",
+    ]
+    steps = [run(str(at), f"step{at}", line) for at, line in enumerate(lines)]
+    errors = section(notes_on(ending(*steps)), ERRORS)
+    assert errors[1::2] == lines and errors[::2] == ["[3]", "[5]", "[7]", "[9]", "[11]"]
+
+
+def test_words_resembling_errors_are_not_errors() -> None:
+    calm = "the terror of the sea\nfailsafe is on\nunfailing light\nno errand today"
+    assert section(notes_on(ending(run("1", "cat", calm))), ERRORS) == []
+
+
+def test_error_after_progress_bar_is_found() -> None:
+    bar = "10 %\r50 %\r100 %\rerror: disk full"
+    assert section(notes_on(ending(run("1", "copy", bar))), ERRORS) == ["[3]", "error: disk full"]
+
+
+def test_error_notes_that_its_command_ran_again() -> None:
+    page = notes_on(ending(run("1", "make test", "error: one"), run("2", "make test", "ok")))
+    assert section(page, ERRORS) == ["[3] (ran again in [4])", "error: one"]
+    assert [(line.text, line.place) for line in parse_page(page).errors] == [("error: one", 3)]
+
+
+def test_error_lines_in_files_are_listed_under_their_file() -> None:
+    code = "    raise TideError('no low water')"
+    for shown in (tool_use("1", "Read", code, file_path="/srv/tides.py"), run("1", "git diff", f"+{code}")):
+        page = notes_on(ending(shown, run("2", "make", "error: one")))
+        assert section(page, ERRORS) == ["[5]", "error: one"]
+        assert any(code in line for line in section(page, EXCERPTS))
+
+
+def test_commands_show_number_of_runs() -> None:
+    steps = [run(str(at), "make test", "ok") for at in range(3)] + [run("9", "make lint", "ok")]
+    commands = section(notes_on(ending(*steps)), COMMANDS)
+    assert "make test  (3×)" in commands
+    assert "make lint" in commands
+
+
+def test_command_whose_last_run_failed_is_marked() -> None:
+    messages = [
+        {"role": "user", "content": "Make it pass."},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "bash", "input": {"command": "make"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "no", "is_error": True}]},
+        *[{"role": role, "content": "words " * 300} for _ in range(12) for role in ("assistant", "user")],
+    ]
+    assert "make  (failed)" in section(notes_on(messages), COMMANDS)
+
+
+def test_multi_line_script_is_not_listed_as_command() -> None:
+    script = "cat > /tmp/x <<'END'\nlong\ntext\nEND"
+    assert not [line for line in section(notes_on(ending(run("1", script, "ok"))), COMMANDS) if "END" in line]

@@ -1,0 +1,83 @@
+"""Sections of a page: citations, headings and order (H3)."""
+
+from __future__ import annotations
+
+import re
+
+from ledger_helpers import Messages, assistant, filler, notes_on, section, tool_use, user
+
+from holdfast.ledger import parse_page
+from holdfast.ledger.text import CONCLUSIONS, EXCERPTS, GROUP, PLAN, TASK, USER_MESSAGES
+
+
+def render(*steps: Messages, target: int = 1_500) -> str:
+    return notes_on(
+        [user("Mend the tide_table."), *(m for step in steps for m in step), *filler(20), user("Go.")], target
+    )
+
+
+def groups(page: str) -> list[str]:
+    return [line for line in section(page, EXCERPTS) if line.startswith(GROUP)]
+
+
+def test_excerpt_heading_cites_every_message_of_its_lines() -> None:
+    first = tool_use("1", "Read", "low_water = harbour_depth", file_path="/srv/tides.py")
+    second = tool_use("2", "Read", "high_water = quay_height", file_path="/srv/tides.py")
+    page = render(first, second)
+    assert f"{GROUP}tides.py [3] [5]" in groups(page)
+    assert {line.source for line in parse_page(page).lines if "water" in line.text} == {"/srv/tides.py"}
+
+
+def test_files_of_equal_name_are_distinguished_by_folder() -> None:
+    one = tool_use("1", "Read", "low_water = harbour_depth", file_path="/srv/north/tides.py")
+    other = tool_use("2", "Read", "high_water = quay_height", file_path="/srv/south/tides.py")
+    page = render(one, other)
+    assert {f"{GROUP}north/tides.py [3]", f"{GROUP}south/tides.py [5]"} <= set(groups(page))
+    sources = {line.text: line.source for line in parse_page(page).lines}
+    assert sources["high_water = quay_height"] == "/srv/south/tides.py"
+
+
+def test_plan_heading_cites_its_message() -> None:
+    steps = [{"content": "sound the basin", "status": "pending"}]
+    page = render(tool_use("1", "TodoWrite", "ok", todos=steps))
+    assert f"{PLAN} [2]" in page.splitlines()
+    again = parse_page(page)
+    assert (again.plan, again.plan_place) == ([("sound the basin", "pending")], 2)
+
+
+def test_conclusion_lines_keep_their_order() -> None:
+    lines = [f"{at}. berth_{at} needs rope_{at} and lamp_{at}" for at in range(1, 7)]
+    texts = ["\n".join(["What I found: " + "nothing yet, and so on, " * 40, *lines]), "Noted."]
+    page = render([assistant(texts[0])], tool_use("1", "watch", "calm", hours=1))
+    found = [int(match[1]) for line in section(page, CONCLUSIONS) if (match := re.search(r"berth_(\d)", line))]
+    assert found and found == sorted(found)
+
+
+def test_more_lines_of_the_task_are_listed_with_the_task() -> None:
+    rules = "\n".join(f"- berth_{at} is kept for vessel_{at} of quay_{at}" for at in range(80))
+    task = "Mend the plan. " + "It is long. " * 60 + "\n" + rules
+    page = notes_on([user(task), assistant("Yes."), *filler(20), user("And now?")])
+    assert "berth_" in "\n".join(section(page, TASK))
+    assert not any("berth_" in line for line in section(page, USER_MESSAGES))
+
+
+def test_user_messages_come_before_the_plan() -> None:
+    steps = [{"content": "sound the basin", "status": "pending"}]
+    asked = [user("Mind the lock_gate."), assistant("Yes.")]
+    for messages in (
+        [user("Mend it."), *asked, *tool_use("1", "TodoWrite", "ok", todos=steps), *filler(20), user("Go.")],
+        [user("Mend it."), *asked, *tool_use("1", "TodoWrite", "ok", todos=steps), *filler(20)],
+    ):
+        titles = [line for line in notes_on(messages).splitlines() if line.startswith("## ")]
+        at = {title: place for place, title in enumerate(titles)}
+        assert at.get(USER_MESSAGES, -1) < next(place for title, place in at.items() if title.startswith(PLAN))
+
+
+def test_wrapper_lines_of_output_are_left_out() -> None:
+    output = (
+        "Chunk ID: a696c4\nWall time: 0.6 seconds\nindex 385357be..53749450 100644\n<system-reminder>\ntide_4711 is up"
+    )
+    page = render(tool_use("1", "look", output, berth="K7"), tool_use("2", "Read", output, file_path="/srv/log.py"))
+    assert "tide_4711" in page
+    assert not re.search(r"^(?:Chunk ID|Wall time|index |<system)", page, re.MULTILINE)
+    assert "→ Chunk ID" not in page

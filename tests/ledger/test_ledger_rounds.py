@@ -1,0 +1,132 @@
+"""Ledgers merge carried notes with newly archived messages, without reading the history again."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ledger_helpers import Messages, assistant, filler, page_of, section, tool_use, user
+
+import histories
+from holdfast import KeepLedger, MemoryStore, SessionService, compact
+from holdfast.ledger.text import TASK
+from holdfast.triggers import always
+
+TARGET = 1_500
+SECRET = "tide_key_osterhaven_4711"
+
+
+def rounds(count: int) -> list[Messages]:
+    """Work that is compacted repeatedly; only the first round contains the key."""
+    first = [
+        user("Mend the tides, one berth after the other."),
+        *tool_use("key", "read", f'KEY = "{SECRET}"\n', path="/srv/keys.py"),
+        *tool_use("use", "check", "ok", key=SECRET),
+    ]
+    parts = [
+        [*filler(20, 100 * at), assistant(f"Berth K{at} is done."), user(f"Then berth K{at + 1}.")]
+        for at in range(count)
+    ]
+    return [first + parts[0], *parts[1:]]
+
+
+def unnumbered(page: str) -> str:
+    """Removes citations: compaction events have numbers too, so those in a session differ."""
+    return re.sub(r"\[[\d,]+\]", "[…]", page)
+
+
+@pytest.mark.anyio
+async def test_notes_are_equal_from_history_result_and_session() -> None:
+    history: Messages = []
+    shown: Messages = []
+    before: Any = None
+    async with SessionService(MemoryStore()) as sessions:
+        await sessions.create(id="s", format="openai-chat")
+        for part in rounds(4):
+            history += part
+            options: dict[str, Any] = {"budget": 2 * TARGET, "target": TARGET, "format": "openai-chat"}
+            by_history = compact(history, previous=before, **options)
+            by_result = compact(shown + part, previous=before, **options)
+            assert by_result.messages == by_history.messages
+            before, shown = by_result.checkpoint, list(by_result.messages)
+            await sessions.append("s", part)
+            await sessions.compact("s", always, KeepLedger(TARGET))
+            kept = list(await sessions.context("s"))
+            assert unnumbered(page_of(kept)) == unnumbered(page_of(shown))
+
+
+def test_name_from_first_round_is_shown_in_tenth() -> None:
+    before, shown = None, list[dict[str, Any]]()
+    for part in rounds(10):
+        result = compact(shown + part, budget=2 * TARGET, target=TARGET, previous=before)
+        before, shown = result.checkpoint, list(result.messages)
+    assert result.round == 10
+    assert SECRET in page_of(shown)
+    assert "keys.py" in page_of(shown)
+
+
+def test_request_still_visible_is_not_repeated_as_task() -> None:
+    ask = user("Mend all the tides, and do not ask me anything.")
+    first = compact([ask, *filler(20)], budget=2 * TARGET, target=TARGET)
+    second = compact([*first.messages, *filler(20, 100)], budget=2 * TARGET, target=TARGET, previous=first.checkpoint)
+    assert ask in second.messages
+    assert TASK not in page_of(list(second.messages))
+    later = [*second.messages, assistant("Done."), user("Good. And now?"), *filler(20, 200)]
+    third = compact(later, budget=2 * TARGET, target=TARGET, previous=second.checkpoint)
+    assert section(page_of(list(third.messages)), TASK) == [ask["content"]]
+
+
+def carried_size(result: Any) -> int:
+    return len(msgspec.json.encode(result.checkpoint.carry.ledger))
+
+
+def bound(target: int) -> int:
+    """Size limit of a carried ledger in bytes of JSON."""
+    return 150 * target + 60_000
+
+
+def many(kind: str, count: int) -> Messages:
+    chance = random.Random(4)
+
+    def word() -> str:
+        return "".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=12))
+
+    if kind == "messages":
+        return [make(f"{word()} " * 400) for _ in range(count) for make in (user, assistant)]
+    if kind == "files":
+        made = (tool_use(word(), "read", word(), path=f"/{'deep/' * 150}{word()}.py") for _ in range(4 * count))
+    elif kind == "commands":
+        made = (tool_use(word(), "run", "ok", command=f"{word()} " * 24) for _ in range(4 * count))
+    elif kind == "scripts":
+        made = (tool_use(word(), "run", f"{word()}_{word()}\n" * 9, command=f"{word()}\n" * 900) for _ in range(count))
+    elif kind == "steps":
+        made = (tool_use(word(), "plan", "ok", plan=[{"step": f"{word()} " * 90}] * 900) for _ in range(3))
+    elif kind == "errors":
+        made = (
+            tool_use(word(), "run", "\n".join(f"error: {word()} {word()}" for _ in range(90))) for _ in range(count)
+        )
+    else:
+        made = (tool_use(word(), "run", "\n".join(f"x{n:02}_{word()[:6]}" for n in range(300))) for _ in range(count))
+    return [message for step in made for message in step]
+
+
+@pytest.mark.parametrize("target", [800, 4_000])
+@pytest.mark.parametrize("kind", ["messages", "files", "commands", "scripts", "steps", "errors", "lines"])
+def test_carried_ledger_is_bounded_by_target(kind: str, target: int) -> None:
+    result = compact([user("Go."), *many(kind, 120), user("And?")], budget=2 * target, target=target)
+    assert result.outcome == "compacted"
+    assert carried_size(result) <= bound(target)
+
+
+@given(messages=histories.wire("openai-chat"), target=st.integers(200, 2_000))
+@settings(max_examples=min(60, settings().max_examples))
+def test_carried_ledger_is_bounded_for_random_histories(messages: Messages, target: int) -> None:
+    options: dict[str, Any] = {"budget": 10**6, "estimator": "chars/4", "format": "openai-chat", "trigger": always}
+    result = compact(messages, target=target, **options)
+    if result.checkpoint is not None and result.checkpoint.carry.ledger is not None:
+        assert carried_size(result) <= bound(target)

@@ -1,0 +1,36 @@
+"""Curves of the learned weights."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.ledger.scoring import (
+    NAME_FEATURES,
+    OWN_FEATURES,
+    SHARED_FEATURES,
+    Curve,
+    line_curves,
+    load_weights,
+    name_weights,
+    sum_curves,
+)
+
+POINTS = [(1.0, 0.0), (2.0, 4.0), (4.0, -2.0)]
+
+
+@pytest.mark.parametrize(
+    ("value", "adds"), [(0.0, 0.0), (1.0, 0.0), (1.5, 2.0), (2.0, 4.0), (3.0, 1.0), (4.0, -2.0), (9.0, -2.0)]
+)
+def test_curve_is_linear_between_points_and_constant_beyond(value: float, adds: float) -> None:
+    assert sum_curves([Curve.of(POINTS)], [value]) == pytest.approx(adds)
+
+
+def test_curve_of_single_weight_is_linear() -> None:
+    assert sum_curves([Curve.of(0.5), Curve.of(POINTS)], [-3.0, 2.0]) == pytest.approx(2.5)
+
+
+def test_weights_exist_for_every_feature() -> None:
+    curves = line_curves((*SHARED_FEATURES, *OWN_FEATURES))
+    assert len(name_weights()) == len(NAME_FEATURES)
+    assert all(list(curve.ends) == sorted(set(curve.ends)) for curve in curves)
+    assert set(load_weights()["lines"]) == {*SHARED_FEATURES, *OWN_FEATURES}

@@ -1,0 +1,79 @@
+"""Selecting lines within a budget (H3)."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from holdfast.ledger.lines import LedgerLine
+from holdfast.ledger.select import MIN_LINE_CHARS, Candidate, Selection, rank_candidates
+
+NAMES = [f"name_{number}" for number in range(12)]
+TEXTS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(" and ".join)
+LINES = st.lists(st.tuples(TEXTS, st.sampled_from("ab")), min_size=1, max_size=30, unique_by=lambda one: one[0])
+WORTH = st.fixed_dictionaries({name: st.floats(0.001, 1.0) for name in NAMES})
+EDITED = st.dictionaries(TEXTS, st.floats(0.0, 1.0), max_size=10)
+ROOMS = st.integers(0, 600)
+TITLE = 9
+NEXT_TO_NOTHING, EQUAL = "name_1 and name_1", dict.fromkeys(NAMES, 1.0)
+
+
+def named(text: str) -> tuple[str, ...]:
+    return tuple(text.split(" and "))
+
+
+def pool(lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float]) -> list[Candidate]:
+    return rank_candidates([LedgerLine(text, "file", source, 1, 1, 1) for text, source in lines], named, worth, edited)
+
+
+def selection(among: list[Candidate], worth: dict[str, float]) -> Selection:
+    return Selection(among, named, worth, covered=(), heading=lambda line: (line.source, TITLE))
+
+
+@given(LINES, WORTH, EDITED, ROOMS, ROOMS)
+@example([("name_0 and name_1", "a"), (NEXT_TO_NOTHING, "a")], EQUAL, {NEXT_TO_NOTHING: 3e-203}, 11, 18)
+def test_selection_reused_with_other_room_equals_fresh_selection(
+    lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float], first: int, second: int
+) -> None:
+    among = pool(lines, worth, edited)
+    again = selection(among, worth)
+    again.within(first)
+    assert again.within(second) == selection(among, worth).within(second)
+
+
+@given(LINES, WORTH, EDITED, ROOMS)
+def test_selection_has_no_duplicates_and_fits_the_room(
+    lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float], room: int
+) -> None:
+    chosen = selection(pool(lines, worth, edited), worth).within(room)
+    assert len({line.text for line in chosen}) == len(chosen)
+    assert sum(len(line.text) + 1 for line in chosen) <= room
+
+
+@given(LINES, WORTH)
+def test_selection_with_ample_room_covers_every_name_once(
+    lines: list[tuple[str, str]], worth: dict[str, float]
+) -> None:
+    chosen = selection(pool(lines, worth, {}), worth).within(100_000)
+    alone = [line.text for line in chosen if line.kind == "name"]
+    on_lines = {name for line in chosen if line.kind != "name" for name in line.text.split(" and ")}
+    assert on_lines.isdisjoint(alone)
+    shown = {text for text, _ in lines if len(text) >= MIN_LINE_CHARS}
+    assert on_lines.union(alone) == {name for text in shown for name in text.split(" and ")}
+
+
+def test_lone_name_is_selected_when_its_line_is_too_long() -> None:
+    """H3: a name alone can be searched for; with more room its line replaces it."""
+    lines = [("name_1 and " + " and ".join(f"a{number}" for number in range(40)), "a")]
+    among = pool(lines, {"name_1": 0.5}, {})
+    assert [line.text for line in selection(among, {"name_1": 0.5}).within(60)] == ["name_1"]
+    assert [line.text for line in selection(among, {"name_1": 0.5}).within(600)] == [lines[0][0]]
+
+
+def test_edit_score_shrinks_when_many_lines_may_be_edited() -> None:
+    worth = {"name_1": 0.5}
+    lines = [(f"name_1 and a{number}", "a") for number in range(10)]
+    few = pool(lines, worth, {lines[0][0]: 1.0})
+    many = pool(lines, worth, {text: 1.0 for text, _ in lines})
+    own = {one.line.text: one.own_score for one in few}
+    assert own[lines[0][0]] > max(one.own_score for one in many) > 0

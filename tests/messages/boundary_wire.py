@@ -1,0 +1,172 @@
+"""Short builders of messages in the four wire formats, as dicts."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from holdfast.messages import decode_all, encode_all, repair, rules_for
+
+Json = dict[str, Any]
+Messages = list[Json]
+PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
+
+
+def repair_payloads(messages: Messages, profile: str) -> Messages:
+    """Decodes, repairs and encodes these payloads."""
+    return encode_all(repair(decode_all(messages, profile)[0], rules_for(profile)), profile)
+
+
+class Chat:
+    """OpenAI Chat Completions."""
+
+    user: ClassVar[Json] = {"role": "user", "content": "hi"}
+    reply: ClassVar[Json] = {"role": "assistant", "content": "hello"}
+    system: ClassVar[Json] = {"role": "system", "content": "be brief"}
+
+    @staticmethod
+    def calls(*ids: str, content: Any = None) -> Json:
+        made = [{"id": name, "type": "function", "function": {"name": "read", "arguments": "{}"}} for name in ids]
+        return {"role": "assistant", "content": content, "tool_calls": made}
+
+    @staticmethod
+    def results(name: str, content: Any = "done") -> Json:
+        return {"role": "tool", "tool_call_id": name, "content": content}
+
+
+class Responses:
+    """OpenAI Responses: one item per call, output and reasoning."""
+
+    user: ClassVar[Json] = {"role": "user", "content": "hi"}
+    reply: ClassVar[Json] = {"role": "assistant", "content": "hello"}
+    summary: ClassVar[Json] = {"type": "compaction", "encrypted_content": "gA"}
+
+    @staticmethod
+    def call(name: str, **more: Any) -> Json:
+        return {"type": "function_call", "call_id": name, "name": "read", "arguments": "{}", **more}
+
+    @staticmethod
+    def results(name: str, output: Any = "done", **more: Any) -> Json:
+        return {"type": "function_call_output", "call_id": name, "output": output, **more}
+
+    @staticmethod
+    def thought(name: str | None = "rs_1") -> Json:
+        return {"type": "reasoning", "summary": [], "encrypted_content": "gA", **({"id": name} if name else {})}
+
+
+class Claude:
+    """Anthropic Messages: blocks inside the user's and the assistant's messages."""
+
+    user: ClassVar[Json] = {"role": "user", "content": "hi"}
+    reply: ClassVar[Json] = {"role": "assistant", "content": "hello"}
+    system: ClassVar[Json] = {"role": "system", "content": "be brief"}
+    text: ClassVar[Json] = {"type": "text", "text": "and?"}
+    summary: ClassVar[Json] = {"type": "compaction", "content": "so far", "signature": "Eu"}
+
+    @staticmethod
+    def by_user(*blocks: Json) -> Json:
+        return {"role": "user", "content": list(blocks)}
+
+    @staticmethod
+    def by_model(*blocks: Json) -> Json:
+        return {"role": "assistant", "content": list(blocks)}
+
+    @staticmethod
+    def use(name: str) -> Json:
+        return {"type": "tool_use", "id": name, "name": "read", "input": {}}
+
+    @staticmethod
+    def result(name: str, content: Any = "done", **more: Any) -> Json:
+        return {"type": "tool_result", "tool_use_id": name, "content": content, **more}
+
+    @staticmethod
+    def thought(signature: str | None = "sig") -> Json:
+        block = {"type": "thinking", "thinking": "hm"}
+        return block if signature is None else {**block, "signature": signature}
+
+    @classmethod
+    def calls(cls, *ids: str) -> Json:
+        return cls.by_model(*map(cls.use, ids))
+
+    @classmethod
+    def results(cls, *ids: str) -> Json:
+        return cls.by_user(*map(cls.result, ids))
+
+
+class Gemini:
+    """Gemini contents: the user's and the model's turns, made of parts."""
+
+    text: ClassVar[Json] = {"text": "and?"}
+
+    @staticmethod
+    def by_user(*parts: Json) -> Json:
+        return {"role": "user", "parts": list(parts)}
+
+    @staticmethod
+    def by_model(*parts: Json) -> Json:
+        return {"role": "model", "parts": list(parts)}
+
+    @staticmethod
+    def ask(name: str = "read", id: str | None = None) -> Json:
+        return {"functionCall": {"name": name, "args": {}, **({"id": id} if id else {})}}
+
+    @staticmethod
+    def answer(name: str = "read", id: str | None = None) -> Json:
+        return {"functionResponse": {"name": name, "response": {"output": "ok"}, **({"id": id} if id else {})}}
+
+    @classmethod
+    def calls(cls, *ids: str) -> Json:
+        return cls.by_model(*(cls.ask(id=name) for name in ids))
+
+    @classmethod
+    def results(cls, *ids: str) -> Json:
+        return cls.by_user(*(cls.answer(id=name) for name in ids))
+
+
+HI: Json = Gemini.by_user({"text": "hi"})
+YES: Json = Gemini.by_model({"text": "yes"})
+
+SMALL: dict[str, Messages] = {
+    "openai-chat": [
+        Chat.user,
+        Chat.reply,
+        Chat.system,
+        Chat.calls("a"),
+        Chat.calls("a", "b"),
+        Chat.results("a"),
+        Chat.results("b"),
+    ],
+    "openai-responses": [
+        Responses.user,
+        Responses.reply,
+        Responses.call("a"),
+        Responses.call("b"),
+        Responses.results("a"),
+        Responses.results("b"),
+        Responses.thought(),
+        Responses.summary,
+    ],
+    "anthropic": [
+        Claude.user,
+        Claude.reply,
+        Claude.system,
+        Claude.calls("a"),
+        Claude.calls("a", "b"),
+        Claude.results("a"),
+        Claude.results("b"),
+        Claude.by_user(Claude.result("a"), Claude.text),
+        Claude.by_model(Claude.thought()),
+        Claude.by_model(Claude.summary),
+    ],
+    "gemini": [
+        HI,
+        YES,
+        Gemini.calls("a"),
+        Gemini.calls("a", "b"),
+        Gemini.results("a"),
+        Gemini.results("b"),
+        Gemini.results("a", "b"),
+        Gemini.by_user(Gemini.answer(id="a"), Gemini.text),
+        Gemini.by_model(Gemini.ask(id="a"), Gemini.text),
+    ],
+}
+"""A handful of messages in each format: enough to break every rule about pairs and places."""

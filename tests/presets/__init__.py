@@ -1,1 +1,0 @@
-"""Every preset, with a model behind a real server."""

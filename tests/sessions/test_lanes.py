@@ -1,0 +1,85 @@
+"""Lanes: a sub-agent's branch inside a session (S16)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast import MemoryStore, SessionService, SlidingWindow
+from holdfast.triggers import always
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[SessionService]:
+    async with SessionService(MemoryStore()) as service:
+        await service.create(id="s")
+        yield service
+
+
+async def append(service: SessionService, *names: str, lane: str | None = None) -> None:
+    for name in names:
+        role = "user" if name[0] in "uq" else "assistant"
+        await service.append("s", {"role": role, "content": name}, lane, id=name)
+
+
+async def visible(service: SessionService, lane: str | None = None) -> list[str]:
+    return [str(message["content"]).partition("\n")[0] for message in await service.context("s", lane)]
+
+
+async def test_lane_is_not_visible_in_the_root(service: SessionService) -> None:
+    await append(service, "u1", "a1")
+    await append(service, "q1", "b1", lane="research")
+    await append(service, "u2")
+    assert await visible(service) == ["u1", "a1", "u2"]
+
+
+async def test_lane_sees_the_root_as_of_its_first_event(service: SessionService) -> None:
+    await append(service, "u1", "a1")
+    await append(service, "q1", lane="research")
+    await append(service, "u2", "a2")
+    await append(service, "b1", lane="research")
+    assert await visible(service, "research") == ["u1", "a1", "q1", "b1"]
+
+
+async def test_lane_still_sees_events_the_root_archived_later(service: SessionService) -> None:
+    await append(service, "u1", "a1", "u2", "a2")
+    await service.compact("s", always, SlidingWindow(2))
+    await append(service, "q1", lane="research")
+    await append(service, "u3", "a3")
+    await service.compact("s", always, SlidingWindow(2))
+    assert await visible(service) == ["u3", "a3"]
+    assert await visible(service, "research") == ["u2", "a2", "q1"]
+
+
+async def test_lane_is_compacted_separately(service: SessionService) -> None:
+    await append(service, "u1", "a1")
+    await append(service, "q1", "b1", "q2", "b2", lane="research")
+    result = await service.compact("s", always, SlidingWindow(2), lane="research")
+    assert [event.id for event in result.archived] == ["u1", "a1", "q1", "b1"]
+    assert await visible(service, "research") == ["q2", "b2"]
+    assert await visible(service) == ["u1", "a1"]
+    assert await service.verify("s") == []
+    await service.undo("s", lane="research")
+    assert await visible(service, "research") == ["u1", "a1", "q1", "b1", "q2", "b2"]
+
+
+async def test_lane_compaction_may_keep_part_of_the_root(service: SessionService) -> None:
+    await append(service, "u1", "a1", "u2", "a2")
+    await append(service, "q1", "b1", lane="research")
+    await service.compact("s", always, SlidingWindow(4), lane="research")
+    assert await visible(service, "research") == ["u2", "a2", "q1", "b1"]
+    await append(service, "q2", lane="research")
+    assert await visible(service, "research") == ["u2", "a2", "q1", "b1", "q2"]
+    assert await service.verify("s") == []
+
+
+async def test_lanes_survive_reopening(service: SessionService) -> None:
+    await append(service, "u1", "a1")
+    await append(service, "q1", "b1", lane="a_b")
+    await append(service, "q2", lane="axb")
+    again = SessionService(service.store)
+    assert [m["content"] for m in await again.context("s", "a_b")] == ["u1", "a1", "q1", "b1"]
+    assert [m["content"] for m in await again.context("s", "axb")] == ["u1", "a1", "q2"]

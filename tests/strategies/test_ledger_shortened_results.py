@@ -1,0 +1,39 @@
+"""Shortened results: each shows its own lines, and descriptions of its images (P12, H3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast import compact
+
+Json = dict[str, Any]
+PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 2_000}}
+
+
+def text_of(name: str) -> str:
+    return "\n".join(f"{name}_value_{at} = compute_{name}_{at}(tide_{at})" for at in range(300))
+
+
+def compacted(contents: dict[str, Any]) -> dict[str, str]:
+    """The results of parallel calls after compaction."""
+    talk = [[("user", f"about berth K{at} " * 20), ("assistant", f"answer {at} " * 60)] for at in range(12)]
+    messages: list[Json] = [{"role": role, "content": text} for turn in talk for role, text in turn]
+    messages.append({"role": "user", "content": "Compare them: beta_value_7 and alpha_value_9."})
+    calls = [{"type": "tool_use", "id": id, "name": "Read", "input": {"file_path": f"/srv/{id}.py"}} for id in contents]
+    results = [{"type": "tool_result", "tool_use_id": id, "content": text} for id, text in contents.items()]
+    messages += [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
+    result = compact(messages, budget=6_000, target=3_000, format="anthropic")
+    return {block["tool_use_id"]: str(block["content"]) for block in result.messages[-1]["content"]}
+
+
+def test_parallel_results_keep_their_own_lines() -> None:
+    short = "gamma_short_1 = only_here_4711(beta_value_7)"
+    shown = compacted({"a": text_of("alpha"), "b": text_of("beta"), "c": short})
+    assert "alpha_value" in shown["a"] and "beta_value" in shown["b"]
+    assert "beta_value" not in shown["a"] and "alpha_value" not in shown["b"]
+    assert shown["c"] == short and short not in shown["a"] + shown["b"]
+
+
+def test_image_in_shortened_result_is_described() -> None:
+    shown = compacted({"a": [{"type": "text", "text": text_of("alpha")}, PICTURE], "b": "fine"})
+    assert "Shortened to the key lines" in shown["a"] and "image" in shown["a"]

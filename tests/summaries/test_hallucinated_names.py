@@ -1,0 +1,146 @@
+"""Hallucinated names in a summary (H3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from holdfast.summaries import remove_hallucinated_names
+
+WORDS = st.sampled_from(
+    "pier mole crane tide never must K7 4711 /srv/a.py 港口 不要 müssen , . ! ? \n # - […]".split(" ")
+)
+PHRASES = st.lists(WORDS, max_size=30).map(" ".join)
+
+HISTORY = (
+    "Mend the API of the tide_table in /srv/tides.py; 12,345 rows, 500 ms, top 10, berth K7. 1 May 2024. RetryPolicy"
+)
+
+
+def kept(text: str, history: str = HISTORY) -> str:
+    return remove_hallucinated_names(text, lambda: history).text
+
+
+def test_list_item_with_only_hallucinated_names_is_removed_and_reported() -> None:
+    found = remove_hallucinated_names(
+        "## Done\n- Wrote ghost_table.py\n- Mended tides.py\n- All is well", lambda: HISTORY
+    )
+    assert found.text == "## Done\n- Mended tides.py\n- All is well"
+    assert (found.hallucinated, found.removed_lines) == (("ghost_table", "ghost_table.py"), 1)
+    assert found.remarks == (
+        "the summary contains names that do not occur in the history: ghost_table, ghost_table.py; "
+        "1 lines with no other name were removed",
+    )
+
+
+@pytest.mark.parametrize("item", ["- {}", "* {}", "• {}", "  - {}", "3. {}", "3) {}", "| {} | Edited | at once |"])
+def test_every_kind_of_list_item_is_removed(item: str) -> None:
+    assert kept(f"## Done\nAll is well\n{item.format('ghost_table.py')}") == "## Done\nAll is well"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Wrote ghost_table.py beside tides.py",
+        "Wrote ghost_table.py in a sentence of its own.",
+        "## ghost_table.py",
+        "- [ ] Write ghost_table.py",
+        "-  [ ] Write ghost_table.py",
+        "- [] Write ghost_table.py",
+    ],
+)
+def test_other_lines_with_hallucinated_names_stay(line: str) -> None:
+    """A line with a known name, prose, a title or an open task stays; the name is reported."""
+    found = remove_hallucinated_names(f"## Done\n{line}\n- All is well", lambda: HISTORY)
+    assert line in found.text.splitlines()
+    assert "ghost_table.py" in found.hallucinated
+    assert found.removed_lines == 0
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "## Next Steps", "### Pending Work", "**To-Do**", "**Plan:**", "## Remaining", "OPEN THREADS", "Next steps:",
+        "2. Open questions:", "## Nächste Schritte", "## Offene Punkte", "## 下一步", "## Próximos pasos",
+    ],
+)  # fmt: skip
+def test_plans_may_contain_new_names(title: str) -> None:
+    """Plans may name things that do not exist yet."""
+    text = f"## Done\n- All is well\n{title}\n- Write ghost_table.py"
+    assert kept(text) == text
+    assert kept(f"{text}\n## Done\n- Wrote ghost_table.py") == f"{text}\n## Done", "until the next title"
+
+
+def test_label_inside_a_plan_does_not_end_the_plan() -> None:
+    text = "## Next Steps\nFiles:\n- ghost_table.py"
+    assert kept(text) == text
+
+
+def test_summary_is_never_emptied() -> None:
+    """DESIGN rule 2: a summary is never blank."""
+    found = remove_hallucinated_names("## Done\n- Wrote ghost_table.py", lambda: HISTORY)
+    assert (found.text, found.removed_lines) == ("## Done\n- Wrote ghost_table.py", 0)
+    assert found.hallucinated
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "- Documented the APIs (e.g. the first one), i.e. all of them",
+        "- There are 12345 rows, and 12.345 more",
+        "- It times out after 500ms",
+        "- Only the Top-10 are shown, in a 5-minute rhythm, 3-stufig",
+        "- Der Server startet neu, d.h. die Sitzungen enden, u.a. um 3 p.m., siehe Nr.5 und Abb.3",
+        "- Die Gezeitentafel von Osterhaven wurde in das neue Format überführt (Hafenmeister-Büro)",
+        "- 港口的潮汐表已经转换为新的格式，泊位也检查过了",
+        "- 已修改潮汐表tides.py并通过测试",
+        "- HTTP and JSON and YAML",
+    ],
+)
+def test_rewording_is_not_hallucination(line: str) -> None:
+    found = remove_hallucinated_names(f"## Done\n{line}", lambda: HISTORY)
+    assert (found.hallucinated, found.removed_lines) == ((), 0)
+
+
+@pytest.mark.parametrize("name", ["JavaScript", "2024-05-01", "30.9.2031", "2031"])
+def test_rewordable_names_are_reported_but_not_removed(name: str) -> None:
+    found = remove_hallucinated_names(
+        f"## Done\n- All is well\n- It is {name} now", lambda: HISTORY.replace("2024", "this year")
+    )
+    assert name in found.hallucinated
+    assert found.removed_lines == 0
+
+
+def test_case_is_ignored_and_history_is_not_read_without_names() -> None:
+    assert kept("## Done\n- Mended Tides.py and TIDE_TABLE and retrypolicy") == (
+        "## Done\n- Mended Tides.py and TIDE_TABLE and retrypolicy"
+    )
+
+    def never() -> str:
+        raise AssertionError("the history was read")
+
+    assert remove_hallucinated_names("## Done\n- all is well", never).remarks == ()
+
+
+@example(["pier", "- 4711"], "")
+@given(
+    st.lists(st.lists(WORDS, max_size=8).map(" ".join) | st.just("## Done") | st.just("- ghost_x.py"), max_size=12),
+    PHRASES,
+)
+def test_check_only_removes_lines(lines: list[str], history: str) -> None:
+    summary = "\n".join(lines)
+    found = remove_hallucinated_names(summary, lambda: history)
+    left = iter(summary.split("\n"))
+    assert all(line in left for line in found.text.split("\n")), "the lines that are left, in their order"
+    gone = list(filter(None, (Counter(summary.split("\n")) - Counter(found.text.split("\n"))).elements()))
+    assert found.removed_lines == len(gone)
+    assert all(any(name in line for name in found.hallucinated) for line in gone)
+    assert all(name.lower() not in history.lower() for name in found.hallucinated)
+
+
+@given(st.lists(PHRASES, max_size=6).map("\n".join))
+def test_quoted_history_is_never_hallucinated(history: str) -> None:
+    assert remove_hallucinated_names(history, lambda: history).hallucinated == ()
