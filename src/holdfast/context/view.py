@@ -22,10 +22,10 @@ from ..messages import (
     is_filler,
     is_framed,
     is_vendor_summary,
-    needs_user_between,
     normalize_for_wire,
     rules_for,
 )
+from ..messages.repair import needs_user_between
 from ..messages.tool_pairs import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits

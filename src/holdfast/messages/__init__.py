@@ -9,7 +9,7 @@ from .json_text import compact_json_length, from_json, to_json
 from .media import extract_media, restore_media
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
 from .payload import copy_json, describe_media, replace_lone_surrogates
-from .repair import join_results, normalize_for_wire, repair, repair_pairs
+from .repair import join_results, needs_user_between, normalize_for_wire, repair, repair_pairs
 from .tool_definitions import Tool, encode_tools
 from .validate import (
     FORMAT_RULES,
@@ -24,7 +24,6 @@ from .validate import (
     has_no_content,
     is_vendor_summary,
     item_id,
-    needs_user_between,
     rules_for,
 )
 

@@ -21,8 +21,12 @@ from .validate import (
     find_problems,
     is_vendor_summary,
     item_id,
-    needs_user_between,
 )
+
+
+def needs_user_between(message: Message, previous: Message, rules: FormatRules) -> bool:
+    """Whether this format requires a user message between these two."""
+    return rules.calls_follow_user and previous.role == message.role == "assistant" and bool(message.calls)
 
 
 def join_results(first: Message, second: Message) -> Message:

@@ -58,6 +58,8 @@ FORMAT_RULES = {
         FormatRules("gemini", user_first=True, single_result_message=True, calls_follow_user=True),
     )
 }
+
+
 """The rules of each wire format, by name."""
 
 
@@ -92,15 +94,6 @@ def _is_rejected(part: Part, rules: FormatRules) -> bool:
 def can_be_first(message: Message) -> bool:
     """Whether this message may come first where a format requires a user message."""
     return message.role == "user" or (message.role == "assistant" and is_vendor_summary(message))
-
-
-def needs_user_between(message: Message, previous: Message, rules: FormatRules) -> bool:
-    """Whether this format requires a user message between these two."""
-    return rules.calls_follow_user and previous.role == message.role == "assistant" and _has_calls(message)
-
-
-def _has_calls(message: Message) -> bool:
-    return any(type(part) is ToolCall for part in message.parts)
 
 
 def can_precede_system(previous: Message) -> bool:
