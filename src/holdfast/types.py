@@ -11,7 +11,7 @@ from .context.events import Event
 from .messages import Message
 from .models.calls import Model, Steps
 from .models.names import SummarizeFunction
-from .tokens import Estimator
+from .tokens import Estimator, Usage
 
 __all__ = [
     "CheckpointLike",
@@ -24,6 +24,7 @@ __all__ = [
     "Model",
     "Plan",
     "Request",
+    "SdkObject",
     "Skip",
     "Strategy",
     "StrategyFunction",
@@ -32,6 +33,7 @@ __all__ = [
     "SystemLike",
     "ToolsLike",
     "Trigger",
+    "UsageLike",
 ]
 Clock: TypeAlias = Callable[[], float]
 """Returns seconds since 1970."""
@@ -64,8 +66,20 @@ StrategyLike: TypeAlias = Strategy | StrategyFunction
 """A strategy with limits of its own, or a plain function."""
 EstimatorLike: TypeAlias = Estimator | Callable[[str], int] | str
 """An estimator, a function from text to tokens, or the name of a built-in one ("o200k_base", "chars/4", …)."""
-MessageLike: TypeAlias = Message | Mapping[str, Any] | Any
+
+
+class SdkObject(Protocol):
+    """An object of a provider's SDK: a pydantic model."""
+
+    def model_dump(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns its fields as plain data."""
+        ...
+
+
+MessageLike: TypeAlias = Message | Mapping[str, Any] | SdkObject
 """A message in any of the wire formats: a dict, an object of a provider's SDK, or a neutral `Message`."""
+UsageLike: TypeAlias = Usage | Mapping[str, Any] | SdkObject
+"""Token usage as a provider reports it: a dict or an object of its SDK."""
 SummarizerLike: TypeAlias = Model | SummarizeFunction | str
 """A model, a function from text to text (async or not), or a name such as "anthropic:claude-…"."""
 SystemLike: TypeAlias = str | Sequence[Any] | Mapping[str, Any]

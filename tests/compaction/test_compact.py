@@ -27,7 +27,7 @@ def test_compact_under_budget_changes_nothing() -> None:
     result = compact(messages, budget=100_000)
     assert result.outcome is Outcome.NOT_NEEDED
     assert result.messages == messages
-    assert (result.kept, result.archived, result.checkpoint) == (messages, [], None)
+    assert ([event.message for event in result.kept], result.archived, result.checkpoint) == (messages, [], None)
 
 
 def test_compact_over_budget_reduces_to_half() -> None:

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import histories
-from holdfast import Outcome, PruneToolResults, compact
+from holdfast import BlockingSessionService, MemoryStore, Outcome, PruneToolResults, compact
 from holdfast.strategies import KeepLast
 from holdfast.triggers import always
+from holdfast.types import Event
 from sized import Messages, assistant, calls, result, user
 
 PROFILES = ["anthropic", "gemini", "openai-chat", "openai-responses"]
@@ -22,6 +23,10 @@ def sorted_json(messages: list[Any]) -> list[str]:
     return sorted(json.dumps(message, sort_keys=True) for message in messages)
 
 
+def payloads(events: list[Event]) -> Messages:
+    return [event.message for event in events]
+
+
 @pytest.mark.parametrize("broken", [False, True], ids=["whole", "broken"])
 @pytest.mark.parametrize("profile", PROFILES)
 @given(data=st.data(), keep=st.integers(1, 6))
@@ -29,7 +34,7 @@ def test_s2_kept_and_archived_add_up_to_the_input(profile: str, broken: bool, da
     """Kept and archived are input messages, even if the input had to be repaired first."""
     messages = data.draw(histories.wire(profile, broken=broken))
     after = compact(messages, budget=10**9, trigger=always, strategy=KeepLast(keep), format=profile)
-    assert sorted_json(after.kept + after.archived) == sorted_json(messages)
+    assert sorted_json(payloads(after.kept + after.archived)) == sorted_json(messages)
     assert after.removed == len(after.archived)
     if after.outcome is not Outcome.COMPACTED:
         assert after.archived == []
@@ -38,7 +43,8 @@ def test_s2_kept_and_archived_add_up_to_the_input(profile: str, broken: bool, da
 def test_s2_kept_and_archived_are_in_order() -> None:
     messages = [user(10, f"u{number}x") for number in range(20)]
     after = compact(messages, budget=10**9, trigger=always, strategy=KeepLast(4))
-    assert (after.archived, after.kept) == (messages[:16], messages[16:])
+    assert (payloads(after.archived), payloads(after.kept)) == (messages[:16], messages[16:])
+    assert [event.seq for event in after.archived] == list(range(1, 17))
 
 
 def test_s2_identical_messages_are_distinguished_by_position() -> None:
@@ -50,7 +56,7 @@ def test_s2_identical_messages_are_distinguished_by_position() -> None:
 def test_s2_edited_messages_are_kept_and_listed() -> None:
     messages = [user(10), calls("c1"), result("c1", 900), assistant(10), user(10)]
     after = compact(messages, budget=10**9, trigger=always, strategy=PruneToolResults(0, 100))
-    assert (after.kept, after.archived, after.edited) == (messages, [], [messages[2]])
+    assert (payloads(after.kept), after.archived, payloads(after.edited)) == (messages, [], [messages[2]])
 
 
 def test_s2_orphan_result_is_archived() -> None:
@@ -58,4 +64,33 @@ def test_s2_orphan_result_is_archived() -> None:
     orphan = result("nobody", 30)
     messages = [orphan, *(user(10, f"u{number}x") for number in range(12))]
     after = compact(messages, budget=10**9, trigger=always, strategy=KeepLast(4))
-    assert orphan in after.archived
+    assert orphan in payloads(after.archived)
+
+
+def test_s2_partition_has_the_same_elements_with_and_without_a_session() -> None:
+    """Events, with the ids and numbers by which notes and recall refer to them."""
+    messages = [user(10, f"u{number}x") for number in range(20)]
+    listed = compact(messages, budget=10**9, trigger=always, strategy=KeepLast(4))
+    with BlockingSessionService(MemoryStore(), estimator="chars/4") as sessions:
+        session = sessions.create()
+        sessions.append(session.id, messages)
+        stored = sessions.compact(session.id, always, KeepLast(4))
+    for ours, theirs in ((listed.kept, stored.kept), (listed.archived, stored.archived)):
+        assert [(event.kind, event.seq, event.message) for event in ours] == [
+            (event.kind, event.seq, event.message) for event in theirs
+        ]
+
+
+def test_s2_continued_list_numbers_messages_as_the_whole_history_does() -> None:
+    messages = [user(10, f"u{number}x") for number in range(20)]
+    first = compact(messages, budget=10**9, trigger=always, strategy=KeepLast(4))
+    more = [user(10, f"u{number}x") for number in range(20, 30)]
+    options: dict[str, Any] = {
+        "budget": 10**9,
+        "trigger": always,
+        "strategy": KeepLast(4),
+        "previous": first.checkpoint,
+    }
+    by_history, by_result = compact(messages + more, **options), compact([*first.messages, *more], **options)
+    assert by_history.archived == by_result.archived
+    assert [event.seq for event in by_history.archived] == list(range(17, 27))

@@ -103,7 +103,7 @@ def test_summary_limit_bounds_its_tail() -> None:
 def test_p7_fresh_only_keeps_nothing_twice() -> None:
     """Pi's second compaction: "3 kept" = a6, u7, a7 and snaps forward to u7, a7."""
     first = run(turns(10), KeepRecent(3_000, fresh_only=True))
-    assert [name_of(message) for message in first.kept[::2]] == ["u7x", "u8x", "u9x"]
+    assert [name_of(event.message) for event in first.kept[::2]] == ["u7x", "u8x", "u9x"]
     more = [user(10, "u10x"), assistant(500)]
     for fresh, kept in ((True, ["u10x"]), (False, ["u8x", "u9x", "u10x"])):
         again = run(first.messages + more, KeepRecent(3_000, fresh_only=fresh), previous=first.checkpoint)

@@ -374,7 +374,7 @@ def test_s2_without_commit_all_visible_user_messages_are_kept() -> None:
     first = run(talk(1, 12), STRATEGIES["whole"](), writes("the first part is settled"))
     again = run(first.messages, STRATEGIES["whole"](), writes("never asked"), previous=first.checkpoint)
     assert again.outcome is Outcome.NOTHING_TO_COMPACT
-    assert [name_of(message) for message in again.kept] == ["u12x"]
+    assert [name_of(event.message) for event in again.kept] == ["u12x"]
 
 
 def test_s2_equal_messages_in_repaired_history_are_distinguished() -> None:

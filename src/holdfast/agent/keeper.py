@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
@@ -33,6 +33,10 @@ from .continuation import LengthRecovery, OverflowRecovery, continue_prompt, dro
 from .events import emit
 from .window import ContextWindow
 
+if TYPE_CHECKING:
+    from ..types import MessageLike, SummarizerLike, SystemLike, ToolsLike, UsageLike
+
+
 log = logging.getLogger("holdfast")
 AUTO_COMPACTION_OFF = "automatic compaction is off: compact by hand, or turn it on"
 _FULL_UTILIZATION = 0.80
@@ -56,10 +60,10 @@ class Keeper:
         model: str | None = None,
         window: int | ContextWindow | None = None,
         preset: str | Preset = "holdfast",
-        summarizer: Any = None,
+        summarizer: SummarizerLike | None = None,
         auto: bool = True,
-        system: Any = None,
-        tools: Any = None,
+        system: SystemLike | None = None,
+        tools: ToolsLike | None = None,
         format: str | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
@@ -92,7 +96,7 @@ class Keeper:
 
     # -- before and after a step ----------------------------------------------------------------------
 
-    async def prepare_step(self, messages: Sequence[Any] | None = None) -> Context:
+    async def prepare_step(self, messages: Sequence[MessageLike] | None = None) -> Context:
         """Returns the context to send: waits for a running compaction, and compacts if the trigger fires."""
         if self._message_list is not None:
             if messages is None:
@@ -106,7 +110,9 @@ class Keeper:
         compacted = await self.compact_if_due()
         return await self._with_continue_prompt(await self.context(), compacted=compacted)
 
-    async def on_step_finish(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> list[Event]:
+    async def on_step_finish(
+        self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None
+    ) -> list[Event]:
         """Stores a reply together with the provider's token usage.
 
         A keeper of a message list only records the usage here; the reply is stored with the next list.
@@ -114,7 +120,9 @@ class Keeper:
         self._length_recovered = False
         return await self.store(reply, usage)
 
-    async def store(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> list[Event]:
+    async def store(
+        self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None
+    ) -> list[Event]:
         """Stores a reply without incomplete tool calls; shielded from cancellation, because the user has seen it."""
         messages = drop_incomplete_calls(self._decode_reply(reply)[0])
         usage = usage or getattr(reply, "usage", None)
@@ -165,7 +173,9 @@ class Keeper:
         self._retried_version = context.version
         return OverflowRecovery(True, context=context)
 
-    async def on_length(self, reply: StepReply | Sequence[Any] | Any, usage: Any = None) -> LengthRecovery:
+    async def on_length(
+        self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None
+    ) -> LengthRecovery:
         """Stores a cut-off reply with its complete calls; compacts and continues if the window was full."""
         decoded, format = self._decode_reply(reply)
         kept = drop_incomplete_calls(decoded)
@@ -211,8 +221,8 @@ class Keeper:
             context = await self.context()
         return self._message_list.returned(context, compacted) if self._message_list is not None else context
 
-    def _decode_reply(self, reply: StepReply | Sequence[Any] | Any) -> tuple[list[Message], str]:
-        given = reply.messages if isinstance(reply, StepReply) else reply
+    def _decode_reply(self, reply: StepReply | MessageLike | Sequence[MessageLike]) -> tuple[list[Message], str]:
+        given: Any = reply.messages if isinstance(reply, StepReply) else reply
         given = given if isinstance(given, list | tuple) else [given]
         return decode_all([replace_lone_surrogates(copy_json(message)) for message in given], self.format)
 

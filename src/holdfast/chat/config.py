@@ -1,9 +1,9 @@
-"""Configuration of a chat, and `open_chat`, which opens one from settings."""
+"""Configuration of a chat: sessions, model, folder, preset; creates sessions and builds their agents."""
 
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from ..agent import SYSTEM, Agent, Keeper
 from ..agent.events import EventListener
@@ -18,7 +18,8 @@ from ..sessions import SessionService
 from ..settings import Settings
 
 if TYPE_CHECKING:
-    pass
+    from ..models.calls import Model
+    from ..types import SummarizerLike
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +33,7 @@ class ChatConfig:
     preset: Preset
     approve: Approve
     window: int | None = None
-    summarizer: Any = None
+    summarizer: SummarizerLike | None = None
     auto: bool = True
     system: str = ""
     settings: Settings | None = None
@@ -42,6 +43,11 @@ class ChatConfig:
 
     def __post_init__(self) -> None:
         self.system = self.system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
+
+    @property
+    def summary_model(self) -> SummarizerLike:
+        """The model that writes summaries: the summarizer, else the model that answers."""
+        return self.summarizer or cast("Model", self.model)
 
     async def _create_session(self) -> SessionRecord:
         tools = encode_tools(self.model.format, self._build_toolbox("").definitions)
@@ -56,7 +62,7 @@ class ChatConfig:
             record.id,
             window=window,
             preset=self.preset,
-            summarizer=self.summarizer or self.model,
+            summarizer=self.summary_model,
             auto=self.auto,
         )
         return Agent(keeper, self.model, self._build_toolbox(record.id), on_event=on_event, system=self.system)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import ceil
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ..context import Checkpoint
+from ..context.events import Event
 from ..errors import Outcome
+from ..messages import Json
 from ..tokens import Usage
 from ..tokens.catalog import Prices, Ratios
 
@@ -91,11 +93,11 @@ def _break_even_calls(paid: float, saved: float) -> int | None:
 
 
 class Partition(NamedTuple):
-    """The events (or messages) before a compaction, by what became of them."""
+    """The events before a compaction, by what became of them."""
 
-    kept: list[Any]
-    archived: list[Any]
-    edited: list[Any]
+    kept: list[Event]
+    archived: list[Event]
+    edited: list[Event]
 
 
 class CompactionResult:
@@ -104,7 +106,7 @@ class CompactionResult:
     def __init__(
         self,
         *,
-        messages: Callable[[], Sequence[Any]],
+        messages: Callable[[], Sequence[Json]],
         outcome: Outcome,
         partition: Callable[[], Partition],
         tokens_before: int,
@@ -147,7 +149,7 @@ class CompactionResult:
         self._partition = partition
 
     @cached_property
-    def messages(self) -> Sequence[Any]:
+    def messages(self) -> Sequence[Json]:
         """The context to send, in the format of the input and valid for it."""
         return self._messages()
 
@@ -156,18 +158,18 @@ class CompactionResult:
         return self._partition()
 
     @property
-    def kept(self) -> list[Any]:
-        """Events (without a session: input messages) that are visible afterwards."""
+    def kept(self) -> list[Event]:
+        """Events that are visible afterwards; without a session, one for each message of the input."""
         return self._parts.kept
 
     @property
-    def archived(self) -> list[Any]:
-        """Events (or messages) newly removed from the context; they stay in the log."""
+    def archived(self) -> list[Event]:
+        """Events newly removed from the context; they stay in the log."""
         return self._parts.archived
 
     @property
-    def edited(self) -> list[Any]:
-        """The kept events (or messages) whose content was partly cleared."""
+    def edited(self) -> list[Event]:
+        """The kept events whose content was partly cleared."""
         return self._parts.edited
 
     @property

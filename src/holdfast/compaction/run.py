@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..context import Carry, Checkpoint, Edit, EventIdRange, HeadItem, Plan, Request, Skip, View, merge_edits
 from ..errors import Outcome
-from ..messages import COMMON
+from ..messages import COMMON, Json
 from ..models import context_window_of
 from ..strategies.pipeline import run_strategy
 from ..strategies.truncation import user_topics
@@ -132,7 +132,7 @@ class CompactionRun:
         self,
         decision: Decision,
         *,
-        messages: Callable[[], Sequence[Any]],
+        messages: Callable[[], Sequence[Json]],
         partition: Callable[[], Partition],
         checkpoint: Callable[[], Checkpoint | None],
         round: int,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 import msgspec
 
 from ..context import Checkpoint, HeadItem, HeadMessage, View, apply_edits, event_id_ranges
+from ..context.events import Event, EventKind
 from ..errors import CheckpointMismatch, InvalidInput
 from ..messages import (
     COMMON,
@@ -38,140 +39,6 @@ from .run import CompactionRun
 
 if TYPE_CHECKING:
     from ..types import CheckpointLike, EstimatorLike, MessageLike, SystemLike, ToolsLike
-
-
-class StatelessCompaction:
-    """One compaction of a list of messages: builds the view from the list, and the result from the decision."""
-
-    def __init__(
-        self,
-        messages: Iterable[MessageLike],
-        options: CompactionOptions,
-        system: SystemLike | None,
-        tools: ToolsLike | None,
-        estimator: EstimatorLike | None,
-        format: str | None,
-        previous: CheckpointLike | None,
-        numbers: Sequence[int] | None,
-    ) -> None:
-        self.given, self.format = decode_all(messages, format, borrow=True)
-        self.history = repair_input(self.given, self.format)
-        view = View(estimator_for(estimator), format=self.format, prompt_overhead=prompt_overhead(system, tools))
-        self.previous = None if previous is None else as_checkpoint(previous)
-        self.start, whole = 0, True
-        if self.previous is None:
-            view.load(self.history, PrefixIds(self.history))
-        else:
-            self.start, whole = _resume(view, self.history, self.previous)
-        view.given_numbers = self._message_numbers(view, numbers, whole)
-        self.run = CompactionRun(view, options)
-
-    def _message_numbers(self, view: View, numbers: Sequence[int] | None, whole: bool) -> Sequence[int]:
-        """Returns the numbers of the live messages, or none where their positions are their numbers.
-
-        Messages that repair inserted have no number of their own.
-        """
-        given, history, previous = self.given, self.history, self.previous
-        if numbers is not None and len(numbers) != len(given):
-            raise InvalidInput(f"There are {len(numbers)} numbers for {len(given)} messages: give each message one.")
-        if numbers is not None and not all(type(number) is int and number > 0 for number in numbers):
-            raise InvalidInput("The numbers of messages must be positive integers.")
-        if numbers is None:
-            counted_by_page = previous is None and view.synthetic  # a page read back says where counting continues
-            if counted_by_page or (history is given and not (previous and previous.numbers)):
-                return ()
-            positions = range(1, len(given) + 1)
-            numbers = positions if whole or previous is None else continued_numbers(previous, len(given))
-        return (numbers if history is given else trace_numbers(history, given, numbers))[self.start :]
-
-    def result(self, decision: Decision) -> CompactionResult:
-        view, plan, planned = self.run.request.view, decision.plan, decision.planned
-        encoded = encode_all(view.context_messages() if planned is None else planned.messages, self.format)
-        cost = self.run.cost(decision)
-        return self.run.result(
-            decision,
-            messages=lambda: encoded,
-            partition=lambda: self._partition(decision),
-            checkpoint=lambda: self.previous if plan is None else self._checkpoint(decision, encoded, cost),
-            round=view.checkpoint.carry.round + (plan is not None and plan.cut > 0),
-            format=self.format,
-            cost=cost,
-        )
-
-    def _checkpoint(self, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
-        """Returns everything the next call needs, as plain data."""
-        view, plan, planned = self.run.request.view, decision.plan, decision.planned
-        assert plan is not None and planned is not None
-        shown = repair_input(decode_payloads(encoded, view.format), view.format)
-        emptied = {index for index in planned.edits if not planned.live[index - plan.cut].parts}
-        kept = [index for index in range(plan.cut, len(view.messages)) if index not in emptied]
-        ids = tuple(view.ids[index] for index in kept)
-        checkpoint = self.run.checkpoint(
-            decision,
-            boundary=view.ids[plan.cut - 1] if plan.cut else view.checkpoint.boundary,
-            head=(HeadItem(shown.kind, shown.source, shown.message) for shown in planned.head),
-            kept=ids,
-            archived=event_id_ranges(view.ids, planned.archived),
-            previous=view.checkpoint.boundary,
-            pins=view.pins,
-            cost=cost,
-        )
-        prefix = Prefix.of(shown)
-        return PrefixCheckpoint(
-            **msgspec.structs.asdict(checkpoint),
-            lead=len(shown) - len(kept),
-            shown=prefix.length,
-            shown_digest=prefix.digest,
-            kept=ids,
-            numbers=tuple(view.given_numbers[index] for index in kept) if view.given_numbers else (),
-        )
-
-    def _partition(self, decision: Decision) -> Partition:
-        """Returns the given messages by what became of them, as payloads."""
-        view, planned = self.run.request.view, decision.planned
-        given, history, start = self.given, self.history, self.start
-        lead = [shown for shown in view.head if shown.source] if start and len(given) == len(history) else []
-        if planned is None:
-            return Partition(encode_all([*(shown.message for shown in lead), *given[start:]], self.format), [], [])
-        gone = set(planned.archived)
-        if history is given:
-            live = given[start:]
-            kept = [message for index, message in enumerate(live) if index not in gone]
-            archived = [live[index] for index in planned.archived]
-        else:
-            kept, archived = self._trace_partition(gone)
-        dropped = {shown.source for shown in planned.dropped}
-        archived = [shown.message for shown in lead if shown.source in dropped] + archived
-        kept = [shown.message for shown in lead if shown.source not in dropped] + kept
-        edited = [history[start + index] for index in sorted(planned.edits)]
-        return Partition(*(encode_all(part, self.format) for part in (kept, archived, edited)))
-
-    def _trace_partition(self, gone: Collection[int]) -> tuple[list[Message], list[Message]]:
-        """Returns the kept and the archived of the given messages where repair changed them: found by their parts."""
-        kept, archived = [], []
-        for message, indices in zip(self.given, trace_messages(self.given, self.history), strict=True):
-            live = [index - self.start for index in indices]
-            if any(index >= 0 and index not in gone for index in live):
-                kept.append(message)
-            elif any(index in gone for index in live) or not (live or self.start):
-                archived.append(message)
-        return kept, archived
-
-
-def _resume(view: View, history: list[Message], previous: PrefixCheckpoint) -> tuple[int, bool]:
-    """Loads the view as the previous checkpoint left it.
-
-    Returns where its live messages start, and whether the list is the whole history.
-    """
-    start, ids, whole = locate(history, previous)
-    live = history[start:]
-    if whole and previous.edits:
-        live = [apply_edits(message, previous.edits.get(ids[index], ())) for index, message in enumerate(live)]
-    view.load(live, ids)
-    head = [HeadMessage(item.kind, item.message, item.ref) for item in previous.head if item.message is not None]
-    view.start_from(previous.boundary or START, previous, head)
-    view.previously_kept = previous.carry.kept_until
-    return start, whole
 
 
 START = "start"
@@ -341,6 +208,17 @@ def trace_numbers(history: Iterable[Message], given: Sequence[Message], numbers:
     return traced
 
 
+def message_ids(given: Sequence[Message], history: Sequence[Message]) -> Sequence[str]:
+    """Returns an id for each given message: that of the message of the repaired history with the same parts."""
+    own, known = PrefixIds(given), PrefixIds(history)
+    if history is given:
+        return own
+    ids: dict[int, str] = {}
+    for index, number in enumerate(trace_numbers(history, given, range(1, len(given) + 1))):
+        ids.setdefault(number, known[index])
+    return [ids.get(number, own[number - 1]) for number in range(1, len(given) + 1)]
+
+
 def trace_messages(messages: Iterable[Message], among: Iterable[Message]) -> Iterator[list[int]]:
     """Yields, for each message, the indices of those among others that have the same parts, in order."""
     indices: dict[bytes, deque[int]] = {}
@@ -377,3 +255,161 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value.model_dump(mode="json", exclude_none=True) if hasattr(value, "model_dump") else value
+
+
+class StatelessCompaction:
+    """One compaction of a list of messages: builds the view from the list, and the result from the decision."""
+
+    def __init__(
+        self,
+        messages: Iterable[MessageLike],
+        options: CompactionOptions,
+        system: SystemLike | None,
+        tools: ToolsLike | None,
+        estimator: EstimatorLike | None,
+        format: str | None,
+        previous: CheckpointLike | None,
+        numbers: Sequence[int] | None,
+    ) -> None:
+        self.given, self.format = decode_all(messages, format, borrow=True)
+        self.history = repair_input(self.given, self.format)
+        view = View(estimator_for(estimator), format=self.format, prompt_overhead=prompt_overhead(system, tools))
+        self.previous = None if previous is None else as_checkpoint(previous)
+        self.start, self.whole = 0, True
+        if self.previous is None:
+            view.load(self.history, PrefixIds(self.history))
+        else:
+            self.start, self.whole = _resume(view, self.history, self.previous)
+        self.numbers = self._message_numbers(numbers)
+        view.given_numbers = self._live_numbers(view, numbers is not None)
+        self.run = CompactionRun(view, options)
+
+    def _message_numbers(self, numbers: Sequence[int] | None) -> Sequence[int]:
+        """Returns the number by which notes cite each given message: the given one, or its position."""
+        count, previous = len(self.given), self.previous
+        if numbers is None:
+            positions = range(1, count + 1)
+            return positions if self.whole or previous is None else continued_numbers(previous, count)
+        if len(numbers) != count:
+            raise InvalidInput(f"There are {len(numbers)} numbers for {count} messages: give each message one.")
+        if not all(type(number) is int and number > 0 for number in numbers):
+            raise InvalidInput("The numbers of messages must be positive integers.")
+        return numbers
+
+    def _live_numbers(self, view: View, explicit: bool) -> Sequence[int]:
+        """Returns the numbers of the live messages, or none where the view can count them itself.
+
+        Messages that repair inserted have no number of their own.
+        """
+        given, history, previous = self.given, self.history, self.previous
+        if not explicit:
+            counted_by_page = previous is None and view.synthetic  # a page read back says where counting continues
+            if counted_by_page or (history is given and not (previous and previous.numbers)):
+                return ()
+        return (self.numbers if history is given else trace_numbers(history, given, self.numbers))[self.start :]
+
+    def result(self, decision: Decision) -> CompactionResult:
+        view, plan, planned = self.run.request.view, decision.plan, decision.planned
+        encoded = encode_all(view.context_messages() if planned is None else planned.messages, self.format)
+        cost = self.run.cost(decision)
+        return self.run.result(
+            decision,
+            messages=lambda: encoded,
+            partition=lambda: self._partition(decision),
+            checkpoint=lambda: self.previous if plan is None else self._checkpoint(decision, encoded, cost),
+            round=view.checkpoint.carry.round + (plan is not None and plan.cut > 0),
+            format=self.format,
+            cost=cost,
+        )
+
+    def _checkpoint(self, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
+        """Returns everything the next call needs, as plain data."""
+        view, plan, planned = self.run.request.view, decision.plan, decision.planned
+        assert plan is not None and planned is not None
+        shown = repair_input(decode_payloads(encoded, view.format), view.format)
+        emptied = {index for index in planned.edits if not planned.live[index - plan.cut].parts}
+        kept = [index for index in range(plan.cut, len(view.messages)) if index not in emptied]
+        ids = tuple(view.ids[index] for index in kept)
+        checkpoint = self.run.checkpoint(
+            decision,
+            boundary=view.ids[plan.cut - 1] if plan.cut else view.checkpoint.boundary,
+            head=(HeadItem(shown.kind, shown.source, shown.message) for shown in planned.head),
+            kept=ids,
+            archived=event_id_ranges(view.ids, planned.archived),
+            previous=view.checkpoint.boundary,
+            pins=view.pins,
+            cost=cost,
+        )
+        prefix = Prefix.of(shown)
+        return PrefixCheckpoint(
+            **msgspec.structs.asdict(checkpoint),
+            lead=len(shown) - len(kept),
+            shown=prefix.length,
+            shown_digest=prefix.digest,
+            kept=ids,
+            numbers=tuple(view.given_numbers[index] for index in kept) if view.given_numbers else (),
+        )
+
+    def _partition(self, decision: Decision) -> Partition:
+        """Returns the given messages, as events, by what became of them."""
+        view, planned, start = self.run.request.view, decision.planned, self.start
+        lead = [shown for shown in view.head if shown.source] if start and len(self.given) == len(self.history) else []
+        events = self._given_events()
+        if planned is None:
+            return Partition([*map(self._head_event, lead), *events[start:]], [], [])
+        gone = set(planned.archived)
+        if self.history is self.given:
+            kept = [index for index in range(start, len(events)) if index - start not in gone]
+            archived = [start + index for index in planned.archived]
+        else:
+            kept, archived = self._trace_partition(gone)
+        dropped = {shown.source for shown in planned.dropped}
+        edited = [self._event(view.ids[index], self.history[start + index]) for index in sorted(planned.edits)]
+        return Partition(
+            [*(self._head_event(one) for one in lead if one.source not in dropped), *(events[i] for i in kept)],
+            [*(self._head_event(one) for one in lead if one.source in dropped), *(events[i] for i in archived)],
+            edited,
+        )
+
+    def _trace_partition(self, gone: Collection[int]) -> tuple[list[int], list[int]]:
+        """Returns the indexes of the kept and archived given messages where repair changed them: found by parts."""
+        kept, archived = [], []
+        for given, indices in enumerate(trace_messages(self.given, self.history)):
+            live = [index - self.start for index in indices]
+            if any(index >= 0 and index not in gone for index in live):
+                kept.append(given)
+            elif any(index in gone for index in live) or not (live or self.start):
+                archived.append(given)
+        return kept, archived
+
+    def _given_events(self) -> list[Event]:
+        """The given messages as events; `seq` is the number by which notes cite them."""
+        ids: Sequence[str] = message_ids(self.given, self.history)
+        if self.history is self.given and self.previous is not None:
+            ids = [*ids[: self.start], *self.run.request.view.ids]
+        return [self._event(*one) for one in zip(ids, self.given, self.numbers, strict=True)]
+
+    def _head_event(self, shown: HeadMessage) -> Event:
+        return self._event(shown.source or "", shown.message)
+
+    def _event(self, id: str, message: Message, seq: int = 0) -> Event:
+        body: Json = {"message": encode_all([message], self.format)[0]}
+        if self.format != COMMON:
+            body["format"] = self.format
+        return Event(id, EventKind.MESSAGE, "", body, seq=seq)
+
+
+def _resume(view: View, history: list[Message], previous: PrefixCheckpoint) -> tuple[int, bool]:
+    """Loads the view as the previous checkpoint left it.
+
+    Returns where its live messages start, and whether the list is the whole history.
+    """
+    start, ids, whole = locate(history, previous)
+    live = history[start:]
+    if whole and previous.edits:
+        live = [apply_edits(message, previous.edits.get(ids[index], ())) for index, message in enumerate(live)]
+    view.load(live, ids)
+    head = [HeadMessage(item.kind, item.message, item.ref) for item in previous.head if item.message is not None]
+    view.start_from(previous.boundary or START, previous, head)
+    view.previously_kept = previous.carry.kept_until
+    return start, whole

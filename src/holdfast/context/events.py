@@ -59,6 +59,12 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     v: int = SCHEMA
 
     @property
+    def message(self) -> Json:
+        """The message of a message event, as the provider's payload; media may be digests."""
+        message: Json = self.body["message"]
+        return message
+
+    @property
     def digest(self) -> str:
         """Digest of the content: tells a retried append from a reused id."""
         return digest_of([self.kind, self.lane, self.body])

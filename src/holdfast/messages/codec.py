@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import InvalidInput, UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
@@ -12,6 +12,10 @@ from .detection import ALL, COMMON, FORMATS, PLAIN, narrow_formats
 from .parts import FindCall, Json, Message, Text
 from .payload import copy_json
 from .sdk import unpack_sdk_object
+
+if TYPE_CHECKING:
+    from ..types import MessageLike
+
 
 _ALIASES = {
     "openai": "openai-chat",
@@ -59,7 +63,7 @@ def _codec(format: str) -> Codec:
 
 
 def decode_all(
-    messages: Iterable[Any], format: str | None = None, *, borrow: bool = False
+    messages: Iterable[MessageLike], format: str | None = None, *, borrow: bool = False
 ) -> tuple[list[Message], str]:
     """Decodes payloads or SDK objects into neutral messages; returns them with their format.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,6 +12,9 @@ from .call_ids import GENERATED_ID_PREFIX
 from .codec import decode_all, format_name
 from .detection import COMMON
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from ..types import MessageLike
 
 
 class FormatRules(msgspec.Struct, frozen=True):
@@ -154,7 +157,7 @@ class Problem(msgspec.Struct, frozen=True):
         return f"message {self.index}: {self.text}"
 
 
-def check(messages: Iterable[Any], profile: str, *, ready: bool = False) -> list[Problem]:
+def check(messages: Iterable[MessageLike], profile: str, *, ready: bool = False) -> list[Problem]:
     """Returns what this wire format would reject; empty if the messages are valid.
 
     Calls at the very end without results are a conversation in progress, not a problem; with

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..compaction import Abort, Notify, SummarizerRun
-from ..compaction.stateless import PrefixIds, repair_input, trace_numbers
-from ..messages import Json, Message, decode_all
+from ..compaction.stateless import message_ids, repair_input
+from ..messages import Json, decode_all
 from ..models import resolve_model
 from ..sessions import BlockingSessionService, SessionService
 from ..sessions.message_list import HISTORY_SESSION, store_history
@@ -15,6 +15,9 @@ from ..stores import MemoryStore
 from .question import ReferenceAnswer, answer_question
 from .search import DEFAULT_MAX_TOKENS, SessionSearch
 from .tools import ToolAnswer, answer_tool_call, run_recall_tool, tool_definitions
+
+if TYPE_CHECKING:
+    from ..types import MessageLike, SummarizerLike
 
 
 class Recall(SessionSearch):
@@ -28,7 +31,7 @@ class Recall(SessionSearch):
         question: str,
         *,
         session_id: str | None = None,
-        summarizer: Any = None,
+        summarizer: SummarizerLike | None = None,
         max_tokens: int = DEFAULT_MAX_TOKENS,
         notify: Notify | None = None,
         abort: Abort | None = None,
@@ -89,23 +92,12 @@ class BlockingRecall:
     answer = _blocking(Recall.answer)
 
 
-async def recall_messages(messages: Iterable[Any], *, format: str | None = None) -> Recall:
+async def recall_messages(messages: Iterable[MessageLike], *, format: str | None = None) -> Recall:
     """Returns a `Recall` over a list of messages, without a session.
 
     `#12` is the twelfth message of the list, as in notes about such a history.
     """
     decoded, name = decode_all(messages, format)
     store = MemoryStore()
-    await store_history(store, decoded, name, ids=_message_ids(decoded, repair_input(decoded, name)))
+    await store_history(store, decoded, name, ids=message_ids(decoded, repair_input(decoded, name)))
     return Recall(SessionService(store), HISTORY_SESSION)
-
-
-def _message_ids(given: Sequence[Message], history: Sequence[Message]) -> Sequence[str]:
-    """The ids that `compact` gives to the same messages, also after it repaired them."""
-    own, known = PrefixIds(given), PrefixIds(history)
-    if history is given:
-        return own
-    ids: dict[int, str] = {}
-    for index, number in enumerate(trace_numbers(history, given, range(1, len(given) + 1))):
-        ids.setdefault(number, known[index])
-    return [ids.get(number, own[number - 1]) for number in range(1, len(given) + 1)]

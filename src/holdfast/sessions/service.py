@@ -51,6 +51,7 @@ if TYPE_CHECKING:
         SystemLike,
         ToolsLike,
         Trigger,
+        UsageLike,
     )
 
 WAIT_SECONDS = 60.0
@@ -195,7 +196,7 @@ class SessionService:
         id: str | Sequence[str] | None = None,
         after: int | None = None,
         *,
-        usage: Any = None,
+        usage: UsageLike | None = None,
         synthetic: bool = False,
         aside: bool = False,
         wait: bool | float = False,

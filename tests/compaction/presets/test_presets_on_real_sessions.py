@@ -15,6 +15,7 @@ from anyio.from_thread import BlockingPortal
 
 from holdfast import CompactionResult, Outcome, check
 from holdfast.compaction.presets import PRESETS
+from holdfast.context.events import message_in
 from holdfast.messages import Message, cut_at_or_before, decode_all, open_tool_loop_start
 from holdfast.summaries import SUMMARY_PREFIX
 from holdfast.tokens import estimator_for
@@ -97,7 +98,8 @@ def test_preset_on_a_real_session(
     assert_sound(name, source, second, server)
     assert_as_documented(name, source, second)
     if name == "pi" and second.outcome is Outcome.COMPACTED:
-        shared = [m for m in second.kept if m in first.kept and m not in rest]
+        before = [event.message for event in first.kept]
+        shared = [event for event in second.kept if event.message in before and event.message not in rest]
         assert len(shared) <= 1, "P7: nothing that the first round kept, except the user message of a split turn"
     if first.summary and server.requests:
         counts = [request.prompt.count(first.summary.strip()) for request in server.requests]
@@ -131,7 +133,7 @@ def assert_as_documented(name: str, source: PresetInput, result: CompactionResul
         return
     format, loop = source.format, source.running
     shown = [m.text for m in decode_all(result.messages, format)[0] if m.role != "system" or "Compacted" in m.text]
-    kept = [m for m in decode_all(result.kept, format)[0] if m.role != "system"]
+    kept = [m for m in map(message_in, result.kept) if m.role != "system"]
     last = partial(assert_last, source=source, kept=kept, cut_short="token window" in result.strategy)
     counter = estimator_for(PRESETS[name].estimator or "o200k_base")
     size = counter.tokens(sum(map(counter.measure, kept)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 async def _run_model(chat: Chat, argument: str) -> CommandResult:
     if argument:
         chat.configure(model=resolve_chat_model(argument))
-    summarizer = chat.summarizer or chat.model
+    summarizer = chat.summary_model
     rows = [
         ("model", chat.model.name),
         ("format", chat.model.format),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...compaction.breakdown import preview_line
 from ...context.events import Event, EventKind, try_message_in
@@ -136,8 +136,7 @@ async def _run_handoff(chat: Chat, argument: str) -> CommandResult:
     chat.require_idle()
     left = chat.record.id
     with chat.abortable() as abort:
-        summarizer: Any = chat.summarizer or chat.model
-        drafted = await chat.sessions.handoff(left, argument, summarizer=summarizer, abort=abort)
+        drafted = await chat.sessions.handoff(left, argument, summarizer=chat.summary_model, abort=abort)
     try:
         record = await chat.new(how="handed_off")
     except InvalidInput as problem:  # a prompt arrived meanwhile
@@ -153,9 +152,7 @@ async def _run_reference(chat: Chat, argument: str) -> CommandResult:
     chat.require_idle()
     source = await find_session(chat, written)
     with chat.abortable() as abort:
-        found = await Recall(chat.sessions, source.id).reference(
-            question, summarizer=chat.summarizer or chat.model, abort=abort
-        )
+        found = await Recall(chat.sessions, source.id).reference(question, summarizer=chat.summary_model, abort=abort)
     if not found.sources:
         return CommandResult(f"{found.text}\n\nIt cites no message of that session: it was not added to this one.")
     try:
