@@ -37,7 +37,7 @@ class ChatState(msgspec.Struct, frozen=True):
 class ChatCompactionResult(msgspec.Struct, frozen=True):
     """Outcome of a requested compaction, in plain values."""
 
-    outcome: str
+    outcome: Outcome
     why: str
     tokens_before: int
     tokens_after: int
@@ -51,7 +51,7 @@ class ChatCompactionResult(msgspec.Struct, frozen=True):
 
 def chat_compaction_result(result: CompactionResult, *, continued: bool) -> ChatCompactionResult:
     return ChatCompactionResult(
-        outcome=result.outcome.value,
+        outcome=result.outcome,
         why=result.why,
         tokens_before=result.tokens_before,
         tokens_after=result.tokens_after,

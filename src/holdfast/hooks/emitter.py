@@ -104,7 +104,7 @@ class EventEmitter:
             seconds=result.duration,
             summarizer=calls.model.name if calls.model is not None and calls.meter.calls else None,
             cost=result.cost,
-            outcome=result.outcome.value,
+            outcome=result.outcome,
             lane=self.lane,
             compaction=self._id,
         )

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ..compaction import Cost
+from ..errors import Outcome
 from ..models.calls import NoticeKind
 
 Origin = Literal["manual", "auto"]
@@ -63,7 +64,7 @@ class CompactionCompleted(msgspec.Struct, frozen=True, tag_field="type", tag="co
     summarizer: str | None = None
     """Name of the model that was called, if any."""
     cost: Cost | None = None
-    outcome: str = "compacted"
+    outcome: Outcome = Outcome.COMPACTED
     """`cannot_fit` if the smallest valid context is still too large."""
     lane: str | None = None
     compaction: str = ""

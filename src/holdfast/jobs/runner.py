@@ -47,7 +47,7 @@ class JobStats:
 
     def count(self, outcome: str, tokens_saved: int = 0) -> None:
         """Counts one finished job by its outcome."""
-        self._outcomes[outcome] += 1
+        self._outcomes[str(outcome)] += 1
         self._tokens_saved += tokens_saved
 
     def report(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ FAILED_OUTCOME = "failed"
 class JobResult(msgspec.Struct, frozen=True, rename="camel"):
     """The outcome of a job, stored by BullMQ as its return value."""
 
-    outcome: str
+    outcome: Outcome
     tokens_before: int
     tokens_after: int
     why: str = ""
@@ -115,7 +115,7 @@ class JobRunner:
             raise JobFailed(f"the summary failed: {result.why}")
         if result.outcome is Outcome.CONFLICT and await self.sessions.due(job.entity_id):
             raise JobFailed(f"it lost the race, and the session is still over its threshold: {result.why}")
-        return JobResult(result.outcome.value, result.tokens_before, result.tokens_after, result.why, result.round)
+        return JobResult(result.outcome, result.tokens_before, result.tokens_after, result.why, result.round)
 
     def _failed(self, job: Job, why: str, *, retryable: bool = True) -> JobFailed:
         self.stats.count(FAILED_OUTCOME)
