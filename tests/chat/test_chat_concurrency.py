@@ -90,7 +90,7 @@ async def test_l11_exception_in_compaction_does_not_end_the_chat(
     async with harness.open() as chat:
         chat.send("First?")
         await chat.wait_idle()
-        monkeypatch.setattr("holdfast.agent.keeper.compact_session", broken)
+        monkeypatch.setattr(chat.sessions, "compact", broken)
         with pytest.raises(HoldfastError, match="a bug in a strategy"):
             await chat.compact()
         chat.send("Second?")

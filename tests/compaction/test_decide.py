@@ -155,3 +155,13 @@ def test_as_strategy_returns_a_strategy_unchanged() -> None:
     ledger = KeepLedger(max_tokens=500)
     assert as_strategy(ledger) is ledger
     assert ledger.target == 500
+
+
+def test_as_strategy_keeps_the_one_limit_that_a_callable_has() -> None:
+    class OnlyTarget:
+        target = 300
+
+        def __call__(self, request: Request) -> Plan:
+            return Plan(2)
+
+    assert (as_strategy(OnlyTarget()).target, as_strategy(OnlyTarget()).min_saving) == (300, 0.0)

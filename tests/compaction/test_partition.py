@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import histories
 from holdfast import BlockingSessionService, MemoryStore, Outcome, PruneToolResults, compact
+from holdfast.context.events import message_in
+from holdfast.messages import Message, Reasoning, Text, ToolCall, ToolResult
 from holdfast.strategies import KeepLast
 from holdfast.triggers import always
 from holdfast.types import Event
@@ -94,3 +96,41 @@ def test_s2_continued_list_numbers_messages_as_the_whole_history_does() -> None:
     by_history, by_result = compact(messages + more, **options), compact([*first.messages, *more], **options)
     assert by_history.archived == by_result.archived
     assert [event.seq for event in by_history.archived] == list(range(17, 27))
+
+
+def test_s2_partition_of_neutral_messages_loses_no_part() -> None:
+    """A message that its format sends as none or as several is still one event."""
+    results = Message("tool", (ToolResult("a", (Text("one"),)), ToolResult("b", (Text("two"),))))
+    messages = [
+        Message("user", (Text("read both"),)),
+        Message("assistant", (Reasoning("hm"),)),
+        Message("assistant", (Text("I read"), ToolCall("a", "read", {}), ToolCall("b", "read", {}))),
+        results,
+        Message("user", (Text("and now?"),)),
+    ]
+    for profile in PROFILES:
+        after = compact(messages, budget=10**9, format=profile)
+        assert len(after.kept) == 5
+        assert [result.text for result in message_in(after.kept[3]).results] == ["one", "two"]
+        assert len(message_in(after.kept[2]).calls) == 2
+
+
+def test_s2_edited_events_are_among_the_kept() -> None:
+    messages = [user(10), calls("c1"), result("c1", 900), assistant(10), user(10)]
+    after = compact(messages, budget=10**9, trigger=always, strategy=PruneToolResults(0, 100))
+    assert all(event in after.kept for event in after.edited)
+
+
+def test_s2_events_of_a_repaired_list_have_the_ids_of_its_checkpoint() -> None:
+    def turns(first: int, last: int) -> Messages:
+        return [
+            m
+            for n in range(first, last)
+            for m in (user(10, f"u{n}x"), calls(f"c{n}"), *([] if n % 3 else [result(f"c{n}", 20)]))
+        ]
+
+    options: dict[str, Any] = {"budget": 10**9, "trigger": always, "strategy": KeepLast(6)}
+    first = compact(turns(0, 12), **options)
+    second = compact([*first.messages, *turns(12, 24)], previous=first.checkpoint, **options)
+    assert second.outcome is Outcome.COMPACTED
+    assert {event.id for event in second.kept} & set(second.checkpoint.kept)  # type: ignore[union-attr]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -246,8 +247,8 @@ class Keeper:
         abort: Abort | None = None,
         urgent: bool = False,
     ) -> CompactionResult:
-        return await compact_session(
-            self.sessions,
+        compact = partial(compact_session, self.sessions, urgent=True) if urgent else self.sessions.compact
+        return await compact(
             self.session_id,
             trigger,
             strategy or self.preset.strategy,
@@ -258,7 +259,6 @@ class Keeper:
             summarizer=self.summarizer,
             abort=abort or self.abort,
             listen=self.listen,
-            urgent=urgent,
         )
 
 

@@ -34,9 +34,16 @@ class CompactionRun:
     """One compaction of one view."""
 
     def __init__(
-        self, view: View, options: CompactionOptions, *, session_id: str | None = None, model: str | None = None
+        self,
+        view: View,
+        options: CompactionOptions,
+        *,
+        started: float,
+        session_id: str | None = None,
+        model: str | None = None,
     ) -> None:
-        self.started = time.perf_counter()
+        self.started = started
+        """From `time.perf_counter`, when the caller began."""
         self.options = options
         self.model = model
         """The conversation's model, for prices."""

@@ -7,6 +7,7 @@ of the next, whether those are the whole history or the last result's messages a
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
@@ -15,7 +16,7 @@ import msgspec
 
 from ..context import Checkpoint, HeadItem, HeadMessage, View, apply_edits, event_id_ranges
 from ..context.events import Event, EventKind
-from ..errors import CheckpointMismatch, InvalidInput
+from ..errors import CheckpointMismatch, InvalidInput, InvalidLimit
 from ..messages import (
     COMMON,
     Json,
@@ -49,7 +50,7 @@ _ENCODER = msgspec.json.Encoder(order="sorted")
 class PrefixIds(Sequence[str]):
     """The id of each message of a list, computed when it is first read."""
 
-    def __init__(self, messages: Sequence[Message], known: Sequence[str] = (), before: str = "") -> None:
+    def __init__(self, messages: Sequence[Any], known: Sequence[str] = (), before: str = "") -> None:
         self._messages = messages
         self._ids = list(known)
         self._before = before
@@ -68,17 +69,27 @@ class PrefixIds(Sequence[str]):
         while len(self._ids) <= index:
             before = self._ids[-1] if self._ids else self._before
             message = self._messages[len(self._ids)]
-            self._ids.append(_digest(before, message))
+            self._ids.append(self.digest(before, message))
         return self._ids[index]
 
+    @staticmethod
+    def digest(before: str, message: Any) -> str:
+        """Returns the digest of a message and of the digest before it; ids that a codec generated do not count."""
+        content = (before, message.role, [without_generated_id(part) for part in message.parts])
+        try:
+            encoded = _ENCODER.encode(content)
+        except UnicodeEncodeError:
+            encoded = repr(content).encode(errors="surrogatepass")
+        return hashlib.blake2b(encoded, digest_size=16).hexdigest()
 
-def _digest(before: str, message: Message) -> str:
-    content = (before, message.role, [without_generated_id(part) for part in message.parts])
-    try:
-        encoded = _ENCODER.encode(content)
-    except UnicodeEncodeError:
-        encoded = repr(content).encode(errors="surrogatepass")
-    return hashlib.blake2b(encoded, digest_size=16).hexdigest()
+
+class PayloadIds(PrefixIds):
+    """Ids of payloads: every field counts, also those that no codec reads, as marks for the prompt cache."""
+
+    @staticmethod
+    def digest(before: str, message: Any) -> str:
+        """Returns the digest of a payload and of the digest before it."""
+        return hashlib.blake2b(f"{before}{to_json(message)}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 class _IdSlice(Sequence[str]):
@@ -107,13 +118,14 @@ class Prefix(NamedTuple):
     digest: str
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> Self:
-        return cls(len(messages), PrefixIds(messages)[-1] if messages else "")
+    def of(cls, ids: Sequence[str]) -> Self:
+        """The whole list with these ids."""
+        return cls(len(ids), ids[-1] if ids else "")
 
-    def extended(self, messages: Sequence[Message]) -> Prefix:
-        """This list, followed by these messages."""
-        ids = PrefixIds(messages, before=self.digest)
-        return Prefix(self.length + len(messages), ids[-1]) if messages else self
+    def extended(self, payloads: Sequence[Json]) -> Prefix:
+        """This list of payloads, followed by these."""
+        ids = PayloadIds(payloads, before=self.digest)
+        return Prefix(self.length + len(payloads), ids[-1]) if payloads else self
 
     def starts(self, ids: Sequence[str]) -> bool:
         """Whether the list with these ids starts with this one."""
@@ -208,11 +220,14 @@ def trace_numbers(history: Iterable[Message], given: Sequence[Message], numbers:
     return traced
 
 
-def message_ids(given: Sequence[Message], history: Sequence[Message]) -> Sequence[str]:
-    """Returns an id for each given message: that of the message of the repaired history with the same parts."""
-    own, known = PrefixIds(given), PrefixIds(history)
+def message_ids(given: Sequence[Message], history: Sequence[Message], known: Sequence[str] = ()) -> Sequence[str]:
+    """Returns an id for each given message: that of the message of the repaired history with the same parts.
+
+    `known` are the ids of the history, unless they are those of a history without a checkpoint.
+    """
+    own, known = PrefixIds(given), known or PrefixIds(history)
     if history is given:
-        return own
+        return known
     ids: dict[int, str] = {}
     for index, number in enumerate(trace_numbers(history, given, range(1, len(given) + 1))):
         ids.setdefault(number, known[index])
@@ -271,6 +286,9 @@ class StatelessCompaction:
         previous: CheckpointLike | None,
         numbers: Sequence[int] | None,
     ) -> None:
+        started = time.perf_counter()
+        if options.budget is None:
+            raise InvalidLimit("budget must be a whole number of at least 1, not None.")
         self.given, self.format = decode_all(messages, format, borrow=True)
         self.history = repair_input(self.given, self.format)
         view = View(estimator_for(estimator), format=self.format, prompt_overhead=prompt_overhead(system, tools))
@@ -282,7 +300,7 @@ class StatelessCompaction:
             self.start, self.whole = _resume(view, self.history, self.previous)
         self.numbers = self._message_numbers(numbers)
         view.given_numbers = self._live_numbers(view, numbers is not None)
-        self.run = CompactionRun(view, options)
+        self.run = CompactionRun(view, options, started=started)
 
     def _message_numbers(self, numbers: Sequence[int] | None) -> Sequence[int]:
         """Returns the number by which notes cite each given message: the given one, or its position."""
@@ -340,7 +358,7 @@ class StatelessCompaction:
             pins=view.pins,
             cost=cost,
         )
-        prefix = Prefix.of(shown)
+        prefix = Prefix.of(PrefixIds(shown))
         return PrefixCheckpoint(
             **msgspec.structs.asdict(checkpoint),
             lead=len(shown) - len(kept),
@@ -364,7 +382,12 @@ class StatelessCompaction:
         else:
             kept, archived = self._trace_partition(gone)
         dropped = {shown.source for shown in planned.dropped}
-        edited = [self._event(view.ids[index], self.history[start + index]) for index in sorted(planned.edits)]
+        sources = list(trace_messages(self.history, self.given)) if self.history is not self.given else ()
+        edited = [
+            events[sources[start + index][0] if sources else start + index]
+            for index in sorted(planned.edits)
+            if not sources or sources[start + index]
+        ]
         return Partition(
             [*(self._head_event(one) for one in lead if one.source not in dropped), *(events[i] for i in kept)],
             [*(self._head_event(one) for one in lead if one.source in dropped), *(events[i] for i in archived)],
@@ -384,18 +407,21 @@ class StatelessCompaction:
 
     def _given_events(self) -> list[Event]:
         """The given messages as events; `seq` is the number by which notes cite them."""
-        ids: Sequence[str] = message_ids(self.given, self.history)
-        if self.history is self.given and self.previous is not None:
-            ids = [*ids[: self.start], *self.run.request.view.ids]
+        known = [*PrefixIds(self.history)[: self.start], *self.run.request.view.ids] if self.previous else ()
+        ids = message_ids(self.given, self.history, known)
         return [self._event(*one) for one in zip(ids, self.given, self.numbers, strict=True)]
 
     def _head_event(self, shown: HeadMessage) -> Event:
         return self._event(shown.source or "", shown.message)
 
     def _event(self, id: str, message: Message, seq: int = 0) -> Event:
-        body: Json = {"message": encode_all([message], self.format)[0]}
-        if self.format != COMMON:
-            body["format"] = self.format
+        format, payloads = self.format, encode_all([message], self.format)
+        if len(payloads) != 1:  # one message for this format, or none: Anthropic's holds any parts
+            format, payloads = (
+                "anthropic",
+                encode_all([message], "anthropic") or [{"role": message.role, "content": ""}],
+            )
+        body: Json = {"message": payloads[0]} if format == COMMON else {"message": payloads[0], "format": format}
         return Event(id, EventKind.MESSAGE, "", body, seq=seq)
 
 

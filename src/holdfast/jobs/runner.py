@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import anyio
@@ -110,7 +111,8 @@ class JobRunner:
         return done
 
     async def _compact(self, job: Job, will_retry: bool) -> JobResult:
-        result = await compact_session(self.sessions, job.entity_id, on_conflict="rebase", will_retry=will_retry)
+        compact = partial(compact_session, self.sessions, will_retry=True) if will_retry else self.sessions.compact
+        result = await compact(job.entity_id, on_conflict="rebase")
         if result.outcome is Outcome.SUMMARY_FAILED:
             raise JobFailed(f"the summary failed: {result.why}")
         if result.outcome is Outcome.CONFLICT and await self.sessions.due(job.entity_id):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
@@ -16,6 +17,7 @@ from ..hooks import HookRunner, Hooks
 from ..messages import Json, encode_all, extract_media
 from ..stores import Unchanged
 from ..strategies.memory import BlendMemory, pin_memory
+from ..tokens.budget import require_positive
 from ..triggers import always
 from .breaker import open_breaker, record_failure
 from .lease import CompactionLease, LeaseTaken
@@ -75,6 +77,9 @@ async def compact_session(
     """
     if on_conflict not in ("skip", "rebase"):
         raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
+    for name, limit in (("budget", budget), ("target", target)):
+        if limit is not None:
+            require_positive(name, limit)
     live = await service._live(session_id, refresh=True)
     if service.preset is not None and strategy is None:
         budget = budget or service.window_of(live.record) or service.preset.window
@@ -186,10 +191,11 @@ class _Commit:
     async def __call__(self, lease: CompactionLease | None) -> CompactionResult:
         """The lease is acquired once it is clear that there is something to do."""
         live, lane, clock = self.live, self.lane, self.service.clock
+        started = time.perf_counter()
         await self.service._start_texts.append_pending(live, lane)
         view = await live.view(lane)
         version, tip = live.version, live.tip(lane)
-        run = CompactionRun(view, self.options, session_id=live.id, model=live.record.model)
+        run = CompactionRun(view, self.options, started=started, session_id=live.id, model=live.record.model)
         skipped = run.not_triggered()
         if skipped is None and self.respects_breaker:
             skipped = open_breaker(view, run.request.tokens, clock())

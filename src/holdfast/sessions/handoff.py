@@ -172,10 +172,9 @@ async def handoff_session(
 async def title_session(live: LiveSession, run: SummarizerRun, lane: str | None) -> str:
     """Writes a title; without a model it is the start of the task."""
     task = await first_task(live)
-    request = await _request(live, lane, run)
     if run.model is None:
         return _task_title(task)
-    return await run_model(_write_title(request, task), run)
+    return await run_model(_write_title(await _request(live, lane, run), task), run)
 
 
 async def _request(live: LiveSession, lane: str | None, run: SummarizerRun) -> Request:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..compaction.stateless import Prefix, PrefixIds
+from ..compaction.stateless import PayloadIds, Prefix, PrefixIds
 from ..context.events import Event, EventKind, SessionRecord
 from ..messages import COMMON, Json, Message, copy_json, decode_all, encode_all, from_json, to_json
 from ..stores import Log, MemoryStore
@@ -44,25 +44,26 @@ class MessageListSession:
 
     async def follow(self, messages: Sequence[MessageLike]) -> None:
         """Appends the messages that are new."""
-        decoded, format = decode_all([copy_json(message) for message in messages], self._format)
+        payloads = [copy_json(message) for message in messages]
+        decoded, format = decode_all(payloads, self._format)
         first = next((index for index, message in enumerate(decoded) if message.role != "system"), len(decoded))
         self._leading = encode_all(decoded[:first], format) if first else []
-        conversation = decoded[first:]
-        new = conversation[await self._known_length(conversation) :]
-        for part, usage in self._with_usage(new):
+        known = first + await self._known_length(payloads[first:])
+        for part, usage in self._with_usage(decoded[known:]):
             await self.sessions.append(self.session_id, part, usage=usage)
-        self._history, self._returned = self._history.extended(new), self._returned.extended(new)
+        self._history = self._history.extended(payloads[known:])
+        self._returned = self._returned.extended(payloads[known:])
 
     def returned(self, context: Context, compacted: bool) -> Context:
         """The context for the caller, who may continue from it where it is not the caller's own list."""
         if compacted:
-            self._returned = Prefix.of(decode_all(context.messages, context.format)[0])
+            self._returned = Prefix.of(PayloadIds(context.messages))
         context.messages = self._leading + context.messages
         return context
 
-    async def _known_length(self, conversation: list[Message]) -> int:
+    async def _known_length(self, payloads: list[Json]) -> int:
         """How many of these messages the session already has; another conversation starts a new session."""
-        ids = PrefixIds(conversation)
+        ids = PayloadIds(payloads)
         for known in (self._history, self._returned):
             if known.starts(ids):
                 return known.length

@@ -24,10 +24,16 @@ class BaseStrategy:
 
 
 class FunctionStrategy(BaseStrategy):
-    """A plain function as a strategy."""
+    """A callable as a strategy; it may bring one of the two limits."""
 
     def __init__(self, function: StrategyFunction) -> None:
         self._function = function
+        self._target: int | None = getattr(function, "target", None)
+        self.min_saving = getattr(function, "min_saving", 0.0)
+
+    @property
+    def target(self) -> int | None:
+        return self._target
 
     def __call__(self, request: Request) -> Plan | Skip | Steps[Plan | Skip]:
         return self._function(request)
