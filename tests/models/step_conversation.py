@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
+
+import anyio
 
 from holdfast import MemoryStore, SessionService
 from holdfast.messages import Json, Message, Text, Tool, ToolResult, decode_all, encode_tools, user
@@ -32,6 +35,22 @@ async def take_step(model: Any, text: str = "Read both files.") -> tuple[Any, li
     """Takes one step; returns the reply and its deltas."""
     deltas: list[ReplyDelta] = []
     return await model.step(step_call(model.format, text), deltas.append), deltas
+
+
+async def cancel_while_stalled(server: ProviderServer, work: Callable[[], Awaitable[object]]) -> bool:
+    """Cancels work after its request reached the server, however busy the machine; returns whether that ended it."""
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as group:
+
+            async def cancel() -> None:
+                while not server.requests:  # noqa: ASYNC110 - the server runs in a thread of its own
+                    await anyio.sleep(0.01)
+                await anyio.sleep(0.15)
+                scope.cancel()
+
+            group.start_soon(cancel)
+            await work()
+    return scope.cancelled_caught
 
 
 class Conversation:
