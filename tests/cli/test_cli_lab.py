@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 from cli_files import Run
 
+from completion_server import completion_server
 from lab_story import write_session
 
 QUICK = ("--half", "all", "--budget", "2k,4k", "--rounds", "3", "--only", "tail w,ledger", "--jobs", "1")
@@ -50,6 +52,57 @@ def test_lab_writes_tables_page_and_json(run: Run, session: Path, tmp_path: Path
         for cell in one["kinds"][0]["cells"] + one["kinds"][0]["in_a_row"]:
             cell["milliseconds"] = 0
     assert both[0] == both[1], "the same every time"
+
+
+def test_lab_prints_surprise_with_leads_and_plots(run: Run, session: Path, tmp_path: Path) -> None:
+    page, data = tmp_path / "lab.html", tmp_path / "data"
+    done = run("lab", session, *QUICK, "--page", page, "--json", data)
+    for text in (
+        "4,000 tokens: surprise, bits a character; lower is better",
+        "4,000 tokens, several in a row, compared with one: surprise, bits a character",
+        "predicted from the context by PPMd",
+        "surprise, 3 steps",
+    ):
+        assert text in " ".join(done.stdout.split())
+    for cell in json.loads(data.read_text())["kinds"][0]["cells"]:
+        assert all(0 < cell["values"][f"surprise_{steps}"] < 8 for steps in (1, 3, 8))
+    shown = re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert shown is not None
+    units = {one["key"]: one["unit"] for one in json.loads(shown[1])["quantities"]}
+    assert units["surprise_1"] == "bits a character" and units["names"] == ""
+    assert 'id="surprise"' in page.read_text()
+
+
+def test_lab_without_pyppmd_leaves_out_surprise(run: Run, session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.lab.surprise.find_spec", lambda name: None)
+    done = run("lab", session, *QUICK, "--page", "none")
+    assert done.exit_code == 0 and "Holdfast ledger" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert "Left out: surprise (the package pyppmd is not installed: pip install 'holdfast-context[lab]')" in words
+    assert "surprise, bits" not in words
+
+
+def test_lab_surprise_by_model(run: Run, session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    options = (session, "--half", "all", "--budget", "4k", "--only", "tail w", "--jobs", "1", "--page", "none")
+    with completion_server() as (api, url):
+        done = run("lab", *options, "--surprise-by", "tiny", "--surprise-url", url)
+        asked = len(api.requests)
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{url}/v1")
+        assert run("lab", *options, "--surprise-by", "tiny").exit_code == 0
+    assert done.exit_code == 0 and len(api.requests) == 2 * asked > 0
+    assert "surprise, nats a token; lower is better" in done.stdout and "by tiny." in done.stdout
+    assert {request["model"] for request in api.requests} == {"tiny"}
+
+
+def test_lab_surprise_by_unusable_server(
+    refused: Callable[..., str], session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("no_proxy", "*")
+    options = (*QUICK, "--page", "none", "--surprise-by", "tiny", "--surprise-url")
+    with completion_server("no echo") as (_, url):
+        assert "does not echo the prompt" in refused("lab", session, *options, url)
+    assert "cannot be reached" in refused("lab", session, *options, url)
 
 
 def test_lab_cuts_option(run: Run, session: Path) -> None:
@@ -131,6 +184,9 @@ def test_lab_mentions_other_half(refused: Callable[..., str], session: Path) -> 
         (("--tune", "--page", "t.html"), "--tune writes no page"),
         (("--tune", "--model", "nosuch"), "The model 'nosuch' is not in the catalog"),
         (("--model", "gpt-4o"), "--model only applies to --tune"),
+        (("--tune", "--surprise-by", "tiny"), "--tune does not measure surprise"),
+        (("--surprise-url", "http://127.0.0.1:8000"), "--surprise-url only applies to --surprise-by"),
+        (("--surprise-by", "tiny", "--surprise-url", "localhost"), "--surprise-url takes an address such as http://"),
     ],
 )
 def test_lab_rejects_useless_options_before_measuring(

@@ -7,6 +7,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from holdfast.errors import InvalidInput
@@ -33,7 +34,7 @@ from holdfast.transcripts.examples import example_path
 from lab_story import long_history, used
 
 CHARS = estimator_for("chars/4")
-FIELD = (*SIMPLE, *OURS)
+FIELD = tuple(contestant for contestant in (*SIMPLE, *OURS) if not contestant.needs_summary)
 SIMPLE_BY_NAME = {contestant.name: contestant for contestant in SIMPLE}
 
 
@@ -95,6 +96,20 @@ def test_cut_results_keeps_beginning() -> None:
     assert "first" in cut and "last" not in cut
 
 
+def test_results_at_limit_keeps_calls_whole() -> None:
+    messages = [user("go"), *used("look", "r" * 390 + "first" + "x" * 100, at="a" * 500)]
+    short, long = text_of("results at 150", messages), text_of("results at 400", messages)
+    assert short == "go\nlook\n" + "a" * 500 + "\n" + "r" * 150
+    assert long.endswith("r" * 390 + "first" + "x" * 5)
+    assert "a" * 201 not in text_of("cut results", messages)
+
+
+def test_simple_contestants_write_tool_names(history: list[Message]) -> None:
+    for contestant in SIMPLE:
+        if contestant.name != "random lines":
+            assert "Read\n/harbor/berth_29.py" in text_of(contestant.name, history), contestant.name
+
+
 def test_fitting_returns_longest_text() -> None:
     text = "".join(chr(97 + n % 26) for n in range(1_000))
     assert fitting_tail(text, 10, CHARS) == text[-32:]
@@ -117,6 +132,20 @@ def test_ledger_invents_no_names(harbor: Cut) -> None:
         assert left.problems == 0
 
 
+def test_real_summary_is_the_answer_of_the_model(history: list[Message]) -> None:
+    """The text has the headings that are asked for; without a summary there is nothing to measure."""
+    summary = "### Completed Work\n- Every berth is tidy: value_3_7.\n### Pending Work\n- [ ] Look at berth_29.py."
+    contestant = next(one for one in OURS if one.needs_summary)
+    given = msgspec.structs.replace(task(1_500), summary=summary)
+    left = contestant.compact(history, given, None)
+    assert all(words in left.messages[0].text for words in ("Every berth is tidy", "Look at berth_29.py"))
+    assert count_message_tokens(left.messages, CHARS) <= 1_500 and left.problems == 0
+    with pytest.raises(InvalidInput, match="The summary was not used, but the ledger"):
+        contestant.compact(history, msgspec.structs.replace(given, summary=""), None)
+    with pytest.raises(InvalidInput, match="There is no summary"):
+        contestant.compact(history, task(1_500), None)
+
+
 def test_contestants_are_selected_by_name() -> None:
     assert [one.name for one in choose_contestants(("ledger", "random")).contestants] == ["random lines", LEDGER]
     with pytest.raises(InvalidInput, match="No contestant matches 'ledgre'"):
@@ -135,7 +164,7 @@ def test_missing_peers_suggest_install(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, f"holdfast.lab.contestants.{name}", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
     found = choose_contestants()
-    assert found.contestants == FIELD
+    assert found.contestants == (*SIMPLE, *OURS)
     assert [what.partition(" (")[0] for what in found.left_out] == [name for names in PEERS.values() for name in names]
     assert all("pip install 'holdfast-context[peers]'" in what for what in found.left_out)
     assert [what.partition(" (")[0] for what in choose_contestants(("tr",)).left_out] == ["LangChain trim"]

@@ -8,7 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.lab.contestants import LEDGER, REAL, Lineup, choose_contestants, count_message_tokens
+from holdfast.lab.contestants import (
+    LEDGER,
+    REAL,
+    ContestantResult,
+    ContestantTask,
+    Lineup,
+    choose_contestants,
+    count_message_tokens,
+)
 from holdfast.lab.report import build_report
 from holdfast.lab.results import LabSettings, NotMeasured, ScoreRow, SessionResults
 from holdfast.lab.run import run_lab
@@ -58,6 +66,25 @@ def test_real_summary_is_scored_alike(history: list[Message]) -> None:
     full, bare = at_summary(history, summary)[REAL].score, at_summary(history, "and so on " * 1_000)[REAL].score
     assert (full.names, full.edited_lines) == (1.0, 1.0)
     assert (bare.names, bare.edited_lines) == (0.0, 0.0)
+
+
+def test_summary_contestant_is_measured_at_the_summary_only(
+    history: list[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the summary itself is its context, whatever compact() would make of it."""
+    given: list[str | None] = []
+
+    def summary_alone(_: object, task: ContestantTask, __: object) -> ContestantResult:
+        given.append(task.summary)
+        return ContestantResult([user(task.summary or "")], 0.0)
+
+    tail = choose_contestants(("tail w",)).contestants[0]
+    ours = msgspec.structs.replace(tail, name="ours", compact=summary_alone, needs_summary=True)
+    monkeypatch.setattr("holdfast.lab.trial._cached_contestants", lambda *_: Lineup((tail, ours)))
+    summary = "Round after round of moorings was looked at, and every berth is done. " * 100
+    rows = at_summary(history, summary)
+    assert given == [summary]
+    assert rows["ours"].score == rows[REAL].score and rows["ours"].surprise == rows[REAL].surprise
 
 
 def test_no_comparison_without_readable_summary(history: list[Message]) -> None:

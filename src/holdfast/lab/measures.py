@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ..messages import Message, ToolCall, ToolResult
 from .needs import NeededItems
 from .text import LONGEST_LINE, all_lines, content_words_on, names_in, names_on, split_words
-
-if TYPE_CHECKING:
-    pass
-
 
 READABLE_SHARE = 0.6
 CONTEXT_SHARE = 0.5

@@ -12,6 +12,7 @@ import msgspec
 from .contestants import LEDGER, REAL, Contestant, Lineup
 from .results import QUANTITIES, CutNames, LabSettings, ScoreRow, value_of
 from .run import LabResults
+from .surprise import HORIZONS, INSTALL, choose_predictor
 
 DRAWS = 1_000
 SEED = 20_250_929
@@ -88,7 +89,7 @@ class ResultCell(msgspec.Struct, frozen=True):
     valid: float | None
     milliseconds: float
     fall: dict[str, float] = {}
-    """Share of what one compaction keeps that several in a row lose."""
+    """Change from one compaction to several in a row, as a share of one's value; positive is a decrease."""
 
 
 class LedgerLead(msgspec.Struct, frozen=True):
@@ -122,6 +123,7 @@ class ContestantInfo(msgspec.Struct, frozen=True):
     about: str
 
 
+_NO_SURPRISE = f"surprise (the package pyppmd is not installed: {INSTALL})"
 _REAL_SUMMARY = ContestantInfo(REAL, "real", "the summary that the tool itself wrote")
 
 
@@ -148,10 +150,11 @@ def build_report(results: LabResults, field: Lineup) -> LabReport:
     for outcome in results.not_measured:
         reason = outcome.why.partition(":")[0]
         why[reason] = why.get(reason, 0) + 1
+    settings = results.settings
     return LabReport(
-        settings=results.settings,
+        settings=settings,
         contestants=[*(ContestantInfo(one.name, one.family, one.about) for one in field.contestants), _REAL_SUMMARY],
-        left_out=field.left_out,
+        left_out=field.left_out + (() if settings.surprise_by or choose_predictor() else (_NO_SURPRISE,)),
         kinds=[_kind_report(kind, results, field.contestants) for kind in results.kinds],
         sessions=[SessionDetail(one.session, one.kind, one.names) for one in results.sessions if one.names],
         not_measured=why,
@@ -172,7 +175,7 @@ def _kind_report(kind: str, results: LabResults, contestants: Sequence[Contestan
         cuts=len({(row.session, row.cut) for row in table.rows}),
         cells=[cell for b in settings.budgets for name in names if (cell := table.cell(name, budget=b))],
         in_a_row=[
-            msgspec.structs.replace(cell, fall=_relative_loss(cell, table, rolled))
+            msgspec.structs.replace(cell, fall=_relative_fall(cell, table, rolled))
             for rounds in settings.rounds
             for name in names
             if (cell := rolled.cell(name, budget=settings.focus, rounds=rounds))
@@ -229,11 +232,11 @@ def values_by_session(rows: Iterable[ScoreRow], key: str) -> list[SessionValues]
     return list(grouped.values())
 
 
-def _relative_loss(cell: ResultCell, once: ScoreTable, rolled: ScoreTable) -> dict[str, float]:
-    """Loss relative to one compaction at the same cuts."""
+def _relative_fall(cell: ResultCell, once: ScoreTable, rolled: ScoreTable) -> dict[str, float]:
+    """Decrease relative to one compaction at the same cuts."""
     pair = same_cuts(once.of(cell.contestant, cell.budget), rolled.of(cell.contestant, cell.budget, cell.rounds))
     found = {}
-    for key in ("names", "in_context"):
+    for key in ("names", "in_context", *HORIZONS):
         before, after = (mean(values_by_session(rows, key)) for rows in pair)
         if before and after is not None:
             found[key] = 1 - after / before

@@ -8,6 +8,7 @@ import msgspec
 
 from .corpus import DEFAULT_CUTS
 from .measures import RetentionScore
+from .surprise import HORIZONS, Surprise
 
 
 class Quantity(NamedTuple):
@@ -42,12 +43,24 @@ QUANTITIES = (
         "fetch", "tokens fetched again", "fetch again", "tokens of tool results to read again", False, True, False
     ),
     Quantity("invented", "invented names", "inv.", "names that occur nowhere in the input", False, False, False),
+    *(
+        Quantity(
+            key,
+            f"surprise, {steps} step{'s' * (steps > 1)}",
+            f"{steps} step{'s' * (steps > 1)}",
+            f"the agent's own text in its next {f'{steps} steps' if steps > 1 else 'step'}, predicted from the context",
+            more_is_better=False,
+            main=True,
+            share=False,
+        )
+        for key, steps in HORIZONS.items()
+    ),
 )
 BY_KEY = {quantity.key: quantity for quantity in QUANTITIES}
 
 
 def value_of(row: ScoreRow, key: str) -> float | None:
-    found: float | None = getattr(row.score, key)
+    found: float | None = row.surprise.get(key) if key in HORIZONS else getattr(row.score, key)
     return found
 
 
@@ -66,6 +79,7 @@ class ScoreRow(msgspec.Struct, frozen=True):
     seconds: float
     """Mean time per compaction."""
     problems: int | None = None
+    surprise: Surprise = {}
 
 
 class CutNames(msgspec.Struct, frozen=True):
@@ -108,7 +122,7 @@ Half = Literal["report", "learn", "all"]
 class LabSettings(msgspec.Struct, frozen=True):
     """Settings of a lab run; plain data, sent to worker processes and stored with the results."""
 
-    budgets: tuple[int, ...] = (2_000, 4_000, 8_000, 16_000)
+    budgets: tuple[int, ...] = (2_000, 4_000, 8_000, 16_000, 32_000)
     rounds: tuple[int, ...] = (3, 5, 10)
     """Numbers of successive compactions to measure."""
     cuts: int = DEFAULT_CUTS
@@ -117,6 +131,14 @@ class LabSettings(msgspec.Struct, frozen=True):
     half: Half = "report"
     contestants: tuple[str, ...] = ()
     """Words to select contestants by name; empty selects all."""
+    surprise_by: str | None = None
+    """Model that predicts the next steps; PPMd without one."""
+    surprise_url: str = ""
+    """The model's completions server."""
+
+    @property
+    def surprise_unit(self) -> str:
+        return "nats a token" if self.surprise_by else "bits a character"
 
     @property
     def focus(self) -> int:

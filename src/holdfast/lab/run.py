@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .results import LabSettings, NotMeasured, SessionOutcome, SessionResults
+from .surprise_server import CompletionServer
 from .trial import measure_session
 
 T = TypeVar("T")
@@ -40,8 +41,11 @@ class LabResults:
 def run_lab(
     files: Sequence[Path], settings: LabSettings, *, jobs: int = 1, progress: Callable[[], None] = lambda: None
 ) -> LabResults:
+    """Measures all files. A model that predicts is tried first, so that a missing server stops the run at once."""
+    if settings.surprise_by is not None:
+        CompletionServer(settings.surprise_by, settings.surprise_url).check()
     outcomes = []
-    for outcome in map_files(partial(measure_session, settings=settings), files, jobs):
+    for outcome in map_files(partial(measure_session, settings=settings, files=tuple(files)), files, jobs):
         outcomes.append(outcome)
         progress()
     return LabResults(settings, outcomes)
@@ -53,15 +57,15 @@ def map_files(work: Callable[[Path], T], files: Sequence[Path], jobs: int) -> It
     if jobs <= 1 or len(ordered) <= 1:
         yield from map(work, ordered)
         return
-    with _process_pool(min(jobs, len(ordered))) as pool:
-        yield from pool.imap_unordered(work, ordered)
+    with _process_pool(min(jobs, len(ordered)), work) as pool:
+        yield from pool.imap_unordered(_run_work, ordered)
 
 
 @contextmanager
-def _process_pool(count: int) -> Iterator[Any]:
-    """Process pool whose workers ignore SIGINT; this process terminates them."""
+def _process_pool(count: int, work: Callable[[Path], object]) -> Iterator[Any]:
+    """Process pool whose workers receive the work once and ignore SIGINT; this process terminates them."""
     with _sigint_ignored():
-        pool = multiprocessing.get_context("spawn").Pool(count, initializer=_ignore_sigint)
+        pool = multiprocessing.get_context("spawn").Pool(count, initializer=_start_worker, initargs=(work,))
     try:
         yield pool
     finally:
@@ -82,5 +86,14 @@ def _sigint_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _ignore_sigint() -> None:
+_work: Callable[[Path], object]
+
+
+def _start_worker(work: Callable[[Path], object]) -> None:
+    global _work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _work = work
+
+
+def _run_work(file: Path) -> object:
+    return _work(file)

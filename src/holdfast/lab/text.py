@@ -69,6 +69,22 @@ def message_texts(message: Message) -> Iterator[str]:
             yield from argument_values(part)
 
 
+def plain_text(message: Message, results: int | None = None, arguments: int | None = None) -> str:
+    """A message as plain text, a call as its tool name and its argument values; limits are in characters."""
+    return "\n".join(_plain_texts(message, results, arguments))
+
+
+def _plain_texts(message: Message, results: int | None, arguments: int | None) -> Iterator[str]:
+    for part in message.parts:
+        if isinstance(part, Text):
+            yield part.text
+        elif isinstance(part, ToolResult):
+            yield part.text[:results]
+        elif isinstance(part, ToolCall):
+            yield part.name
+            yield from (value[:arguments] for value in argument_values(part))
+
+
 def argument_values(call: ToolCall) -> Iterator[str]:
     for _, value in call_arguments(call):
         yield value

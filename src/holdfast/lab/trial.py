@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from .corpus import Cut, even_fractions, in_half, iter_cuts, session_name
 from .measures import kept_names, score_context
 from .needs import NeededItems, find_needed
 from .results import CutNames, LabSettings, NotMeasured, ScoreRow, SessionOutcome, SessionResults
+from .surprise import Surprise, choose_predictor, next_passages, piece_of_another
+from .text import plain_text
 
 
 def split_history(messages: Sequence[Message], count: int) -> list[list[Message]]:
@@ -51,8 +54,8 @@ NO_ROOM = "the newest user message exceeds every budget"
 _cached_contestants = lru_cache(choose_contestants)
 
 
-def measure_session(file: Path, settings: LabSettings) -> SessionOutcome:
-    """Measures one file. Runs in a worker process: plain data in, plain data out."""
+def measure_session(file: Path, settings: LabSettings, files: Sequence[Path] = ()) -> SessionOutcome:
+    """Measures one of the run's files. Runs in a worker process: plain data in, plain data out."""
     try:
         transcript = read_transcript(file)
     except HoldfastError as problem:
@@ -60,29 +63,50 @@ def measure_session(file: Path, settings: LabSettings) -> SessionOutcome:
     session = session_name(transcript, file)
     if not in_half(session, settings.half):
         return NotMeasured(str(file), OTHER_HALF)
+    trial = SessionTrial(session, transcript, settings, _following(file, files))
     try:
-        trial = SessionTrial(session, transcript, settings)
-        found = trial.results(str(file))
+        _ = trial.cuts
     except HoldfastError as problem:
         return NotMeasured(str(file), f"unreadable messages: {problem}")
+    found = trial.results(str(file))
     return found if found.rows or found.at_summary else NotMeasured(str(file), trial.failure_reason)
+
+
+def _following(file: Path, files: Sequence[Path]) -> Sequence[Path]:
+    """The other files, from the next one on."""
+    place = files.index(file) if file in files else -1
+    return [*files[place + 1 :], *files[: max(0, place)]]
 
 
 class SessionTrial:
     """One session under measurement, with data shared by all contestants."""
 
-    def __init__(self, session: str, transcript: Transcript, settings: LabSettings) -> None:
+    def __init__(
+        self, session: str, transcript: Transcript, settings: LabSettings, others: Sequence[Path] = ()
+    ) -> None:
         self.session = session
         self.kind = PLAIN if transcript.kind == "messages" else transcript.kind
         self.transcript = transcript
         self.settings = settings
         self.estimator: Estimator = estimator_for(settings.estimator)
+        self.others = others
+        self.predictor = choose_predictor(settings.surprise_by, settings.surprise_url)
+        self._known: dict[bytes, Surprise] = {}
         self.contestants = _cached_contestants(settings.contestants).contestants
         self.failures: dict[str, None] = {}
 
     @cached_property
     def cuts(self) -> list[Cut]:
         return list(iter_cuts(self.transcript, even_fractions(self.settings.cuts)))
+
+    @property
+    def _without_summary(self) -> list[Contestant]:
+        return [contestant for contestant in self.contestants if not contestant.needs_summary]
+
+    @cached_property
+    def piece(self) -> str:
+        """The piece of another session that precedes every context."""
+        return piece_of_another(self.session, self.transcript.kind, self.others)
 
     @property
     def failure_reason(self) -> str:
@@ -99,7 +123,7 @@ class SessionTrial:
         for cut, needed in found:
             left: dict[str, ContestantResult] = {}
             for budget in filter(lambda budget: self._is_possible(cut, budget), self.settings.budgets):
-                for contestant in self.contestants:
+                for contestant in self._without_summary:
                     if compacted := self._compact(contestant, [cut.before], self._task(cut, budget)):
                         rows.append(self._row(contestant.name, budget, cut, needed, compacted))
                         if budget == self.settings.focus:
@@ -125,7 +149,7 @@ class SessionTrial:
             pieces = split_history(cut.before, rounds)
             if len(pieces) < rounds:
                 continue
-            for contestant in self.contestants:
+            for contestant in self._without_summary:
                 if compacted := self._compact(contestant, pieces, self._task(cut, self.settings.focus)):
                     yield self._row(contestant.name, self.settings.focus, cut, needed, compacted, rounds)
 
@@ -150,7 +174,7 @@ class SessionTrial:
         return newest is None or count_message_tokens([newest], self.estimator) < budget
 
     def _task(self, cut: Cut, budget: int) -> ContestantTask:
-        return ContestantTask(cut.format, budget, self.estimator)
+        return ContestantTask(cut.format, budget, self.estimator, cut.summary)
 
     def _compact(
         self, contestant: Contestant, pieces: Sequence[Sequence[Message]], task: ContestantTask
@@ -181,7 +205,19 @@ class SessionTrial:
             tokens=count_message_tokens(compacted.messages, self.estimator),
             seconds=compacted.seconds,
             problems=compacted.problems,
+            surprise=self._surprise(cut, compacted.messages),
         )
+
+    def _surprise(self, cut: Cut, context: Sequence[Message]) -> Surprise:
+        """Predicts once for equal contexts: several contestants keep a short history whole."""
+        if self.predictor is None:
+            return {}
+        text = "\n".join([self.piece, *map(plain_text, context)])
+        passages = next_passages(cut.after)
+        key = sha256(f"{text}\n{passages}".encode("utf-8", "replace")).digest()
+        if key not in self._known:
+            self._known[key] = self.predictor(text, passages)
+        return self._known[key]
 
     def _names(self, cut: Cut, needed: NeededItems, left: dict[str, ContestantResult]) -> CutNames:
         ordered = tuple(sorted(needed.names, key=lambda name: (name.lower(), name)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...compaction import compact
 from ...errors import InvalidInput
 from ...messages import Message, encode_all
+from ...models import ScriptedModel
 from ...strategies import KeepLedger, TokenWindow, Truncate
 from .base import (
     CompactFunction,
@@ -64,6 +65,29 @@ def with_compact(strategy: Callable[[int], Strategy]) -> CompactFunction:
     return run
 
 
+def with_real_summary(
+    new: Sequence[Message], task: ContestantTask, previous: ContestantResult | None
+) -> ContestantResult:
+    """Compacts through `compact()` with a summarizer that returns the summary of the tool itself."""
+    if task.summary is None:
+        raise InvalidInput("There is no summary at this place: measure this contestant where the tool wrote one.")
+    payloads = [*(previous.payloads if previous else ()), *encode_all(list(new), task.format)]
+    model = ScriptedModel(task.summary, repeat=True)
+    watch = Stopwatch()
+    result = compact(
+        payloads,
+        budget=task.budget,
+        target=task.budget,
+        summarizer=model,
+        estimator=task.estimator,
+        format=task.format,
+        previous=previous.checkpoint if previous else None,
+    )
+    if result.fallback:
+        raise InvalidInput(f"The summary was not used, but the {result.fallback}: {result.why}.")
+    return result_from_payloads(result.messages, task.format, watch.seconds, result.checkpoint)
+
+
 OURS = (
     Contestant("Holdfast window", "holdfast", with_compact(TokenWindow), "TokenWindow: the newest turns"),
     Contestant(
@@ -77,6 +101,13 @@ OURS = (
         "holdfast",
         with_compact(lambda budget: KeepLedger(budget)),
         "KeepLedger: notes of all that went before, and the newest messages",
+    ),
+    Contestant(
+        "Holdfast summary",
+        "holdfast",
+        with_real_summary,
+        "the tool's own summary, as the answer of the model that compact() asks",
+        needs_summary=True,
     ),
 )
 REAL = "real summary"

@@ -16,11 +16,13 @@ ContestantFamily = Literal["simple", "peer", "holdfast", "real"]
 
 
 class ContestantTask(msgspec.Struct, frozen=True):
-    """Input for every contestant besides the messages: wire format, budget, estimator."""
+    """Input for every contestant besides the messages."""
 
     format: str
     budget: int
     estimator: Estimator
+    summary: str | None = None
+    """The summary that the tool wrote at this place."""
 
 
 class ContestantResult(msgspec.Struct, frozen=True):
@@ -46,6 +48,8 @@ class Contestant(msgspec.Struct, frozen=True):
     family: ContestantFamily
     compact: CompactFunction
     about: str
+    needs_summary: bool = False
+    """Only measured where the tool wrote a summary, at its size."""
 
 
 class Stopwatch:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from ...messages import Message, Text, ToolCall, ToolResult, user
-from ..text import argument_values, message_texts
+from ..text import argument_values, plain_text
 from .base import (
     CompactFunction,
     Contestant,
@@ -20,7 +20,6 @@ from .base import (
 )
 
 OMITTED = "[omitted]"
-CUT_AT = 200
 TextRule = Callable[[Sequence[Message], ContestantTask], str]
 
 
@@ -49,6 +48,7 @@ def mask_results(keep: int) -> TextRule:
                     elif isinstance(part, Text):
                         yield part.text
                     elif isinstance(part, ToolCall):
+                        yield part.name
                         yield from argument_values(part)
 
         return fitting_tail("\n".join(pieces()), task.budget, task.estimator)
@@ -56,20 +56,14 @@ def mask_results(keep: int) -> TextRule:
     return rule
 
 
-def cut_results(messages: Sequence[Message], task: ContestantTask) -> str:
-    """Truncates every tool result and argument, then keeps the tail."""
+def cut_results(results: int, arguments: int | None = None) -> TextRule:
+    """Truncates every tool result, and every argument if a limit is given, then keeps the tail."""
 
-    def pieces() -> Iterator[str]:
-        for message in messages:
-            for part in message.parts:
-                if isinstance(part, ToolResult):
-                    yield part.text[:CUT_AT]
-                elif isinstance(part, Text):
-                    yield part.text
-                elif isinstance(part, ToolCall):
-                    yield from (value[:CUT_AT] for value in argument_values(part))
+    def rule(messages: Sequence[Message], task: ContestantTask) -> str:
+        pieces = (plain_text(message, results, arguments) for message in messages)
+        return fitting_tail("\n".join(pieces), task.budget, task.estimator)
 
-    return fitting_tail("\n".join(pieces()), task.budget, task.estimator)
+    return rule
 
 
 def random_lines(messages: Sequence[Message], task: ContestantTask) -> str:
@@ -85,7 +79,7 @@ def random_lines(messages: Sequence[Message], task: ContestantTask) -> str:
 
 
 def _full_text(messages: Sequence[Message]) -> str:
-    return "\n".join(text for message in messages for text in message_texts(message))
+    return "\n".join(map(plain_text, messages))
 
 
 def from_rule(rule: TextRule) -> CompactFunction:
@@ -113,7 +107,19 @@ SIMPLE = (
         "mask, keep 3", "simple", from_rule(mask_results(3)), "all but the newest 3 tool results masked, then the end"
     ),
     Contestant(
-        "cut results", "simple", from_rule(cut_results), "results and arguments cut at 200 characters, then the end"
+        "cut results",
+        "simple",
+        from_rule(cut_results(200, arguments=200)),
+        "results and arguments cut at 200 characters, then the end",
+    ),
+    *(
+        Contestant(
+            f"results at {limit}",
+            "simple",
+            from_rule(cut_results(limit)),
+            f"every result cut at {limit} characters, calls whole, then the end",
+        )
+        for limit in (150, 400)
     ),
     Contestant("random lines", "simple", from_rule(random_lines), "random lines"),
 )

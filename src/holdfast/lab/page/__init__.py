@@ -11,6 +11,7 @@ from ...errors import InvalidInput
 from ...transcripts.files import read_session_bytes
 from ..report import LabReport
 from ..results import QUANTITIES
+from ..surprise import HORIZONS
 from ..tuning import TuningAdvice
 
 PAGE_MARKER = "<!doctype html><!-- holdfast lab -->"
@@ -28,7 +29,8 @@ def render_page(report: LabReport) -> str:
 
 def _data(report: LabReport) -> str:
     """Escapes JSON for a script element, so that no session text can close it."""
-    quantities = [quantity._asdict() for quantity in QUANTITIES]
+    unit = report.settings.surprise_unit
+    quantities = [quantity._asdict() | {"unit": unit if quantity.key in HORIZONS else ""} for quantity in QUANTITIES]
     encoded = msgspec.json.encode({"report": report, "quantities": quantities}).decode()
     return encoded.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 

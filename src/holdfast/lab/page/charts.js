@@ -34,23 +34,24 @@ function withTooltip(element, text) {
   return element;
 }
 
-function axisTicks(most) {
-  const rough = most / 4;
+function axisTicks(least, most) {
+  const rough = (most - least) / 4;
   const unit = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((n) => n * unit).find((n) => n >= rough);
   const found = [];
-  for (let value = 0; value <= most * 1.0001; value += step) found.push(value);
+  for (let n = Math.ceil(least / step); n * step <= most * 1.0001; n += 1) found.push(n * step);
   return found;
 }
 
 // series: [{name, color, main, points: [{x, y, low, high, tip}]}]; xs: [{at, label}] evenly spaced
-function lineChart({ series, xs, most, label, width = 420 }) {
+function lineChart({ series, xs, least = 0, most, label, width = 420 }) {
   const height = 240, left = 40, right = 10, top = 12, bottom = 28;
   const x = (value) => left + (xs.length > 1 ? xs.findIndex((one) => one.at === value) / (xs.length - 1) : 0.5)
     * (width - left - right);
-  const y = (value) => height - bottom - (Math.min(value, most) / most) * (height - top - bottom);
+  const y = (value) => height - bottom
+    - ((Math.max(least, Math.min(value, most)) - least) / (most - least)) * (height - top - bottom);
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img" });
-  for (const value of axisTicks(most)) {
+  for (const value of axisTicks(least, most)) {
     picture.append(svg("line", { class: "axis", x1: left, x2: width - right, y1: y(value), y2: y(value) }));
     picture.append(svg("text", { x: left - 8, y: y(value) + 4, "text-anchor": "end" }, label(value)));
   }

@@ -1,7 +1,10 @@
 // Draws the page from the embedded data.
 
-const { report, quantities } = JSON.parse(document.getElementById("data").textContent);
+const { report, quantities: all } = JSON.parse(document.getElementById("data").textContent);
+const allCells = report.kinds.flatMap((kind) => [...kind.cells, ...kind.at_summary]);
+const quantities = all.filter((one) => allCells.some((cell) => cell.values[one.key] !== null));
 const settings = report.settings;
+const SURPRISE = ["surprise_1", "surprise_3", "surprise_8"];
 const LEDGER = "Holdfast ledger", REAL = "real summary";
 const colors = Object.fromEntries(report.contestants.map((one) => [one.name, ""]));
 const focus = settings.budgets.includes(4000) ? 4000 : settings.budgets[settings.budgets.length >> 1];
@@ -9,7 +12,8 @@ const state = { kind: report.kinds[0], budget: focus, hidden: new Set() };
 
 (function assignColors() {
   const known = ["tail window", "head and tail", "mask, keep 10", "mask, keep 3", "cut results", "random lines",
-    "LangChain trim", "LangChain clear", "LiteLLM compress", "Holdfast window", "Holdfast truncation", LEDGER, REAL];
+    "LangChain trim", "LangChain clear", "LiteLLM compress", "Holdfast window", "Holdfast truncation", LEDGER, REAL,
+    "results at 150", "results at 400", "Holdfast summary"];
   Object.keys(colors).forEach((name) => { colors[name] = `var(--c${Math.max(0, known.indexOf(name))})`; });
 })();
 
@@ -17,9 +21,9 @@ const share = (value) => value === null ? "–" : value.toFixed(2);
 const whole = (value) => Math.round(value).toLocaleString("en");
 const count = (value) => value >= 1000 ? (value / 1000).toFixed(value % 1000 && value < 10000 ? 1 : 0) + "k" : whole(value);
 const formatValue = (quantity, value) => value === null || value === undefined ? "–"
-  : quantity.share ? share(value) : quantity.key === "invented" ? value.toFixed(value > 0 && value < 0.05 ? 2 : 1) : whole(value);
+  : quantity.share || quantity.unit ? share(value) : quantity.key === "invented" ? value.toFixed(value > 0 && value < 0.05 ? 2 : 1) : whole(value);
 const shown = (cell) => !state.hidden.has(cell.contestant);
-const byKey = Object.fromEntries(quantities.map((quantity) => [quantity.key, quantity]));
+const byKey = Object.fromEntries(all.map((quantity) => [quantity.key, quantity]));
 
 function span(cell, quantity) {
   const found = cell.intervals[quantity.key];
@@ -44,18 +48,25 @@ function lines(cells, key, at) {
 function plot(key, cells, at, xs, width) {
   const quantity = byKey[key];
   const series = lines(cells, key, at);
-  const values = series.flatMap((one) => one.points.map((point) => point.y ?? 0));
-  const most = quantity.share ? 1 : Math.max(1, ...values) * 1.05;
-  return html("figure", {}, html("figcaption", {}, quantity.title, html("small", {}, quantity.about)),
-    lineChart({ series, xs, most, width, label: quantity.share ? (value) => value.toFixed(2) : count }));
+  const values = series.flatMap((one) => one.points.flatMap((point) => [point.y, one.main ? point.low : null, one.main ? point.high : null]))
+    .filter((value) => typeof value === "number");
+  const most = quantity.share ? 1 : quantity.unit ? Math.max(0.1, ...values) * 1.03 : Math.max(1, ...values) * 1.05;
+  const least = quantity.unit && values.length ? Math.min(...values) * 0.97 : 0;
+  return html("figure", {}, html("figcaption", {}, quantity.title, html("small", {}, describe(quantity))),
+    lineChart({ series, xs, least, most, width, label: quantity.share || quantity.unit ? (value) => value.toFixed(2) : count }));
 }
+
+const describe = (quantity) => quantity.about + (quantity.unit ? ` (${quantity.unit}; lower is better)` : "");
+const measured = (keys, cells) => keys.filter((key) => cells.some((cell) => cell.values[key] !== null));
 
 function drawRetention() {
   const xs = settings.budgets.map((budget) => ({ at: budget, label: count(budget) + " tokens" }));
   const keys = ["names", "in_context", "edited_lines", "fetch", "users", "errors", "modified", "commands"];
-  const available = keys.filter((key) => state.kind.cells.some((cell) => cell.values[key] !== null));
-  document.getElementById("retention").replaceChildren(
-    ...available.map((key) => plot(key, state.kind.cells, (cell) => cell.budget, xs)));
+  const plots = (keys) => measured(keys, state.kind.cells).map((key) => plot(key, state.kind.cells, (cell) => cell.budget, xs));
+  document.getElementById("retention").replaceChildren(...plots(keys));
+  const predicted = plots(SURPRISE);
+  document.getElementById("surprise").replaceChildren(...predicted);
+  document.getElementById("surprise-part").hidden = !predicted.length;
 }
 
 function drawLosses() {
@@ -90,7 +101,7 @@ function keys() {
 }
 
 function drawNumbers(cells) {
-  const head = html("tr", {}, html("th", {}, ""), ...quantities.map((one) => html("th", { title: one.about }, one.title)),
+  const head = html("tr", {}, html("th", {}, ""), ...quantities.map((one) => html("th", { title: describe(one) }, one.title)),
     html("th", {}, "valid"), html("th", {}, "size"), html("th", {}, "ms"));
   const best = Object.fromEntries(quantities.map((quantity) => {
     const values = cells.filter((cell) => !cell.over).map((cell) => cell.values[quantity.key]).filter((v) => v !== null);
@@ -122,7 +133,7 @@ function drawRolling() {
       [key, key in cell.fall && cell.fall[key] < 1 ? value / (1 - cell.fall[key]) : null])),
   }));
   const xs = [1, ...rounds].map((n) => ({ at: n, label: n === 1 ? "once" : n + " times" }));
-  document.getElementById("rolling").replaceChildren(...["names", "in_context"].map((key) =>
+  document.getElementById("rolling").replaceChildren(...measured(["names", "in_context", ...SURPRISE], state.kind.in_a_row).map((key) =>
     plot(key, [...once, ...state.kind.in_a_row], (cell) => cell.rounds, xs, 580)));
 }
 
@@ -131,17 +142,20 @@ function drawSummary() {
   part.hidden = !state.kind.at_summary.length;
   if (part.hidden) return;
   const cells = state.kind.at_summary.filter(shown);
-  const figures = ["in_context", "names", "edited_lines"].map((key) => {
+  const figures = measured(["in_context", "names", "edited_lines", ...SURPRISE], cells).map((key) => {
     const quantity = byKey[key];
-    const rows = [...cells].sort((a, b) => (b.values[key] ?? 0) - (a.values[key] ?? 0)).map((cell) => ({
+    const most = quantity.share ? 1 : Math.max(...cells.map((cell) => cell.intervals[key]?.high ?? cell.values[key] ?? 0));
+    const first = quantity.more_is_better ? -1 : 1;
+    const scaled = (value) => typeof value === "number" ? value / most : undefined;
+    const rows = [...cells].sort((a, b) => first * ((a.values[key] ?? 0) - (b.values[key] ?? 0))).map((cell) => ({
       name: cell.contestant, main: [LEDGER, REAL].includes(cell.contestant), pale: cell.over,
-      low: cell.intervals[key]?.low, high: cell.intervals[key]?.high,
-      parts: [{ share: cell.values[key] ?? 0, color: colors[cell.contestant],
+      low: scaled(cell.intervals[key]?.low), high: scaled(cell.intervals[key]?.high),
+      parts: [{ share: scaled(cell.values[key]) ?? 0, color: colors[cell.contestant],
         tip: `${quantity.title} ${formatValue(quantity, cell.values[key])}${span(cell, quantity)}\nsize ${whole(cell.tokens)}` }],
       note: formatValue(quantity, cell.values[key]),
     }));
     return html("figure", {}, html("figcaption", {}, quantity.title,
-      html("small", {}, `${cells[0].cuts} summaries of ${state.kind.sessions} sessions`)), barChart({ rows, width: 400, left: 134, right: 48 }));
+      html("small", {}, `${cells[0].cuts} summaries of ${state.kind.sessions} sessions${quantity.unit ? `; ${quantity.unit}` : ""}`)), barChart({ rows, width: 400, left: 134, right: 48 }));
   });
   document.getElementById("summary").replaceChildren(html("div", { class: "grid" }, ...figures));
 }
