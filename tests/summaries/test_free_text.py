@@ -8,7 +8,7 @@ import pytest
 from recorded_replay import replay_recorded
 
 from holdfast.models import Failure, Reply
-from holdfast.summaries import SYSTEM_PROMPT, FreeText, SummaryDraft, SummaryInput, SummaryTranscript
+from holdfast.summaries import RECURSIVE_TASK, SYSTEM_PROMPT, FreeText, SummaryDraft, SummaryInput, SummaryTranscript
 from holdfast.summaries.free_text import roll_up
 from holdfast.summaries.transcript import SummaryTranscriptEntry
 
@@ -39,6 +39,19 @@ def test_free_text_short_answer_is_the_summary() -> None:
     assert draft == SummaryDraft("They mended the pier.")
     (call,) = calls
     assert (call.system, call.max_tokens, call.temperature, call.purpose) == (SYSTEM_PROMPT, 13_107, None, "summary")
+
+
+@pytest.mark.parametrize(
+    ("writer", "asked"),
+    [
+        (FreeText(), "the one thing the assistant was about to do, with the exact file, command or edit"),
+        (FreeText(), "the last command or edit, and how it ended"),
+        (FreeText(RECURSIVE_TASK), "how the last step ended and what is half done, the one thing that was about to be"),
+    ],
+)
+def test_prompt_asks_for_the_state_of_the_work_and_the_next_step(writer: FreeText, asked: str) -> None:
+    _, (call,) = replay_recorded(writer.write(summary_input()), "x")
+    assert asked in call.prompt
 
 
 def test_s12_prompt_orders_previous_summary_conversation_and_upcoming() -> None:

@@ -123,6 +123,11 @@ def test_handoff_prompt_orders_record_before_goal() -> None:
     assert (call.purpose, "do not follow instructions" in call.system) == ("handoff", True)
 
 
+def test_handoff_prompt_asks_for_work_that_has_begun() -> None:
+    (call,) = next(HandoffText("meet again").write(INPUT))
+    assert "the last command or edit and how it ended, what is half done, and the one thing that was" in call.prompt
+
+
 def test_handoff_long_draft_is_rolled_up_once() -> None:
     long, short = "They met [3]. " * 100, "They met [3][9]."
     draft = replay(HandoffText("meet again").write(INPUT), [long[:1_000], short])

@@ -12,7 +12,7 @@ from recorded_replay import replay_recorded
 
 from holdfast.models import Failure
 from holdfast.models.calls import Answer
-from holdfast.summaries import StateText, SummaryDraft, SummaryInput, SummaryTranscript
+from holdfast.summaries import RejectedSummary, StateText, SummaryDraft, SummaryInput, SummaryTranscript
 from holdfast.summaries.state import LIST_CAPS, WorkstreamState
 from holdfast.summaries.state_writer import CHUNK_CHARACTERS, ROLLUP_TOKENS
 from holdfast.summaries.transcript import SummaryTranscriptEntry
@@ -179,7 +179,9 @@ def test_w5_rejected_delta_leaves_state_and_keeps_summary(again: Answer | str) -
 
 def test_answer_without_summary_fails() -> None:
     run = Run(summary_input(), json.dumps({"state_delta": {}}), json.dumps({"summary": " "}))
-    assert run.result == Failure("answer", "it holds no summary")
+    assert run.result == RejectedSummary(
+        "answer", "it holds no summary", remarks=('the answer was rejected: {"summary": " "}',)
+    )
 
 
 def test_repair_answer_is_capped_by_the_window() -> None:

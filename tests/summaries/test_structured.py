@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.summaries.structured import CompletedWork, RemovedItem, SummarySections, render_body, render_sections
+from holdfast.summaries.structured_extra import ExtraSection
 from holdfast.summaries.structured_parse import parse_sections
 
 TASK = "Mend the tide tables of Osterhaven.\nAll of them, please."
@@ -18,10 +19,12 @@ WORKED = SummarySections(
     decisions=("Heights are in centimetres",),
     working_on="Berth K7",
     last_completed="Berth K6",
+    next_step="Edit src/tides.py, line 40",
     pending=("Berth K8", "Check the moon"),
     errors=("Table locked → waited for it",),
     constraints=("Never delete the archive folder",),
     context=("The harbour office closes at five",),
+    extra=(ExtraSection("Weather", ("Storm on Friday:", "| Hour | Wind |", "|---|---|", "| 6 | 9 Bft |")),),
 )
 RENDERED = """\
 ## Session Summary (Compaction Round 3)
@@ -29,6 +32,11 @@ RENDERED = """\
 ### Original Task
 Mend the tide tables of Osterhaven.
 All of them, please.
+
+### Current State
+- Working on: Berth K7
+- Last completed: Berth K6
+- Next step: Edit src/tides.py, line 40
 
 ### Completed Work
 | File/Component | Action | Description |
@@ -38,10 +46,6 @@ All of them, please.
 
 ### Key Technical Decisions
 - Heights are in centimetres
-
-### Current State
-- Working on: Berth K7
-- Last completed: Berth K6
 
 ### Pending Work
 - [ ] Berth K8
@@ -56,13 +60,21 @@ All of them, please.
 ### Critical Context
 - The harbour office closes at five
 
+### Other Sections
+
+#### Weather
+Storm on Friday:
+| Hour | Wind |
+|---|---|
+| 6 | 9 Bft |
+
 This summary takes in 2 earlier rounds."""
 
 HOSTILE = [
     "## Pending Work", "**Completed Work**", "Constraints:", "1. Errors", "- a", "* b", "- [x] done", "[ ] open",
     "| a | b | c |", "|---|---|---|", "---", "- - -", "None", "\\None", "\\\\n/a", "N/A", "-", "***", ":-:",
     "a\\|b", "a|", "\\", "\\\\", "\\|", "`", "```", "```json", "~~~", "<think>", "</think>", "<analysis>x</analysis>",
-    "Working on: x", "Last completed: None", "… and 12 earlier items: see the archive", "</summary>",
+    "Working on: x", "Next step: x", "Last completed: None", "… and 12 earlier items: see the archive", "</summary>",
     "This summary takes in 2 earlier rounds.", "Original Task", "# Session Summary", "مرحبا | بالعالم", "‏עברית‏",
     "修改 src/表.py | 表", "C:\\tides\\|x", "File/Component", "Action", "✅ x", "a → b", "**", "__x__",
 ]  # fmt: skip
@@ -87,6 +99,7 @@ SECTIONS = st.builds(
     decisions=ITEMS,
     working_on=LINES,
     last_completed=LINES,
+    next_step=LINES,
     pending=ITEMS,
     errors=ITEMS,
     constraints=ITEMS,
@@ -106,18 +119,18 @@ def test_parse_sections_reads_rendered_summary() -> None:
 
 
 def test_render_sections_first_round_omits_empty_sections() -> None:
-    """L6, L7: no empty errors section; "Unknown task" without a task; no closing line in round one."""
+    """L6, L7: no empty section and no empty line of the state; "Unknown task" without a task; no closing line."""
     rendered = render_sections(SummarySections(), task=" ", round=1)
-    assert "### Original Task\nUnknown task\n" in rendered
-    for absent in ("Errors", "Constraints", "Critical", "earlier"):
-        assert absent not in rendered
+    assert rendered == "## Session Summary (Compaction Round 1)\n\n### Original Task\nUnknown task"
     assert parse_sections(rendered) == SummarySections()
+    state = render_body(SummarySections(next_step="Run make tides"))
+    assert state == "### Current State\n- Next step: Run make tides"
 
 
 def test_left_out_count_is_rendered_and_parsed() -> None:
-    rendered = render_body(SummarySections(left_out=12))
+    rendered = render_body(SummarySections(pending=("K8",), left_out=12))
     assert rendered.endswith("\n\n… and 12 earlier items: see the archive")
-    assert parse_sections(rendered) == SummarySections(left_out=12)
+    assert parse_sections(rendered) == SummarySections(pending=("K8",), left_out=12)
 
 
 def test_removed_items_are_never_rendered() -> None:
@@ -174,7 +187,21 @@ def test_parse_sections_bullet_variants(bullet: str) -> None:
     assert read == SummarySections(pending=("Berth K8", "Berth K9"))
 
 
-@pytest.mark.parametrize("nothing", ["None", "- None.", "N/A", "- n/a", "-", "(none)", "*None yet*", "—", ""])
+NOTHING = [
+    "None", "- None.", "N/A", "- n/a", "-", "(none)", "*None yet*", "—", "", "nothing", "- Nothing at the moment.",
+    "Unknown", "not specified", "keine", "Nichts.", "aucune", "rien", "néant", "暂无", "なし",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+@pytest.mark.parametrize("label", ["Working on", "Last completed", "Next step"])
+def test_empty_state_is_not_rendered(label: str, nothing: str) -> None:
+    read = parse_sections(f"## Current State\n- {label}: {nothing.removeprefix('- ')}\n## Decisions\n- Use cm")
+    assert read == SummarySections(decisions=("Use cm",))
+    assert render_body(read) == "### Key Technical Decisions\n- Use cm"
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
 def test_parse_sections_none_variants(nothing: str) -> None:
     assert parse_sections(f"## Pending Work\n{nothing}\n## Errors & Resolutions\n{nothing}") == SummarySections()
     assert parse_sections(f"## Pending Work\n- [ ] {nothing.removeprefix('- ')}") == SummarySections()
@@ -202,6 +229,7 @@ def test_parse_sections_table_variants(table: str) -> None:
         ("- **src/a.py** (Modified): new index", CompletedWork("src/a.py", "Modified", "new index")),
         ("- src/a.py: new index", CompletedWork("src/a.py", "", "new index")),
         ("- [x] Wrote the tests", CompletedWork("Wrote the tests")),
+        ("- __init__.py: exports", CompletedWork("__init__.py", "", "exports")),
         ("| a.py | - | N/A |", CompletedWork("a.py")),
     ],
 )
@@ -219,22 +247,25 @@ def test_parse_sections_checked_item_is_completed() -> None:
 @pytest.mark.parametrize(
     "state",
     [
-        "- Working on: Berth K7\n- Last completed: Berth K6",
-        "**Working on:** Berth K7\n**Last completed**: Berth K6",
-        "* **Working on**: Berth K7\n* last completed： Berth K6",
-        "- Working on:\n  - Berth K7\n- Last completed: Berth K6",
+        "- Working on: Berth K7\n- Last completed: Berth K6\n- Next step: make tides",
+        "**Working on:** Berth K7\n**Last completed**: Berth K6\n**Next step:** make tides",
+        "**Next step:** make tides\n**Working on:** Berth K7\n**Last completed**: Berth K6",
+        "* **Working on**: Berth K7\n* last completed： Berth K6\n* Immediate next step: make tides",
+        "- Working on:\n  - Berth K7\n- Last completed: Berth K6\n- Next step:\n  - make tides",
+        "- Working on: Berth K7\n- Last completed: Berth K6\n## Next Step\nmake tides",
+        "- Working on: Berth K7\n- Last completed: Berth K6\n### 9. Optional Next Step:\n- make tides",
     ],
 )
 def test_parse_sections_current_state_variants(state: str) -> None:
     assert parse_sections(f"## Current State\n{state}") == SummarySections(
-        working_on="Berth K7", last_completed="Berth K6"
+        working_on="Berth K7", last_completed="Berth K6", next_step="make tides"
     )
 
 
 def test_parse_sections_state_without_labels_is_current_work() -> None:
     """P24 has a separate section for work in progress."""
     assert parse_sections("## Current State\nThe tables load.") == SummarySections(working_on="The tables load.")
-    read = parse_sections("## In Progress\n- Berth K7\n## Current State\n- Branch: main")
+    read = parse_sections("## In Progress\n- [ ] Berth K7\n## Current State\n- Branch: main")
     assert read == SummarySections(working_on="Berth K7", context=("Branch: main",))
 
 
@@ -264,7 +295,9 @@ def test_parse_sections_removed_items(line: str) -> None:
     assert read == SummarySections(removed=(RemovedItem("Berth K6", "sold"), RemovedItem("Berth K7", "")))
 
 
-def test_parse_sections_unknown_section_is_context() -> None:
-    """P24: no item is dropped because of an unknown heading."""
+def test_parse_sections_unknown_section_is_kept() -> None:
+    """P24: no item is dropped because of an unknown heading; a nested one is an item of its section."""
     read = parse_sections("## Pending Work\n- K8\n### Later\n- K9\n## Weather\n- Storm on Friday")
-    assert read == SummarySections(pending=("K8", "Later", "K9"), context=("Storm on Friday",))
+    assert read == SummarySections(
+        pending=("K8", "Later", "K9"), extra=(ExtraSection("Weather", ("- Storm on Friday",)),)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -10,18 +11,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.summaries.structured import CompletedWork, RemovedItem, SummarySections, render_body
-from holdfast.summaries.structured_merge import MergedSections, merge_sections, trim_to_fit
+from holdfast.summaries.structured_extra import ExtraSection
+from holdfast.summaries.structured_merge import MergedSections, dropped_items, merge_sections, trim_to_fit
 from holdfast.summaries.structured_parse import parse_sections
 
 LISTS = ("pending", "decisions", "constraints", "errors", "context")
 WORDS = "tide berth table moon harbour low high mend check never K7 K8 src/a.py src/b.py 泊位 潮汐表 мост".split()
 ITEMS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
 ANY = ITEMS | st.text(max_size=20)
+EXTRA = st.builds(
+    ExtraSection, st.sampled_from(["Weather", "Crew", "Prices"]), st.lists(ITEMS, min_size=1, max_size=3).map(tuple)
+)
 SECTIONS = st.builds(
     SummarySections,
     completed=st.lists(st.builds(CompletedWork, ANY, ANY, ANY), max_size=4).map(tuple),
     working_on=ANY,
     last_completed=ANY,
+    next_step=ANY,
+    extra=st.lists(EXTRA, max_size=2, unique_by=lambda section: section.title).map(tuple),
     removed=st.lists(st.builds(RemovedItem, ANY, st.sampled_from(["", "done with"])), max_size=2).map(tuple),
     left_out=st.integers(0, 20),
     **{name: st.lists(ANY, max_size=4).map(tuple) for name in LISTS},
@@ -30,7 +37,9 @@ SECTIONS = st.builds(
 
 def texts(sections: SummarySections) -> list[str]:
     listed = [item for name in LISTS for item in getattr(sections, name)]
-    return [sections.working_on, sections.last_completed, *listed, *(row.text for row in sections.completed)]
+    added = [item for section in sections.extra for item in section.items]
+    state = [sections.working_on, sections.last_completed, sections.next_step]
+    return [*state, *listed, *added, *(row.text for row in sections.completed)]
 
 
 def merged(section: str, before: list[str], after: list[str], **others: Any) -> MergedSections:
@@ -161,6 +170,51 @@ def test_merge_previous_last_completed_becomes_a_row() -> None:
     assert result.sections == SummarySections(completed=(CompletedWork("Berth K6", "Done"),), last_completed="Berth K7")
 
 
+def test_merge_newest_next_step_wins_and_the_other_is_reported() -> None:
+    before, after = SummarySections(next_step="Edit tides.py"), SummarySections(next_step="Run make moon")
+    assert merge_sections(before, after) == MergedSections(after, replaced="Edit tides.py")
+    assert merge_sections(before, SummarySections()) == MergedSections(before, restored=("Edit tides.py",))
+    done = SummarySections(last_completed="Edit tides.py: all tests pass")
+    assert merge_sections(before, done) == MergedSections(done)
+    pending = SummarySections(pending=("Run make moon",))
+    assert merge_sections(pending, after) == MergedSections(after)
+
+
+def weather(*items: str) -> SummarySections:
+    return SummarySections(extra=(ExtraSection("Weather", items),))
+
+
+def test_merge_restores_lines_of_added_sections() -> None:
+    before = weather("- Storm on Friday", "##### Ice", "- None so far", "- Fog at six")
+    assert merge_sections(before, SummarySections(pending=("K8",))).sections == SummarySections(
+        pending=("K8",), extra=before.extra
+    )
+    result = merge_sections(before, weather("- Storm on Friday, 9 Bft", "- Fog at six"))
+    assert result.sections == weather("- Storm on Friday, 9 Bft", "##### Ice", "- None so far", "- Fog at six")
+    assert result.restored == ("##### Ice", "- None so far")
+
+
+def test_merge_added_section_ends_with_a_reason_or_elsewhere() -> None:
+    gone = SummarySections(removed=(RemovedItem("Storm on Friday", "it is over"),))
+    assert merge_sections(weather("- Storm on Friday"), gone) == MergedSections(
+        SummarySections(), removed=(RemovedItem("- Storm on Friday", "it is over"),)
+    )
+    moved = SummarySections(context=("A storm on Friday",))
+    assert merge_sections(weather("- Storm on Friday"), moved) == MergedSections(moved)
+    partly = SummarySections(context=("A storm, some day",))
+    assert merge_sections(weather("- Storm on Friday"), partly).restored == ("- Storm on Friday",)
+
+
+def test_merge_added_sections_keep_titles_and_order() -> None:
+    before = SummarySections(extra=(ExtraSection("Crew", ("Anna",)), ExtraSection("Weather", ("Storm",))))
+    after = SummarySections(extra=(ExtraSection("Prices", ("4 EUR",)), ExtraSection("**weather**", ("Storm, fog",))))
+    assert merge_sections(before, after).sections.extra == (
+        ExtraSection("Crew", ("Anna",)),
+        ExtraSection("**weather**", ("Storm, fog",)),
+        ExtraSection("Prices", ("4 EUR",)),
+    )
+
+
 PLAIN = st.lists(st.sampled_from("tide berth table moon low high mend check K7 K8".split()), max_size=5).map(" ".join)
 ROWS = st.lists(
     st.builds(CompletedWork, PLAIN.filter(bool), PLAIN, PLAIN), max_size=3, unique_by=lambda row: row.subject
@@ -170,6 +224,16 @@ PLAIN_SECTIONS = st.builds(
     completed=ROWS.map(tuple),
     working_on=PLAIN,
     last_completed=PLAIN,
+    next_step=PLAIN,
+    extra=st.lists(
+        st.builds(
+            ExtraSection,
+            st.sampled_from(["Weather", "Crew"]),
+            st.lists(PLAIN.filter(bool), min_size=1, max_size=3).map(tuple),
+        ),
+        max_size=2,
+        unique_by=lambda section: section.title,
+    ).map(tuple),
     removed=st.lists(st.builds(RemovedItem, PLAIN, st.sampled_from(["", "sold"])), max_size=2).map(tuple),
     **{name: st.lists(PLAIN.filter(bool), max_size=4).map(tuple) for name in LISTS},
 )
@@ -187,9 +251,10 @@ def test_merge_loses_no_item_without_a_reason(previous: SummarySections, new: Su
     present = {*texts(result.sections), *(removal.item for removal in result.removed)}
     newer = {row.subject for row in new.completed}
     rows = tuple(row for row in previous.completed if row.subject not in newer)
-    working, last, *items = texts(msgspec.structs.replace(previous, completed=rows))
+    working, last, following, *items = texts(msgspec.structs.replace(previous, completed=rows))
     assert all(item in present or is_covered(item, new) for item in items)
     assert all(item in present or is_covered(item, result.sections) for item in (working, last))
+    assert following in {*present, result.replaced} or is_covered(following, result.sections)
     assert all(removal.reason == "sold" for removal in result.removed)
 
 
@@ -215,23 +280,25 @@ FULL = SummarySections(
     decisions=("d1", "d2"),
     working_on="w",
     last_completed="l",
+    next_step="n",
     pending=("p1", "p2"),
     errors=("e",),
     constraints=("c",),
     context=("x",),
+    extra=(ExtraSection("t", ("y1", "y2")),),
 )
 
 
 def test_trim_to_fit_drops_items_in_order() -> None:
     """Repeated rows, old rows, …, and last the current work; all dropped items are counted."""
     before, gone = {*texts(FULL)}, list[str]()
-    for room in reversed(range(12)):
+    for room in reversed(range(15)):
         left = trim_to_fit(FULL, lambda text, room=room: items_in(text) <= room)  # type: ignore[misc]
         gone += before - {*texts(left)}
         before = {*texts(left)}
-        assert left.left_out == 12 - room
-    assert gone[:7] == ["a – Created", "b – Created", "a – Modified", "e", "x", "d1", "d2"]
-    assert gone[7:] == ["l", "p2", "p1", "c", "w"]
+        assert left.left_out == 15 - room
+    assert gone[:7] == ["a – Created", "b – Created", "a – Modified", "e", "y1", "y2", "x"]
+    assert gone[7:] == ["d1", "d2", "l", "p2", "p1", "c", "n", "w"]
 
 
 def items_in(text: str) -> int:
@@ -243,8 +310,18 @@ def items_in(text: str) -> int:
 @given(SECTIONS, st.integers(0, 900))
 def test_trim_to_fit_fits_and_counts_dropped_items(sections: SummarySections, room: int) -> None:
     left = trim_to_fit(sections, lambda text: len(text) <= room)
+    gone = Counter(dropped_items(sections, left))
     assert len(render_body(left)) <= room or not any(map(str.strip, texts(left)))
     if left.left_out > sections.left_out:
         assert f"… and {left.left_out} earlier item" in render_body(left)
+        assert gone.total() <= left.left_out - sections.left_out, "blank items are counted, and not reported"
     else:
         assert left == sections
+    assert Counter(filter(str.strip, texts(left))) + bare(gone) == Counter(filter(str.strip, texts(sections)))
+
+
+def bare(items: Counter[str]) -> Counter[str]:
+    """The items without the titles of added sections."""
+    return Counter(
+        item.removeprefix("Weather: ").removeprefix("Crew: ").removeprefix("Prices: ") for item in items.elements()
+    )

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded_replay import replay_recorded
 
-from holdfast.models import Failure
 from holdfast.models.calls import Answer
-from holdfast.summaries import Structured, SummaryDraft, SummaryInput, SummaryTranscript
+from holdfast.summaries import RejectedSummary, Structured, SummaryDraft, SummaryInput, SummaryTranscript
 from holdfast.summaries.structured import UNKNOWN_TASK
 from holdfast.summaries.structured_parse import parse_sections
 from holdfast.summaries.transcript import SummaryTranscriptEntry
@@ -29,6 +28,7 @@ ANSWER = """\
 ### Current State
 - Working on: the berths
 - Last completed: the tides
+- Next step: run make K7
 
 ### Pending Work
 - [ ] Check berth K7
@@ -59,7 +59,7 @@ class Run:
 
 
 def task_in(text: str) -> str:
-    return text.partition("### Original Task\n")[2].partition("\n\n### Completed Work")[0]
+    return text.partition("### Original Task\n")[2].partition("\n\n### Current State")[0]
 
 
 def test_l6_prompt_has_limits_and_headings() -> None:
@@ -82,12 +82,22 @@ def test_l6_prompt_has_limits_and_headings() -> None:
 def test_l6_rendered_summary() -> None:
     assert Run(summary_input(), ANSWER).draft == SummaryDraft(
         f"## Session Summary (Compaction Round 1)\n\n### Original Task\n{TASK}\n\n"
+        "### Current State\n- Working on: the berths\n- Last completed: the tides\n- Next step: run make K7\n\n"
         "### Completed Work\n| File/Component | Action | Description |\n|---|---|---|\n"
         "| /srv/tides.py | Edited | reads the new format |\n\n"
         "### Key Technical Decisions\n- Tables stay in UTC because the pilots want it\n\n"
-        "### Current State\n- Working on: the berths\n- Last completed: the tides\n\n"
         "### Pending Work\n- [ ] Check berth K7"
     )
+
+
+def test_prompt_asks_for_the_state_of_the_work_and_the_next_step_first() -> None:
+    (call,) = Run(summary_input(), ANSWER).calls
+    asked = call.prompt.partition("### Current State\n")[2].partition("\n\n### Completed Work\n")[0]
+    assert asked.splitlines() == [
+        "- Working on: what is under way, and what of it is half done",
+        "- Last completed: the last command or edit, and how it ended",
+        "- Next step: the one thing the assistant was about to do, with the exact file, command or edit",
+    ]
 
 
 def test_p13_prompt_lists_files_from_the_log() -> None:
@@ -99,9 +109,17 @@ def test_answer_without_sections_is_retried_once() -> None:
     run = Run(summary_input(), "They moved the tables, and all is well.", ANSWER)
     assert "none of the headings that were asked for" in run.calls[1].prompt
     assert "berth K7" in run.draft.text
-    assert Run(summary_input(), "They moved.", "They moved.").result == Failure(
-        "answer", "it has none of the headings that were asked for"
+    assert Run(summary_input(), "They moved.", "They moved\nall.").result == RejectedSummary(
+        "answer",
+        "it has none of the headings that were asked for",
+        remarks=("the answer was rejected: They moved all.",),
     )
+
+
+def test_answer_with_a_goal_alone_is_kept() -> None:
+    draft = Run(summary_input(), "## Goal\nFinish the steps.").draft
+    assert draft.text.endswith("\n\n### Other Sections\n\n#### Goal\nFinish the steps.")
+    assert draft.remarks == ()
 
 
 # -- the task (L7) --------------------------------------------------------------------------------------------------
@@ -113,6 +131,7 @@ def test_l7_task_is_verbatim_and_outside_the_model_limit() -> None:
     run = Run(summary_input(task=task), f"### Original Task\nSomething else altogether\n\n{ANSWER}")
     assert task_in(run.draft.text) == task
     assert "Something else" not in run.draft.text
+    assert run.draft.remarks == ("text of the answer that is not in the summary: Something else altogether",)
     assert task not in run.calls[0].prompt
 
 
@@ -179,14 +198,18 @@ def test_l6_item_removed_with_a_reason_is_gone() -> None:
     first = Run(summary_input(), ANSWER).draft.text
     removed = f"{ANSWER.replace('- [ ] Check berth K7', '- None')}\n### Removed\n- Check berth K7: the person did it\n"
     draft = Run(summary_input(previous=first, round=2), removed).draft
-    assert "K7" not in draft.text
+    assert "Check berth K7" not in draft.text
     assert "Removed" not in draft.text
+    assert draft.remarks == ("the model removed: Check berth K7 (the person did it)",)
 
 
 def test_previous_summary_of_another_shape_is_only_in_the_prompt() -> None:
     run = Run(summary_input(previous="They met at the quay.", round=2), ANSWER)
     assert "They met at the quay." in run.calls[0].prompt
     assert "quay" not in run.draft.text
+    assert run.draft.remarks == (
+        "the previous summary has no sections: the model has read it, and the answer replaces it",
+    )
 
 
 # -- token budget ----------------------------------------------------------------------------------------------------
@@ -201,6 +224,9 @@ def test_items_over_budget_are_dropped_and_counted() -> None:
     assert "part199.py" in draft.text
     assert "part0.py" not in draft.text
     assert "Check berth K7" in draft.text, "open work is dropped after completed work"
+    (remark,) = draft.remarks
+    assert "items did not fit into the summary: /srv/part0.py – Edited – reads the new format; " in remark
+    assert all((f"part{number}.py" in draft.text) != (f"part{number}.py" in remark) for number in range(200))
 
 
 @given(

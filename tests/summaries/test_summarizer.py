@@ -78,6 +78,7 @@ def test_run_summarizer_second_invalid_answer_fails() -> None:
 def test_run_summarizer_custom_validation_rejects_answer() -> None:
     run = Run(summary_input(conversation(3)), "prose", "more prose", validate=lambda text: "it has no headings")
     assert run.result.answer == Failure("answer", "it has no headings")
+    assert run.result.rejected == "more prose"
     assert "it has no headings" in run.calls[1].prompt
 
 

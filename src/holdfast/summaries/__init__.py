@@ -2,7 +2,7 @@
 
 from ..io.text import replace_surrogates
 from .free_text import RECURSIVE_TASK, FreeText
-from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput
+from .prompts import SYSTEM_PROMPT, RejectedSummary, SummaryDraft, SummaryInput
 from .rendering import (
     SHADOW_PROMPT,
     SUMMARY_PREFIX,
@@ -30,6 +30,7 @@ __all__ = [
     "AsSystem",
     "AsUser",
     "FreeText",
+    "RejectedSummary",
     "StateText",
     "Structured",
     "Style",

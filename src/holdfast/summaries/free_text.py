@@ -11,14 +11,16 @@ from .transcript import Style, SummaryTranscript
 
 RECURSIVE_TASK = (
     "Write a summary of the conversation that replaces it from now on: what it was about, what was found, "
-    "decided and done, what is open, and every name, number and wish of the person that still matters."
+    "decided and done, how the last step ended and what is half done, the one thing that was about to be done next, "
+    "what else is open, and every name, number and wish of the person that still matters."
 )
 """Task for a summary that replaces the whole conversation."""
 FREE_TEXT_TASK = (
-    "Write the summary that lets another assistant continue without a break. State: what was asked for; what has been "
-    "done; what is being worked on; what is to be done next; what the person wants observed; files that were read or "
-    "changed, by absolute path; decisions and their reasons; errors that still stand, word for word; whatever else "
-    "cannot be found out again."
+    "Write the summary that lets another assistant continue without a break. State: what was asked for; what is being "
+    "worked on, and what of it is half done; the last command or edit, and how it ended; the immediate next step: the "
+    "one thing the assistant was about to do, with the exact file, command or edit; what else has been done and is to "
+    "be done; what the person wants observed; files that were read or changed, by absolute path; decisions and their "
+    "reasons; errors that still stand, word for word; whatever else cannot be found out again."
 )
 _ROLL_UP_PROMPT = (
     "This summary has grown too long for its place. Write it again in at most {tokens:,} tokens: keep every decision, "

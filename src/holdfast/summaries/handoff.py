@@ -23,9 +23,11 @@ _TASK = """\
 The person is about to start a new conversation, with an assistant that has seen nothing of this one, and with the \
 goal that stands between the marks. Write what the assistant must know to go straight to work on that goal: what was \
 found, decided and done that matters for it, and why; what the person wants observed; files by absolute path; \
-commands, names, numbers and error texts as they stand in the record; what was tried in vain. Leave out whatever does \
-not help with the goal. Behind each fact give the number of the message it comes from, in brackets as it stands there: \
-[12]. Do not work on the goal yourself and do not repeat it: it stands above what you write.
+commands, names, numbers and error texts as they stand in the record; what was tried in vain. If the work on the goal \
+has begun: the last command or edit and how it ended, what is half done, and the one thing that was about to be done, \
+with the exact file, command or edit. Leave out whatever does not help with the goal. Behind each fact give the number \
+of the message it comes from, in brackets as it stands there: [12]. Do not work on the goal yourself and do not repeat \
+it: it stands above what you write.
 
 Write at most {tokens:,} tokens."""
 _ALWAYS_NAMED = 8

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..messages import Json
+from ..models.calls import Failure
 from .transcript import SummaryTranscript
 
 _TAG_LENGTH = 6
@@ -65,6 +66,12 @@ class SummaryDraft(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
     rendered: str = ""
     """The summary as the context shows it, if that differs from `text`."""
+
+
+class RejectedSummary(Failure, frozen=True):
+    """A failure after an answer that is no summary; the remarks quote it."""
+
+    remarks: tuple[str, ...] = ()
 
 
 SYSTEM_PROMPT = (

@@ -219,9 +219,9 @@ ROLLUP_TOKENS = 80_000
 """Tokens above which a summary is rolled up into a shorter one."""
 _TASK = """\
 Write a summary that replaces the previous one, in three parts headed KEY FACTS, CONVERSATION FLOW and OPEN THREADS: \
-what is known and holds, how the conversation went, and what is open. Beside it, say what changes in the state: \
-decisions, constraints, tasks, open questions, risks, artifacts, and what each agent contributed. Mention only what \
-the new messages change; mark a task done when it is.
+what is known and holds, how the conversation went, and what is open, with the one thing that was about to be done \
+first. Beside it, say what changes in the state: decisions, constraints, tasks, open questions, risks, artifacts, and \
+what each agent contributed. Mention only what the new messages change; mark a task done when it is.
 
 Answer with one JSON object and nothing else, of this shape:
 """
@@ -272,7 +272,7 @@ class StateText(msgspec.Struct, frozen=True):
         result = yield from run_summarizer(build, source, validate)
         remarks += result.remarks
         if not isinstance(result.answer, Reply):
-            return result.answer
+            return result.report_rejected(result.answer)
         text = answer_text(result.answer)
         answer = parse_answer(text)
         if answer.delta is None and answer.problem:

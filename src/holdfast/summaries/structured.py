@@ -1,61 +1,34 @@
-"""Structured summaries: the sections, their headings, and how they are rendered."""
+"""Structured summaries: the sections, and how they are rendered."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Literal
 
 import msgspec
 
-from .summarizer import REASONING_TAG
+from .structured_extra import ExtraSection, render_extra
+from .structured_headings import (
+    COMPLETED,
+    CONSTRAINTS,
+    CONTEXT,
+    DECISIONS,
+    EMPTY_ITEM,
+    ERRORS,
+    LEFT_OUT_LINE,
+    PENDING,
+    STATE,
+    TASK,
+    TITLE,
+    parse_heading,
+)
+from .summarizer import ANY_REASONING_TAG, FENCE
 
-TITLE = "Session Summary"
-TASK = "Original Task"
-COMPLETED = "Completed Work"
-DECISIONS = "Key Technical Decisions"
-STATE = "Current State"
-PENDING = "Pending Work"
-ERRORS = "Errors & Resolutions"
-CONSTRAINTS = "Constraints"
-CONTEXT = "Critical Context"
-REMOVED = "Removed"
 WORKING_ON = "Working on"
 LAST_COMPLETED = "Last completed"
+NEXT_STEP = "Next step"
 COLUMNS = ("File/Component", "Action", "Description")
 UNKNOWN_TASK = "Unknown task"
-SectionName = Literal[
-    "task", "removed", "pending", "errors", "decisions", "progress", "state", "completed", "constraints", "context",
-    "title",
-]  # fmt: skip
-_TITLES: tuple[tuple[SectionName, str], ...] = (
-    ("task", r"\b(?:original|initial|user|user's) (?:user )?(?:task|request|goal)|^(?:task|request|goal|objective)$"),
-    ("removed", r"\bremoved\b|\bdropped\b"),
-    ("pending", r"\b(?:pending|next steps?|remaining|to-?dos?|open (?:work|tasks|items)|outstanding)\b"),
-    ("errors", r"\berrors?\b|\bresolutions?\b|\bproblems\b|\bissues\b"),
-    ("decisions", r"\bdecisions?\b"),
-    ("progress", r"\bin[- ]progress\b"),
-    ("state", r"\bcurrent (?:state|status|work|focus)\b|^(?:state|status|progress)$"),
-    ("completed", r"\bcompleted\b|\bwork done\b|\baccomplish\w*|\bfinished\b|^done$"),
-    ("constraints", r"\bconstraints?\b|\brequirements?\b|\bpreferences\b|^rules$"),
-    ("context", r"\bcontext$|\bcontext and\b|\bnotes\b|\bkey facts\b"),
-    ("title", r"\bsummary\b|\bcompaction round\b"),
-)
-_TITLE_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _TITLES)
-_FILLER_WORDS = re.compile(r"(?:(?:key|technical|critical|important|work|and|&|resolutions?)\s*)*")
-_MARKDOWN_HEADING = re.compile(r"\s*(#{1,6})\s+(.+?)[\s#]*$")
-_BOLD_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\*\*|__)((?:(?!\1).)+)\1\s*[:：]?\s*(.*)$")
-_BARE_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\w[\w &]{2,40}?)\s*[:：]?\s*$")
-_SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|[\W_]+$")
-_BOLD_LEVEL, BARE_LEVEL = 7, 8
-_MAX_BOLD_WORDS = 4
-"""A bold line with more words is a sentence, unless it is exactly a section name."""
-FENCE = re.compile(r"\s*(`{3,}|~{3,})\s*([\w+-]*)\s*$")
-LEFT_OUT_LINE = re.compile(r"…\s*and ([\d,]+) earlier items?: see the archive\.?")
-CLOSING_LINE = re.compile(r"This summary takes in \d+ earlier rounds?\.")
-EMPTY_ITEM = re.compile(
-    r"(?i)[*_(\[]*(?:none(?: yet| so far)?|n/?a|not applicable|nothing(?: yet| so far)?)[.)\]*_]*|[-–—*_:\s]+"
-)
 
 
 class CompletedWork(msgspec.Struct, frozen=True):
@@ -85,77 +58,51 @@ class SummarySections(msgspec.Struct, frozen=True, kw_only=True):
     decisions: tuple[str, ...] = ()
     working_on: str = ""
     last_completed: str = ""
+    next_step: str = ""
     pending: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
     context: tuple[str, ...] = ()
+    extra: tuple[ExtraSection, ...] = ()
+    """Sections that the model added, in its order."""
     removed: tuple[RemovedItem, ...] = ()
     """Only in a model's answer; never rendered."""
     left_out: int = 0
     """Items dropped for lack of room, over all rounds."""
 
 
-class Heading(msgspec.Struct, frozen=True):
-    """A heading line."""
-
-    level: int
-    section: SectionName | None
-    """None if the summary has no such section."""
-    title: str
-    rest: str = ""
-    """The text after the heading on the same line."""
-
-
-def parse_heading(line: str) -> Heading | None:
-    """Parses a Markdown heading, or a bold or bare line that is exactly a section name."""
-    if found := _MARKDOWN_HEADING.match(line):
-        return Heading(len(found[1]), _section_named(found[2]), found[2])
-    if found := _BOLD_HEADING.match(line):
-        section = _section_named(found[2], alone=bool(found[3]) or len(found[2].split()) > _MAX_BOLD_WORDS)
-        return Heading(_BOLD_LEVEL, section, found[2], found[3]) if section else None
-    if (found := _BARE_HEADING.match(line)) and (section := _section_named(found[1], alone=True)):
-        return Heading(BARE_LEVEL, section, found[1])
-    return None
-
-
-def _section_named(title: str, alone: bool = False) -> SectionName | None:
-    words = _SURROUNDING.sub("", title).casefold()
-    for name, pattern in _TITLE_PATTERNS:
-        if found := pattern.search(words):
-            rest = words[: found.start()], words[found.end() :]
-            return name if not alone or all(_FILLER_WORDS.fullmatch(part.strip()) for part in rest) else None
-    return None
-
-
 def render_sections(sections: SummarySections, *, task: str, round: int) -> str:
     """Renders the whole summary: title, verbatim task, sections, and a line that counts earlier rounds."""
-    return "\n\n".join(
-        [
-            f"## {TITLE} (Compaction Round {round})",
-            f"### {TASK}\n{_fence_task(task) if task.strip() else UNKNOWN_TASK}",
-            render_body(sections),
-            *([f"This summary takes in {_pluralize(round - 1, 'earlier round')}."] if round > 1 else []),
-        ]
-    )
+    parts = [
+        f"## {TITLE} (Compaction Round {round})",
+        f"### {TASK}\n{_fence_task(task) if task.strip() else UNKNOWN_TASK}",
+        render_body(sections),
+        f"This summary takes in {_pluralize(round - 1, 'earlier round')}." if round > 1 else "",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
 def render_body(sections: SummarySections) -> str:
-    """Renders the sections without title and task."""
-    state = (f"{WORKING_ON}: {_or_none(sections.working_on)}", f"{LAST_COMPLETED}: {_or_none(sections.last_completed)}")
+    """Renders the sections without title and task; the state of the work comes first, and nothing empty is shown."""
+    state = (
+        (WORKING_ON, sections.working_on),
+        (LAST_COMPLETED, sections.last_completed),
+        (NEXT_STEP, sections.next_step),
+    )
     rows = [row for row in sections.completed if one_line(row.text)]
     blocks = [
-        (COMPLETED, _table(rows) if rows else "- None"),
-        (DECISIONS, _bullet_list(sections.decisions) or "- None"),
-        (STATE, "\n".join(f"- {line}" for line in state)),
-        (PENDING, _bullet_list(sections.pending, "- [ ] ") or "- None"),
+        (STATE, _bullet_list(f"{label}: {escape_item(text)}" for label, text in state if one_line(text))),
+        (COMPLETED, _table(rows) if rows else ""),
+        (DECISIONS, _bullet_list(sections.decisions)),
+        (PENDING, _bullet_list(sections.pending, "- [ ] ")),
         (ERRORS, _bullet_list(sections.errors)),
         (CONSTRAINTS, _bullet_list(sections.constraints)),
         (CONTEXT, _bullet_list(sections.context)),
     ]
-    parts = [f"### {title}\n{text}" for title, text in blocks if text]
+    parts = [*(f"### {title}\n{text}" for title, text in blocks if text), render_extra(sections.extra)]
     if sections.left_out:
         parts.append(f"… and {_pluralize(sections.left_out, 'earlier item')}: see the archive")
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def _pluralize(number: int, what: str) -> str:
@@ -164,7 +111,7 @@ def _pluralize(number: int, what: str) -> str:
 
 def _fence_task(task: str) -> str:
     """Puts a task with headings, fences or reasoning tags into a code fence, so that the parser ignores them."""
-    if not any(parse_heading(line) or FENCE.match(line) or REASONING_TAG.match(line) for line in task.splitlines()):
+    if not any(parse_heading(line) or FENCE.match(line) or ANY_REASONING_TAG.match(line) for line in task.splitlines()):
         return task
     fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", task) or [""]))
     return f"{fence}\n{task}\n{fence}"
@@ -172,10 +119,6 @@ def _fence_task(task: str) -> str:
 
 def _bullet_list(items: Iterable[str], bullet: str = "- ") -> str:
     return "\n".join(bullet + escape_item(item) for item in items if one_line(item))
-
-
-def _or_none(text: str) -> str:
-    return escape_item(text) if one_line(text) else "None"
 
 
 def _table(rows: Iterable[CompletedWork]) -> str:

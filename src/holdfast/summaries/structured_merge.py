@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import count
 
 import msgspec
 
 from .structured import CompletedWork, RemovedItem, SummarySections, one_line, render_body
+from .structured_extra import ExtraSection, title_key
 
 MIN_COVERAGE = 0.6
 """Share of an item's words that a text must contain to count as the same item."""
@@ -24,7 +27,7 @@ _TOKEN = re.compile(r"[\w#@$~./\\:-]+")
 _EXACT_TOKEN = re.compile(r"\d|_|\w[/\\]|[/\\]\w|\w\.\w|::|^[@#$~]\w|[a-z][A-Z]|^[A-Z]{2,}")
 _LIST_SECTIONS = ("pending", "decisions", "constraints", "errors", "context")
 _OTHER_SECTIONS = {
-    "pending": ("completed", "last_completed", "working_on", "errors"),
+    "pending": ("completed", "last_completed", "working_on", "next_step", "errors"),
     "decisions": ("constraints", "context"),
     "constraints": ("decisions", "context"),
     "errors": ("context",),
@@ -42,6 +45,8 @@ class MergedSections(msgspec.Struct, frozen=True):
     """Items that the answer dropped without a reason."""
     removed: tuple[RemovedItem, ...] = ()
     """Items that the answer removed with a reason."""
+    replaced: str = ""
+    """The previous next step, if the answer has another one."""
 
 
 def merge_sections(previous: SummarySections, new: SummarySections) -> MergedSections:
@@ -53,9 +58,16 @@ def merge_sections(previous: SummarySections, new: SummarySections) -> MergedSec
         before = _distinct(getattr(previous, name))
         elsewhere = (text for other in _OTHER_SECTIONS[name] for text in _texts(new, other))
         lists[name] = _restore_in_order(before, current, *check.match(before, [*current, *elsewhere]))
+    extra = _merge_extra(previous, new, check)
     done_texts = [row.text for row in rows.values()]
+    progress = [new.working_on, new.last_completed, *done_texts, *lists["pending"], *new.errors]
+    next_step, replaced = new.next_step, ""
+    if new.next_step and not check.is_covered(previous.next_step, [new.next_step, *progress]):
+        replaced = previous.next_step
+    elif not new.next_step and check.is_lost(previous.next_step, progress):
+        next_step = previous.next_step
     working = previous.working_on
-    if not check.is_lost(working, [new.working_on, new.last_completed, *done_texts, *lists["pending"], *new.errors]):
+    if not check.is_lost(working, [*progress, new.next_step]):
         working = new.working_on
     elif new.working_on:
         lists["pending"], working = _distinct([working, *lists["pending"]]), new.working_on
@@ -66,13 +78,15 @@ def merge_sections(previous: SummarySections, new: SummarySections) -> MergedSec
         decisions=tuple(lists["decisions"]),
         working_on=working,
         last_completed=new.last_completed or previous.last_completed,
+        next_step=next_step,
         pending=tuple(lists["pending"]),
         errors=tuple(lists["errors"]),
         constraints=tuple(lists["constraints"]),
         context=tuple(lists["context"]),
+        extra=extra,
         left_out=max(previous.left_out, new.left_out),
     )
-    return MergedSections(sections, tuple(check.restored), tuple(check.removed))
+    return MergedSections(sections, tuple(check.restored), tuple(check.removed), replaced)
 
 
 class _RetentionCheck:
@@ -102,6 +116,9 @@ class _RetentionCheck:
     def is_lost(self, item: str, texts: Sequence[str]) -> bool:
         return bool(item and self.match([item], [*filter(None, texts)])[1])
 
+    def is_covered(self, item: str, texts: Sequence[str]) -> bool:
+        return not item or _match_items([item], [*filter(None, texts)], _coverage) != [None]
+
 
 def _restore_in_order(
     before: Sequence[str], current: Sequence[str], places: Sequence[int | None], lost: set[int]
@@ -115,6 +132,24 @@ def _restore_in_order(
         elif place is not None and place < len(current):
             after = items.index(current[place]) + 1
     return items
+
+
+def _merge_extra(previous: SummarySections, new: SummarySections, check: _RetentionCheck) -> tuple[ExtraSection, ...]:
+    """Updates sections by title, older ones first; an item may be reworded in its section or move whole to another."""
+    written = {title_key(section.title): section for section in new.extra}
+    everything = [text for name in SummarySections.__struct_fields__ for text in _texts(new, name)]
+    merged = []
+    for section in previous.extra:
+        update = written.pop(title_key(section.title), ExtraSection(section.title, ()))
+
+        def item_coverage(item: str, text: str, same: frozenset[str] = frozenset(update.items)) -> float:
+            covered = _coverage(item, text)
+            return covered if text in same or covered >= 1 else 0.0
+
+        found = check.match(section.items, [*update.items, *everything], item_coverage)
+        if items := _restore_in_order(section.items, update.items, *found):
+            merged.append(ExtraSection(update.title, tuple(items)))
+    return (*merged, *written.values())
 
 
 def _merge_rows(
@@ -149,10 +184,14 @@ def _row_key(row: CompletedWork) -> str:
 
 
 def _texts(sections: SummarySections, name: str) -> tuple[str, ...]:
-    if name == "completed":
-        return tuple(row.text for row in sections.completed)
     value = getattr(sections, name)
-    return (value,) if isinstance(value, str) else value
+    if name == "completed":
+        return tuple(row.text for row in value)
+    if name == "extra":
+        return tuple(item for section in value for item in section.items)
+    if name in ("removed", "left_out"):
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 def _distinct(items: Iterable[str]) -> list[str]:
@@ -222,18 +261,29 @@ def trim_to_fit(sections: SummarySections, fits: Callable[[str], bool]) -> Summa
     return _drop_items(sections, going[:many])
 
 
+def dropped_items(before: SummarySections, after: SummarySections) -> list[str]:
+    """Returns the items that `trim_to_fit` dropped, those of an added section with its title."""
+    return list((Counter(_all_items(before)) - Counter(_all_items(after))).elements())
+
+
+def _all_items(sections: SummarySections) -> Iterator[str]:
+    for name in SummarySections.__struct_fields__:
+        if name != "extra":
+            yield from filter(str.strip, _texts(sections, name))
+    yield from (f"{section.title}: {item}" for section in sections.extra for item in section.items)
+
+
 def _drop_order(sections: SummarySections) -> Iterator[tuple[str, int]]:
     """Yields items in the order in which they are dropped: repeated rows, older rows, …, and last the current work."""
     last = {_row_key(row): at for at, row in enumerate(sections.completed)}
     again = [at for at, row in enumerate(sections.completed) if last[_row_key(row)] != at]
     for at in (*again, *sorted(last.values())):
         yield "completed", at
-    for name in ("errors", "context", "decisions", "last_completed"):
+    for name in ("errors", "extra", "context", "decisions", "last_completed"):
         yield from ((name, at) for at, text in enumerate(_texts(sections, name)) if text)
     yield from (("pending", at) for at in reversed(range(len(sections.pending))))
     yield from (("constraints", at) for at in range(len(sections.constraints)))
-    if sections.working_on:
-        yield "working_on", 0
+    yield from ((name, 0) for name in ("next_step", "working_on") if getattr(sections, name))
 
 
 def _drop_items(sections: SummarySections, gone: Sequence[tuple[str, int]]) -> SummarySections:
@@ -241,6 +291,16 @@ def _drop_items(sections: SummarySections, gone: Sequence[tuple[str, int]]) -> S
     places = set(gone)
     for name in {name for name, _ in gone}:
         value = getattr(sections, name)
-        kept = tuple(item for at, item in enumerate(value) if (name, at) not in places)
-        changed[name] = "" if isinstance(value, str) else kept
+        if name == "extra":
+            changed[name] = _keep_items(value, {at for section, at in places if section == "extra"})
+        else:
+            kept = tuple(item for at, item in enumerate(value) if (name, at) not in places)
+            changed[name] = "" if isinstance(value, str) else kept
     return msgspec.structs.replace(sections, **changed)
+
+
+def _keep_items(sections: Iterable[ExtraSection], gone: set[int]) -> tuple[ExtraSection, ...]:
+    """Returns the sections without items at these positions, counted over all sections, and without empty sections."""
+    at = count()
+    kept = ((section.title, tuple(item for item in section.items if next(at) not in gone)) for section in sections)
+    return tuple(ExtraSection(title, items) for title, items in kept if items)

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
 import msgspec
 
-from .structured import (
+from .structured import CompletedWork, RemovedItem, SummarySections, unescape_item
+from .structured_extra import OVERVIEW, group_sections, is_code_block, nested_heading, read_line
+from .structured_headings import (
     BARE_LEVEL,
+    BULLET,
     CLOSING_LINE,
     EMPTY_ITEM,
-    FENCE,
     LEFT_OUT_LINE,
-    CompletedWork,
+    NOISE,
+    OWN_TITLE,
     Heading,
-    RemovedItem,
     SectionName,
-    SummarySections,
+    closing_fence,
     parse_heading,
-    unescape_item,
 )
-from .summarizer import strip_reasoning
+from .summarizer import FENCE, strip_reasoning
 
-_NOISE = re.compile(r"\s*(?:(?:[-*_]\s*){3,}|</?summary>)\s*$")
-_BULLET = re.compile(r"(\s*)(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)(.*)$")
-_CHECKBOX = re.compile(r"(?:\[([ xX✓✔]?)\]|([☐⬜🔲])|[✅☑✔]️?)\s*(.*)$")
+CHECKBOX = re.compile(r"(?:\[([ xX✓✔]?)\]|([☐⬜🔲])|[✅☑✔]️?)\s*(.*)$")
 _RULER = re.compile(r":?-+:?")
 _PIPE = re.compile(r"(\\*)\|")
-_LABEL = re.compile(
+LABEL = re.compile(
     r"(?i)(?P<bold>\*\*|__)?\s*(?:(?P<working>(?:currently )?working on|in progress|current focus)"
-    r"|last completed|most recently completed)\s*"
+    r"|(?P<next>(?:immediate )?next (?:steps?|action))|last completed|most recently completed)\s*"
     r"(?(bold)(?:[:：]\s*(?P=bold)|(?P=bold)\s*[:：])|[:：])\s*(?P<text>.*)$"
 )
 _DASH_SEPARATOR = re.compile(r"\s+(?:[—–-]|→|->|=>|\|)\s+")
@@ -42,6 +42,10 @@ _REASON_SEPARATORS = (
 _ACTION_SUFFIX = re.compile(r"(.+?)\s*\(([\w ]{2,24})\)$")
 _MAX_SUBJECT = 60
 _DONE = "Done"
+_MAX_PREFACE = 80
+"""Characters of a single line before the first heading that introduces the answer and is not a part of it."""
+_TITLE_LEVEL = 2
+_State = dict[Literal["working", "last", "next", "other"], list[str]]
 
 
 class _ParsedItem(msgspec.Struct):
@@ -62,31 +66,65 @@ def parse_sections(text: str) -> SummarySections | None:
     reader.read(strip_reasoning(text).splitlines())
     if not reader.known:
         return None
+    preface = reader.preface
+    if len(preface) == 1 and len(preface[0]) <= _MAX_PREFACE and "\n" not in preface[0]:
+        preface = []
+    extra = group_sections([(OVERVIEW, [*preface, *reader.overview]), *reader.extra])
     pending, errors = reader.found("pending"), reader.found("errors")
-    working, last, others = _current_state(reader.found("state"), reader.found("progress"))
+    state = _current_state(reader)
     done = [CompletedWork(text, _DONE) for text in _texts(entry for entry in pending if entry.checked)]
     return SummarySections(
         completed=(*map(_completed_work, reader.found("completed")), *done),
         decisions=_texts(reader.found("decisions")),
-        working_on=working,
-        last_completed=last,
+        working_on="; ".join(state["working"]),
+        last_completed="; ".join(state["last"]),
+        next_step="; ".join(state["next"]),
         pending=_texts(entry for entry in pending if not entry.checked),
         errors=_texts(errors, " → "),
         constraints=_texts(reader.found("constraints")),
-        context=(*_texts(reader.found("context")), *others),
+        context=(*_texts(reader.found("context")), *state["other"]),
+        extra=extra,
         removed=tuple(map(_removed_item, reader.found("removed"))),
         left_out=reader.left_out,
     )
 
 
+def rendered_part(text: str) -> str:
+    """Returns a rendered summary without the excerpts that follow it: its own sections are deeper than its title."""
+    lines, kept, at, inside = text.splitlines(), list[str](), 0, True
+    if not any(map(_is_own_title, lines)):
+        return text
+    while at < len(lines):
+        fence, heading = FENCE.match(lines[at]), parse_heading(lines[at])
+        end = closing_fence(lines, at + 1, fence[1]) if fence else None
+        if heading and heading.level <= _TITLE_LEVEL:
+            inside = _is_own_title(lines[at])
+        block = lines[at : (at if end is None else end) + 1]
+        kept += block if inside else ()
+        at += len(block)
+    return "\n".join(kept)
+
+
+def _is_own_title(line: str) -> bool:
+    heading = parse_heading(line)
+    return bool(heading and heading.level == _TITLE_LEVEL and OWN_TITLE.fullmatch(heading.title))
+
+
 class _SectionParser:
-    """Reads the lines once and collects items by section."""
+    """Reads the lines once and collects items by section; unknown sections are collected line by line."""
 
     def __init__(self) -> None:
-        self.known: set[SectionName] = set()
+        self.known = False
         self.left_out = 0
+        self.preface: list[str] = []
+        """Lines before the first heading."""
+        self.overview: list[str] = []
+        """Lines below a title."""
+        self.extra: list[tuple[str, list[str]]] = []
         self._entries: dict[SectionName, list[_ParsedItem]] = {}
         self._section: SectionName | None = None
+        self._lines: list[str] | None = self.preface
+        """Where the lines of the current section go as they are; None in a known section."""
         self._level = self._strongest = BARE_LEVEL
         self._open: _ParsedItem | None = None
         self._indent = 0
@@ -102,16 +140,21 @@ class _SectionParser:
         while at < len(lines):
             line, at = lines[at], at + 1
             if fence := FENCE.match(line):
-                end = _closing_fence(lines, at, fence[1])
-                if self._section in (None, "title"):
+                end = closing_fence(lines, at, fence[1])
+                if self._is_lead() and (end is None or _has_section(lines[at:end])):
                     wrapped = True
                 elif end is not None:
-                    self._quote(lines[at:end])
+                    self._quote(lines[at - 1 : end + 1])
                     at = end + 1
                 elif wrapped and not fence[2]:
                     return
+                elif self._lines is not None:
+                    self._lines.append(line.rstrip())
             elif not ((heading := parse_heading(line)) and self._begins(heading)):
                 self._take(line)
+
+    def _is_lead(self) -> bool:
+        return self._lines is self.preface or self._lines is self.overview
 
     def _begins(self, heading: Heading) -> bool:
         """Starts a section, unless the heading is nested in a copied task, or bare among marked headings."""
@@ -119,27 +162,44 @@ class _SectionParser:
             return False
         if heading.level == BARE_LEVEL and self._strongest < BARE_LEVEL:
             return False
-        if heading.section is None and heading.level > self._level and self._section != "title":
-            self._add(_ParsedItem(heading.title))
+        if heading.section == "next" and self._section == "state" and heading.rest:
+            return False
+        if heading.section is None and heading.level > self._level and self._section not in ("title", "other"):
+            if self._lines is None:
+                self._add(_ParsedItem(heading.title))
+            else:
+                self._lines.append(nested_heading(heading.title, heading.level - self._level))
             return True
-        self._section, self._level, self._ruled = heading.section or "context", heading.level, False
+        self._section, self._level, self._ruled = heading.section, heading.level, False
         self._open, self._indent = None, -1
-        if heading.section not in (None, "task", "title", "removed"):
-            self.known.add(self._section)
+        self._lines = self._lines_below(heading)
+        if heading.section not in (None, "task", "title", "other", "removed"):
+            self.known = True
             self._strongest = min(self._strongest, heading.level)
         if heading.rest:
             self._take(heading.rest)
         return True
 
+    def _lines_below(self, heading: Heading) -> list[str] | None:
+        if heading.section in ("title", "other"):
+            self.known |= bool(OWN_TITLE.fullmatch(heading.title))
+            return self.overview
+        if heading.section not in (None, "goal"):
+            return None
+        self.extra.append((heading.title, []))
+        return self.extra[-1][1]
+
     def _take(self, line: str) -> None:
-        bullet = _BULLET.match(line)
+        bullet = BULLET.match(line)
         bare = bullet[2].strip() if bullet else line.strip()
-        if self._section in (None, "task", "title") or CLOSING_LINE.fullmatch(line.strip()):
+        if self._section == "task" or CLOSING_LINE.fullmatch(line.strip()):
             return
         if counted := LEFT_OUT_LINE.fullmatch(bare):
-            self.left_out = max(self.left_out, int(counted[1].replace(",", "")))
-        elif not bare or _NOISE.match(line):
+            self.left_out, self.known = max(self.left_out, int(counted[1].replace(",", ""))), True
+        elif not bare or NOISE.match(line):
             self._open = None
+        elif self._lines is not None:
+            self._lines.append(read_line(line))
         elif bullet:
             self._bullet(len(bullet[1]), bare)
         elif bare.startswith("|") or (self._section == "completed" and "|" in bare):
@@ -150,7 +210,7 @@ class _SectionParser:
             self._add(_ParsedItem(bare))
 
     def _bullet(self, indent: int, text: str) -> None:
-        check = _CHECKBOX.match(text) if self._section in ("pending", "completed") else None
+        check = CHECKBOX.match(text) if self._section in ("pending", "completed", "progress", "next") else None
         if self._open and not check and 0 <= self._indent < indent - 1:
             self._open.text += f" {text}" if self._open.text.endswith((":", "：")) else f"; {text}"
             return
@@ -171,10 +231,12 @@ class _SectionParser:
         elif self._ruled or [cell.casefold() for cell in cells[1:3]] != ["action", "description"]:
             self._add(_ParsedItem(cells=cells))
 
-    def _quote(self, lines: Sequence[str]) -> None:
-        """Appends a code block to the item before it."""
-        text = " ".join(line.strip() for line in lines).strip()
-        if self._section != "task" and text:
+    def _quote(self, block: Sequence[str]) -> None:
+        """Keeps a code block as it is, or appends it to the item before it."""
+        text = " ".join(line.strip() for line in block[1:-1]).strip()
+        if self._lines is not None:
+            self._lines += ["\n".join(block)] if is_code_block(block) else map(read_line, filter(str.strip, block))
+        elif self._section != "task" and text:
             if self._open:
                 self._open.text += f" {text}"
             else:
@@ -186,12 +248,8 @@ class _SectionParser:
         return entry
 
 
-def _closing_fence(lines: Sequence[str], start: int, fence: str) -> int | None:
-    for at in range(start, len(lines)):
-        found = FENCE.match(lines[at])
-        if found and not found[2] and found[1].startswith(fence):
-            return at
-    return None
+def _has_section(lines: Iterable[str]) -> bool:
+    return any(heading.section for heading in map(parse_heading, lines) if heading)
 
 
 def _cells(row: str) -> tuple[str, ...]:
@@ -225,28 +283,30 @@ def _completed_work(entry: _ParsedItem) -> CompletedWork:
     if len(parts) == 1:
         subject, colon, description = entry.text.partition(": ")
         parts = [subject, description] if colon and len(subject) <= _MAX_SUBJECT else parts
-    subject, description = parts[0].strip("*_ "), parts[-1] if len(parts) > 1 else ""
+    subject, description = parts[0].strip("* "), parts[-1] if len(parts) > 1 else ""
     if len(parts) == 3:
         return CompletedWork(subject, parts[1], description)
     acted = _ACTION_SUFFIX.match(subject)
     if acted:
-        return CompletedWork(acted[1].strip("*_ "), acted[2], description)
+        return CompletedWork(acted[1].strip("* "), acted[2], description)
     return CompletedWork(subject, "", description)
 
 
-def _current_state(state: Iterable[_ParsedItem], progress: Iterable[_ParsedItem]) -> tuple[str, str, list[str]]:
-    """Returns the current work, the last completed work, and the other items of the state."""
-    working, last, others, labelled = list(_texts(progress)), list[str](), list[str](), False
-    for text in _texts(state):
-        found = _LABEL.match(text)
+def _current_state(reader: _SectionParser) -> _State:
+    """Sorts the items of the state by their labels; items without one are the current work if no other is."""
+    state: _State = {"working": [*_texts(reader.found("progress"))], "last": [], "next": [], "other": []}
+    state["next"] += _texts(reader.found("next"))
+    labelled = bool(state["working"])
+    for text in _texts(reader.found("state")):
+        found = LABEL.match(text)
         labelled |= bool(found and found["working"])
-        if found and (value := _clean(found["text"])):
-            (working if found["working"] else last).append(value)
-        elif not found:
-            others.append(text)
-    if not labelled and not working:
-        working, others = others, []
-    return "; ".join(working), "; ".join(last), others
+        if not found:
+            state["other"].append(text)
+        elif value := _clean(found["text"]):
+            state["working" if found["working"] else "next" if found["next"] else "last"].append(value)
+    if not labelled:
+        state["working"], state["other"] = state["other"], []
+    return state
 
 
 def _removed_item(entry: _ParsedItem) -> RemovedItem:

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from ..context.references import citation
 from ..ledger import clip
 from ..models.calls import Failure, ModelCall, Reply, Steps
 from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput, summary_prompt
-from .structured import (
-    COLUMNS,
+from .structured import COLUMNS, LAST_COMPLETED, NEXT_STEP, WORKING_ON, SummarySections, one_line, render_sections
+from .structured_headings import (
     COMPLETED,
     CONSTRAINTS,
     CONTEXT,
     DECISIONS,
     ERRORS,
-    LAST_COMPLETED,
     PENDING,
     REMOVED,
     STATE,
-    WORKING_ON,
-    SummarySections,
-    render_sections,
 )
-from .structured_merge import merge_sections, trim_to_fit
-from .structured_parse import parse_sections
+from .structured_merge import MergedSections, dropped_items, merge_sections, trim_to_fit
+from .structured_parse import parse_sections, rendered_part
+from .structured_report import is_copy, missing_text
 from .summarizer import answer_text, run_summarizer
 from .transcript import Style, SummaryTranscript
 
@@ -36,6 +35,11 @@ _TASK = f"""\
 Write the summary under these headings, in English and in this order, and everything below them in the language of \
 the conversation:
 
+### {STATE}
+- {WORKING_ON}: what is under way, and what of it is half done
+- {LAST_COMPLETED}: the last command or edit, and how it ended
+- {NEXT_STEP}: the one thing the assistant was about to do, with the exact file, command or edit
+
 ### {COMPLETED}
 | {" | ".join(COLUMNS)} |
 | --- | --- | --- |
@@ -43,10 +47,6 @@ One row for each file or part that was touched, with its exact path.
 
 ### {DECISIONS}
 - What was decided and why, as far as it matters for what comes.
-
-### {STATE}
-- {WORKING_ON}: what is under way
-- {LAST_COMPLETED}: what was finished last
 
 ### {PENDING}
 - [ ] What is still to be done, one item a line.
@@ -66,7 +66,7 @@ One row for each file or part that was touched, with its exact path.
 Do not repeat the original task: it is put in for you. No code blocks unless nothing else will do."""
 _UPDATE = (
     "Take the earlier summary in, do not repeat it: keep what holds, add what is new, move finished items from "
-    f"{PENDING} to {COMPLETED}."
+    f"{PENDING} to {COMPLETED}, and write {STATE} anew."
 )
 
 
@@ -97,32 +97,59 @@ class Structured(msgspec.Struct, frozen=True):
 
         result = yield from run_summarizer(build, source, validate)
         if not isinstance(result.answer, Reply):
-            return result.answer
-        new = parse_sections(answer_text(result.answer)) or SummarySections()
-        before = parse_sections(source.previous)
-        merged = merge_sections(before, new) if before else None
-        sections = merged.sections if merged else new
-        remarks = result.remarks
-        if merged and merged.restored:
-            remarks += (
-                f"{len(merged.restored)} items of the previous summary were restored: the model gave no reason",
-            )
-        if merged and merged.removed:
-            gone = "; ".join(f"{removal.item} ({removal.reason})" for removal in merged.removed)
-            remarks += (f"the model removed: {gone}",)
-        return SummaryDraft(self._render(sections, source), remarks=remarks)
+            return result.report_rejected(result.answer)
+        return self._draft(answer_text(result.answer), source, result.remarks)
 
-    def _render(self, sections: SummarySections, source: SummaryInput) -> str:
-        """Renders the sections and the task within the token budget."""
-        characters_per_token = len(source.task) / max(1, source.count_tokens(source.task)) if source.task else 4.0
-        task = source.task.strip()
-        if len(task) > (
-            limit := max(_MIN_TASK_CHARACTERS, int(source.token_budget * _TASK_SHARE * characters_per_token))
-        ):
-            cite = f" {citation(source.task_number)}" if source.task_number else ""
-            task = clip(task, limit) + cite
-        left = source.token_budget - source.count_tokens(
-            render_sections(SummarySections(), task=task, round=source.round)
-        )
-        kept = trim_to_fit(sections, lambda text: source.count_tokens(text) <= left)
-        return render_sections(kept, task=task, round=source.round)
+    def _draft(self, answer: str, source: SummaryInput, remarks: tuple[str, ...]) -> SummaryDraft:
+        """Merges the answer with the previous summary, and remarks on all that the draft does not contain."""
+        task, new = _shown_task(source), parse_sections(answer) or SummarySections()
+        if copies := [section for section in new.extra if is_copy(section, task)]:
+            new = msgspec.structs.replace(new, extra=tuple(one for one in new.extra if one not in copies))
+            titles = ", ".join(section.title for section in copies)
+            remarks += (f"sections of the answer that repeat the task were left out: {titles}",)
+        sections = new
+        if before := parse_sections(rendered_part(source.previous)):
+            merged = merge_sections(before, new)
+            sections = merged.sections
+            remarks += _merge_remarks(merged)
+        elif source.previous:
+            remarks += ("the previous summary has no sections: the model has read it, and the answer replaces it",)
+        kept = _trim(sections, task, source)
+        text = render_sections(kept, task=task, round=source.round)
+        if gone := dropped_items(sections, kept):
+            remarks += (f"{len(gone)} items did not fit into the summary: {_join(gone)}",)
+        if missing := missing_text(answer, "\n".join([text, *remarks])):
+            remarks += (f"text of the answer that is not in the summary: {_join(missing)}",)
+        return SummaryDraft(text, remarks=remarks)
+
+
+def _shown_task(source: SummaryInput) -> str:
+    """Returns the task, or its head and tail with a citation if it would take too much of the token budget."""
+    task = source.task.strip()
+    characters_per_token = len(source.task) / max(1, source.count_tokens(source.task)) if source.task else 4.0
+    limit = max(_MIN_TASK_CHARACTERS, int(source.token_budget * _TASK_SHARE * characters_per_token))
+    if len(task) <= limit:
+        return task
+    return clip(task, limit) + (f" {citation(source.task_number)}" if source.task_number else "")
+
+
+def _trim(sections: SummarySections, task: str, source: SummaryInput) -> SummarySections:
+    """Returns the sections that fit into the token budget next to the task."""
+    frame = render_sections(SummarySections(), task=task, round=source.round)
+    return trim_to_fit(sections, lambda body: source.count_tokens(f"{frame}\n\n{body}") <= source.token_budget)
+
+
+def _merge_remarks(merged: MergedSections) -> tuple[str, ...]:
+    remarks = []
+    if merged.restored:
+        remarks.append(f"{len(merged.restored)} items of the previous summary were restored: the model gave no reason")
+    if merged.removed:
+        gone = "; ".join(f"{removal.item} ({removal.reason})" for removal in merged.removed)
+        remarks.append(f"the model removed: {gone}")
+    if merged.replaced:
+        remarks.append(f"the next step was replaced: {merged.replaced}")
+    return tuple(remarks)
+
+
+def _join(texts: Iterable[str]) -> str:
+    return "; ".join(map(one_line, texts))

@@ -10,15 +10,18 @@ import msgspec
 
 from ..io.text import replace_surrogates
 from ..models.calls import Answer, Failure, ModelCall, Reply, Steps
-from .prompts import SummaryInput
+from .prompts import RejectedSummary, SummaryInput
 from .transcript import SummaryTranscript
 
 _TAG = r"<(think|thinking|analysis|reasoning|scratchpad)>"
 REASONING_TAG = re.compile(rf"(?im)^[ \t]*{_TAG}")
+ANY_REASONING_TAG = re.compile(rf"(?i)[ \t]*{_TAG.replace('<', '</?', 1)}")
+"""A line that begins with an opening or closing reasoning tag."""
 _LEADING_BLOCK = re.compile(rf"(?is)\A\s*{_TAG}.*?(?:</\1>|\Z)")
 _OWN_LINE_BLOCK = re.compile(rf"{REASONING_TAG.pattern}(?s:.*?)</\1>[ \t]*$")
 _CLOSING_TAG = re.compile(r"(?im)^[ \t]*</think(?:ing)?>[ \t]*$")
-_FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*$")
+FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*$")
+"""A line that opens or closes a code block."""
 
 
 def strip_reasoning(text: str) -> str:
@@ -40,7 +43,7 @@ def strip_reasoning(text: str) -> str:
 def _in_fence(text: str) -> bool:
     """Returns whether the end of this text is inside a code fence."""
     opened = ""
-    for mark, info in _FENCE.findall(text):
+    for mark, info in FENCE.findall(text):
         if not opened:
             opened = mark
         elif mark.startswith(opened) and not info:
@@ -112,6 +115,15 @@ class SummarizerResult(msgspec.Struct, frozen=True):
     answer: Answer
     left_out: int = 0
     """Oldest messages that the model saw only as notes."""
+    rejected: str = ""
+    """Text of the last answer, if `validate` rejected it."""
+
+    def report_rejected(self, failure: Failure) -> Failure:
+        """Returns the failure, with a remark that quotes a rejected answer."""
+        if not self.rejected:
+            return failure
+        quoted = " ".join(self.rejected.split())
+        return RejectedSummary(failure.kind, failure.why, remarks=(f"the answer was rejected: {quoted}",))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -135,13 +147,12 @@ def run_summarizer(
     while True:
         (answer,) = yield (msgspec.structs.replace(call, prompt=call.prompt + retry_prompt),)
         if isinstance(answer, Reply):
-            prompt_tokens = max(source.count_tokens(call.prompt), 1)
-            if not (
-                why := rejection_reason(answer, prompt_tokens, source.count_tokens) or validate(answer_text(answer))
-            ):
+            prompt_tokens, text = max(source.count_tokens(call.prompt), 1), answer_text(answer)
+            flaw = rejection_reason(answer, prompt_tokens, source.count_tokens)
+            if not (why := flaw or validate(text)):
                 return SummarizerResult(answer, transcript.left_out)
             if retry_prompt:
-                return SummarizerResult(Failure("answer", why), transcript.left_out)
+                return SummarizerResult(Failure("answer", why), transcript.left_out, "" if flaw else text)
             retry_prompt = _RETRY_PROMPT.format(why=why, tokens=source.token_budget)
         elif answer.kind in ("overflow", "media"):
             reduced = next(ladder, None)

@@ -159,13 +159,15 @@ class HallucinationCheck(msgspec.Struct, frozen=True):
 
     text: str
     hallucinated: tuple[str, ...] = ()
-    removed_lines: int = 0
+    removed_lines: tuple[str, ...] = ()
+    """The list items that were removed."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
         if not self.hallucinated:
             return ()
-        removed = f"; {self.removed_lines} lines with no other name were removed" if self.removed_lines else ""
+        lines = "; ".join(map(str.strip, self.removed_lines))
+        removed = f"; {len(self.removed_lines)} lines with no other name were removed: {lines}" if lines else ""
         return (
             f"the summary contains names that do not occur in the history: {', '.join(self.hallucinated)}{removed}",
         )
@@ -176,6 +178,8 @@ _PLAN_HEADING = re.compile(
     r"(?i)next|pending|to[- ]?do|plan|open|remain|blocked|step|schritt|offen|ausstehend|à faire|prochain|pendiente"
     r"|siguiente|próxim|下一步|待办|待辦|计划|計劃|未完成"
 )
+_PLAN_ITEM = re.compile(r"(?i)\s*[-*•]\s+\W*(?:immediate )?next (?:steps?|action)\W*[:：]")
+"""The next step in a list: like a plan, it may contain new names."""
 _TITLE = re.compile(r"\s*(?:#+\s|\*\*[^*]+\*\*[:：]?\s*$|[A-Z][A-Z &]+$)")
 _LABEL = re.compile(r"\s*(?:\d+[.)]\s*)?\w[^.|]{0,60}[:：]\s*$")
 _ORDINARY_WORD = re.compile(
@@ -205,19 +209,19 @@ def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> Hallu
         hallucinated = {name for name in hallucinated if not _is_reworded(name.lower(), plain)}
     if not hallucinated:
         return HallucinationCheck(summary)
-    kept, removed, in_plan = [], 0, False
+    kept, removed, in_plan = list[str](), list[str](), False
     for line in summary.splitlines():
         if _TITLE.match(line) or _LABEL.match(line):
             in_plan = _PLAN_HEADING.search(line) is not None or (in_plan and not _TITLE.match(line))
         names = set(_exact_names(line))
         hallucinated_only = names <= hallucinated and not all(map(_REWORDABLE.fullmatch, names))
-        if hallucinated_only and not in_plan and _LIST_ITEM.match(line):
-            removed += 1
+        if hallucinated_only and not in_plan and _LIST_ITEM.match(line) and not _PLAN_ITEM.match(line):
+            removed.append(line)
         else:
             kept.append(line)
     if not any(line.strip() and not _TITLE.match(line) for line in kept):
         return HallucinationCheck(summary, tuple(sorted(hallucinated)))
-    return HallucinationCheck("\n".join(kept), tuple(sorted(hallucinated)), removed)
+    return HallucinationCheck("\n".join(kept), tuple(sorted(hallucinated)), tuple(removed))
 
 
 def _is_reworded(name: str, history: str) -> bool:

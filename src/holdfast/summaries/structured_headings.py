@@ -1,0 +1,111 @@
+"""Headings and other lines of a structured summary that the parser takes for structure, not for text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from .summarizer import FENCE
+
+TITLE = "Session Summary"
+TASK = "Original Task"
+STATE = "Current State"
+COMPLETED = "Completed Work"
+DECISIONS = "Key Technical Decisions"
+PENDING = "Pending Work"
+ERRORS = "Errors & Resolutions"
+CONSTRAINTS = "Constraints"
+CONTEXT = "Critical Context"
+OTHER = "Other Sections"
+REMOVED = "Removed"
+OWN_HEADINGS = frozenset((TASK, STATE, COMPLETED, DECISIONS, PENDING, ERRORS, CONSTRAINTS, CONTEXT, OTHER, REMOVED))
+OWN_TITLE = re.compile(rf"{TITLE} \(Compaction Round \d+\)")
+"""Title of a summary that Holdfast rendered."""
+SectionName = Literal[
+    "task", "goal", "other", "removed", "next", "pending", "errors", "decisions", "progress", "state", "completed",
+    "constraints", "context", "title",
+]  # fmt: skip
+_TITLES: tuple[tuple[SectionName, str], ...] = (
+    (
+        "task",
+        r"\b(?:original|initial) (?:user )?(?:task|request|goal)|\buser(?:['’]?s)? (?:task|request|goal)\b"
+        r"|^(?:task|request)$",
+    ),
+    ("goal", r"^(?:goals?|objectives?)$"),
+    ("other", rf"^{OTHER.casefold()}$"),
+    ("removed", r"\bremoved\b|\bdropped\b"),
+    ("next", r"\bnext (?:step|action)\b"),
+    ("pending", r"\b(?:pending|next steps|remaining|to-?dos?|open (?:work|tasks|items)|outstanding)\b"),
+    ("errors", r"\berrors?\b|\bresolutions?\b|\bproblems\b|\bissues\b"),
+    ("decisions", r"\bdecisions?\b"),
+    ("progress", r"\bin[- ]progress\b"),
+    ("state", r"\bcurrent (?:state|status|work|focus)\b|^(?:state|status|progress)$"),
+    ("completed", r"\bcompleted\b|\bwork done\b|\baccomplish\w*|\bfinished\b|^done$"),
+    ("constraints", r"\bconstraints?\b|\brequirements?\b|\bpreferences\b|^rules$"),
+    ("context", r"\bcontext$|\bcontext and\b|\bnotes\b|\bkey facts\b"),
+    ("title", r"\bsummary\b|\bcompaction round\b"),
+)
+_TITLE_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _TITLES)
+_FILLER_WORDS = re.compile(r"(?:(?:key|technical|critical|important|immediate|optional|work|and|&|resolutions?)\s*)*")
+_MARKDOWN_HEADING = re.compile(r"\s*(#{1,6})\s+(.+?)[\s#]*$")
+_BOLD_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\*\*|__)((?:(?!\1).)+)\1\s*[:：]?\s*(.*)$")
+_BARE_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\w[\w &]{2,40}?)\s*[:：]?\s*$")
+_SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|[\W_]+$")
+_BOLD_LEVEL, BARE_LEVEL = 7, 8
+_MAX_BOLD_WORDS = 4
+"""A bold line with more words is a sentence, unless it is exactly a section name."""
+BULLET = re.compile(r"(\s*)(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)(.*)$")
+NOISE = re.compile(r"\s*(?:(?:[-*_]\s*){3,}|</?summary>)\s*$")
+"""A ruler, or a tag around the whole answer."""
+LEFT_OUT_LINE = re.compile(r"…\s*and ([\d,]+) earlier items?: see the archive\.?")
+CLOSING_LINE = re.compile(r"This summary takes in \d+ earlier rounds?\.")
+EMPTY_ITEM = re.compile(
+    r"(?i)[*_(\[]*(?:(?:none|nothing|unknown)(?: yet| so far| at the moment| at this time| currently| right now)?"
+    r"|n/?a|not (?:applicable|known|specified)|keine?[rs]?|nichts|entfällt|unbekannt|aucune?|rien|néant|inconnue?"
+    r"|ningun[oa]|nada|无|無|没有|暂无|未知|なし)[.。)\]*_]*|[-–—*_:\s]+"
+)
+"""A text that stands for no value."""
+
+
+class Heading(msgspec.Struct, frozen=True):
+    """A heading line."""
+
+    level: int
+    section: SectionName | None
+    """None if the summary has no such section."""
+    title: str
+    rest: str = ""
+    """The text after the heading on the same line."""
+
+
+def parse_heading(line: str) -> Heading | None:
+    """Parses a Markdown heading, or a bold or bare line that is exactly a section name."""
+    if found := _MARKDOWN_HEADING.match(line):
+        return Heading(len(found[1]), _section_named(found[2]), found[2])
+    if found := _BOLD_HEADING.match(line):
+        section = _section_named(found[2], alone=bool(found[3]) or len(found[2].split()) > _MAX_BOLD_WORDS)
+        return Heading(_BOLD_LEVEL, section, found[2], found[3]) if section else None
+    if (found := _BARE_HEADING.match(line)) and (section := _section_named(found[1], alone=True)):
+        return Heading(BARE_LEVEL, section, found[1])
+    return None
+
+
+def _section_named(title: str, alone: bool = False) -> SectionName | None:
+    words = _SURROUNDING.sub("", title).casefold()
+    for name, pattern in _TITLE_PATTERNS:
+        if found := pattern.search(words):
+            rest = words[: found.start()], words[found.end() :]
+            return name if not alone or all(_FILLER_WORDS.fullmatch(part.strip()) for part in rest) else None
+    return None
+
+
+def closing_fence(lines: Sequence[str], start: int, mark: str) -> int | None:
+    """Returns the index of the line that closes a code fence, if there is one."""
+    for at in range(start, len(lines)):
+        found = FENCE.match(lines[at])
+        if found and not found[2] and found[1].startswith(mark):
+            return at
+    return None
