@@ -1,12 +1,15 @@
-"""Settings of all tests: how thorough property tests are, and that Ctrl-C works however the shell started them.
+"""Settings of all tests: how thorough property tests are, what they do not pay for, and that Ctrl-C works.
 
 `HYPOTHESIS_PROFILE=thorough` tries more examples, `quick` fewer.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import ssl
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -25,6 +28,20 @@ settings.register_profile(
     "quick", max_examples=int(os.environ.get("EXAMPLES", "60")), phases=[Phase.explicit, Phase.generate], **quiet
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+
+
+def pytest_collection_finish() -> None:
+    """Excludes the collected tests and all imported modules from garbage collection: they live as long as the run."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_certificates() -> Iterator[None]:
+    """Skips loading certificates: slow, done for every client of an SDK, and not needed for plain HTTP."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_args, **_named: None)
+        yield
 
 
 @pytest.fixture

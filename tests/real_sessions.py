@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -33,14 +33,20 @@ each_session = pytest.mark.parametrize(
 )
 
 
-@lru_cache(maxsize=2)
+@cache
 def transcript(path: Path) -> Transcript:
+    """Reads a session once per process: tests run in random order, and all sessions together take 70 MB."""
     return read_transcript(path)
 
 
 def history(path: Path) -> list[Message]:
     """All messages of a session, in the order in which they were said."""
-    return decode_all(transcript(path).messages, transcript(path).format)[0]
+    return list(_decoded(path))
+
+
+@cache
+def _decoded(path: Path) -> tuple[Message, ...]:
+    return tuple(decode_all(transcript(path).messages, transcript(path).format)[0])
 
 
 def format_of(path: Path) -> str:

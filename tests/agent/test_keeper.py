@@ -97,7 +97,7 @@ async def test_p22_continue_prompt_is_not_a_turn_and_is_archived() -> None:
         await keeper.sessions.append(keeper.session_id, tool_result(number))
     assert await compactions(keeper) > 2
     context = await keeper.context()
-    assert texts(context).count(CONTINUE_PROMPT) <= 1
+    assert texts(context).count(CONTINUE_PROMPT) == 1, "the trail of earlier compactions shows it already"
     assert texts(context).count(TASK) >= 1, "the newest user message is still the task"
 
 
@@ -357,6 +357,7 @@ async def test_message_list_stays_inside_the_window() -> None:
         await keeper.on_step_finish(tool_call(number), {"prompt_tokens": context.tokens, "completion_tokens": 20})
         history += [tool_call(number), tool_result(number)]
     assert sum(isinstance(event, CompactionCompleted) for event in heard) > 2
+    await keeper.prepare_step(history)
     assert len(await keeper.sessions.events(keeper.session_id, kind="message", archived=None)) >= len(history)
 
 

@@ -81,13 +81,15 @@ def test_loop_reads_more_than_its_window_holds_and_answers(program: str, pages: 
         assert not server.refused
         summaries = sum("tools" not in request.body for request in server.requests)
         first_results = json.dumps(server.requests[1].body["messages"])
+        last_request = json.dumps(server.requests[-1].body["messages"])
     *steps, answer = printed.splitlines()
     assert answer == "No page mentions a ship."
     assert "page1.md" in first_results and "page40.md" in first_results
     counted = [[int(n.replace(",", "")) for n in found.groups()] for line in steps if (found := STEP.fullmatch(line))]
     assert len(counted) == len(steps) >= 42
     history, sent, _ = counted[-1]
-    assert history == 83 and sent < 60
+    assert history == 83
+    assert sent < 60 if summaries else "[cut: " in last_request, "archived behind a summary, or a trail of cut results"
     assert max(tokens for _, _, tokens in counted) <= 12_000
     assert bool(summaries) == (program == "anthropic_loop.py")
 

@@ -3,8 +3,11 @@
 A story is generated once, from a byte string, and rendered in each format: `wire` draws one rendering,
 `everywhere` all four. With `broken=False` the provider would accept it, except for pending calls at its
 end; with `broken=True` it has some of the faults of real histories.
+
+The strategies are cached: a new one in each example would be validated again.
 """
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -30,16 +33,19 @@ _SCENES = _FEW | _SOME | st.lists(_SCENE, min_size=9, max_size=18)
 _FRAME = st.binary(min_size=64, max_size=64)  # client options, faults, first and last steps
 
 
+@cache
 def stories(broken: bool = False) -> st.SearchStrategy[Story]:
     """Draw a neutral script of 1 to about 60 steps, half of them under 20."""
     return st.builds(_story, frame=_FRAME, scenes=_SCENES, word=st.text(max_size=12), broken=st.just(broken))
 
 
+@cache
 def wire(profile: str, broken: bool = False) -> st.SearchStrategy[list[dict[str, Any]]]:
     """Draw a history in the format of `profile`."""
     return stories(broken).map(lambda story: render(story, profile))
 
 
+@cache
 def everywhere(broken: bool = False) -> st.SearchStrategy[dict[str, list[dict[str, Any]]]]:
     """Draw one story rendered in every format, by profile."""
     return stories(broken).map(lambda story: {profile: render(story, profile) for profile in PROFILES})

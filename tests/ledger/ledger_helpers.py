@@ -28,9 +28,11 @@ def tool_use(id: str, tool: str, result: str, **arguments: Any) -> Messages:
 
 
 def filler(count: int, start: int = 0) -> Messages:
-    """Irrelevant steps, each reading a log of its own."""
+    """Irrelevant steps, each writing a log of its own: their calls are too long for a trail of all of them."""
     text = "nothing happened here, and the watch went on as it had all night long\n"
-    steps = [tool_use(f"noise{at}", "watch", text * 12 + f"tick {at}", hours=at) for at in range(start, start + count)]
+    steps = [
+        tool_use(f"noise{at}", "watch", f"tick {at}", hours=at, log=text * 12) for at in range(start, start + count)
+    ]
     return [message for step in steps for message in step]
 
 

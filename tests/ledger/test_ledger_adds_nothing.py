@@ -25,7 +25,8 @@ _OURS = frozenset(
     "notes earlier conversation messages archived full under cited numbers task later user omitted open work calls "
     "since last tool errors output verbatim files only read unless marked commands decisions findings "
     "relevant excerpts single lines whole texts also more names from there edited written failed nothing every step "
-    "plan done pending attached image audio video file message below begun system again neither deleted".split()
+    "plan done pending attached image audio video file message below begun system again neither deleted "
+    "results begin selected".split()
 )
 """Words of headings and fixed phrases of the page."""
 

@@ -63,7 +63,21 @@ def test_hostile_session_compacts_to_valid_context_that_fits(name: str) -> None:
     assert result.tokens_after <= 4_000
     assert check(result.messages, "openai-chat") == []
     assert SESSIONS[name][-1] == result.messages[-1]
-    page_of(list(result.messages))
+    if len(result.messages) < len(SESSIONS[name]):
+        page_of(list(result.messages))
+    else:
+        assert str(result.messages[2]["content"]).startswith("[cut: 3]"), "all stays, but the result is shortened"
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_page_of_archived_hostile_session_fits(name: str) -> None:
+    *earlier, last = SESSIONS[name]
+    result = compact([*earlier, *filler(60), last], budget=8_000)
+    assert result.outcome == "compacted"
+    assert result.tokens_after <= 4_000
+    assert check(result.messages, "openai-chat") == []
+    assert last == result.messages[-1]
+    assert "archived in full" in page_of(list(result.messages))
 
 
 def test_extractor_stays_within_configured_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ def test_later_requests_are_listed_in_order() -> None:
     messages: Messages = [user(ASK)]
     for at, text in enumerate(asked):
         messages += [user(text), *filler(6, 10 * at), assistant("Done.")]
-    page = notes_on([*messages, user("And?")])
+    page = notes_on([*messages, *filler(8, 100), user("And?")])
     assert [line.partition("] ")[2] for line in section(page, USER_MESSAGES) if line.startswith("[")] == asked
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ledger_helpers import Json, Messages, assistant, filler, notes_on, section, tool_use, user
+from ledger_helpers import Json, Messages, assistant, filler, notes_on, page_of, section, tool_use, user
 
 from holdfast import compact
 from holdfast.ledger import HistoryExtractor, Ledger, required_facts
@@ -133,6 +133,10 @@ def test_placeholder_of_empty_assistant_turn_is_ignored() -> None:
 
 def test_omitted_calls_are_counted() -> None:
     calls = [message for at in range(200) for message in tool_use(f"c{at}", "book_room", f"booked R-{at}", room=at)]
-    lines = section(notes_on([user("Book them all."), *calls, assistant("Working on it.")], target=1_000), CALLS)
+    messages = [user("Book them all."), *calls, assistant("Working on it.")]
+    done = list(compact(messages, budget=2_000, target=1_000).messages)
+    visible = [message for message in done if message.get("tool_calls")]
+    lines = section(page_of(done), CALLS)
     omitted = int(lines[0].removeprefix("(Omitted: ").split()[0])
-    assert omitted + len(lines) - 1 >= 190, "visible calls are not listed"
+    assert len(visible) + omitted + len(lines) - 1 == 200, "visible calls are not listed again"
+    assert 0 < len(visible) < 200

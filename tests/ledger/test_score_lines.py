@@ -1,11 +1,21 @@
-"""Features that make a line likely to be edited verbatim (H3)."""
+"""Features and scores of lines that may be edited or written again (H3)."""
 
 from __future__ import annotations
 
+import pytest
 from ledger_helpers import Messages, assistant, tool_use, user
 
-from holdfast.ledger import HistoryExtractor
-from holdfast.ledger.scoring import OWN_FEATURES, SHARED_FEATURES, line_features, score_lines, score_names
+from holdfast.ledger import HistoryExtractor, scoring
+from holdfast.ledger.scoring import (
+    EDITED_WEIGHT,
+    OWN_FEATURES,
+    REUSED_WEIGHT,
+    SHARED_FEATURES,
+    Curve,
+    line_features,
+    score_lines,
+    score_names,
+)
 from holdfast.messages import decode_all
 
 FILE = """\
@@ -43,7 +53,7 @@ def test_line_in_function_mentioned_by_assistant_scores_higher() -> None:
     seen = features(history)
     assert seen["\tropes := countRopes(berth)"]["below_said"] > 0
     assert seen["\tboats := countBoats(berth)"]["below_said"] == 0
-    worth = score_lines(history, score_names(history), ROOM)
+    worth = score_lines(history, score_names(history), ROOM).values
     assert worth["\treturn ropes"] > worth["\treturn boats"]
 
 
@@ -66,5 +76,56 @@ def test_score_lines_reaches_further_back_with_more_room() -> None:
     since = tool_use("2", "Bash", "\n".join(f"tide {n} is {n * 7} feet" for n in range(5_000)), command="tides")
     history = noted([user("Mend it.")], READ, since)
     worth = score_names(history)
-    assert "\treturn ropes" not in score_lines(history, worth, 2_000)
-    assert "\treturn ropes" in score_lines(history, worth, 16_000)
+    assert "\treturn ropes" not in score_lines(history, worth, 2_000).values
+    assert "\treturn ropes" in score_lines(history, worth, 16_000).values
+
+
+@pytest.fixture
+def even_odds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that give every line the probability 1/2."""
+    monkeypatch.setattr(scoring, "line_curves", lambda model, features: (Curve.of(0.0),) * len(features))
+
+
+WORTH = {"countRopes": 0.75, "castOff": 0.25}
+
+
+def test_weight_of_lines_is_shared_by_all_that_may_be_needed(even_odds: None) -> None:
+    """The names' total score, weighted, is what all lines are worth together, however many they are."""
+    more = tool_use("2", "Read", "\n".join(f"rope_{n} is taut" for n in range(100)), file_path="/srv/ropes.txt")
+    few, many = (score_lines(noted(READ, *rest), WORTH, ROOM) for rest in ((), (more,)))
+    for scores in (few, many):
+        assert sum(scores.values.values()) == pytest.approx(EDITED_WEIGHT + REUSED_WEIGHT)
+    assert len(many.values) == len(few.values) + 100
+    assert 0 < many.values["\treturn ropes"] < few.values["\treturn ropes"] / 5
+    assert 0 < many.per_character < few.per_character / 5
+
+
+def test_few_lines_are_not_worth_more_than_a_certain_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where hardly anything is likely to be needed, scores are not scaled up."""
+    monkeypatch.setattr(scoring, "line_curves", lambda model, features: (Curve.of(-30.0),) * len(features))
+    scores = score_lines(noted(READ), WORTH, ROOM)
+    assert sum(scores.values.values()) < 1e-6
+    assert scores.per_character == pytest.approx(REUSED_WEIGHT)
+
+
+def test_reuse_is_scored_by_length_and_edits_by_line(even_odds: None) -> None:
+    scores = score_lines(noted(READ), WORTH, ROOM)
+    long, short = "func castOff(berth int) {", "\treturn ropes"
+    difference = scores.values[long] - scores.values[short]
+    assert difference == pytest.approx(scores.per_character * (len(long) - len(short)) / 2)
+
+
+def test_without_files_nothing_is_to_be_edited_or_written_again(even_odds: None) -> None:
+    history = noted(
+        [user("Tell me of ropes."), assistant("A rope of hemp holds 12 tons.\nA rope of steel holds more.")]
+    )
+    scores = score_lines(history, WORTH, ROOM)
+    assert scores.values and not any(scores.values.values())
+    assert scores.per_character > 0
+
+
+def test_words_of_the_user_are_not_expected_to_be_written_again(even_odds: None) -> None:
+    asked = "Mend countRopes before the tide turns."
+    history = noted([user(asked)], READ, [assistant("The fault must be in castOff.")])
+    scores = score_lines(history, WORTH, ROOM).values
+    assert scores[asked] < scores["The fault must be in castOff."]

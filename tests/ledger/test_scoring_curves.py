@@ -29,8 +29,13 @@ def test_curve_of_single_weight_is_linear() -> None:
     assert sum_curves([Curve.of(0.5), Curve.of(POINTS)], [-3.0, 2.0]) == pytest.approx(2.5)
 
 
-def test_weights_exist_for_every_feature() -> None:
-    curves = line_curves((*SHARED_FEATURES, *OWN_FEATURES))
-    assert len(name_weights()) == len(NAME_FEATURES)
+def test_weights_exist_for_every_feature_of_names() -> None:
+    assert set(load_weights()) == {"names", "edited", "reused"}
+    assert len(name_weights()) == len(NAME_FEATURES) == len(load_weights()["names"])
+
+
+@pytest.mark.parametrize("model", ["edited", "reused"])
+def test_curves_exist_for_every_feature_of_lines(model: str) -> None:
+    curves = line_curves(model, (*SHARED_FEATURES, *OWN_FEATURES))
     assert all(list(curve.ends) == sorted(set(curve.ends)) for curve in curves)
-    assert set(load_weights()["lines"]) == {*SHARED_FEATURES, *OWN_FEATURES}
+    assert set(load_weights()[model]) == {*SHARED_FEATURES, *OWN_FEATURES}

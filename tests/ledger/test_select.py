@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ NAMES = [f"name_{number}" for number in range(12)]
 TEXTS = st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map(" and ".join)
 LINES = st.lists(st.tuples(TEXTS, st.sampled_from("ab")), min_size=1, max_size=30, unique_by=lambda one: one[0])
 WORTH = st.fixed_dictionaries({name: st.floats(0.001, 1.0) for name in NAMES})
-EDITED = st.dictionaries(TEXTS, st.floats(0.0, 1.0), max_size=10)
+OWN = st.dictionaries(TEXTS, st.floats(0.0, 1.0), max_size=10)
 ROOMS = st.integers(0, 600)
 TITLE = 9
 NEXT_TO_NOTHING, EQUAL = "name_1 and name_1", dict.fromkeys(NAMES, 1.0)
@@ -22,30 +23,30 @@ def named(text: str) -> tuple[str, ...]:
     return tuple(text.split(" and "))
 
 
-def pool(lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float]) -> list[Candidate]:
-    return rank_candidates([LedgerLine(text, "file", source, 1, 1, 1) for text, source in lines], named, worth, edited)
+def pool(lines: list[tuple[str, str]], worth: dict[str, float], own: dict[str, float]) -> list[Candidate]:
+    return rank_candidates([LedgerLine(text, "file", source, 1, 1, 1) for text, source in lines], named, worth, own)
 
 
 def selection(among: list[Candidate], worth: dict[str, float]) -> Selection:
     return Selection(among, named, worth, covered=(), heading=lambda line: (line.source, TITLE))
 
 
-@given(LINES, WORTH, EDITED, ROOMS, ROOMS)
+@given(LINES, WORTH, OWN, ROOMS, ROOMS)
 @example([("name_0 and name_1", "a"), (NEXT_TO_NOTHING, "a")], EQUAL, {NEXT_TO_NOTHING: 3e-203}, 11, 18)
 def test_selection_reused_with_other_room_equals_fresh_selection(
-    lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float], first: int, second: int
+    lines: list[tuple[str, str]], worth: dict[str, float], own: dict[str, float], first: int, second: int
 ) -> None:
-    among = pool(lines, worth, edited)
+    among = pool(lines, worth, own)
     again = selection(among, worth)
     again.within(first)
     assert again.within(second) == selection(among, worth).within(second)
 
 
-@given(LINES, WORTH, EDITED, ROOMS)
+@given(LINES, WORTH, OWN, ROOMS)
 def test_selection_has_no_duplicates_and_fits_the_room(
-    lines: list[tuple[str, str]], worth: dict[str, float], edited: dict[str, float], room: int
+    lines: list[tuple[str, str]], worth: dict[str, float], own: dict[str, float], room: int
 ) -> None:
-    chosen = selection(pool(lines, worth, edited), worth).within(room)
+    chosen = selection(pool(lines, worth, own), worth).within(room)
     assert len({line.text for line in chosen}) == len(chosen)
     assert sum(len(line.text) + 1 for line in chosen) <= room
 
@@ -70,10 +71,9 @@ def test_lone_name_is_selected_when_its_line_is_too_long() -> None:
     assert [line.text for line in selection(among, {"name_1": 0.5}).within(600)] == [lines[0][0]]
 
 
-def test_edit_score_shrinks_when_many_lines_may_be_edited() -> None:
-    worth = {"name_1": 0.5}
-    lines = [(f"name_1 and a{number}", "a") for number in range(10)]
-    few = pool(lines, worth, {lines[0][0]: 1.0})
-    many = pool(lines, worth, {text: 1.0 for text, _ in lines})
-    own = {one.line.text: one.own_score for one in few}
-    assert own[lines[0][0]] > max(one.own_score for one in many) > 0
+def test_own_score_of_a_line_adds_to_its_names() -> None:
+    lines = [("name_1 and a1", "a"), ("name_1 and a2", "a")]
+    among = [one for one in pool(lines, {"name_1": 0.5}, {"name_1 and a2": 0.25}) if one.line.kind != "name"]
+    assert [one.line.text for one in among] == ["name_1 and a2", "name_1 and a1"]
+    assert [one.own_score for one in among] == [0.25, 0.0]
+    assert among[0].density / among[1].density == pytest.approx(0.75 / 0.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -30,12 +29,6 @@ def connect(request: pytest.FixtureRequest) -> Callable[..., Any]:
         return KINDS[request.param](server, **more)
 
     return make
-
-
-@pytest.fixture(autouse=True)
-def no_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skips loading certificates, which is slow and not needed for plain HTTP."""
-    monkeypatch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_args, **_named: None)
 
 
 @pytest.fixture(autouse=True)

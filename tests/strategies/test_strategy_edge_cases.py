@@ -57,7 +57,7 @@ def test_l14_ledger_shortens_huge_tool_result_and_cites_it() -> None:
     assert done.outcome is Outcome.COMPACTED
     assert done.messages[-2] == messages[-2]
     shown = str(done.messages[-1]["content"]).splitlines()
-    assert shown[0] == "[Shortened to the key lines; full result: [23].]"
+    assert shown[0] == "[cut: 23]"
     assert len(shown) > 5 and set(shown[1:]) <= set(messages[-1]["content"].splitlines())
     assert check(done.messages, "openai") == []
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.transcripts import Transcript, TranscriptEntry, read_transcript
+from holdfast.transcripts import Transcript, TranscriptEntry
 from judge import judge
+from real_sessions import transcript as read_once
 
 FOLDER = os.environ.get("HOLDFAST_SESSIONS", "")
 SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -44,7 +45,7 @@ def pairs(message: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def test_real_session_entries_are_not_empty(path: Path) -> None:
-    transcript = read_transcript(path)
+    transcript = read_once(path)
     assert transcript.kind in ("claude-code", "codex", "pi")
     assert transcript.model
     assert transcript.id
@@ -57,7 +58,7 @@ def test_real_session_entries_are_not_empty(path: Path) -> None:
 
 def test_real_session_results_have_calls_in_the_same_epoch(path: Path) -> None:
     """Only the first message may have an orphan result: such a file starts in mid-session."""
-    for number, epoch in enumerate(epochs(read_transcript(path))):
+    for number, epoch in enumerate(epochs(read_once(path))):
         open_calls: set[str] = set()
         for place, entry in enumerate(epoch):
             calls, answers = pairs(entry.message)
@@ -69,7 +70,7 @@ def test_real_session_results_have_calls_in_the_same_epoch(path: Path) -> None:
 
 def test_real_session_usage_is_positive_and_mostly_grows(path: Path) -> None:
     """P3: between compactions the context grows; clearing tool results or resuming may shrink it."""
-    for epoch in epochs(read_transcript(path)):
+    for epoch in epochs(read_once(path)):
         totals = [entry.usage.total for entry in epoch if entry.usage is not None]
         assert all(total > 0 for total in totals)
         shrunk = sum(later < sooner for sooner, later in pairwise(totals))
@@ -78,7 +79,7 @@ def test_real_session_usage_is_positive_and_mostly_grows(path: Path) -> None:
 
 def test_real_session_compactions_are_in_order(path: Path) -> None:
     """P6."""
-    transcript = read_transcript(path)
+    transcript = read_once(path)
     places = [compaction.after for compaction in transcript.compactions]
     assert places == sorted(set(places))
     for compaction in transcript.compactions:
@@ -90,7 +91,7 @@ def test_real_session_compactions_are_in_order(path: Path) -> None:
 
 def test_real_session_epochs_are_valid_requests(path: Path) -> None:
     """Except incomplete tool pairs: an aborted reply has open calls, a cut file starts with a result."""
-    transcript = read_transcript(path)
+    transcript = read_once(path)
     assert transcript.format is not None
     for epoch in epochs(transcript):
         found = judge([entry.message for entry in epoch], transcript.format)

@@ -40,16 +40,21 @@ _NEWEST_MESSAGES = 8
 def continue_prompt(context: Context, *, compacted: bool, stored: bool) -> str | None:
     """Returns the prompt that tells the model to continue interrupted work, or None if none is needed.
 
-    `stored`: the messages come from a session, so they may not end with an assistant message either; some providers
-    reject that.
+    Work in progress whose trail shows the prompt of an earlier compaction needs no second one. `stored`: the messages
+    come from a session, so they may not end with an assistant message either; some providers reject that.
     """
     newest = [decode_one(message, context.format) for message in context.messages[-_NEWEST_MESSAGES:]]
     last = next((message for message in reversed(newest) if not is_framed(message)), None)
     ends_with_reply = stored and bool(newest) and newest[-1].role == "assistant" and not newest[-1].calls
-    working = compacted and last is not None and last.role == "tool"
+    working = compacted and last is not None and last.role == "tool" and not _shows_continue_prompt(context)
     if not (ends_with_reply or working):
         return None
     return CONTINUE_PROMPT if compacted else INTERRUPTED_PROMPT
+
+
+def _shows_continue_prompt(context: Context) -> bool:
+    messages = (decode_one(message, context.format) for message in context.messages)
+    return any(message.role == "user" and CONTINUE_PROMPT in message.text for message in messages)
 
 
 class OverflowRecovery(msgspec.Struct, frozen=True):

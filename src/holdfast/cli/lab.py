@@ -44,7 +44,7 @@ class CountListType(click.ParamType):  # type: ignore[type-arg] # generic since 
 @click.command("lab")
 @click.argument("folders", nargs=-1, required=True, type=click.Path(readable=False), metavar="FOLDER...")
 @click.option(
-    "--budget", type=CountListType(), default="2k,4k,8k,16k", show_default=True, help="Token budgets to compact to."
+    "--budget", type=CountListType(), default="2k,4k,8k,16k,32k", show_default=True, help="Token budgets to compact to."
 )
 @click.option(
     "--rounds", type=CountListType(), default="3,5,10", show_default=True, help="Numbers of successive compactions."
@@ -80,6 +80,16 @@ class CountListType(click.ParamType):  # type: ignore[type-arg] # generic since 
     metavar="NAME",
     help="Token estimator for all contestants.",
 )
+@click.option(
+    "--surprise-by",
+    metavar="MODEL",
+    help="Measure surprise with this model's log-probabilities, in nats a token, instead of PPMd's.",
+)
+@click.option(
+    "--surprise-url",
+    metavar="URL",
+    help="With --surprise-by: its completions server; default: OPENAI_BASE_URL, else http://127.0.0.1:8000.",
+)
 @click.option("--tune", is_flag=True, help="Find the best strategy, threshold and target.")
 @click.option(
     "--model", metavar="ID", help="With --tune: model whose window and prices to use; default: each session's own."
@@ -102,6 +112,8 @@ def lab_command(
     cuts: int,
     only: str,
     estimator: str,
+    surprise_by: str | None,
+    surprise_url: str | None,
     tune: bool,
     model: str | None,
     data: str | None,
@@ -112,13 +124,14 @@ def lab_command(
 
     FOLDER holds sessions of Claude Code (~/.claude/projects), Codex (~/.codex/sessions) or pi, or plain files of
     messages. Each session is cut where its whole history was still visible; every contestant compacts the part
-    before the cut, and the part after it shows what was needed.
+    before the cut, and the part after it shows what was needed, and how well the context predicts it.
     """
     from ..lab.corpus import sample_files, session_files
     from ..lab.page import check_replaceable
     from ..lab.results import LabSettings
 
     _check_options(tune=tune, model=model)
+    server = _surprise_server(surprise_by, surprise_url, tune=tune)
     for out in (data, NO_PAGE if tune else page):
         if out not in (None, "-", NO_PAGE):
             check_writable(out, None, force=False)
@@ -129,7 +142,8 @@ def lab_command(
         click.echo(f"using {len(files)} of {len(found)} files: --sessions {len(found)} uses all.", err=True)
     words = tuple(word for word in only.split(",") if word.strip())
     settings = msgspec.convert(
-        {"budgets": budget, "rounds": rounds, "estimator": estimator, "half": half, "cuts": cuts, "contestants": words},
+        {"budgets": budget, "rounds": rounds, "estimator": estimator, "half": half, "cuts": cuts, "contestants": words}
+        | {"surprise_by": surprise_by, "surprise_url": server},
         LabSettings,
     )
     processes = jobs or os.cpu_count() or 1
@@ -148,6 +162,21 @@ def _check_options(*, tune: bool, model: str | None) -> None:
         raise InvalidInput("--model only applies to --tune: add --tune, or leave out --model.")
     if model is not None and not window_of(model).known:
         raise InvalidInput(f"The model {model!r} is not in the catalog: name one with a known window and price.")
+
+
+def _surprise_server(model: str | None, url: str | None, *, tune: bool) -> str:
+    """Address of the server for --surprise-by; empty without it."""
+    if tune and (model or url):
+        raise InvalidInput("--tune does not measure surprise: leave out --surprise-by and --surprise-url.")
+    if model is None:
+        if url is not None:
+            raise InvalidInput("--surprise-url only applies to --surprise-by: name the model, or leave out the URL.")
+        return ""
+    from ..lab.surprise_server import DEFAULT_URL, check_server_url
+
+    found = url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
+    check_server_url(found)
+    return found
 
 
 def _resolve_example(name: str) -> str | Path:

@@ -13,13 +13,15 @@ from rich.text import Text
 from ..lab.contestants import LEDGER, REAL
 from ..lab.report import KindReport, LabReport, LedgerLead, ResultCell
 from ..lab.results import BY_KEY, QUANTITIES, Quantity
+from ..lab.surprise import HORIZONS
 
 if TYPE_CHECKING:
     from ..lab.report import MeanInterval
     from ..lab.tuning import TuningAdvice
 
-_WIDE_COLUMNS = tuple(quantity.key for quantity in QUANTITIES)
+_WIDE_COLUMNS = tuple(quantity.key for quantity in QUANTITIES if quantity.key not in HORIZONS)
 _NARROW_COLUMNS = ("names", "in_context", "edited_lines", "users", "errors", "fetch", "invented")
+_LEADS = ("in_context", "edited_lines", "fetch", *HORIZONS)
 _WIDE_CONSOLE = 98
 _BEST, _QUIET = "bold green", "dim"
 
@@ -29,21 +31,34 @@ def print_lab_report(console: Console, report: LabReport) -> None:
         _print_kind(console, kind, report)
     _print_footnotes(console, report)
     for kind in report.kinds:
-        _print_leads(console, kind, report.settings.focus)
+        _print_leads(console, kind, report)
 
 
 def _print_kind(console: Console, kind: KindReport, report: LabReport) -> None:
     console.print()
     console.rule(f"{kind.kind}: {_plural(kind.sessions, 'session')}, {_plural(kind.cuts, 'cut')}", align="left")
+    unit = report.settings.surprise_unit
     for budget in report.settings.budgets:
-        _print_cells(console, f"{budget:,} tokens", [cell for cell in kind.cells if cell.budget == budget])
+        cells = [cell for cell in kind.cells if cell.budget == budget]
+        _print_cells(console, f"{budget:,} tokens", cells)
+        _print_surprise(console, f"{budget:,} tokens: surprise, {unit}", cells)
     if kind.in_a_row:
-        _print_repeated(console, kind)
+        size = f"{kind.in_a_row[0].budget:,} tokens"
+        _print_repeated(
+            console, f"{size}, several compactions in a row, compared with one", kind, ("names", "in_context")
+        )
+        _print_repeated(
+            console,
+            f"{size}, several in a row, compared with one: surprise, {unit}",
+            kind,
+            ("surprise_1", "surprise_8"),
+        )
     if kind.at_summary:
-        size = round(next((cell.tokens for cell in kind.at_summary if cell.contestant == REAL), 0))
+        average = round(next((cell.tokens for cell in kind.at_summary if cell.contestant == REAL), 0))
         count = kind.at_summary[0].cuts
-        title = f"where the tool compacted itself ({count} times): at the size of its summary, {size:,} on average"
+        title = f"where the tool compacted itself ({count} times): at the size of its summary, {average:,} on average"
         _print_cells(console, title, kind.at_summary)
+        _print_surprise(console, f"at the size of its summary: surprise, {unit}", kind.at_summary)
 
 
 def _print_cells(console: Console, title: str, cells: Sequence[ResultCell]) -> None:
@@ -73,21 +88,50 @@ def _print_cells(console: Console, title: str, cells: Sequence[ResultCell]) -> N
     console.print(table)
 
 
-def _print_repeated(console: Console, kind: KindReport) -> None:
-    """Prints retention after several successive compactions."""
+def _print_surprise(console: Console, title: str, cells: Sequence[ResultCell]) -> None:
+    """Prints surprise at every horizon, each with its interval."""
+    if not _are_measured(cells, HORIZONS):
+        return
+    _print_title(console, f"{title}; lower is better")
+    table = _new_table()
+    for key in HORIZONS:
+        table.add_column(BY_KEY[key].short, justify="right", no_wrap=True)
+        table.add_column("95 %" if any(key in cell.intervals for cell in cells) else "", no_wrap=True)
+    best = {key: best_value(cells, key) for key in HORIZONS}
+    for cell in cells:
+        values = [
+            text
+            for key in HORIZONS
+            for text in (
+                _value_text(cell, BY_KEY[key], best[key]),
+                _format_interval(cell.intervals.get(key), BY_KEY[key]),
+            )
+        ]
+        table.add_row(_contestant_name(cell), *values, style=_QUIET if cell.over else "")
+    console.print(table)
+
+
+def _are_measured(cells: Iterable[ResultCell], keys: Iterable[str]) -> bool:
+    return any(cell.values[key] is not None for cell in cells for key in keys)
+
+
+def _print_repeated(console: Console, title: str, kind: KindReport, keys: Sequence[str]) -> None:
+    """Prints these quantities after several successive compactions, with their change."""
+    if not _are_measured(kind.in_a_row, keys):
+        return
     rounds = sorted({cell.rounds for cell in kind.in_a_row})
-    _print_title(console, f"{kind.in_a_row[0].budget:,} tokens, several compactions in a row, compared with one")
+    _print_title(console, title)
     table = _new_table()
     for count in rounds:
-        for short in ("names", "in context"):
-            table.add_column(f"{count} times\n{short}", justify="right", no_wrap=True)
+        for key in keys:
+            table.add_column(f"{count} times\n{BY_KEY[key].short}", justify="right", no_wrap=True)
     by = {(cell.contestant, cell.rounds): cell for cell in kind.in_a_row}
     for contestant in dict.fromkeys(cell.contestant for cell in kind.in_a_row):
         values = []
         for count in rounds:
             cells = [cell for cell in kind.in_a_row if cell.rounds == count]
             cell = by.get((contestant, count))
-            for key in ("names", "in_context"):
+            for key in keys:
                 if cell is None:
                     values.append(Text("–"))
                     continue
@@ -99,10 +143,11 @@ def _print_repeated(console: Console, kind: KindReport) -> None:
     console.print(table)
 
 
-def _print_leads(console: Console, kind: KindReport, budget: int) -> None:
+def _print_leads(console: Console, kind: KindReport, report: LabReport) -> None:
     """Prints the ledger's lead over the best other contestant."""
+    budget, unit = report.settings.focus, report.settings.surprise_unit
     leads = {lead.quantity: lead for lead in kind.leads if lead.budget == budget}
-    leads_text = [_lead_text(lead) for key in ("in_context", "edited_lines", "fetch") if (lead := leads.get(key))]
+    leads_text = [_lead_text(lead, unit) for key in _LEADS if (lead := leads.get(key))]
     if leads_text:
         console.print()
         console.print(f"  [bold]{kind.kind}[/] at {budget:,} tokens, {LEDGER} compared with the best other:")
@@ -110,9 +155,10 @@ def _print_leads(console: Console, kind: KindReport, budget: int) -> None:
             console.print(f"    {line}")
 
 
-def _lead_text(lead: LedgerLead) -> str:
+def _lead_text(lead: LedgerLead, surprise_unit: str) -> str:
     quantity = BY_KEY[lead.quantity]
-    ahead, text = lead.ahead, f"{quantity.title} {_format_number(lead.ledger, quantity)}, "
+    unit = f" {surprise_unit}" if lead.quantity in HORIZONS else ""
+    ahead, text = lead.ahead, f"{quantity.title} {_format_number(lead.ledger, quantity)}{unit}, "
     text += _format_signed(ahead.value, quantity)
     if ahead.low is not None and ahead.high is not None:
         text += f" ({_format_signed(ahead.low, quantity)} to {_format_signed(ahead.high, quantity)})"
@@ -125,6 +171,9 @@ def _print_footnotes(console: Console, report: LabReport) -> None:
         f"Tokens are counted with {report.settings.estimator} for all contestants. Red sizes are over the budget.",
         "fetch: tokens of tool results to read again. ok: valid for the wire format (– for plain text).",
     ]
+    if any(_are_measured(kind.cells + kind.at_summary, HORIZONS) for kind in report.kinds):
+        by = report.settings.surprise_by or "PPMd, a compressor"
+        lines.append(f"surprise: the agent's own text in its next steps, predicted from the context by {by}.")
     lines += [f"Left out: {what}" for what in report.left_out]
     lines += [f"{_plural(count, 'file')} not measured: {why}" for why, count in sorted(report.not_measured.items())]
     lines += [f"Failed: {failure}" for failure in report.failures]
@@ -181,6 +230,8 @@ def _value_text(cell: ResultCell, quantity: Quantity, best: float | None) -> Tex
 
 
 def _format_number(value: float, quantity: Quantity) -> str:
+    if quantity.key in HORIZONS:
+        return f"{value:.2f}"
     if quantity.share:
         return f"{value:.2f}".removeprefix("0") if value < 0.995 else "1.0"
     if quantity.key == "invented":
@@ -189,13 +240,13 @@ def _format_number(value: float, quantity: Quantity) -> str:
 
 
 def _format_signed(value: float, quantity: Quantity) -> str:
-    return f"{value:+.2f}" if quantity.share else f"{value:+,.0f}"
+    return f"{value:+.2f}" if quantity.share or quantity.key in HORIZONS else f"{value:+,.0f}"
 
 
 def _format_interval(mean: MeanInterval | None, quantity: Quantity) -> Text:
     if mean is None or mean.low is None or mean.high is None:
         return Text("")
-    if quantity.share:
+    if quantity.share or quantity.key in HORIZONS:
         return Text(f"{_format_number(mean.low, quantity)}-{_format_number(mean.high, quantity)}", _QUIET)
     low, high = (f"{value / 1000:.0f}k" if value >= 1000 else f"{value:.0f}" for value in (mean.low, mean.high))
     return Text(f"{low.removesuffix('k') if high.endswith('k') and low.endswith('k') else low}-{high}", _QUIET)

@@ -8,11 +8,15 @@ from .lines import find_task
 from .names import find_names, find_words, name_kind
 from .parse import parse_page
 from .paths import base_name, list_by_folder
-from .render import LedgerPage, PageRenderer, SectionRenderer
+from .render import LedgerPage, PageRenderer, SectionRenderer, part_key
 from .scoring import score_names
-from .text import PAGE_OPENING, READABLE_CHARS, clip, take_fitting
+from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, clip, take_fitting
+from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 
 __all__ = [
+    "BRIEF_CHARS",
+    "MAX_SHARE",
+    "MAX_TALK_SHARE",
     "PAGE_OPENING",
     "READABLE_CHARS",
     "Fact",
@@ -22,7 +26,9 @@ __all__ = [
     "LedgerPage",
     "PageRenderer",
     "SectionRenderer",
+    "TrailStep",
     "base_name",
+    "choose_trail",
     "clip",
     "find_names",
     "find_task",
@@ -32,6 +38,7 @@ __all__ = [
     "missing_facts",
     "name_kind",
     "parse_page",
+    "part_key",
     "required_facts",
     "score_names",
     "take_fitting",

@@ -13,10 +13,13 @@ LineKind = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
 """Origin of a line: user text, assistant text ("said"), call arguments ("asked"), text written to a file, a file's
 content, tool output; or a single name taken from a line."""
 _NUMBERED = re.compile(r"\s*+(\d{1,6})(→|\t|:(?=\t| [ \t]))(.*)")
-_WRAPPER_STARTS = ("<system", "</system", "Chunk ID: ", "Wall time: ", "Process exited", "Original token", "index ")
+_WRAPPER_STARTS = (
+    *("<system", "</system", "Chunk ID: ", "Wall time: ", "Process exited", "Original token", "index ", "[cut: "),
+)
+"""`[cut: …]` begins a result that an earlier compaction shortened."""
 _WRAPPER = re.compile(
     r"</?system-reminder>|Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code 0|Original token count: \d+"
-    r"|index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}(?: \d+)?"
+    r"|index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}(?: \d+)?|\[cut: [\d,]+\]"
 )
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")

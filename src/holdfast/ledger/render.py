@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 
 import msgspec
 
@@ -49,6 +50,10 @@ _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_S
     0.12,
 )
 """Largest share of the room for each section; the excerpts get what is left."""
+_USERS_SHARE, _CLOSINGS_SHARE = 0.20, 0.05
+"""Largest shares of the room for user messages and conclusions."""
+_MAX_SECTIONS_SCALE = 2
+"""Beside a long trail, the sections are at most so many times larger than on a page without one."""
 _MAX_LAST_ERRORS, _MAX_EARLIER_RUN_ERRORS = 10, 3
 _MAX_TITLE_CHARS = 100
 _MAX_COVERING_SPACES = 50
@@ -79,9 +84,28 @@ class SectionRenderer:
         self._titles: dict[str, str] = {}
         ran = [LedgerLine(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in history.commands.values()]
         lines = [*history.lines.values(), *ran]
-        self._candidates = rank_candidates(
-            lines, history.name_cache, self.name_scores, score_lines(history, self.name_scores, room)
-        )
+        self.line_scores = score_lines(history, self.name_scores, room)
+        self._candidates = rank_candidates(lines, history.name_cache, self.name_scores, self.line_scores.values)
+        self._filled = list(accumulate(len(one.line.text) + 1 for one in self._candidates))
+
+    def price(self, room: int) -> float:
+        """Returns the score of one more character where `room` characters are filled with the best candidates."""
+        place = bisect_left(self._filled, max(0, room))
+        return self._candidates[place].density if place < len(self._candidates) else 0.0
+
+    def fixed_size(self, room: int) -> int:
+        """Returns the characters of all sections but the excerpts on a page of `room` characters."""
+        users = clip_evenly(self.history.users[1:], int(room * _USERS_SHARE), READABLE_CHARS)
+        conclusions = clip_evenly(self.history.closings, int(room * _CLOSINGS_SHARE), 2 * BRIEF_CHARS)
+        sections = [
+            *self.task(room, ()),
+            *self.plan(room),
+            *self.calls(room, ()),
+            *self.errors(self.recent_errors(room, "")),
+            *self.files(room, ()),
+            *self.likely_commands(room, ""),
+        ]
+        return sum(len(text) + CITATION_CHARS for text in [*sections, *(text for _, text in users + conclusions)])
 
     def sample(self, tokens: int) -> str:
         """Returns text like that of a page of `tokens` tokens, to estimate characters per token."""
@@ -302,8 +326,6 @@ def _run_status(command: CommandRecord) -> str:
     return f"  ({', '.join(notes)})" if notes else ""
 
 
-_USERS_SHARE, _CLOSINGS_SHARE = 0.20, 0.05
-"""Largest shares of the room for user messages and conclusions."""
 _REUSE_SHARE = 0.8
 """A selection is reused down to this share of its room; below, the other sections differ too much."""
 
@@ -319,7 +341,7 @@ class PageRenderer:
     """Renders pages of varying size from one history, without repeating text that stays visible.
 
     `visible` is the text of the kept messages, `staying` their numbers, `shortened` those of their tool results of
-    which only selected lines are shown.
+    which only selected lines are shown. The sections' shares are those of the page and of `trail_chars` together.
     """
 
     def __init__(
@@ -329,8 +351,10 @@ class PageRenderer:
         staying: Collection[int] = (),
         shortened: Collection[PartKey] = (),
         intro: str = "",
+        trail_chars: int = 0,
     ) -> None:
         self._sections = sections
+        self._trail_chars = trail_chars
         self._visible, self._staying, self._shortened, self._intro = visible, staying, shortened, intro
         self._selection: Selection | None = None
         self._room = 0
@@ -339,29 +363,30 @@ class PageRenderer:
         """Renders a page of about `room` characters; slightly less room than before reuses the selection."""
         sections, history = self._sections, self._sections.history
         visible, staying = self._visible, self._staying
+        whole = min(room + self._trail_chars, _MAX_SECTIONS_SCALE * room)
         task = find_task(history.users)
         requests = archived_lines((line for line in history.users if line is not task), staying)
-        users = clip_evenly(requests, int(room * _USERS_SHARE), READABLE_CHARS)
+        users = clip_evenly(requests, int(whole * _USERS_SHARE), READABLE_CHARS)
         conclusions = clip_evenly(
-            archived_lines(history.closings, staying), int(room * _CLOSINGS_SHARE), 2 * BRIEF_CHARS
+            archived_lines(history.closings, staying), int(whole * _CLOSINGS_SHARE), 2 * BRIEF_CHARS
         )
-        errors = sections.recent_errors(room, visible)
-        opening = [self._intro, *sections.task(room, staying)]
+        errors, in_results = self._place_errors(sections.recent_errors(whole, visible))
+        opening = [self._intro, *sections.task(whole, staying)]
         fixed = [
-            *sections.plan(room),
-            *sections.calls(room, staying),
+            *sections.plan(whole),
+            *sections.calls(whole, staying),
             *sections.errors(errors),
-            *sections.files(room, staying),
+            *sections.files(whole, staying),
         ]
-        in_files, commands = only_file_lines(errors), sections.likely_commands(room, visible)
+        in_place, commands = [*only_file_lines(errors), *in_results], sections.likely_commands(whole, visible)
         left = room - sum(len(section) + 2 for section in opening + fixed) - HEADING_CHARS
-        left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_files)])
+        left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_place)])
         left -= sum(len(text) + CITATION_CHARS for _, text in users + conclusions)
         if self._selection is None or not _REUSE_SHARE * self._room < room <= self._room:
-            shown = [*opening, *fixed, *commands, *(line.text for line in in_files)]
+            shown = [*opening, *fixed, *commands, *(line.text for line in in_place)]
             known = "\n".join([visible, *shown, *(text for _, text in users + conclusions)])
-            self._selection, self._room = sections.select(left, known, staying, self._shortened, in_files), room
-        selected = sort_by_position([*in_files, *self._selection.within(left)])
+            self._selection, self._room = sections.select(left, known, staying, self._shortened, in_place), room
+        selected = sort_by_position([*in_place, *self._selection.within(left)])
         listed = [line for line in selected if part_key(line) not in self._shortened]
         of_task = [line for line in listed if task and line.kind == "user" and line.place == task.place]
         opening[-1] = "\n".join([opening[-1], *(quote_structure(line.text) for line in of_task)])
@@ -377,6 +402,14 @@ class PageRenderer:
         return LedgerPage(
             "\n\n".join(fixed), _group_by_part(line for line in selected if part_key(line) in self._shortened)
         )
+
+    def _place_errors(self, errors: Iterable[LedgerLine]) -> tuple[list[LedgerLine], list[LedgerLine]]:
+        """Splits error lines into those of archived messages and those that stand in their shortened result."""
+        archived: list[LedgerLine] = []
+        in_results: list[LedgerLine] = []
+        for line in errors:
+            (in_results if part_key(line) in self._shortened else archived).append(line)
+        return archived, in_results
 
 
 def _group_by_part(lines: Iterable[LedgerLine]) -> dict[PartKey, list[LedgerLine]]:

@@ -1,7 +1,8 @@
 """Scores names and lines: the learned probability that a later step needs them.
 
-Two small logistic models, one for names and one for lines that will be edited. `weights.toml` holds a weight for each
-feature, or a curve given by its points, learned from what real sessions needed later.
+Three small logistic models: names that will be referred to, lines that will be edited, and the share of a line that
+the next steps will write again. `weights.toml` holds a weight for each feature, or a curve given by its points, learned
+from what real sessions needed later. The weights of the three against each other are learned too.
 """
 
 from __future__ import annotations
@@ -254,14 +255,17 @@ SHARED_FEATURES = (
     "newest",
 )
 """Features that all lines of one text share."""
+EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.5
+"""Weight of all lines that will be edited, and of all text that will be written again, relative to all names that will
+be needed."""
 OWN_FEATURES = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")
 Features = list[float]
 
 
 @cache
-def line_curves(features: tuple[str, ...]) -> tuple[Curve, ...]:
-    """Returns the curves in the order of the features."""
-    return tuple(Curve.of(load_weights()["lines"][feature]) for feature in features)
+def line_curves(model: str, features: tuple[str, ...]) -> tuple[Curve, ...]:
+    """Returns the curves of a model in the order of the features."""
+    return tuple(Curve.of(load_weights()[model][feature]) for feature in features)
 
 
 def line_features(
@@ -355,18 +359,38 @@ def _own_features(line: LedgerLine, offset: int, names: list[float]) -> Features
     ]
 
 
-def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) -> dict[str, float]:
-    """Returns the probability that each line is edited verbatim, for a budget of `room` tokens.
+class LineScores(NamedTuple):
+    """Scores of lines apart from the names they hold, in the unit of the names' scores."""
 
-    Empty if no file was touched: there is nothing to edit.
+    values: dict[str, float]
+    """By text: what it is worth that the line may be edited or written again."""
+    per_character: float
+    """What one character is worth that will certainly be written again."""
+
+
+def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) -> LineScores:
+    """Scores the recent lines for a budget of `room` tokens.
+
+    Edits are scored relative to all lines that may be edited, reuse relative to all text that may be written again.
+    Without files there is nothing to edit or to write again. The user's messages have a section of their own, and count
+    as names alone.
     """
-    if not history.files:
-        return {}
-    probabilities: dict[str, float] = {}
-    own_curves, shared_curves = line_curves(OWN_FEATURES), line_curves(SHARED_FEATURES)
-    last, common = None, 0.0
+    edited: list[float] = []
+    reused: list[float] = []
+    texts: list[str] = []
+    models = [(line_curves(model, SHARED_FEATURES), line_curves(model, OWN_FEATURES)) for model in ("edited", "reused")]
+    (shared_edited, own_edited), (shared_reused, own_reused) = models
+    last, common_edited, common_reused = None, 0.0, 0.0
     for line, shared, own in line_features(history, scores, room):
         if shared is not last:
-            last, common = shared, sum_curves(shared_curves, shared)
-        probabilities[line.text] = logistic(common + sum_curves(own_curves, own))
-    return probabilities
+            last = shared
+            common_edited, common_reused = sum_curves(shared_edited, shared), sum_curves(shared_reused, shared)
+        texts.append(line.text)
+        edited.append(logistic(common_edited + sum_curves(own_edited, own)) if history.files else 0.0)
+        again = logistic(common_reused + sum_curves(own_reused, own)) if history.files and line.kind != "user" else 0.0
+        reused.append(len(line.text) * again)
+    total = sum(scores.values())
+    per_edit = EDITED_WEIGHT * total / max(1.0, sum(edited))
+    per_character = REUSED_WEIGHT * total / max(1.0, sum(reused))
+    values = [per_edit * edit + per_character * again for edit, again in zip(edited, reused, strict=True)]
+    return LineScores(dict(zip(texts, values, strict=True)), per_character)

@@ -1,8 +1,8 @@
 """Selects lines within a budget: weighted coverage, solved greedily by score per character.
 
-A line scores the names that it adds to the page, plus the probability that it is edited verbatim. A name whose
-lines are too long can be listed alone for a part of its score, so that it can at least be searched for. Gains only
-shrink as lines are selected (submodularity), so a lazy heap avoids recomputing most of them.
+A line scores the names that it adds to the page, plus what it is worth that it may be edited or written again. A name
+whose lines are too long can be listed alone for a part of its score, so that it can at least be searched for. Gains
+only shrink as lines are selected (submodularity), so a lazy heap avoids recomputing most of them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ import msgspec
 from .lines import LedgerLine, is_wrapper_line
 from .names import NameFinder, is_clear_alone
 
-EDITED_WEIGHT = 0.26
-"""Weight of all lines that will be edited, relative to all names that will be needed."""
 MIN_LINE_CHARS = 10
 """Shorter lines are not shown."""
 _LINE_OVERHEAD = 8
 """Fixed cost of a line in characters."""
 _PIECE_SHARE = 0.5
 """Share of its names' scores that a piece of an over-long line gets."""
-_NAME_SHARE = 0.5
+_NAME_SHARE = 0.6
 """Share of its score that a name gets without its line."""
 _SEPARATOR_CHARS = 2
 """Characters between two names."""
@@ -45,12 +43,11 @@ class Candidate(msgspec.Struct, gc=False):
 
 
 def rank_candidates(
-    lines: Iterable[LedgerLine], names_of: NameFinder, scores: dict[str, float], edited: dict[str, float]
+    lines: Iterable[LedgerLine], names_of: NameFinder, scores: dict[str, float], own_scores: dict[str, float]
 ) -> list[Candidate]:
-    """Returns candidates by score per character. The more lines may be edited, the less each edit counts."""
+    """Returns candidates by score per character."""
     found, newest = [], dict[str, LedgerLine]()
     best = set(nlargest(_MAX_LONE_NAMES, scores, key=scores.__getitem__))
-    edit_weight = EDITED_WEIGHT * sum(scores.values()) / max(1.0, sum(edited.values()))
     for line in lines:
         text = line.text
         if (len(text) < MIN_LINE_CHARS and line.kind != "name") or is_wrapper_line(text):
@@ -60,7 +57,7 @@ def rank_candidates(
             newest.update(dict.fromkeys(filter(best.__contains__, names), line))
         if line.kind == "name":
             continue
-        own_score = edit_weight * edited.get(text, 0.0)
+        own_score = own_scores.get(text, 0.0)
         share = 1.0 if line.whole else _PIECE_SHARE
         gain = own_score + share * sum(filter(None, map(scores.get, names)))
         if gain > 0:

@@ -59,8 +59,9 @@ def with_fallback(
     plan = instead(request)
     if isinstance(plan, Skip):
         return answer
-    remark = f"no summary ({answer.why}): {plan.strategy} instead"
-    return msgspec.structs.replace(plan, fallback=plan.strategy, remarks=(*plan.remarks, remark))
+    remarks = [f"no summary ({answer.why}): {plan.strategy} instead"]
+    remarks += answer.remarks if answer.outcome is Outcome.SUMMARY_FAILED else ()
+    return msgspec.structs.replace(plan, fallback=plan.strategy, remarks=(*plan.remarks, *remarks))
 
 
 def _failure_of(answer: Plan | Skip | None, request: Request) -> Skip | None:

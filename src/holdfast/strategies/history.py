@@ -6,7 +6,7 @@ import msgspec
 
 from ..context import Request
 from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, is_ledger_page, parse_page
-from ..messages import Message, Text, ToolResult
+from ..messages import Message, Text, ToolResult, strip_frame
 
 
 def count_newly_archived(request: Request, cut: int) -> int:
@@ -42,7 +42,7 @@ def previous_ledger(request: Request, notes: list[Message]) -> Ledger:
     known = request.view.checkpoint.carry.ledger
     if known is not None:
         return msgspec.convert(known, Ledger)
-    pages = [parse_page(message.text) for message in notes if is_ledger_page(message)]
+    pages = [parse_page(strip_frame(message)) for message in notes if is_ledger_page(message)]
     return pages[-1] if pages else Ledger()
 
 

@@ -1,13 +1,14 @@
-"""The ledger strategy: extractive notes, made without a model.
+"""The ledger strategy: extractive notes and a trail of the newest steps, made without a model.
 
-A page of notes replaces the archived messages; the newest messages follow verbatim, with their tool pairs. A tool
-result among them that is too large for the room is shortened to its highest-scored lines.
+A page of notes replaces the archived messages. The trail follows: the newest steps as native messages, with their
+calls whole and their results shortened to the highest-scored lines. Room that is left keeps the newest results whole.
+Notes and trail share the room by what each is worth there.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from functools import partial
+from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import cast
 
 import msgspec
@@ -15,51 +16,73 @@ from msgspec import structs
 
 from ..context import Edit, Plan, Request, Skip, apply_edits
 from ..context.references import citation
+from ..errors import Outcome
 from ..ledger import (
+    BRIEF_CHARS,
+    MAX_SHARE,
+    MAX_TALK_SHARE,
     PAGE_OPENING,
     HistoryExtractor,
     LedgerPage,
     PageRenderer,
     SectionRenderer,
+    TrailStep,
+    choose_trail,
     is_ledger_page,
+    part_key,
     trim_ledger,
 )
-from ..messages import Json, Media, Message, ToolResult, describe_media, framed_message
+from ..messages import (
+    Json,
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+    cut_at_or_before,
+    describe_media,
+    framed_message,
+    is_legal_cut,
+    open_tool_loop_start,
+)
 from ..tokens import count_tokens
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
 from .history import count_newly_archived, message_numbers, message_text, previous_ledger, user_message_numbers
 from .pruning import is_clearable
-from .windows import KEEP_TOKENS, archive_before, snap_to_turn
+from .windows import archive_before
 
 PAGE_TOKENS = 16_000
 """Size limit of a page: longer notes retain hardly more of what is needed."""
-_TAIL_SHARE, _LONG_TAIL_SHARE, _LONG_TAIL_TOKENS = 0.1, 0.2, 500
-"""Share of the room for the newest messages; the larger share applies up to so many tokens, and where there is more
-room than a page can use."""
 _NOTES_SHARE = 0.25
 """Share of the remaining budget for notes where fixed content takes most of the target."""
-_MAX_CALLS_SHARE = 0.4
+_SHORT_RESULT_CHARS = 100
+"""Results up to this length are never shortened."""
+_SMALL_SHARE = 0.2
+"""Messages that take no more than this share of the target are left as they are, even if a compaction is asked for."""
+_MAX_CALLS_SHARE = 0.6
 """Answered calls that take more than this share of the room are archived."""
-_LARGE_RESULT_CHARS = 600
-_SHORTENED_NOTE = "[Shortened to the key lines; full result: {}.]"
+_CUT_MARK = "[cut: {:,}]"
+"""Begins a shortened result and refers to the whole one."""
 _IN_PROGRESS_NOTE = " Work on the user's message below has begun."
+_CUT_NOTE = " Results that begin with a cut mark show selected lines of the message it names."
 _CARRIED_CHARS_PER_TOKEN, _MIN_CARRIED_TOKENS = 8, 2_000
 """Characters carried to the next round for each token of the page; page size assumed where none fits."""
 _MAX_ATTEMPTS, _FULL_SHARE, _AIM_SHARE, _FIRST_GUESS, _SHRINK_FACTOR = 10, 0.99, 0.997, 1.08, 0.8
 """Search for the page size: the first guess is large, since the selection can be reused for less room; a page that did
 not change is tried with much less."""
 
+_MAX_EXTENSIONS, _EXTENSION_SHARE = 3, 0.03
+"""How often the trail may be extended when its messages are whole, and the share of the target that must be left."""
+
 
 class KeepLedger(BaseStrategy):
-    """Keeps the newest turns verbatim behind extractive notes on everything earlier, within the target."""
+    """Keeps the newest steps behind extractive notes on everything earlier, within the target."""
 
-    def __init__(self, max_tokens: int | None = None, keep_tokens: int = KEEP_TOKENS) -> None:
+    def __init__(self, max_tokens: int | None = None) -> None:
         if max_tokens is not None:
             require_positive("max_tokens", max_tokens)
-        require_positive("keep_tokens", keep_tokens)
         self.max_tokens = max_tokens
-        self.keep_tokens = keep_tokens
 
     @property
     def target(self) -> int | None:
@@ -67,26 +90,21 @@ class KeepLedger(BaseStrategy):
 
     def __call__(self, request: Request) -> Plan | Skip:
         limit = self.max_tokens or _token_limit(request)
-        cut = self._cut(request, limit)
-        plan = archive_before(request, cut, "ledger")
-        if isinstance(plan, Skip):
-            if request.tokens <= limit or not any(map(is_ledger_page, request.notes)):
-                return plan
-            plan = Plan(cut, strategy="ledger")  # nothing to archive, but the notes can be shortened
-        return _LedgerPlanner(request, cut, limit).plan(plan)
+        if request.tokens > limit:
+            return _LedgerPlanner(request, limit).plan()
+        return _compact_to_half(request, limit)
 
-    def _cut(self, request: Request, limit: int) -> int:
-        """Returns where the verbatim tail starts: at a turn if possible, never after an unanswered call."""
-        view, sums = request.view, request.view.token_sums
-        end = len(view.messages)
-        room = _free_tokens(request, limit)
-        share = min(self.keep_tokens, _tail_tokens(room))
 
-        def fits(cut: int) -> bool:
-            return sums.estimator.tokens(sums.cumulative[-1] - sums.cumulative[cut]) <= share
-
-        cut = snap_to_turn(request, bisect_left(range(end + 1), True, key=fits), fits)
-        return end if _calls_too_large(request, cut, room) else cut
+def _compact_to_half(request: Request, limit: int) -> Plan | Skip:
+    """Returns a plan for a compaction that was asked for although the context fits."""
+    view, fixed = request.view, _fixed_tokens(request)
+    if view.checkpoint_id is not None and view.previously_kept >= len(view.messages):
+        return Skip(Outcome.NOTHING_TO_COMPACT, "no messages since the last compaction")
+    if request.tokens - fixed <= _SMALL_SHARE * _free_tokens(request, limit):
+        return Skip(Outcome.NOTHING_TO_COMPACT, "the messages take little of the target")
+    plan = _LedgerPlanner(request, max(1, fixed + (request.tokens - fixed) // 2)).plan()
+    nothing = archive_before(request, plan.cut, "ledger") if isinstance(plan, Plan) and not plan.edits else None
+    return nothing if isinstance(nothing, Skip) else plan
 
 
 def _token_limit(request: Request) -> int:
@@ -109,81 +127,163 @@ def _free_tokens(request: Request, limit: int) -> int:
     return max(0, limit - _fixed_tokens(request))
 
 
-def _tail_tokens(room: int) -> int:
-    """Returns the tokens available for the newest messages."""
-    return max(int(room * _TAIL_SHARE), min(int(room * _LONG_TAIL_SHARE), max(_LONG_TAIL_TOKENS, room - PAGE_TOKENS)))
-
-
-def _calls_too_large(request: Request, cut: int, room: int) -> bool:
-    """Whether the kept calls take too much of the room and can be archived because all are answered."""
-    kept, sums = request.messages[cut:], request.view.token_sums
-    answered = {result.call_id for message in kept for result in message.results}
-    waits = any(call.id not in answered for message in kept for call in message.calls)
-    if waits or not kept or kept[-1].role != "tool" or request.newest_turn(len(request.messages)) is None:
-        return False
-    size = sum(sums.estimator.measure(message) for message in kept if not _has_long_result(message))
-    return sums.estimator.tokens(size) > _MAX_CALLS_SHARE * room
-
-
 class _LedgerPlanner:
-    """Builds one plan: renders the page, measures it, and renders it again until it fits."""
+    """Builds one plan: chooses the trail, renders the page, measures it, and renders it again until it fits."""
 
-    def __init__(self, request: Request, cut: int, limit: int) -> None:
+    def __init__(self, request: Request, limit: int) -> None:
         view = request.view
-        self.request, self.cut, self.limit = request, cut, limit
+        self.request, self.limit = request, limit
         self.old_notes = request.notes
         self.other_notes = [message for message in self.old_notes if not is_ledger_page(message)]
         earlier = previous_ledger(request, self.old_notes)
         self.places = message_numbers(request, earlier.archived)
-        self.count = (view.checkpoint.carry.archived or earlier.archived) + count_newly_archived(request, cut)
-        history = HistoryExtractor(earlier)
-        history.read(view.messages[:cut], self.places[:cut])
-        self.archived = history.ledger()
-        history.read(view.messages[cut:], self.places[cut:])
-        self.sections = SectionRenderer(history, citation, min(PAGE_TOKENS, _free_tokens(request, limit)))
-        self.shortened = self._find_shortened()
+        room = _free_tokens(request, limit)
+        self.steps = list(self._steps(room))
+        self.first = min([step.cut for step in self.steps], default=len(view.messages))
+        self.history = HistoryExtractor(earlier)
+        self.history.read(view.messages[: self.first], self.places[: self.first])
+        self.before = self.history.ledger()
+        self.history.read(view.messages[self.first :], self.places[self.first :])
+        self.sections = SectionRenderer(self.history, citation, min(PAGE_TOKENS, room))
+        self.earlier_count = view.checkpoint.carry.archived or earlier.archived
+        self._start_at(self._cut(room))
+
+    def _start_at(self, cut: int) -> None:
+        """Sets the start of the trail, and with it what stays visible."""
+        request, view = self.request, self.request.view
+        self.cut = cut
+        self.count = self.earlier_count + count_newly_archived(request, cut)
+        self.shortened = {
+            (index, place)
+            for index in range(cut, len(view.messages))
+            for place, part in enumerate(request.messages[index].parts)
+            if _can_shorten(part)
+        }
         staying = [*request.kept_before(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are rewritten
-        whole = [self._without_shortened(index) for index in staying]
         first = [shown.message for shown in view.head if shown.kind != "note" and request.stays_in_head(shown, cut)]
-        whole += first
-        self.staying = {self.places[index] for index in staying} | user_message_numbers(first, history)
-        self.visible = "\n".join(message_text(message) for message in whole)
+        self.staying = {self.places[index] for index in staying} | user_message_numbers(first, self.history)
+        self.visible = "\n".join(map(message_text, [*map(self._without_shortened, staying), *first]))
 
-    def _find_shortened(self) -> list[int]:
-        """Returns the kept messages whose results are shortened because the tail exceeds its share."""
-        request, end = self.request, len(self.request.messages)
-        kept = request.tokens_after_cut(self.cut) - request.tokens_after_cut(end)
-        if kept <= _tail_tokens(_free_tokens(request, self.limit)):
-            return []
-        return [index for index in range(self.cut, end) if _has_long_result(request.messages[index])]
+    # -- the trail ----------------------------------------------------------------------------------
 
-    def _shortened_parts(self, index: int) -> list[int]:
-        """Returns the indexes of the shortened results in a message."""
-        parts = enumerate(self.request.messages[index].parts) if index in self.shortened else ()
-        return [place for place, part in parts if isinstance(part, ToolResult) and _is_long(part)]
+    def _steps(self, room: int) -> Iterator[TrailStep]:
+        """Yields the newest steps, newest first, as far as the trail can reach."""
+        view = self.request.view
+        end, units, texts, size = len(view.messages), 0, list[str](), 0
+        oldest = max(view.leading_system_count, max(view.synthetic, default=-1) + 1)
+        for index in range(end - 1, oldest - 1, -1):
+            message = view.messages[index]
+            units += self._cut_units(message)
+            parts = tuple(part for part in message.parts if not _can_shorten(part))
+            texts.append(message_text(structs.replace(message, parts=parts)))
+            if view.token_sums.estimator.tokens(units) > room:
+                return
+            if is_legal_cut(view.messages, index):
+                taken = view.token_sums.estimator.tokens(units)
+                yield TrailStep(index, end - index, "\n".join(reversed(texts)), taken - size)
+                texts, size = [], taken
+
+    @cached_property
+    def _mark_units(self) -> int:
+        measure = self.request.view.token_sums.estimator.measure
+        mark = (Text(_CUT_MARK.format(10_000)),)
+        return measure(Message("tool", (ToolResult("", mark),))) - measure(Message("tool", ()))
+
+    def _cut(self, room: int) -> int:
+        """Returns where the trail starts: where it is worth most, never after an unfinished tool loop."""
+        messages, turns = self.request.messages, self.request.view.turns
+        chars = self._chars_per_token(room)
+        cut = choose_trail(
+            [step._replace(size=int(step.size * chars)) for step in self.steps],
+            int(room * chars),
+            self.sections.fixed_size(int(room * chars)),
+            MAX_SHARE if self.history.files else MAX_TALK_SHARE,
+            self.sections.name_scores,
+            self.sections.line_scores.per_character,
+            self.sections.price,
+        )
+        latest = self._latest_cut(room)
+        cut = latest if cut is None else min(cut, latest)
+        if turns and cut > turns[-1] and all(message.role == "system" for message in messages[turns[-1] + 1 : cut]):
+            return turns[-1]  # the newest user message stays anyway, with what belongs to it
+        return cut
+
+    def _latest_cut(self, room: int) -> int:
+        """Returns the latest possible cut: the newest user message and an unfinished tool loop stay, and never nothing.
+
+        A finished batch of calls that takes most of the room is archived.
+        """
+        messages, view = self.request.messages, self.request.view
+        start, end = open_tool_loop_start(messages), len(messages)
+        if view.turns and view.turns[-1] == end - 1:
+            return view.turns[-1]
+        if not view.turns and view.split_turn is None:
+            return min(start, cut_at_or_before(messages, max(0, end - 1)))
+        answered = {result.call_id for message in messages[start:] for result in message.results}
+        waiting = any(call.id not in answered for message in messages[start:] for call in message.calls)
+        estimator = view.token_sums.estimator
+        calls = estimator.tokens(sum(estimator.measure(message) for message in messages[start:] if message.calls))
+        return start if waiting or calls <= _MAX_CALLS_SHARE * room else end
+
+    def _cut_units(self, message: Message) -> int:
+        """Returns the size of a message with its long results cut."""
+        measure = self.request.view.token_sums.estimator.measure
+        parts = tuple(part for part in message.parts if not _can_shorten(part))
+        return measure(structs.replace(message, parts=parts)) + self._mark_units * (len(message.parts) - len(parts))
 
     def _without_shortened(self, index: int) -> Message:
-        message, cut = self.request.messages[index], self._shortened_parts(index)
-        kept = tuple(part for place, part in enumerate(message.parts) if place not in cut)
-        return structs.replace(message, parts=kept) if cut else message
+        message = self.request.messages[index]
+        parts = tuple(part for place, part in enumerate(message.parts) if (index, place) not in self.shortened)
+        return structs.replace(message, parts=parts)
 
-    def plan(self, without_notes: Plan) -> Plan:
+    # -- the plan -----------------------------------------------------------------------------------
+
+    def plan(self) -> Plan | Skip:
+        page = self._fit_page()
+        if page is None:
+            return self._plan_without_page()
+        for _ in range(_MAX_EXTENSIONS):
+            cut = self._earlier_cut(self._keep_newest_whole(page))
+            if cut == self.cut:
+                break
+            self._start_at(cut)
+            page = self._fit_page() or page
+        return Plan(
+            self.cut,
+            notes=self._notes(page),
+            edits=self._edits(page),
+            target=self.limit,
+            strategy="ledger",
+            ledger=partial(self._carried, min(PAGE_TOKENS, _free_tokens(self.request, self.limit)), page),
+        )
+
+    def _earlier_cut(self, left: int) -> int:
+        """Returns an earlier start of the trail for the room that is left, if it is worth another page."""
+        cut = self.cut
+        if left < _EXTENSION_SHARE * self.limit or self.shortened:
+            return cut
+        for step in self.steps:
+            if step.cut < self.cut and (left := left - step.size) >= 0:
+                cut = step.cut
+        return cut
+
+    def _fit_page(self) -> LedgerPage | None:
+        """Returns the largest page that fits, together with the lines of shortened results; None if none fits."""
         fixed = self._size(LedgerPage("", {}), ())
-        room = min(PAGE_TOKENS, max(0, self.limit - fixed))
-        if not room:
-            return self._plan_without_page(without_notes)
+        room = min(PAGE_TOKENS, self.limit - fixed)
+        if room <= 0:
+            return None
         renderer, last = self._page_renderer(), LedgerPage("", {})
-        best: tuple[int, LedgerPage, tuple[Message, ...]] | None = None
+        best: tuple[int, LedgerPage] | None = None
         characters = int(room * _FIRST_GUESS * self._chars_per_token(room))
         fitting, too_large = 0, 0  # the most characters that fitted, and the fewest that did not
         for _ in range(_MAX_ATTEMPTS):
             page = renderer.render(characters)
-            notes = (*self.other_notes, framed_message(page.text))
-            used = max(1, self._size(page, notes) - fixed)
+            used = max(1, self._size(page, self._notes(page)) - fixed)
             if used <= room:
                 fitting = max(fitting, characters)
-                best = best if best is not None and best[0] > used else (used, page, notes)
+                best = best if best is not None and best[0] > used else (used, page)
                 if used >= room * _FULL_SHARE or characters > 8 * self.request.view.token_sums.cumulative[-1]:
                     break
             else:
@@ -193,21 +293,53 @@ class _LedgerPlanner:
             if fitting and too_large and not fitting < characters < too_large:
                 characters = (fitting + too_large) // 2
             last = page
-        if best is None:
-            return self._plan_without_page(without_notes)
-        _, page, notes = best
-        ledger = partial(self._carried, room)
-        return Plan(self.cut, notes=notes, edits=self._edits(page), target=self.limit, strategy="ledger", ledger=ledger)
+        return best[1] if best else None
 
-    def _plan_without_page(self, plan: Plan) -> Plan:
+    def _keep_newest_whole(self, page: LedgerPage) -> int:
+        """Leaves the newest results whole as far as there is room; returns the tokens that are still left."""
+        sums = self.request.view.token_sums
+        left = self.limit - self._size(page, self._notes(page))
+        for index, edits in reversed(self._edits(page).items()):
+            whole = sums.cumulative[index + 1] - sums.cumulative[index]
+            shortened = sums.estimator.measure(apply_edits(self.request.messages[index], edits))
+            more = 1 + sums.estimator.tokens(max(0, whole - shortened))
+            if more > left:
+                break
+            left -= more
+            self.shortened -= {(index, edit.part) for edit in edits}
+        return left
+
+    def _plan_without_page(self) -> Plan | Skip:
         """Returns the plan without a page and carries the notes: a later round may have room."""
+        plan = archive_before(self.request, self.cut, "ledger")
+        if isinstance(plan, Skip):
+            return plan
         remark = "The notes do not fit next to the fixed content; they are carried to the next round."
-        return structs.replace(plan, remarks=(remark,), ledger=partial(self._carried, _MIN_CARRIED_TOKENS))
+        ledger = partial(self._carried, _MIN_CARRIED_TOKENS, LedgerPage("", {}))
+        return structs.replace(plan, remarks=(remark,), ledger=ledger)
 
-    def _carried(self, room: int) -> Json:
-        """Returns the ledger for the next round; computed only when the checkpoint is stored."""
+    def _carried(self, room: int, page: LedgerPage) -> Json:
+        """Returns the ledger for the next round; computed only when the checkpoint is stored.
+
+        It holds the archived messages, and the lines of shortened results that are no longer visible.
+        """
+        history = HistoryExtractor(self.before)
+        history.read(self.request.messages[self.first : self.cut], self.places[self.first : self.cut])
+        cut = {(self.places[index], part) for index, part in self.shortened}
+        shown = {line.text for lines in page.result_lines.values() for line in lines}
+        hidden = [line for line in self.history.lines.values() if part_key(line) in cut and line.text not in shown]
+        names = dict.fromkeys(name for line in hidden for name in self.history.name_cache.find_exact(line.text))
+        ledger = history.ledger()
+        ledger.lines += [
+            structs.replace(line, time=ledger.time, offset=ledger.offset)  # the clock stands at the cut
+            for line in hidden
+            if line.text not in history.lines
+        ]
+        ledger.names |= {
+            name: seen for name in names if name not in ledger.names and (seen := self.history.names.get(name))
+        }
         ledger = trim_ledger(
-            self.archived, self.sections.history.name_cache, self.sections.name_scores, _CARRIED_CHARS_PER_TOKEN * room
+            ledger, self.history.name_cache, self.sections.name_scores, _CARRIED_CHARS_PER_TOKEN * room
         )
         return cast(Json, msgspec.to_builtins(ledger))
 
@@ -218,26 +350,33 @@ class _LedgerPlanner:
 
     def _page_renderer(self) -> PageRenderer:
         archived = "1 message is" if self.count == 1 else f"{self.count:,} messages are"
-        intro = f"{PAGE_OPENING}{archived} archived in full under the cited numbers.{self._progress_note()}]"
-        shortened = {(self.places[index], place) for index in self.shortened for place in self._shortened_parts(index)}
-        return PageRenderer(self.sections, self.visible, self.staying, shortened, intro)
+        cut_note = _CUT_NOTE if self.shortened else ""
+        intro = f"{PAGE_OPENING}{archived} archived in full under the cited numbers.{self._progress_note()}{cut_note}]"
+        shortened = {(self.places[index], part) for index, part in self.shortened}
+        trail = sum(step.size for step in self.steps if step.cut >= self.cut)
+        trail_chars = int(trail * self._chars_per_token(PAGE_TOKENS))
+        return PageRenderer(self.sections, self.visible, self.staying, shortened, intro, trail_chars)
 
     def _progress_note(self) -> str:
         """Returns a note for the case that the last user message stays but work done after it is archived."""
         return _IN_PROGRESS_NOTE if self.request.newest_turn(self.cut) is not None else ""
 
+    def _notes(self, page: LedgerPage) -> tuple[Message, ...]:
+        """Returns the notes to show; without archived messages there is nothing to note."""
+        return (*self.other_notes, *([framed_message(page.text)] if self.count else ()))
+
     def _edits(self, page: LedgerPage) -> dict[int, tuple[Edit, ...]]:
         """Returns the edits that replace shortened results by their selected lines."""
-        return {
-            index: tuple(Edit(part, self._shortened_text(index, part, page)) for part in self._shortened_parts(index))
-            for index in self.shortened
-        }
+        edits: dict[int, tuple[Edit, ...]] = {}
+        for index, part in sorted(self.shortened):
+            edits[index] = (*edits.get(index, ()), Edit(part, self._shortened_text(index, part, page)))
+        return edits
 
     def _shortened_text(self, index: int, part: int, page: LedgerPage) -> str:
         result = cast(ToolResult, self.request.messages[index].parts[part])
-        lines = [line.text for line in page.result_lines.get((self.places[index], part), ())]
+        lines = [line.text for line in page.result_lines.get((self.places[index], part), ())] or _last_line(result)
         media = [describe_media(item) for item in result.content if isinstance(item, Media)]
-        return "\n".join([_SHORTENED_NOTE.format(citation(self.places[index])), *lines, *media])
+        return "\n".join([_CUT_MARK.format(self.places[index]), *lines, *media])
 
     def _size(self, page: LedgerPage, notes: tuple[Message, ...]) -> int:
         """Returns the tokens of the whole context with this page."""
@@ -249,9 +388,11 @@ class _LedgerPlanner:
         return self.request.tokens_after_cut(self.cut, units)
 
 
-def _has_long_result(message: Message) -> bool:
-    return any(map(_is_long, message.results))
+def _last_line(result: ToolResult) -> list[str]:
+    """Returns the end of a result of which no line was selected: it often says how a command ended."""
+    _, ended, last = result.text[-2 * BRIEF_CHARS :].rstrip().rpartition("\n")
+    return [last] if ended and len(last) <= BRIEF_CHARS else []
 
 
-def _is_long(result: ToolResult) -> bool:
-    return is_clearable(result) and len(result.text) > _LARGE_RESULT_CHARS
+def _can_shorten(part: Part) -> bool:
+    return isinstance(part, ToolResult) and is_clearable(part) and len(part.text) > _SHORT_RESULT_CHARS

@@ -30,6 +30,7 @@ from ..summaries import (
     LOG_HEADING,
     SUMMARY_PREFIX,
     AsSystem,
+    RejectedSummary,
     Style,
     SummaryDraft,
     SummaryInput,
@@ -292,7 +293,8 @@ class Summary(BaseStrategy):
             return Skip(Outcome.NOTHING_TO_COMPACT, "the messages to archive have no text")
         draft = yield from self.writer.write(run.input)
         if isinstance(draft, Failure):
-            return Skip(Outcome.SUMMARY_FAILED, f"{draft.kind}: {draft.why}" if draft.why else draft.kind)
+            remarks = draft.remarks if isinstance(draft, RejectedSummary) else ()
+            return Skip(Outcome.SUMMARY_FAILED, f"{draft.kind}: {draft.why}" if draft.why else draft.kind, remarks)
         return run.plan(draft)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,13 +26,11 @@ def portal() -> Iterator[BlockingPortal]:
 
 @pytest.fixture(scope="module")
 def models(server: ProviderServer, portal: BlockingPortal) -> Iterator[dict[str, Any]]:
-    """Real SDKs over plain HTTP, so that no certificates are loaded."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl.SSLContext, "load_verify_locations", lambda *_args, **_named: None)
-        made: dict[str, Any] = {
-            "openai": OpenAIChat("gpt-test", base_url=server.openai_url, api_key="sk-very-secret-1234567"),
-            "anthropic": Anthropic("claude-test", base_url=server.anthropic_url, api_key="sk-very-secret-1234567"),
-        }
-        yield made
-        for model in made.values():
-            portal.call(model.aclose)
+    """Real SDKs over plain HTTP."""
+    made: dict[str, Any] = {
+        "openai": OpenAIChat("gpt-test", base_url=server.openai_url, api_key="sk-very-secret-1234567"),
+        "anthropic": Anthropic("claude-test", base_url=server.anthropic_url, api_key="sk-very-secret-1234567"),
+    }
+    yield made
+    for model in made.values():
+        portal.call(model.aclose)

@@ -1,0 +1,63 @@
+"""The trail: the newest steps as native messages, as far back as they are worth their room.
+
+A step is a run of messages between two legal cuts: usually one reply with its calls and their results. Calls and words
+stay whole; long results are shortened to selected lines. The next steps repeat much of the newest text and less of
+older text, so the worth of a step falls with its age, until a line of the notes is worth more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from .names import find_exact_names
+from .scoring import decay
+
+REPEATED_SHARE, HALF_AGE = 0.5, 12
+"""How much of the newest step's text the next steps repeat, and the age in messages at which it is half as much."""
+MAX_SHARE, MAX_TALK_SHARE = 0.75, 0.2
+"""Largest share of the room for the trail, without the lines of its shortened results; in a conversation without files,
+where hardly anything is written again."""
+
+
+class TrailStep(NamedTuple):
+    """A step with which the trail may begin."""
+
+    cut: int
+    """Index of its first message."""
+    age: int
+    """Number of messages from there to the end."""
+    text: str
+    """Words and calls, which stay whole, and short results."""
+    size: int
+    """The room that it takes with its long results cut."""
+
+
+def choose_trail(
+    steps: Iterable[TrailStep],
+    room: int,
+    reserved: int,
+    max_share: float,
+    scores: dict[str, float],
+    per_character: float,
+    price: Callable[[int], float],
+) -> int | None:
+    """Returns the cut with which the trail gains most over notes in the same room; None if no trail gains anything.
+
+    `steps` begin with the newest. `reserved` is the room of the notes' fixed sections, `price` the score of one more
+    character of notes in so much room, `per_character` that of a character which will be written again.
+    """
+    best, best_cut, gain, spent = 0.0, None, 0.0, 0
+    seen: set[str] = set()
+    for step in steps:
+        spent += step.size
+        if spent > min(max_share * room, room - reserved):
+            break
+        names = [name for name in dict.fromkeys(find_exact_names(step.text)) if name not in seen]
+        seen.update(names)
+        gain += per_character * REPEATED_SHARE * decay(step.age, HALF_AGE) * len(step.text)
+        gain += sum(scores.get(name, 0.0) for name in names)
+        gain -= step.size * price(room - reserved - spent)
+        if gain >= best:
+            best, best_cut = gain, step.cut
+    return best_cut
