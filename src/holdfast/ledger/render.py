@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate, groupby, islice
 
 import msgspec
@@ -13,7 +14,7 @@ from .extract import HistoryExtractor
 from .lines import LedgerLine, find_task
 from .names import find_names
 from .paths import abbreviate_root, base_name, group_by_base_name, list_by_folder, shortest_unique_path
-from .scoring import decay, score_lines, score_names
+from .scoring import LineScores, decay, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (
     ALSO,
@@ -82,11 +83,22 @@ class SectionRenderer:
         self._cite = cite
         self._alike = group_by_base_name(history.files)
         self._titles: dict[str, str] = {}
-        ran = [LedgerLine(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in history.commands.values()]
-        lines = [*history.lines.values(), *ran]
-        self.line_scores = score_lines(history, self.name_scores, room)
-        self._candidates = rank_candidates(lines, history.name_cache, self.name_scores, self.line_scores.values)
-        self._filled = list(accumulate(len(one.line.text) + 1 for one in self._candidates))
+        self._room = room
+
+    @cached_property
+    def line_scores(self) -> LineScores:
+        return score_lines(self.history, self.name_scores, self._room)
+
+    @cached_property
+    def _candidates(self) -> list[Candidate]:
+        commands = self.history.commands.values()
+        ran = [LedgerLine(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in commands]
+        lines = [*self.history.lines.values(), *ran]
+        return rank_candidates(lines, self.history.name_cache, self.name_scores, self.line_scores.values)
+
+    @cached_property
+    def _filled(self) -> list[int]:
+        return list(accumulate(len(one.line.text) + 1 for one in self._candidates))
 
     def price(self, room: int) -> float:
         """Returns the score of one more character where `room` characters are filled with the best candidates."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from .call_ids import GENERATED_ID_PREFIX
 from .codec import CODECS
@@ -270,7 +271,7 @@ def _matching_results(
     own: list[Message] = []
     left = list(results)
     in_order = 0
-    for message in messages[index:]:
+    for message in islice(messages, index, None):
         held = message.results
         if not held or (rules.merges_roles and not _results_lead(message)):
             break

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -101,6 +102,7 @@ class AgentTool(msgspec.Struct, frozen=True):
         return Tool(self.name, self.about, _schema(self.arguments))
 
 
+@cache
 def _schema(kind: type[ToolArguments]) -> Json:
     _, parts = msgspec.json.schema_components([kind])
     schema: Json = parts[kind.__name__]
