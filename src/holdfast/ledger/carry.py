@@ -11,7 +11,7 @@ from msgspec import structs
 from ..messages import Message, is_framed
 from .entries import MAX_ATTACHMENTS, MAX_SOURCE_CHARS, CommandRecord, FileRecord, Ledger, take_within
 from .lines import LedgerLine, find_task
-from .names import NameFinder, name_kind
+from .names import NameFinder
 from .select import MIN_LINE_CHARS
 from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS
 
@@ -28,7 +28,7 @@ def trim_ledger(ledger: Ledger, names_of: NameFinder, scores: dict[str, float], 
     users, calls = _trim_users(ledger.users, room), _newest_clipped(ledger.calls, BRIEF_CHARS, room)
     places = {line.place for line in users}
     gone = [line for line in ledger.users if line.place not in places]
-    names = {name for line in kept for name in names_of(line.text) if name_kind(name) != "word"}
+    names = {name for line in kept for name in names_of(line.text)}
     return Ledger(
         time=ledger.time,
         offset=ledger.offset,
@@ -46,7 +46,7 @@ def trim_ledger(ledger: Ledger, names_of: NameFinder, scores: dict[str, float], 
         errors=ledger.errors,
         attached=ledger.attached[-MAX_ATTACHMENTS:],
         lines=kept,
-        names={name: seen for name, seen in ledger.names.items() if name in names},
+        names={name: seen for name, seen in ledger.names.items() if name in names and seen.kind != "word"},
     )
 
 

@@ -12,6 +12,8 @@ MEDIA_PREFIX = "holdfast-media:"
 """Prefix of the digest that replaces media."""
 _KEYS = frozenset(("data", "url", "image_url", "file_data"))
 _MIN_CHARACTERS = 1_024
+_NEVER_MEDIA = frozenset((int, float, bool, type(None)))
+_SCALARS = _NEVER_MEDIA | {str}
 
 
 def extract_media(payload: Json) -> tuple[Json, dict[str, str]]:
@@ -22,9 +24,13 @@ def extract_media(payload: Json) -> tuple[Json, dict[str, str]]:
 
 def _extract(value: Any, key: str, found: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {name: _extract(item, name, found) for name, item in value.items()}
+        return {
+            name: item if type(item) is str and name not in _KEYS else _extract(item, name, found)
+            for name, item in value.items()
+        }
     if isinstance(value, list):
-        return [_extract(item, key, found) for item in value]
+        skipped = _NEVER_MEDIA if key in _KEYS else _SCALARS
+        return [item if type(item) in skipped else _extract(item, key, found) for item in value]
     if key in _KEYS and isinstance(value, str) and _is_media(key, value):
         digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
         found[digest] = value
