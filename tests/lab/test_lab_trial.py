@@ -59,6 +59,18 @@ def test_contestants_get_size_of_real_summary(history: list[Message]) -> None:
         assert row.budget == size and row.tokens <= size
 
 
+def test_real_summary_is_followed_by_newest_messages_at_twice_its_size(history: list[Message]) -> None:
+    summary = "Every berth is done. " * 400
+    place = next(n for n in range(len(history) * 2 // 3, len(history)) if history[n].role == "user")
+    messages = [*history[:place], user(summary), *history[place:]]
+    trial = SessionTrial("a-session", transcript(messages, (PastCompaction(place, summary=summary),)), QUICK)
+    rows = {row.contestant: row for row in trial.results("a-session.jsonl").after_summary}
+    size = count_message_tokens([user(summary)], estimator_for("chars/4"))
+    assert set(rows) == {REAL, "tail window", LEDGER}
+    assert {row.budget for row in rows.values()} == {2 * size}
+    assert size < rows[REAL].tokens <= 2 * size
+
+
 def test_real_summary_is_scored_alike(history: list[Message]) -> None:
     """Rounds after the compaction edit four berths from before it, with one line of each."""
     summary = "\n".join(f"value_{n}_3 = compute_3(berth_{n}, tide=levels[3]) in berth_{n}.py" for n in range(60, 120))
@@ -83,7 +95,7 @@ def test_summary_contestant_is_measured_at_the_summary_only(
     monkeypatch.setattr("holdfast.lab.trial._cached_contestants", lambda *_: Lineup((tail, ours)))
     summary = "Round after round of moorings was looked at, and every berth is done. " * 100
     rows = at_summary(history, summary)
-    assert given == [summary]
+    assert given == 2 * [summary], "at its size, and at twice its size"
     assert rows["ours"].score == rows[REAL].score and rows["ours"].surprise == rows[REAL].surprise
 
 

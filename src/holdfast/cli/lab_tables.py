@@ -59,6 +59,9 @@ def _print_kind(console: Console, kind: KindReport, report: LabReport) -> None:
         title = f"where the tool compacted itself ({count} times): at the size of its summary, {average:,} on average"
         _print_cells(console, title, kind.at_summary)
         _print_surprise(console, f"at the size of its summary: surprise, {unit}", kind.at_summary)
+        title = f"{2 * average:,} tokens there: the summary, and as much of the newest messages"
+        _print_cells(console, title, kind.after_summary)
+        _print_surprise(console, f"{title}: surprise, {unit}", kind.after_summary)
 
 
 def _print_cells(console: Console, title: str, cells: Sequence[ResultCell]) -> None:

@@ -15,6 +15,7 @@ from ..strategies import (
     KeepLast,
     KeepNothing,
     KeepRecent,
+    KeepTrail,
     KeepUserMessages,
     Pipeline,
     PruneToolResults,
@@ -132,19 +133,19 @@ def holdfast_preset(reserve: int = DEFAULT_RESERVE, keep: int = DEFAULT_KEEP) ->
     require_positive("reserve", reserve)
     return Preset(
         name="holdfast",
-        about="Recommended: a structured summary, updated and verified in each round, and the newest turns verbatim; "
-        "the ledger if the model fails.",
+        about="Recommended: a structured summary, updated and verified in each round, and the trail of the newest "
+        "steps; the ledger if the model fails.",
         figures={
             "compacts": f"above 85 % of the window less {reserve:,} for the reply",
             "counts": "the provider's usage, and a real tokenizer calibrated by it",
-            "keeps": f"the newest {keep:,} tokens, whole turns",
+            "keeps": f"the newest {keep:,} tokens, of older tool results a few lines",
             "summary": "structured sections, 2,000 tokens requested, 8,192 allowed, updated and verified; up to 8,000 "
             "tokens of errors, files, commands and relevant excerpts",
             "shown as": "a user message with a prefix",
             "if it fails": "the ledger",
         },
         trigger_in=lambda window: OverBudget(Fraction(0.85, min(reserve, window // 4)), window),
-        strategy=StructuredSummary(KeepRecent(keep)),
+        strategy=StructuredSummary(KeepTrail(keep)),
         calibrated=True,
     )
 

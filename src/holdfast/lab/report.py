@@ -112,6 +112,7 @@ class KindReport(msgspec.Struct, frozen=True):
     cells: list[ResultCell]
     in_a_row: list[ResultCell]
     at_summary: list[ResultCell]
+    after_summary: list[ResultCell]
     leads: list[LedgerLead]
 
 
@@ -167,6 +168,7 @@ def _kind_report(kind: str, results: LabResults, contestants: Sequence[Contestan
     table = ScoreTable(row for session in found for row in session.rows)
     rolled = ScoreTable(row for session in found for row in session.in_a_row)
     written = ScoreTable(row for session in found for row in session.at_summary)
+    followed = ScoreTable(row for session in found for row in session.after_summary)
     settings = results.settings
     names = [one.name for one in contestants]
     return KindReport(
@@ -181,6 +183,7 @@ def _kind_report(kind: str, results: LabResults, contestants: Sequence[Contestan
             if (cell := rolled.cell(name, budget=settings.focus, rounds=rounds))
         ],
         at_summary=[cell for name in [REAL, *names] if (cell := written.cell(name))],
+        after_summary=[cell for name in [REAL, *names] if (cell := followed.cell(name))],
         leads=[lead for b in settings.budgets for lead in _leads(table, b)],
     )
 

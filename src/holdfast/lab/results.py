@@ -104,6 +104,8 @@ class SessionResults(msgspec.Struct, frozen=True):
     """After several successive compactions, at one budget."""
     at_summary: tuple[ScoreRow, ...] = ()
     """Where the tool compacted, at the size of its own summary."""
+    after_summary: tuple[ScoreRow, ...] = ()
+    """There, with as much room again for the newest messages."""
     names: tuple[CutNames, ...] = ()
     failures: tuple[str, ...] = ()
 

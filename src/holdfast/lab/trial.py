@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import HoldfastError
-from ..messages import Message, user
+from ..messages import Message, is_legal_cut, user
 from ..tokens import Estimator, estimator_for
 from ..transcripts import Transcript, read_transcript
 from .contestants import REAL, Contestant, ContestantResult, ContestantTask, choose_contestants, count_message_tokens
@@ -138,7 +138,8 @@ class SessionTrial:
             file=file,
             rows=tuple(rows),
             in_a_row=tuple(in_a_row),
-            at_summary=tuple(self._at_summary()),
+            at_summary=tuple(self._at_summary(1)),
+            after_summary=tuple(self._at_summary(2)),
             names=tuple(names),
             failures=tuple(self.failures),
         )
@@ -153,20 +154,27 @@ class SessionTrial:
                 if compacted := self._compact(contestant, pieces, self._task(cut, self.settings.focus)):
                     yield self._row(contestant.name, self.settings.focus, cut, needed, compacted, rounds)
 
-    def _at_summary(self) -> Iterator[ScoreRow]:
-        """Compares with the tool's own summary, at exactly its size."""
+    def _at_summary(self, sizes: int) -> Iterator[ScoreRow]:
+        """Compares with the tool's own summary and the newest messages, at a multiple of the size of the summary."""
         for cut in iter_cuts(self.transcript, (1.0,)):
             if not cut.summary:
                 continue
             needed = find_needed(cut.before, cut.after, self.estimator)
-            real = ContestantResult([user(cut.summary)], 0.0)
-            budget = count_message_tokens(real.messages, self.estimator)
+            size = count_message_tokens([user(cut.summary)], self.estimator)
+            budget = sizes * size
+            real = ContestantResult([user(cut.summary), *self._newest(cut.before, budget - size)], 0.0)
             if not self._is_possible(cut, budget):
                 continue
             yield self._row(REAL, budget, cut, needed, real)
             for contestant in self.contestants:
                 if compacted := self._compact(contestant, [cut.before], self._task(cut, budget)):
                     yield self._row(contestant.name, budget, cut, needed, compacted)
+
+    def _newest(self, messages: Sequence[Message], room: int) -> Sequence[Message]:
+        """Returns the newest messages that fit, with calls and results together."""
+        starts = (start for start in range(len(messages) + 1) if is_legal_cut(messages, start))
+        newest = (messages[start:] for start in starts)
+        return next(kept for kept in newest if count_message_tokens(kept, self.estimator) <= room)
 
     def _is_possible(self, cut: Cut, budget: int) -> bool:
         """False if the newest user message alone exceeds the budget."""

@@ -8,7 +8,7 @@ from .lines import find_task
 from .names import find_names, find_words, name_kind
 from .parse import parse_page
 from .paths import base_name, list_by_folder
-from .render import LedgerPage, PageRenderer, SectionRenderer, part_key
+from .render import LedgerPage, PageRenderer, PartKey, SectionRenderer, part_key
 from .scoring import score_names
 from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, clip, take_fitting
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
@@ -25,6 +25,7 @@ __all__ = [
     "Ledger",
     "LedgerPage",
     "PageRenderer",
+    "PartKey",
     "SectionRenderer",
     "TrailStep",
     "base_name",

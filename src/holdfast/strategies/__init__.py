@@ -7,6 +7,7 @@ from .pipeline import Pipeline, run_strategy
 from .pruning import CLEARED, PruneToolResults
 from .summary import Summary, SummaryWriter
 from .summary_kinds import RecursiveSummary, StateSummary, StructuredSummary
+from .trail import KeepTrail
 from .truncation import Truncate
 from .windows import (
     KeepFraction,
@@ -27,6 +28,7 @@ __all__ = [
     "KeepLedger",
     "KeepNothing",
     "KeepRecent",
+    "KeepTrail",
     "KeepUserMessages",
     "LastResort",
     "Pipeline",

@@ -18,7 +18,6 @@ from ..context import Edit, Plan, Request, Skip, apply_edits
 from ..context.references import citation
 from ..errors import Outcome
 from ..ledger import (
-    BRIEF_CHARS,
     MAX_SHARE,
     MAX_TALK_SHARE,
     PAGE_OPENING,
@@ -29,18 +28,14 @@ from ..ledger import (
     TrailStep,
     choose_trail,
     is_ledger_page,
-    part_key,
     trim_ledger,
 )
 from ..messages import (
     Json,
-    Media,
     Message,
-    Part,
     Text,
     ToolResult,
     cut_at_or_before,
-    describe_media,
     framed_message,
     is_legal_cut,
     open_tool_loop_start,
@@ -49,23 +44,18 @@ from ..tokens import count_tokens
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
 from .history import count_newly_archived, message_numbers, message_text, previous_ledger, user_message_numbers
-from .pruning import is_clearable
+from .trail import CUT_MARK, CUT_NOTE, add_hidden_lines, can_shorten, shortened_text
 from .windows import archive_before
 
 PAGE_TOKENS = 16_000
 """Size limit of a page: longer notes retain hardly more of what is needed."""
 _NOTES_SHARE = 0.25
 """Share of the remaining budget for notes where fixed content takes most of the target."""
-_SHORT_RESULT_CHARS = 100
-"""Results up to this length are never shortened."""
 _SMALL_SHARE = 0.2
 """Messages that take no more than this share of the target are left as they are, even if a compaction is asked for."""
 _MAX_CALLS_SHARE = 0.6
 """Answered calls that take more than this share of the room are archived."""
-_CUT_MARK = "[cut: {:,}]"
-"""Begins a shortened result and refers to the whole one."""
 _IN_PROGRESS_NOTE = " Work on the user's message below has begun."
-_CUT_NOTE = " Results that begin with a cut mark show selected lines of the message it names."
 _CARRIED_CHARS_PER_TOKEN, _MIN_CARRIED_TOKENS = 8, 2_000
 """Characters carried to the next round for each token of the page; page size assumed where none fits."""
 _MAX_ATTEMPTS, _FULL_SHARE, _AIM_SHARE, _FIRST_GUESS, _SHRINK_FACTOR = 10, 0.99, 0.997, 1.08, 0.8
@@ -157,7 +147,7 @@ class _LedgerPlanner:
             (index, place)
             for index in range(cut, len(view.messages))
             for place, part in enumerate(request.messages[index].parts)
-            if _can_shorten(part)
+            if can_shorten(part)
         }
         staying = [*request.kept_before(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are rewritten
@@ -175,7 +165,7 @@ class _LedgerPlanner:
         for index in range(end - 1, oldest - 1, -1):
             message = view.messages[index]
             units += self._cut_units(message)
-            parts = tuple(part for part in message.parts if not _can_shorten(part))
+            parts = tuple(part for part in message.parts if not can_shorten(part))
             texts.append(message_text(structs.replace(message, parts=parts)))
             if view.token_sums.estimator.tokens(units) > room:
                 return
@@ -187,7 +177,7 @@ class _LedgerPlanner:
     @cached_property
     def _mark_units(self) -> int:
         measure = self.request.view.token_sums.estimator.measure
-        mark = (Text(_CUT_MARK.format(10_000)),)
+        mark = (Text(CUT_MARK.format(10_000)),)
         return measure(Message("tool", (ToolResult("", mark),))) - measure(Message("tool", ()))
 
     def _cut(self, room: int) -> int:
@@ -229,7 +219,7 @@ class _LedgerPlanner:
     def _cut_units(self, message: Message) -> int:
         """Returns the size of a message with its long results cut."""
         measure = self.request.view.token_sums.estimator.measure
-        parts = tuple(part for part in message.parts if not _can_shorten(part))
+        parts = tuple(part for part in message.parts if not can_shorten(part))
         return measure(structs.replace(message, parts=parts)) + self._mark_units * (len(message.parts) - len(parts))
 
     def _without_shortened(self, index: int) -> Message:
@@ -327,17 +317,8 @@ class _LedgerPlanner:
         history.read(self.request.messages[self.first : self.cut], self.places[self.first : self.cut])
         cut = {(self.places[index], part) for index, part in self.shortened}
         shown = {line.text for lines in page.result_lines.values() for line in lines}
-        hidden = [line for line in self.history.lines.values() if part_key(line) in cut and line.text not in shown]
-        names = dict.fromkeys(name for line in hidden for name in self.history.name_cache.find_exact(line.text))
         ledger = history.ledger()
-        ledger.lines += [
-            structs.replace(line, time=ledger.time, offset=ledger.offset)  # the clock stands at the cut
-            for line in hidden
-            if line.text not in history.lines
-        ]
-        ledger.names |= {
-            name: seen for name in names if name not in ledger.names and (seen := self.history.names.get(name))
-        }
+        add_hidden_lines(ledger, self.history, cut, shown)
         ledger = trim_ledger(
             ledger, self.history.name_cache, self.sections.name_scores, _CARRIED_CHARS_PER_TOKEN * room
         )
@@ -350,7 +331,7 @@ class _LedgerPlanner:
 
     def _page_renderer(self) -> PageRenderer:
         archived = "1 message is" if self.count == 1 else f"{self.count:,} messages are"
-        cut_note = _CUT_NOTE if self.shortened else ""
+        cut_note = f" {CUT_NOTE}" if self.shortened else ""
         intro = f"{PAGE_OPENING}{archived} archived in full under the cited numbers.{self._progress_note()}{cut_note}]"
         shortened = {(self.places[index], part) for index, part in self.shortened}
         trail = sum(step.size for step in self.steps if step.cut >= self.cut)
@@ -374,9 +355,8 @@ class _LedgerPlanner:
 
     def _shortened_text(self, index: int, part: int, page: LedgerPage) -> str:
         result = cast(ToolResult, self.request.messages[index].parts[part])
-        lines = [line.text for line in page.result_lines.get((self.places[index], part), ())] or _last_line(result)
-        media = [describe_media(item) for item in result.content if isinstance(item, Media)]
-        return "\n".join([_CUT_MARK.format(self.places[index]), *lines, *media])
+        lines = [line.text for line in page.result_lines.get((self.places[index], part), ())]
+        return shortened_text(result, self.places[index], lines)
 
     def _size(self, page: LedgerPage, notes: tuple[Message, ...]) -> int:
         """Returns the tokens of the whole context with this page."""
@@ -386,13 +366,3 @@ class _LedgerPlanner:
             before = view.token_sums.cumulative[index + 1] - view.token_sums.cumulative[index]
             units += measure(apply_edits(view.messages[index], changes)) - before
         return self.request.tokens_after_cut(self.cut, units)
-
-
-def _last_line(result: ToolResult) -> list[str]:
-    """Returns the end of a result of which no line was selected: it often says how a command ended."""
-    _, ended, last = result.text[-2 * BRIEF_CHARS :].rstrip().rpartition("\n")
-    return [last] if ended and len(last) <= BRIEF_CHARS else []
-
-
-def _can_shorten(part: Part) -> bool:
-    return isinstance(part, ToolResult) and is_clearable(part) and len(part.text) > _SHORT_RESULT_CHARS

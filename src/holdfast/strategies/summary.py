@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from ..context import Plan, Request, Skip
+from ..context import Plan, Request, Skip, apply_edits
 from ..context.references import citation
 from ..errors import InvalidInput, Outcome
 from ..ledger import (
@@ -48,6 +48,7 @@ from .base import BaseStrategy
 from .fallback import LAST_RESORTS, LastResort, with_fallback
 from .history import full_history_text, message_numbers, message_text, previous_ledger
 from .pipeline import run_strategy
+from .trail import CUT_NOTE, add_hidden_lines
 
 if TYPE_CHECKING:
     from ..types import Strategy
@@ -75,7 +76,7 @@ def _note_text(note: Message) -> str:
         vendor = (part.data.get("content") for part in note.parts if isinstance(part, Opaque))
         return "\n".join(text for text in vendor if isinstance(text, str)) or note.text
     text = strip_frame(note).partition(f"\n{LOG_HEADING}")[0]
-    return text.removeprefix(SUMMARY_PREFIX).removeprefix(AsSystem().heading).strip()
+    return text.removesuffix(CUT_NOTE).removeprefix(SUMMARY_PREFIX).removeprefix(AsSystem().heading).strip()
 
 
 MAX_SUMMARY_TOKENS = 16_000
@@ -105,12 +106,16 @@ class SummaryRun:
         self.history = HistoryExtractor(earlier)
         self.history.read(view.messages[:cut], self.numbers[:cut])
         self.ledger = self.history.ledger()
+        self.shortened = {(self.numbers[index], edit.part) for index, edits in chosen.edits.items() for edit in edits}
+        self.end = max(chosen.edits, default=cut - 1) + 1
+        """Messages before this index are not shown in full; the summary covers them."""
+        self.history.read(view.messages[cut : self.end], self.numbers[cut : self.end])
         self.previous = previous_summary(request, self.notes)
         self.room = self._room()
         task = find_task(self.ledger.users)
         self.input = SummaryInput(
-            conversation=self._transcript(range(view.leading_system_count, cut)),
-            upcoming=self._transcript(range(cut, min(len(view.messages), cut + summary.overlap))),
+            conversation=self._transcript(range(view.leading_system_count, self.end)),
+            upcoming=self._transcript(range(self.end, min(len(view.messages), self.end + summary.overlap))),
             previous=self.previous,
             state=view.checkpoint.carry.state,
             task=replace_surrogates(task.text) if task else "",
@@ -149,6 +154,9 @@ class SummaryRun:
         units = sum(map(sums.estimator.measure, frame)) - sum(map(sums.estimator.measure, self.notes))
         for index in {*chosen.preamble}.difference(request.kept_before(chosen.cut)):
             units += sums.cumulative[index + 1] - sums.cumulative[index]
+        for index, edits in chosen.edits.items():
+            units += sums.estimator.measure(apply_edits(view.messages[index], edits))
+            units -= sums.cumulative[index + 1] - sums.cumulative[index]
         for shown, size in zip(view.head, sums.head, strict=True):
             units -= size if shown.source in chosen.dropped_from_head else 0
         return max(_MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, limit - request.tokens_after_cut(chosen.cut, units)))
@@ -177,6 +185,8 @@ class SummaryRun:
             shown = f"{shown}\n\n{found.section}" if found.section else shown
             remarks = (*remarks, *found.remarks)
         shown = self._with_excerpts(shown)
+        if self.shortened:
+            shown = f"{shown}\n\n{CUT_NOTE}"
         return msgspec.structs.replace(
             self.chosen,
             notes=self.summary.shown_as(shown),
@@ -194,9 +204,9 @@ class SummaryRun:
         left = min(self.summary.excerpt_tokens, self.room - self._tokens(shown), int(archived * _EXCERPT_SHARE))
         if left < _MIN_EXCERPT_TOKENS:
             return shown
-        kept = range(self.chosen.cut, len(self.request.messages))
-        visible = "\n".join([shown, self._visible(), *(message_text(self.request.messages[index]) for index in kept)])
-        staying = {self.numbers[index] for index in self._staying()}
+        visible = "\n".join([shown, self._visible(), *map(message_text, self._trail())])
+        kept = set(range(self.chosen.cut, len(self.request.messages))).difference(self.chosen.edits)
+        staying = {self.numbers[index] for index in self._staying() | kept}
         sample = self._sections.sample(left)
         characters = int(left * len(sample) / max(1, self._tokens(sample)))
 
@@ -204,6 +214,11 @@ class SummaryRun:
             return replace_surrogates(self._sections.render_excerpts(room, visible, staying))
 
         return "\n\n".join(filter(None, (shown, write_to_fit(excerpts, characters, left, self._tokens))))
+
+    def _trail(self) -> Iterator[Message]:
+        """Yields the messages after the cut as they are shown."""
+        for index in range(self.chosen.cut, len(self.request.messages)):
+            yield apply_edits(self.request.messages[index], self.chosen.edits.get(index, ()))
 
     def _staying(self) -> set[int]:
         """Returns the messages before the cut that stay visible."""
@@ -219,6 +234,8 @@ class SummaryRun:
         return "\n".join([self.previous, self.request.instructions or "", history])
 
     def _carried(self, characters: int) -> Json:
+        shown = {line.strip() for message in self._trail() for line in message_text(message).splitlines()}
+        add_hidden_lines(self.ledger, self.history, self.shortened, shown)
         ledger = trim_ledger(self.ledger, self.history.name_cache, self._sections.name_scores, characters)
         return cast(Json, msgspec.to_builtins(ledger))
 

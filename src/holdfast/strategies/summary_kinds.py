@@ -23,7 +23,8 @@ from ..summaries import (
 from ..tokens.budget import require_not_negative, require_positive
 from .fallback import LastResort
 from .summary import Summary
-from .windows import AnyEstimator, KeepLast, KeepRecent, SlidingWindow
+from .trail import KeepTrail
+from .windows import AnyEstimator, KeepLast, SlidingWindow
 
 if TYPE_CHECKING:
     from ..types import Strategy
@@ -34,7 +35,7 @@ EXCERPT_TOKENS = 8_000
 
 
 class StructuredSummary(Summary):
-    """Keeps the newest turns; summarizes the rest in fixed sections, with the task in the user's own words.
+    """Keeps the newest steps; summarizes the rest in fixed sections, with the task in the user's own words.
 
     Sections are updated round after round. `summary_tokens` is the length the prompt asks for,
     `max_summary_tokens` the output limit of the call; `max_tokens` limits the whole context.
@@ -56,7 +57,7 @@ class StructuredSummary(Summary):
         on_failure: Callable[[Request], object] | None = None,
     ) -> None:
         super().__init__(
-            keep or KeepRecent(),
+            keep or KeepTrail(),
             Structured(summary_tokens, max_summary_tokens, temperature, style or Style()),
             shown_as or AsUser(),
             name="structured summary",

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.compaction.presets import PRESETS, SIZED_PRESETS, holdfast_preset, pi_preset, preset_named
 from holdfast.errors import InvalidInput, InvalidLimit
-from holdfast.strategies import KeepRecent, Summary
+from holdfast.strategies import KeepRecent, KeepTrail, Summary
 
 
 @pytest.mark.parametrize("name", SIZED_PRESETS)
@@ -18,7 +18,7 @@ def test_default_sizes_equal_the_preset(name: str) -> None:
 @pytest.mark.parametrize("name", SIZED_PRESETS)
 def test_reserve_and_keep_reach_trigger_and_strategy(name: str) -> None:
     preset = preset_named(name, reserve=2_000, keep=700)
-    assert isinstance(preset.strategy, Summary) and isinstance(preset.strategy.keep, KeepRecent)
+    assert isinstance(preset.strategy, Summary) and isinstance(preset.strategy.keep, KeepRecent | KeepTrail)
     assert preset.strategy.keep.keep_tokens == 700
     limit = preset.trigger_in(100_000).threshold.tokens(100_000)  # type: ignore[attr-defined]
     assert limit == {"holdfast": int(0.85 * 98_000), "pi": 98_000}[name]

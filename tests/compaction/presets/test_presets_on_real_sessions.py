@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal
 from holdfast import CompactionResult, Outcome, check
 from holdfast.compaction.presets import PRESETS
 from holdfast.context.events import message_in
-from holdfast.messages import Message, cut_at_or_before, decode_all, open_tool_loop_start
+from holdfast.messages import Message, cut_at_or_before, decode_all, is_framed, open_tool_loop_start
 from holdfast.summaries import SUMMARY_PREFIX
 from holdfast.tokens import estimator_for
 from holdfast.triggers import always
@@ -142,7 +142,10 @@ def assert_as_documented(name: str, source: PresetInput, result: CompactionResul
         case "spring":
             assert len(kept) <= max(10, loop + 1)
             assert shown[0].startswith("Please summarise")
-        case "pi" | "holdfast" | "amp":
+        case "holdfast":
+            trail = [m for m in decode_all(result.messages, format)[0] if m.role != "system" and not is_framed(m)]
+            assert loop or counter.tokens(sum(map(counter.measure, trail))) <= 20_000 + asked
+        case "pi" | "amp":
             assert loop or size <= 20_000 + asked
         case "codex":
             assert {m.role for m in kept[: len(kept) - loop]} <= {"user"}

@@ -1,0 +1,125 @@
+"""Keeps the trail: the newest steps as native messages, with long tool results cut to a few lines.
+
+What follows a summary. Calls and words of many steps say more about the next step than the whole results of a few; the
+newest results stay whole as far as there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+from msgspec import structs
+
+from ..context import Edit, Plan, Request, Skip, apply_edits
+from ..ledger import BRIEF_CHARS, HistoryExtractor, Ledger, PartKey, part_key
+from ..messages import Media, Message, Part, ToolResult, describe_media
+from ..tokens.budget import require_positive
+from .base import BaseStrategy
+from .history import message_numbers, previous_ledger
+from .pruning import is_clearable
+from .windows import KEEP_TOKENS, archive_before, snap_to_turn
+
+CUT_MARK = "[cut: {:,}]"
+"""Begins a shortened result and refers to the whole one."""
+CUT_NOTE = "Results that begin with a cut mark show selected lines of the message it names."
+_SHORT_RESULT_CHARS = 100
+"""Results up to this length are never shortened."""
+_SHOWN_CHARS = 400
+"""Characters shown of a shortened result after a summary."""
+_TRAIL_SHARE = 0.6
+"""Share of the room for the trail with its long results cut; the rest keeps the newest results whole."""
+
+
+def can_shorten(part: Part) -> bool:
+    """Whether a part is a tool result that is worth cutting."""
+    return isinstance(part, ToolResult) and is_clearable(part) and len(part.text) > _SHORT_RESULT_CHARS
+
+
+def shortened_text(result: ToolResult, number: int, lines: list[str]) -> str:
+    """Returns what is shown of a shortened result: the mark, these lines or else the last one, and its media."""
+    media = [describe_media(item) for item in result.content if isinstance(item, Media)]
+    return "\n".join([CUT_MARK.format(number), *(lines or _last_line(result)), *media])
+
+
+def _last_line(result: ToolResult) -> list[str]:
+    """Returns the end of a result of which no line is shown: it often says how a command ended."""
+    _, ended, last = result.text[-2 * BRIEF_CHARS :].rstrip().rpartition("\n")
+    return [last] if ended and len(last) <= BRIEF_CHARS else []
+
+
+def add_hidden_lines(ledger: Ledger, history: HistoryExtractor, parts: set[PartKey], shown: set[str]) -> None:
+    """Adds to a ledger the lines of shortened results that are not shown; their messages are not archived yet."""
+    known = {line.text for line in ledger.lines}
+    hidden = [line for line in history.lines.values() if part_key(line) in parts and line.text not in shown]
+    names = dict.fromkeys(name for line in hidden for name in history.name_cache.find_exact(line.text))
+    ledger.lines += [
+        structs.replace(line, time=ledger.time, offset=ledger.offset)  # the clock stands at the cut
+        for line in hidden
+        if line.text not in known
+    ]
+    ledger.names |= {name: seen for name in names if name not in ledger.names and (seen := history.names.get(name))}
+
+
+class KeepTrail(BaseStrategy):
+    """Keeps the newest steps within `keep_tokens` and the room that the target leaves; cuts their long results."""
+
+    def __init__(self, keep_tokens: int = KEEP_TOKENS, *, leaves: float = 0.6) -> None:
+        require_positive("keep_tokens", keep_tokens)
+        self.keep_tokens = keep_tokens
+        self.leaves = leaves
+        """Share of the room that is reserved for a summary."""
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        most = self.keep_tokens
+        if request.target is not None:
+            free = request.target - request.tokens_after_cut(len(request.messages))
+            most = min(most, max(0, int(free * (1 - self.leaves))))
+        trail = _Trail(request)
+        cut = trail.start(int(most * _TRAIL_SHARE))
+        plan = archive_before(request, cut, "keep trail")
+        return plan if isinstance(plan, Skip) else structs.replace(plan, edits=trail.edits(cut, most))
+
+
+class _Trail:
+    """The live messages of a request with their long results cut, and their sizes."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.numbers = message_numbers(request, previous_ledger(request, request.notes).archived)
+        self.measure = request.view.token_sums.estimator.measure
+
+    def start(self, room: int) -> int:
+        """Returns where the trail of this many tokens starts: at a turn, or inside the newest one."""
+        estimator, end = self.request.view.token_sums.estimator, len(self.request.messages)
+        units, raw = 0, end
+        for index in range(end - 1, -1, -1):
+            units += self.measure(apply_edits(self.request.messages[index], self._edits_of(index)))
+            if estimator.tokens(units) > room:
+                break
+            raw = index
+        return snap_to_turn(self.request, raw, lambda cut: cut >= raw)
+
+    def edits(self, cut: int, room: int) -> dict[int, tuple[Edit, ...]]:
+        """Returns the edits of the trail; the newest results stay whole as far as there is room."""
+        messages, estimator = self.request.messages, self.request.view.token_sums.estimator
+        trail = range(cut, len(messages))
+        found = {index: edits for index in trail if (edits := self._edits_of(index))}
+        used = sum(self.measure(apply_edits(messages[index], found.get(index, ()))) for index in trail)
+        for index in reversed(list(found)):
+            used += self.measure(messages[index]) - self.measure(apply_edits(messages[index], found[index]))
+            if estimator.tokens(used) > room:
+                break
+            del found[index]
+        return found
+
+    def _edits_of(self, index: int) -> tuple[Edit, ...]:
+        return tuple(self._edits_in(self.request.messages[index], self.numbers[index]))
+
+    def _edits_in(self, message: Message, number: int) -> Iterator[Edit]:
+        for place, part in enumerate(message.parts):
+            if can_shorten(part):
+                result = cast(ToolResult, part)
+                text = shortened_text(result, number, result.text[:_SHOWN_CHARS].rstrip().splitlines())
+                if len(text) < len(result.text):
+                    yield Edit(place, text)
