@@ -345,7 +345,7 @@ GOAT = Preset(
         "keeps": "the newest 40 % of the messages",
         "summary": "free text",
         "shown as": "a user message and an assistant acknowledgement",
-        "if it fails": "truncation, with a note about removed messages",
+        "if it fails": "the same messages, with a note about the removed ones in place of the summary",
     },
     trigger_in=lambda window: OverUtilization(0.80, window, min(DEFAULT_RESERVE, window // 2)),
     target_in=target_below(lambda window: Fraction(0.80, min(DEFAULT_RESERVE, window // 2)).tokens(window)),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
@@ -15,7 +15,11 @@ from ..context import Plan, Request, Skip, request_after
 from ..errors import Outcome
 from ..models.calls import Steps
 from .ledger import KeepLedger
+from .pipeline import run_strategy
 from .truncation import Truncate
+
+if TYPE_CHECKING:
+    from ..types import Strategy
 
 log = logging.getLogger("holdfast")
 LastResort = Literal["unchanged", "truncate", "ledger", "ask"]
@@ -31,8 +35,9 @@ def with_fallback(
     last_resort: LastResort,
     max_tokens: int | None = None,
     on_failure: Callable[[Request], object] | None = None,
+    truncate: Strategy | None = None,
 ) -> Steps[Plan | Skip]:
-    """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy."""
+    """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy; `truncate` replaces `Truncate`."""
     try:
         answer = yield from work
     except Exception as error:
@@ -55,8 +60,8 @@ def with_fallback(
         return answer
     if last_resort == "ask":
         return msgspec.structs.replace(answer, why=f"{answer.why}. Choose: {_USER_CHOICES}.")
-    instead = KeepLedger(max_tokens) if last_resort == "ledger" else Truncate(max_tokens=max_tokens)
-    plan = instead(request)
+    truncate = truncate or Truncate(max_tokens=max_tokens)
+    plan = yield from run_strategy(KeepLedger(max_tokens) if last_resort == "ledger" else truncate, request)
     if isinstance(plan, Skip):
         return answer
     remarks = [f"no summary ({answer.why}): {plan.strategy} instead"]

@@ -49,6 +49,7 @@ from .fallback import LAST_RESORTS, LastResort, with_fallback
 from .history import full_history_text, message_numbers, message_text, previous_ledger
 from .pipeline import run_strategy
 from .trail import CUT_NOTE, add_hidden_lines
+from .truncation import TruncateAsSummary
 
 if TYPE_CHECKING:
     from ..types import Strategy
@@ -110,6 +111,8 @@ class SummaryRun:
         self.end = max(chosen.edits, default=cut - 1) + 1
         """Messages before this index are not shown in full; the summary covers them."""
         self.history.read(view.messages[cut : self.end], self.numbers[cut : self.end])
+        shown = {line for message in self._trail() for line in message_text(message).splitlines()}
+        add_hidden_lines(self.ledger, self.history, self.shortened, shown)
         self.previous = previous_summary(request, self.notes)
         self.room = self._room()
         task = find_task(self.ledger.users)
@@ -234,8 +237,6 @@ class SummaryRun:
         return "\n".join([self.previous, self.request.instructions or "", history])
 
     def _carried(self, characters: int) -> Json:
-        shown = {line.strip() for message in self._trail() for line in message_text(message).splitlines()}
-        add_hidden_lines(self.ledger, self.history, self.shortened, shown)
         ledger = trim_ledger(self.ledger, self.history.name_cache, self._sections.name_scores, characters)
         return cast(Json, msgspec.to_builtins(ledger))
 
@@ -295,7 +296,9 @@ class Summary(BaseStrategy):
         return self.max_tokens
 
     def __call__(self, request: Request) -> Steps[Plan | Skip]:
-        return with_fallback(self._summarize(request), request, self.last_resort, self.max_tokens, self.on_failure)
+        truncate = TruncateAsSummary(self.keep, self.shown_as, self.max_tokens)
+        work = self._summarize(request)
+        return with_fallback(work, request, self.last_resort, self.max_tokens, self.on_failure, truncate)
 
     def _summarize(self, request: Request) -> Steps[Plan | Skip]:
         if self.max_tokens is not None:

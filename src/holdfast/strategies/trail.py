@@ -18,7 +18,7 @@ from ..tokens.budget import require_positive
 from .base import BaseStrategy
 from .history import message_numbers, previous_ledger
 from .pruning import is_clearable
-from .windows import KEEP_TOKENS, archive_before, snap_to_turn
+from .windows import KEEP_TOKENS, KeepRecent, archive_before, snap_to_turn
 
 CUT_MARK = "[cut: {:,}]"
 """Begins a shortened result and refers to the whole one."""
@@ -50,13 +50,18 @@ def _last_line(result: ToolResult) -> list[str]:
 
 def add_hidden_lines(ledger: Ledger, history: HistoryExtractor, parts: set[PartKey], shown: set[str]) -> None:
     """Adds to a ledger the lines of shortened results that are not shown; their messages are not archived yet."""
-    known = {line.text for line in ledger.lines}
+    known, errors = {line.text for line in ledger.lines}, {line.text for line in ledger.errors}
     hidden = [line for line in history.lines.values() if part_key(line) in parts and line.text not in shown]
     names = dict.fromkeys(name for line in hidden for name in history.name_cache.find_exact(line.text))
     ledger.lines += [
         structs.replace(line, time=ledger.time, offset=ledger.offset)  # the clock stands at the cut
         for line in hidden
         if line.text not in known
+    ]
+    ledger.errors += [
+        line
+        for line in history.errors.values()
+        if part_key(line) in parts and line.text not in errors and line.text not in shown
     ]
     ledger.names |= {name: seen for name in names if name not in ledger.names and (seen := history.names.get(name))}
 
@@ -78,7 +83,9 @@ class KeepTrail(BaseStrategy):
         trail = _Trail(request)
         cut = trail.start(int(most * _TRAIL_SHARE))
         plan = archive_before(request, cut, "keep trail")
-        return plan if isinstance(plan, Skip) else structs.replace(plan, edits=trail.edits(cut, most))
+        if isinstance(plan, Skip):  # all steps are in the trail: a summary replaces the oldest of them
+            return KeepRecent(self.keep_tokens, leaves=self.leaves)(request)
+        return structs.replace(plan, edits=trail.edits(cut, most))
 
 
 class _Trail:

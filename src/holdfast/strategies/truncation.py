@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from ..context import Plan, Request, Skip
+import msgspec
+
+from ..context import Plan, Request, Skip, request_after
 from ..errors import Outcome
 from ..messages import Message, framed_message, is_framed
+from ..models.calls import Steps
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
+from .pipeline import run_strategy
 from .windows import KEEP_TOKENS, archive_before, snap_to_turn
 
-_NOTE = re.compile(r"\[Earlier conversation left out: ([\d,]+) messages")
+if TYPE_CHECKING:
+    from ..types import Strategy
+
+_NOTE = re.compile(r"(?:^|\n\n)\[Earlier conversation left out: ([\d,]+) messages")
 _MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
 _MAX_ATTEMPTS = 4
 
@@ -67,7 +75,31 @@ class Truncate(BaseStrategy):
         return archive_before(request, cut_for(0), "truncation")
 
 
+class TruncateAsSummary(BaseStrategy):
+    """Drops what `keep` archives behind a note in the place of a summary; whole turns if that is not enough."""
+
+    def __init__(self, keep: Strategy, shown_as: Callable[[str], tuple[Message, ...]], max_tokens: int | None) -> None:
+        self.keep, self.shown_as, self.max_tokens = keep, shown_as, max_tokens
+
+    def __call__(self, request: Request) -> Steps[Plan | Skip]:
+        plan = yield from run_strategy(self.keep, request)
+        limit = self.max_tokens or request.target
+        if isinstance(plan, Plan):
+            earlier = request.notes
+            others = (message for message in earlier if not is_truncation_note(message))
+            notes = (*others, *self.shown_as(truncation_text(request, plan.cut, earlier)))
+            plan = msgspec.structs.replace(plan, notes=notes, strategy="truncation")
+            after = request_after(request, plan).tokens
+            if after < request.tokens and (limit is None or after <= limit):
+                return plan
+        return Truncate(max_tokens=self.max_tokens)(request)
+
+
 def truncation_note(request: Request, cut: int, earlier: Sequence[Message]) -> Message:
+    return framed_message(truncation_text(request, cut, earlier))
+
+
+def truncation_text(request: Request, cut: int, earlier: Sequence[Message]) -> str:
     """Returns a note with the number of dropped messages by role, and the topics of the user's messages."""
     view = request.view
     stays = {*request.kept_before(cut), *view.fillers}
@@ -83,12 +115,12 @@ def truncation_note(request: Request, cut: int, earlier: Sequence[Message]) -> M
     text += f" (the last {len(dropped):,}: {parts})" if count else f" ({parts})"
     if about := user_topics(dropped, topics):
         text += " about:\n" + "\n".join(f"- {topic}" for topic in about) + "\n"
-    return framed_message(text + "]")
+    return text + "]"
 
 
 def _parse_note(message: Message) -> tuple[int, tuple[str, ...]] | None:
     """Returns the count and topics of an earlier note, for rounds without a checkpoint."""
-    if not is_truncation_note(message) or not (found := _NOTE.match(message.text)):
+    if not is_truncation_note(message) or not (found := _NOTE.search(message.text)):
         return None
     lines = message.text.splitlines()
     return int(found[1].replace(",", "")), tuple(line[2:] for line in lines if line.startswith("- "))
@@ -106,4 +138,4 @@ def _first_words(message: Message) -> str:
 
 
 def is_truncation_note(message: Message) -> bool:
-    return is_framed(message) and _NOTE.match(message.text) is not None
+    return is_framed(message) and _NOTE.search(message.text) is not None

@@ -142,10 +142,10 @@ def assert_as_documented(name: str, source: PresetInput, result: CompactionResul
         case "spring":
             assert len(kept) <= max(10, loop + 1)
             assert shown[0].startswith("Please summarise")
-        case "holdfast":
+        case "holdfast" | "amp":
             trail = [m for m in decode_all(result.messages, format)[0] if m.role != "system" and not is_framed(m)]
             assert loop or counter.tokens(sum(map(counter.measure, trail))) <= 20_000 + asked
-        case "pi" | "amp":
+        case "pi":
             assert loop or size <= 20_000 + asked
         case "codex":
             assert {m.role for m in kept[: len(kept) - loop]} <= {"user"}
