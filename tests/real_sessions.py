@@ -24,13 +24,17 @@ def _examples() -> list[Path]:
     return [path for folder in (spec.submodule_search_locations or () if spec else ()) for path in _files(folder)]
 
 
+WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
+"""Every test on every session: takes several minutes."""
 SESSIONS = _files(folder) if (folder := os.environ.get("HOLDFAST_SESSIONS")) else []
 FILES = [*_examples(), *SESSIONS]
-each_session = pytest.mark.parametrize(
-    "path",
-    FILES or [pytest.param(None, marks=pytest.mark.skip(reason="HOLDFAST_SESSIONS names no folder with sessions"))],
-    ids=lambda path: path.name[:13] if path else "none",
-)
+each_session = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:13])
+
+
+def each_third_session(first: int) -> pytest.MarkDecorator:
+    """The examples and a third of the sessions, from the given one on; with HOLDFAST_WHOLE set, all of them."""
+    chosen = FILES if WHOLE else [*_examples(), *SESSIONS[first::3]]
+    return pytest.mark.parametrize("path", chosen, ids=lambda path: path.name[:13])
 
 
 @cache

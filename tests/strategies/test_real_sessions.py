@@ -5,7 +5,6 @@ With HOLDFAST_WHOLE set, in all of them.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,7 @@ from holdfast import Outcome, check, compact
 from holdfast.messages import encode_all
 from holdfast.triggers import always
 from judge import judge
-from real_sessions import FILES, each_session, format_of, history
-
-WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
+from real_sessions import FILES, WHOLE, each_session, format_of, history
 
 
 @each_session

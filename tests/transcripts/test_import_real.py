@@ -5,7 +5,6 @@ Some of them, unless HOLDFAST_WHOLE is set; then all.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,8 @@ from holdfast import MemoryStore, SessionService, check
 from holdfast.context import INTERRUPTED_TEXT
 from holdfast.context.events import EventKind
 from holdfast.transcripts import Transcript, entry_numbers, import_transcript, live_context, read_transcript
-from real_sessions import FILES
+from real_sessions import FILES, WHOLE
 
-WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
 SAMPLE = FILES if WHOLE else [*FILES[:4], *FILES[5::9], *FILES[-2:]]
 
 pytestmark = [

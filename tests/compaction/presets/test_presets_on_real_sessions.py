@@ -5,7 +5,6 @@ Kept messages, presentation and limits match the preset's document.
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from holdfast.tokens import estimator_for
 from holdfast.triggers import always
 from judge import judge
 from providers import ProviderServer
-from real_sessions import FILES, format_of, transcript
+from real_sessions import FILES, WHOLE, format_of, transcript
 from summarizing_model import limit_of, summarize
 
 Json = dict[str, Any]
@@ -32,13 +31,11 @@ ALLOWED = {"pi": 13_107, "layer": 1_000, "workstream": 16_384, "holdfast": 8_192
 MAX_CALLS = 24
 LONG = 80
 """Messages of a long session used by most tests."""
-WHOLE = bool(os.environ.get("HOLDFAST_WHOLE"))
-"""Every preset, all of every session, both rounds: takes several minutes."""
 PAIRS = [
     pytest.param(path, name, id=f"{path.name[:13]}-{name}")
     for place, path in enumerate(FILES)
     for turn, name in enumerate(PRESETS, place)
-    if WHOLE or turn % 2 == 0
+    if WHOLE or turn % 3 == 0
 ]
 
 
@@ -73,7 +70,7 @@ def texts(messages: list[Json], format: str) -> list[str]:
 def test_preset_on_a_real_session(
     path: Path, name: str, server: ProviderServer, portal: BlockingPortal, models: Json
 ) -> None:
-    """Each session is compacted by every second preset in turns, a long one only in part, and some in a second round.
+    """Each session is compacted by every third preset in turns, a long one only in part, and some in a second round.
 
     With HOLDFAST_WHOLE set, every preset compacts every whole session twice.
     """
