@@ -53,3 +53,10 @@ def test_token_limit_error_with_a_number_sets_the_window() -> None:
     failure, window = classify(413, "prompt is too long: 9000 tokens > 3000 maximum"), ContextWindow(200_000, None, 1)
     window.learn(failure.window, SENT, failure.why)
     assert window.size == 3_000
+
+
+def test_window_of_a_model_with_the_suffix_for_a_long_context() -> None:
+    """G1: 1,000,000 by a flag where the model has it."""
+    assert ContextWindow(None, "claude-sonnet-4-5[1m]", 1).size == 1_000_000
+    assert ContextWindow(None, "anthropic:claude-sonnet-4-5[1m]", 1).size == 1_000_000
+    assert ContextWindow(None, "claude-sonnet-4-5", 1).size == 200_000

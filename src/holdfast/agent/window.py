@@ -22,8 +22,9 @@ class ContextWindow:
     def __init__(self, given: int | None, model: str | None, default: int) -> None:
         if given is not None:
             require_positive("window", given)
-        known = CATALOG.find((model or "").rpartition(":")[2])
-        self.size = given or (known.window if known else default)
+        name = (model or "").rpartition(":")[2]
+        known = CATALOG.find(name)
+        self.size = given or (CATALOG.window(name) if known else default)
         self.max_output = known.output if known else 0
         """Longest reply in tokens; 0 if the catalog does not list it."""
 
