@@ -210,3 +210,25 @@ def test_sdk_gemini_bytes_become_standard_base64() -> None:
 def test_sdk_empty_reply_is_rejected_with_help(response: Any, expected: str) -> None:
     with pytest.raises(InvalidInput, match=f"A model's reply has {expected}"):
         decode_all([response])
+
+
+@pytest.mark.parametrize(
+    ("kind", "payload"),
+    [
+        pytest.param(chat.ChatCompletion, COMPLETION, id="openai-chat"),
+        pytest.param(Response, RESPONSE, id="openai-responses"),
+        pytest.param(
+            google.GenerateContentResponse,
+            {"candidates": [{"content": {"role": "model", "parts": [{"text": "done"}]}}]},
+            id="gemini",
+        ),
+    ],
+)
+def test_reply_dict_gives_the_messages_of_the_sdk_object(kind: Any, payload: dict[str, Any]) -> None:
+    assert decode_all([payload]) == decode_all([kind.model_validate(payload)])
+
+
+@pytest.mark.parametrize("reply", [{"choices": []}, {"choices": {"a": 1}}, {"candidates": [{}]}, {"candidates": "x"}])
+def test_reply_dict_without_a_message_is_rejected_with_help(reply: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="A model's reply has"):
+        decode_all([reply])

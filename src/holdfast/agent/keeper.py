@@ -22,6 +22,8 @@ from ..messages import (
     encode_all,
     framed_message,
     replace_lone_surrogates,
+    reply_usage,
+    unpack_reply,
 )
 from ..models import failure_from_exception
 from ..models.calls import Failure, StepReply
@@ -114,7 +116,7 @@ class Keeper:
     async def on_step_finish(
         self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None
     ) -> list[Event]:
-        """Stores a reply together with the provider's token usage.
+        """Stores a reply with the provider's token usage, which a whole reply of an SDK contains.
 
         A keeper of a message list only records the usage here; the reply is stored with the next list.
         """
@@ -126,7 +128,7 @@ class Keeper:
     ) -> list[Event]:
         """Stores a reply without incomplete tool calls; shielded from cancellation, because the user has seen it."""
         messages = drop_incomplete_calls(self._decode_reply(reply)[0])
-        usage = usage or getattr(reply, "usage", None)
+        usage = usage or reply_usage(reply)
         if self._message_list is not None:
             self._message_list.usage = usage
             return []
@@ -225,7 +227,8 @@ class Keeper:
     def _decode_reply(self, reply: StepReply | MessageLike | Sequence[MessageLike]) -> tuple[list[Message], str]:
         given: Any = reply.messages if isinstance(reply, StepReply) else reply
         given = given if isinstance(given, list | tuple) else [given]
-        return decode_all([replace_lone_surrogates(copy_json(message)) for message in given], self.format)
+        payloads = [payload for item in given for payload in unpack_reply(item)]
+        return decode_all([replace_lone_surrogates(copy_json(payload)) for payload in payloads], self.format)
 
     async def _compact_automatically(
         self, trigger: Callable[[Request], bool], budget: int, strategy: Any = None, *, urgent: bool = False

@@ -10,6 +10,7 @@ from .media import extract_media, restore_media
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
 from .payload import copy_json, describe_media, replace_lone_surrogates
 from .repair import join_results, needs_user_between, normalize_for_wire, repair, repair_pairs
+from .sdk import reply_usage, unpack_reply
 from .tool_definitions import Tool, encode_tools
 from .validate import (
     FORMAT_RULES,
@@ -86,11 +87,13 @@ __all__ = [
     "repair",
     "repair_pairs",
     "replace_lone_surrogates",
+    "reply_usage",
     "require_message_list",
     "restore_media",
     "rules_for",
     "strip_frame",
     "to_json",
+    "unpack_reply",
     "user",
     "without_generated_id",
 ]

@@ -11,7 +11,7 @@ from .call_ids import CallIdAssigner, CallLookup, lacks_call_id
 from .detection import ALL, COMMON, FORMATS, PLAIN, narrow_formats
 from .parts import FindCall, Json, Message, Text
 from .payload import copy_json
-from .sdk import unpack_sdk_object
+from .sdk import unpack_reply
 
 if TYPE_CHECKING:
     from ..types import MessageLike
@@ -90,16 +90,20 @@ def decode_all(
                     rest.append((len(decoded), item))  # the first one is enough to detect the format
                     chat = True
                 add(message)
-            else:
+            elif role is not None:
                 rest.append((len(decoded), copy_json(item)))
                 add(None)
+            else:
+                for payload in unpack_reply(item):
+                    rest.append((len(decoded), _payload(payload, len(decoded))))
+                    add(None)
         elif type(item) is Message:
             if format is None and item.format in CODECS:
                 possible = _require_format(possible, item.format, len(decoded))
             neutral.add(len(decoded))
             add(item)
         else:
-            for payload in unpack_sdk_object(item):
+            for payload in unpack_reply(item):
                 rest.append((len(decoded), _payload(payload, len(decoded))))
                 add(None)
     name = narrow_formats(rest, possible & PLAIN if plain else possible) if format is None else format_name(format)

@@ -1,4 +1,4 @@
-"""SDK objects: replies and messages as provider libraries return them, recognised by their attributes.
+"""Replies and messages as provider libraries return them: objects, recognised by their attributes, or dicts of them.
 
 No SDK is imported.
 """
@@ -14,22 +14,39 @@ from .parts import Json
 _SDK_ONLY = frozenset(("parsed", "parsed_output", "parsed_arguments"))
 
 
-def unpack_sdk_object(item: Any) -> Iterator[Any]:
-    """Yields the messages inside one SDK object; yields anything else unchanged."""
-    if isinstance(item, Mapping) or not hasattr(item, "model_dump"):
-        yield item
-    elif hasattr(item, "candidates"):
-        yield dump(_first(item.candidates, "candidate").content or _raise_empty_reply("a candidate without content"))
-    elif hasattr(item, "choices"):
-        yield dump(_first(item.choices, "choice").message)
-    elif str(getattr(item, "object", "")).startswith("response") and isinstance(getattr(item, "output", None), list):
-        yield from map(dump, item.output)
+def unpack_reply(item: Any) -> Iterator[Any]:
+    """Yields the messages inside a whole reply, and those of SDK objects as dicts; yields anything else unchanged."""
+    if not (isinstance(item, Mapping) or hasattr(item, "model_dump")) or _field(item, "role") is not None:
+        yield _plain(item)
+    elif (candidates := _field(item, "candidates")) is not None:
+        content = _field(_first(candidates, "candidate"), "content")
+        yield _plain(content or _raise_empty_reply("a candidate without content"))
+    elif (choices := _field(item, "choices")) is not None:
+        yield _plain(_field(_first(choices, "choice"), "message"), nulls=False)
+    elif str(_field(item, "object")).startswith("response") and isinstance(output := _field(item, "output"), list):
+        yield from map(_plain, output)
     else:
-        yield dump(item)
+        yield _plain(item)
+
+
+def reply_usage(reply: Any) -> Any:
+    """Returns the usage inside a whole reply, as the provider reported it; None if there is none."""
+    names = ("usage", "usage_metadata", "usageMetadata")
+    return next((usage for name in names if (usage := _field(reply, name)) is not None), None)
+
+
+def _field(item: Any, name: str) -> Any:
+    return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+
+
+def _plain(item: Any, *, nulls: bool = True) -> Any:
+    if isinstance(item, Mapping):
+        return item if nulls else _without_nulls(dict(item))
+    return dump(item) if hasattr(item, "model_dump") else item
 
 
 def _first(options: Any, what: str) -> Any:
-    return options[0] if options else _raise_empty_reply(f"no {what}")
+    return options[0] if isinstance(options, list) and options else _raise_empty_reply(f"no {what}")
 
 
 def _raise_empty_reply(what: str) -> Any:

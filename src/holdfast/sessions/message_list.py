@@ -9,7 +9,7 @@ import msgspec
 
 from ..compaction.stateless import PayloadIds, Prefix, PrefixIds
 from ..context.events import Event, EventKind, SessionRecord
-from ..messages import COMMON, Json, Message, copy_json, decode_all, encode_all, from_json, to_json
+from ..messages import COMMON, Json, Message, copy_json, decode_all, encode_all, from_json, to_json, unpack_reply
 from ..stores import Log, MemoryStore
 from ..summaries import replace_surrogates
 from .live import Context
@@ -44,7 +44,7 @@ class MessageListSession:
 
     async def follow(self, messages: Sequence[MessageLike]) -> None:
         """Appends the messages that are new."""
-        payloads = [copy_json(message) for message in messages]
+        payloads = [copy_json(payload) for message in messages for payload in unpack_reply(message)]
         decoded, format = decode_all(payloads, self._format)
         first = next((index for index, message in enumerate(decoded) if message.role != "system"), len(decoded))
         self._leading = encode_all(decoded[:first], format) if first else []
