@@ -20,7 +20,17 @@ from benchmarks.alone import Measurement, print_measurement, report_call, run_al
 from benchmarks.measure import Options, Ratio
 from benchmarks.mixes import Json
 from holdfast import acompact, compact
-from holdfast.messages import Message, Part, Text, ToolCall, ToolResult, decode_all, encode_all, repair, rules_for
+from holdfast.messages import (
+    Message,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    encode_all,
+    repair_messages,
+    rules_for,
+)
 from holdfast.tokens import estimator_for
 from holdfast.tokens.estimators import part_text
 from holdfast.tokens.tokenizer import load_counter
@@ -93,7 +103,7 @@ def history(tokens: int) -> list[Json]:
                 whole.append(_renamed(message, f"{copy}", path.name))
                 total += count.measure(whole[-1])
                 if total >= tokens and message.role == "assistant" and not message.calls:
-                    return encode_all(repair(whole, rules_for("openai-chat")), "openai-chat")
+                    return encode_all(repair_messages(whole, rules_for("openai-chat")), "openai-chat")
         copy += 1
 
 

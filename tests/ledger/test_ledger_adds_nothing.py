@@ -15,7 +15,7 @@ from holdfast import compact
 from holdfast.ledger import PAGE_OPENING
 from holdfast.ledger.text import ALSO, ERRORS, EXCERPTS, GROUP, unquote_structure
 from holdfast.ledger.tool_calls import classify_call
-from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, repair, rules_for
+from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, repair_messages, rules_for
 from holdfast.triggers import always
 from real_sessions import each_third_session, history
 
@@ -34,7 +34,7 @@ _OURS = frozenset(
 def texts_of(messages: list[Message]) -> list[str]:
     """All text of the messages: content, tool calls (also as classified on one line) and results."""
     texts: list[str] = []
-    for message in repair(messages, rules_for("openai-chat")):
+    for message in repair_messages(messages, rules_for("openai-chat")):
         for part in message.parts:
             if isinstance(part, Text | ToolResult):
                 texts.append(part.text)

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from holdfast.messages import decode_all, encode_all, repair, rules_for
-
 Json = dict[str, Any]
 Messages = list[Json]
 PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
-
-
-def repair_payloads(messages: Messages, profile: str) -> Messages:
-    """Decodes, repairs and encodes these payloads."""
-    return encode_all(repair(decode_all(messages, profile)[0], rules_for(profile)), profile)
 
 
 class Chat:

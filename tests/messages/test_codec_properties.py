@@ -21,7 +21,7 @@ from holdfast.messages import (
     gemini,
     openai_chat,
     openai_responses,
-    repair,
+    repair_messages,
     rules_for,
 )
 from judge import judge
@@ -98,9 +98,9 @@ def test_codec_converted_history_is_valid_in_both_formats(format: str, other: st
     messages = read(data.draw(histories.wire(format)), format)
     if len(messages) == 1 and openai_responses.name in (format, other):
         return  # an encrypted summary has no content for other providers
-    arrived = repair(moved(messages, other), rules_for(other))
+    arrived = repair_messages(moved(messages, other), rules_for(other))
     assert judge(encode_all(arrived, other), other) == []
-    returned = repair(moved(bare(arrived), format), rules_for(format))
+    returned = repair_messages(moved(bare(arrived), format), rules_for(format))
     assert judge(encode_all(returned, format), format) == []
 
 

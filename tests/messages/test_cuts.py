@@ -7,7 +7,7 @@ r reasoning that is an item of its own, t a tool's result.
 from __future__ import annotations
 
 import pytest
-from boundary_wire import PROFILES, Chat, repair_payloads
+from boundary_wire import PROFILES, Chat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,6 +28,7 @@ from holdfast.messages import (
     normalize_for_wire,
     open_tool_loop_start,
     repair,
+    repair_messages,
     rules_for,
     user,
 )
@@ -97,7 +98,7 @@ def test_cut_at_or_after_and_before_move_to_nearest_legal_cut(story: str, places
 
 def test_is_legal_cut_after_repair_keeps_late_result_with_call() -> None:
     late = [Chat.user, Chat.calls("a"), Chat.user, Chat.results("a"), Chat.reply]
-    messages, _ = decode_all(repair_payloads(late, "openai-chat"), "openai-chat")
+    messages, _ = decode_all(repair(late, "openai-chat"), "openai-chat")
     assert [message.role for message in messages] == ["user", "assistant", "tool", "user", "assistant"]
     assert [cut for cut in range(6) if is_legal_cut(messages, cut)] == [0, 1, 3, 4, 5]
 
@@ -130,7 +131,7 @@ def test_open_tool_loop_start_is_found(story: str, start: int) -> None:
 @settings(max_examples=min(50, settings().max_examples))
 def test_h2_legal_cut_of_repaired_history_leaves_valid_history(profile: str, data: st.DataObject) -> None:
     rules = rules_for(profile)
-    messages = repair(decode_all(data.draw(histories.wire(profile, broken=True)), profile)[0], rules)
+    messages = repair_messages(decode_all(data.draw(histories.wire(profile, broken=True)), profile)[0], rules)
     whole = encode_all(messages, profile)
     for cut in range(len(messages)):
         if is_legal_cut(messages, cut):
@@ -147,7 +148,7 @@ def test_h2_legal_cut_of_repaired_history_leaves_valid_history(profile: str, dat
 @settings(max_examples=min(50, settings().max_examples))
 def test_illegal_cut_separates_pair_or_reasoning(profile: str, data: st.DataObject) -> None:
     rules = rules_for(profile)
-    messages = repair(decode_all(data.draw(histories.wire(profile)), profile)[0], rules)
+    messages = repair_messages(decode_all(data.draw(histories.wire(profile)), profile)[0], rules)
     for cut in range(len(messages)):
         if not is_legal_cut(messages, cut):
             before, after = messages[:cut], messages[cut:]

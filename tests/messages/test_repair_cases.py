@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from boundary_wire import HI, PROFILES, YES, Chat, Claude, Gemini, Messages, Responses, repair_payloads
+from boundary_wire import HI, PROFILES, YES, Chat, Claude, Gemini, Messages, Responses
+from openai.types.chat import ChatCompletionMessage
 
-from holdfast import check
+from holdfast import check, repair
 from holdfast.context import INTERRUPTED_TEXT
-from holdfast.messages import CONTINUE, OPENING, decode_all, encode_all, repair, rules_for
+from holdfast.errors import InvalidInput, UnknownFormat
+from holdfast.messages import CONTINUE, OPENING, Message, Text, decode_all, encode_all, repair_messages, rules_for
 from judge import judge
 
 ERROR = f"[tool error] {INTERRUPTED_TEXT}"
@@ -127,7 +129,7 @@ CASES = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": CLAUDE
     [pytest.param(p, *case, id=f"{p}: {name}") for p, cases in CASES.items() for name, case in cases.items()],
 )
 def test_h2_repair_invalid_history_gives_expected_messages(profile: str, given: Messages, expected: Messages) -> None:
-    repaired = repair_payloads(given, profile)
+    repaired = repair(given, profile)
     assert repaired == expected
     assert check(repaired, profile) == []
     assert judge(repaired, profile) == []
@@ -138,17 +140,17 @@ FIRST: dict[str, Any] = {"anthropic": reply, "gemini": YES}
 
 @pytest.mark.parametrize("profile", FIRST)
 def test_repair_leading_assistant_gets_user_message_if_required(profile: str) -> None:
-    assert repair_payloads([FIRST[profile]], profile) == [*encode_all([OPENING], profile), FIRST[profile]]
+    assert repair([FIRST[profile]], profile) == [*encode_all([OPENING], profile), FIRST[profile]]
 
 
 @pytest.mark.parametrize("profile", ["openai-chat", "openai-responses"])
 def test_repair_leading_assistant_stays_if_allowed(profile: str) -> None:
-    assert repair_payloads([reply, user], profile) == [reply, user]
+    assert repair([reply, user], profile) == [reply, user]
 
 
 def test_repair_leading_vendor_summary_stays() -> None:
     messages = [by_model(Claude.summary), reply]
-    assert repair_payloads(messages, "anthropic") == messages
+    assert repair(messages, "anthropic") == messages
 
 
 LEADING = by_model(Claude.thought(), Claude.text)
@@ -164,7 +166,7 @@ LEADING = by_model(Claude.thought(), Claude.text)
 )
 def test_repair_change_drops_signed_reasoning(given: Messages) -> None:
     """A4: the signature of thinking covers everything before it."""
-    assert "thinking" not in repr(repair_payloads(given, "anthropic"))
+    assert "thinking" not in repr(repair(given, "anthropic"))
 
 
 EMPTY: dict[str, Messages] = {
@@ -177,15 +179,32 @@ EMPTY: dict[str, Messages] = {
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_repair_with_nothing_left_gives_opening_message(profile: str) -> None:
-    assert repair_payloads(EMPTY[profile], profile) == encode_all([OPENING], profile)
+    assert repair(EMPTY[profile], profile) == encode_all([OPENING], profile)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
 def test_repair_empty_list_stays_empty(profile: str) -> None:
-    assert repair([], rules_for(profile)) == []
+    assert repair([], profile) == []
 
 
 def test_repair_valid_messages_are_same_objects() -> None:
     decoded, _ = decode_all([user, calls("a"), results("a"), results("ghost"), reply], "openai-chat")
-    repaired = repair(decoded, rules_for("openai-chat"))
+    repaired = repair_messages(decoded, rules_for("openai-chat"))
     assert [id(message) for message in repaired] == [id(decoded[place]) for place in (0, 1, 2, 4)]
+
+
+def test_h2_repair_takes_messages_as_check_does() -> None:
+    """Dicts, SDK objects and holdfast messages, and every name of a format."""
+    message = ChatCompletionMessage.model_validate({"role": "assistant", "content": "hello"})
+    given = [user, results("ghost"), message, Message("user", (Text("hi"),))]
+    assert check(given, "openai") != []
+    assert repair(given, "openai") == [user, reply, user]
+    assert given[1] == results("ghost"), "the list that was passed does not change"
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_h2_repair_rejects_what_is_no_message(profile: str) -> None:
+    with pytest.raises(InvalidInput):
+        repair([{"role": "narrator", "content": "hi"}], profile)
+    with pytest.raises(UnknownFormat, match="is not a message format"):
+        repair([], f"{profile}-2")

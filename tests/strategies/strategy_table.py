@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast import Pipeline, PruneToolResults, SlidingWindow, TokenWindow, Truncate, TurnWindow, compact
-from holdfast.messages import decode_all, encode_all, repair, rules_for
+from holdfast.messages import decode_all, repair
 from holdfast.strategies import KeepFraction, KeepLast
 from holdfast.tokens import estimator_for
 from holdfast.triggers import always
@@ -56,7 +56,7 @@ def tokens_of(messages: Messages, profile: str) -> int:
 
 
 def repaired(messages: Messages, profile: str) -> Messages:
-    return encode_all(repair(decode_all(messages, profile)[0], rules_for(profile)), profile)
+    return repair(messages, profile)
 
 
 def smallest(messages: Messages, profile: str) -> int:

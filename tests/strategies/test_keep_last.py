@@ -13,7 +13,7 @@ import histories
 from holdfast import Outcome, compact
 from holdfast.context import Plan, Skip
 from holdfast.errors import InvalidLimit
-from holdfast.messages import decode_all, framed_message, is_legal_cut, repair, rules_for
+from holdfast.messages import decode_all, framed_message, is_legal_cut, repair_messages, rules_for
 from holdfast.strategies import KeepFraction, KeepLast
 from holdfast.triggers import always
 from sized import Json, calls, request_for, result
@@ -179,7 +179,7 @@ def test_l5_keep_must_be_a_whole_positive_number(keep: Any) -> None:
 @settings(max_examples=min(60, settings().max_examples))
 def test_keep_last_is_the_shortest_legal_tail_of_at_least_n(profile: str, data: st.DataObject, keep: int) -> None:
     decoded, _ = decode_all(data.draw(histories.wire(profile, broken=True)), profile)
-    messages = repair(decoded, rules_for(profile))
+    messages = repair_messages(decoded, rules_for(profile))
     plan = KeepLast(keep)(request_for(messages, format=profile))
     if isinstance(plan, Plan):
         wanted = len(messages) - keep

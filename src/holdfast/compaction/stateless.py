@@ -27,7 +27,7 @@ from ..messages import (
     decode_all,
     encode_all,
     find_problems,
-    repair,
+    repair_messages,
     rules_for,
     to_json,
     without_generated_id,
@@ -200,7 +200,7 @@ def repair_input(messages: list[Message], format: str) -> list[Message]:
     rules = rules_for(format)
     if not find_problems(messages, rules):
         return messages
-    return decode_payloads(encode_all(repair(messages, rules), format), format)
+    return decode_payloads(encode_all(repair_messages(messages, rules), format), format)
 
 
 def decode_payloads(payloads: list[Json], format: str) -> list[Message]:

@@ -9,7 +9,7 @@ from .json_text import compact_json_length, from_json, to_json
 from .media import extract_media, restore_media
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
 from .payload import copy_json, describe_media, replace_lone_surrogates
-from .repair import join_results, needs_user_between, normalize_for_wire, repair, repair_pairs
+from .repair import join_results, needs_user_between, normalize_for_wire, repair, repair_messages, repair_pairs
 from .sdk import reply_usage, unpack_reply
 from .tool_definitions import Tool, encode_tools
 from .validate import (
@@ -85,6 +85,7 @@ __all__ = [
     "only_reasoning",
     "open_tool_loop_start",
     "repair",
+    "repair_messages",
     "repair_pairs",
     "replace_lone_surrogates",
     "reply_usage",

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from .call_ids import GENERATED_ID_PREFIX
-from .codec import CODECS
+from .codec import CODECS, decode_all, encode_all, format_name
 from .cuts import only_reasoning
 from .frame import CONTINUE, OPENING
-from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from .parts import Json, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from .tool_pairs import interrupted_result
 from .validate import (
     FormatRules,
@@ -22,7 +23,11 @@ from .validate import (
     find_problems,
     is_vendor_summary,
     item_id,
+    rules_for,
 )
+
+if TYPE_CHECKING:
+    from ..types import MessageLike
 
 
 def needs_user_between(message: Message, previous: Message, rules: FormatRules) -> bool:
@@ -144,7 +149,14 @@ def as_user(message: Message) -> Message:
     return Message("user", message.parts)
 
 
-def repair(messages: Sequence[Message], rules: FormatRules) -> list[Message]:
+def repair(messages: Iterable[MessageLike], profile: str) -> list[Json]:
+    """Returns the nearest messages that this wire format accepts, as dicts; equal ones if they are valid."""
+    rules = rules_for(format_name(profile))
+    decoded, _ = decode_all(messages, rules.name)
+    return encode_all(repair_messages(decoded, rules), rules.name)
+
+
+def repair_messages(messages: Sequence[Message], rules: FormatRules) -> list[Message]:
     """Returns the nearest valid history; the same messages if they are valid."""
     repaired = repair_pairs(messages, rules)
     normalized = normalize_for_wire(repaired, rules)

@@ -16,7 +16,7 @@ from ..context.events import Event, EventKind, LaneTip, SessionRecord, new_id, n
 from ..errors import InvalidInput, NoRoom, StoreClosed
 from ..hooks import Hooks
 from ..hooks.timeouts import require_seconds
-from ..messages import COMMON, ToolCall, encode_all, format_name, repair, rules_for
+from ..messages import COMMON, ToolCall, encode_all, format_name, repair_messages, rules_for
 from ..models import resolve_model
 from ..stores import Log
 from ..strategies import PruneToolResults
@@ -269,7 +269,7 @@ class SessionService:
         wanted = view.format if format is None else format_name(format)
         shown = view.context_messages(format=wanted)
         if wanted != view.format:
-            shown = repair(shown, rules_for(wanted))
+            shown = repair_messages(shown, rules_for(wanted))
         return Context(
             encode_all(shown, wanted),
             format=None if wanted == COMMON else wanted,

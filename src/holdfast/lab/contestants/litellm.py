@@ -13,7 +13,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else it fetches
 
 from litellm.compression import compress
 
-from ...messages import Json, Message, decode_all, encode_all, repair, rules_for
+from ...messages import Json, Message, decode_all, encode_all, repair_messages, rules_for
 from .base import Contestant, ContestantResult, ContestantTask, Stopwatch, count_message_tokens, result_from_payloads
 
 FORMAT = "anthropic"
@@ -49,7 +49,7 @@ def compact_with_litellm(
 def _strict_payloads(messages: Sequence[Message]) -> list[Json]:
     """Normalises for LiteLLM, which else does nothing: one message per reply, directly followed by all its results."""
     out: list[Message] = []
-    for message in repair(list(messages), rules_for(FORMAT)):
+    for message in repair_messages(list(messages), rules_for(FORMAT)):
         if out and message.role == "assistant" == out[-1].role:
             message = Message("assistant", out.pop().parts + message.parts)
         out.append(message)
