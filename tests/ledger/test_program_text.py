@@ -8,7 +8,7 @@ from ledger_helpers import Json, Messages, assistant, filler, notes_on, page_of,
 from holdfast import compact
 from holdfast.ledger import HistoryExtractor, Ledger, required_facts
 from holdfast.ledger.lines import split_program_text
-from holdfast.ledger.text import CALLS, CONCLUSIONS, TASK, USER_MESSAGES
+from holdfast.ledger.text import CALLS, CONCLUSIONS, TASK
 from holdfast.messages import decode_all
 
 
@@ -72,10 +72,12 @@ def test_message_of_several_texts_is_noted_completely() -> None:
 
 
 @pytest.mark.parametrize("role", ["system", "developer"])
-def test_system_message_in_mid_conversation_is_kept(role: str) -> None:
+def test_system_message_in_mid_conversation_stays_before_the_page(role: str) -> None:
     rule = {"role": role, "content": "From now on never touch berth_K7_production."}
-    page = notes_on([user("Go."), *filler(5), rule, *filler(20), user("And now?")])
-    assert "[12] (system) From now on never touch berth_K7_production." in section(page, USER_MESSAGES)
+    given = [user("Go."), *filler(5), rule, *filler(20), user("And now?")]
+    result = compact(given, budget=3_000, target=1_500)
+    assert result.messages[0] == rule
+    assert "berth_K7_production" not in str(result.messages[1:]), "the page does not repeat it"
 
 
 def test_last_conclusion_survives_a_cut_after_it() -> None:

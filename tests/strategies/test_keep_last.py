@@ -77,7 +77,7 @@ def test_l5_newest_user_message_outside_the_tail_is_kept() -> None:
     assert kept(KeepLast(2), FLASHCARDS) == [SYSTEM, *FLASHCARDS[47:]]
 
 
-def test_l5_system_message_is_kept_only_at_the_start() -> None:
+def test_l5_system_message_at_the_start_is_kept_once() -> None:
     messages = [SYSTEM, ask("one"), say("two"), SYSTEM, ask("three"), say("four")]
     assert kept(KeepLast(2), messages) == [SYSTEM, *messages[-2:]]
 

@@ -188,3 +188,11 @@ def test_g6_unfinished_loop_larger_than_limit_stays_whole_after_the_note() -> No
     done = truncate(messages, keep=450)
     assert done.messages[1:] == messages[-4:]
     assert "10 messages (5 user, 5 assistant)" in note(done)
+
+
+def test_summary_after_the_cut_is_not_shown_twice() -> None:
+    summary = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"}
+    messages = [*talk(1, 4), user(10, "question 5\n"), summary, assistant(10)]
+    done = truncate(messages, format="openai-responses")
+    assert done.outcome is Outcome.COMPACTED
+    assert done.messages[-2:] == messages[-2:] and done.messages.count(summary) == 1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..messages import Message, Reasoning, framed_message, normalize_for_wire
+from ..messages import Message, Reasoning, framed_message, normalize_for_wire, quote_system
 from .checkpoint import Edit, apply_edits, merge_edits
 from .plan import Plan, Request
 from .view import HeadMessage, View
@@ -38,8 +38,9 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
     view, rules = request.view, request.rules
     kept = {index: "note" for index in view.synthetic if index < plan.cut}
     kept |= dict.fromkeys(plan.preamble, "preamble")
+    systems = set(view.systems)
     for index in request.kept_before(plan.cut):
-        if index < view.leading_system_count:
+        if index in systems:
             kept[index] = "system"
         elif index == request.newest_turn(plan.cut):
             kept[index] = "turn"
@@ -55,7 +56,7 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
     if plan.notes is not None:
         new += [HeadMessage("note", message) for message in plan.notes]
     order = _NOTES_LAST if plan.notes_last else _ORDER
-    head = sorted(old + new, key=lambda shown: order[shown.kind])
+    head = sorted(old + new, key=lambda shown: order["pin" if _is_quoted_system(shown) else shown.kind])
     if drops_reasoning:
         head = [_without_reasoning(shown) for shown in head]
 
@@ -134,13 +135,20 @@ def _as_preamble(shown: HeadMessage, plan: Plan) -> HeadMessage:
 
 
 def _head_message(request: Request, index: int, kind: str) -> HeadMessage:
-    """Returns a head message for one live event; a pin that is not a user message is quoted as text."""
+    """Returns a head message for one live event; a pin or system message is quoted where its role is not allowed."""
     message, source = request.view.messages[index], request.view.ids[index]
+    if kind == "system" and message.role == "system" and request.rules.restricts_system:
+        message = quote_system(message)
     if kind == "pin" and message.role != "user":
         quoted = message.text or "\n".join(result.text for result in message.results)
         quoted = quoted or "\n".join(f"{call.name}({call.arguments_json})" for call in message.calls)
         message = framed_message(f"Pinned, from earlier ({message.role}):\n{quoted}")
     return HeadMessage(kind, message, source)  # type: ignore[arg-type]
+
+
+def _is_quoted_system(shown: HeadMessage) -> bool:
+    """Whether this is a system message as a user message: it follows the notes, a provider's own summary must lead."""
+    return shown.kind == "system" and shown.message.role == "user"
 
 
 def _reasoning_edits(message: Message) -> Sequence[Edit]:

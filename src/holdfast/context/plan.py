@@ -157,7 +157,7 @@ class Request:
     def kept_before(self, cut: int) -> list[int]:
         """Indices before this cut that are always kept: system messages, notes, pins, the newest user message."""
         view = self.view
-        kept = set(range(min(view.leading_system_count, cut)))
+        kept = set(view.systems_before(cut))
         kept.update(index for index in view.synthetic if index < cut)
         if view.pins:
             kept.update(index for index in range(cut) if view.ids[index] in view.pins)

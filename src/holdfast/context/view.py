@@ -21,9 +21,11 @@ from ..messages import (
     drop_rejected_parts,
     is_filler,
     is_framed,
+    is_system_message,
     is_vendor_summary,
     normalize_for_wire,
     rules_for,
+    system_text,
 )
 from ..messages.repair import needs_user_between
 from ..messages.tool_pairs import ToolCallPairing
@@ -115,6 +117,8 @@ class View:
         """Indices of real user messages."""
         self.synthetic: list[int] = []
         """Indices of notes and summaries: kept by every cut, counted by no window."""
+        self.systems: list[int] = []
+        """Indices of system messages: kept by every cut, counted by no window."""
         self.fillers: list[int] = []
         """Indices of messages added for a wire format or by a program: archived with their neighbours, not counted."""
         self.previously_kept = 0
@@ -140,7 +144,9 @@ class View:
         self.messages, self.ids = messages, ids
         self.token_sums.load(messages)
         self._count_inserted_turns()
-        self._classify_users([index for index, message in enumerate(messages) if message.role == "user"])
+        self.systems = [index for index, m in enumerate(messages) if is_system_message(m)]
+        quoted = set(self.systems)
+        self._classify_users([index for index, m in enumerate(messages) if m.role == "user" and index not in quoted])
         opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
         others = [index for index in opaque if messages[index].raw is not None and is_vendor_summary(messages[index])]
         others += [index for index, m in enumerate(messages) if m.role in _SUMMARY_ROLES and is_framed(m)]
@@ -166,13 +172,13 @@ class View:
         self.token_sums.load(self.messages)
         self._count_inserted_turns()
         self.previously_kept = max(0, before.previously_kept - cut)
-        for name in ("synthetic", "fillers", "turns"):
+        for name in ("synthetic", "systems", "fillers", "turns"):
             setattr(self, name, [index - cut for index in getattr(before, name) if index >= cut])
 
     def snapshot(self) -> View:
         """Returns a copy that later appends do not change, for use while a model is called."""
         duplicate = copy(self)
-        for name in ("head", "messages", "turns", "synthetic", "fillers"):
+        for name in ("head", "messages", "turns", "synthetic", "systems", "fillers"):
             setattr(duplicate, name, list(getattr(self, name)))
         duplicate.ids = self.ids[:] if isinstance(self.ids, list) else self.ids
         duplicate.events = dict(self.events)
@@ -266,6 +272,8 @@ class View:
             self.synthetic.append(index)
         elif filler:
             self.fillers.append(index)
+        elif is_system_message(message):
+            self.systems.append(index)
         elif message.role == "user":
             self.turns.append(index)
 
@@ -319,13 +327,24 @@ class View:
 
     @property
     def leading_system_count(self) -> int:
-        """Number of leading system messages: always kept."""
-        count = 0
-        while count < len(self.messages) and self.messages[count].role == "system":
-            if is_framed(self.messages[count]):
-                break
-            count += 1
-        return count
+        """Number of leading system messages."""
+        places = enumerate(self.systems)
+        return next((count for count, index in places if count != index), len(self.systems))
+
+    def systems_before(self, cut: int) -> list[int]:
+        """Indices of the system messages before this cut that stay: of equal ones a leading one, else the newest."""
+        leading = self.leading_system_count
+        kept = list(range(min(leading, cut)))
+        if cut <= leading or len(self.systems) == leading:
+            return kept
+        shown = [item.message for item in self.head if item.kind == "system"] + self.messages[:leading]
+        texts = set(map(system_text, shown))
+        for index in reversed(self.systems[leading:]):
+            text = system_text(self.messages[index])
+            if index < cut and text not in texts:
+                kept.append(index)
+            texts.add(text)
+        return kept
 
     @property
     def split_turn(self) -> HeadMessage | None:
@@ -340,12 +359,12 @@ class View:
     @property
     def event_count(self) -> int:
         """Number of events that a window counts: neither notes nor system messages."""
-        return self.events_from(self.leading_system_count) + (self.split_turn is not None)
+        return self.events_from(0) + (self.split_turn is not None)
 
     def events_from(self, index: int) -> int:
         """Number of live messages from this index on that a window counts."""
-        notes = len(self.synthetic) - bisect_left(self.synthetic, index)
-        return len(self.messages) - index - notes - (len(self.fillers) - bisect_left(self.fillers, index))
+        uncounted = (self.synthetic, self.systems, self.fillers)
+        return len(self.messages) - index - sum(len(kind) - bisect_left(kind, index) for kind in uncounted)
 
     @property
     def pending_calls(self) -> tuple[ToolCall, ...]:

@@ -142,8 +142,6 @@ class FileLines:
 
 
 _MAX_MESSAGE_CHARS = 4_000
-_SYSTEM_PREFIX = "(system) "
-"""Marks a system or developer message in mid-conversation, which is kept like a user message."""
 
 
 class HistoryExtractor:
@@ -242,13 +240,13 @@ class HistoryExtractor:
                 return
             self._last_reply = LedgerLine(reply[:_MAX_MESSAGE_CHARS], "said", "", place, 0, self.time)
             self._add_lines(reply, "said", "", place)
-        elif role != "system" or self.users:
+        elif role != "system":  # system messages stay in the context
             for text in texts:
                 own, program = split_program_text(text)
                 if program.strip():
                     self._add_lines(program, "output", "", place)
                 if own:
-                    self._read_user_text(f"{_SYSTEM_PREFIX}{own}" if role == "system" else own, place)
+                    self._read_user_text(own, place)
 
     def _read_user_text(self, text: str, place: int) -> None:
         if self._last_reply is not None:

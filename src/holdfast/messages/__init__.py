@@ -4,7 +4,19 @@ from .call_ids import GENERATED_ID_PREFIX, CallIdAssigner, without_generated_id
 from .codec import decode_all, decode_one, encode_all, format_name, require_message_list
 from .cuts import cut_at_or_after, cut_at_or_before, has_calls, is_legal_cut, only_reasoning, open_tool_loop_start
 from .detection import COMMON, FORMATS, detect_format
-from .frame import CONTINUE, OPENING, add_frame, framed_message, is_aside, is_filler, is_framed, strip_frame
+from .frame import (
+    CONTINUE,
+    OPENING,
+    add_frame,
+    framed_message,
+    is_aside,
+    is_filler,
+    is_framed,
+    is_system_message,
+    quote_system,
+    strip_frame,
+    system_text,
+)
 from .json_text import compact_json_length, from_json, to_json
 from .media import extract_media, restore_media
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
@@ -77,6 +89,7 @@ __all__ = [
     "is_filler",
     "is_framed",
     "is_legal_cut",
+    "is_system_message",
     "is_vendor_summary",
     "item_id",
     "join_results",
@@ -84,6 +97,7 @@ __all__ = [
     "normalize_for_wire",
     "only_reasoning",
     "open_tool_loop_start",
+    "quote_system",
     "repair",
     "repair_messages",
     "repair_pairs",
@@ -93,6 +107,7 @@ __all__ = [
     "restore_media",
     "rules_for",
     "strip_frame",
+    "system_text",
     "to_json",
     "unpack_reply",
     "user",

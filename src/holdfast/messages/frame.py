@@ -48,6 +48,26 @@ def strip_frame(message: Message) -> str:
     return message.text.rpartition(_OPEN)[0]
 
 
+_SYSTEM_QUOTE = "System message from earlier in the conversation:\n"
+
+
+def quote_system(message: Message) -> Message:
+    """Returns a system message as a framed user message, for a place where its format allows no system message."""
+    return framed_message(f"{_SYSTEM_QUOTE}{message.text}")
+
+
+def is_system_message(message: Message) -> bool:
+    """Whether this is a system message of the caller, in its own role or quoted; a summary in that role is none."""
+    if message.role == "user":
+        return message.text.startswith(_SYSTEM_QUOTE) and is_framed(message)
+    return message.role == "system" and not is_framed(message)
+
+
+def system_text(message: Message) -> str:
+    """Returns the text of a system message, quoted or not."""
+    return message.text if message.role == "system" else strip_frame(message)[len(_SYSTEM_QUOTE) :]
+
+
 OPENING = framed_message("(The conversation starts before this point.)")
 """Inserted first where a format requires a user message and the history does not start with one."""
 CONTINUE = framed_message("(Go on.)")

@@ -69,7 +69,8 @@ class Truncate(BaseStrategy):
             size = measure(note) - replaced
             plan = archive_before(request, cut, "truncation")
             if isinstance(plan, Plan) and allowed(cut, size) and size < sums.cumulative[cut]:
-                others = tuple(message for message in earlier if not is_truncation_note(message))
+                live = {id(view.messages[index]) for index in view.synthetic if index >= cut}
+                others = tuple(m for m in earlier if id(m) not in live and not is_truncation_note(m))
                 return Plan(cut, notes=(*others, note), strategy=plan.strategy)
             room = max(size, room + 1)
         return archive_before(request, cut_for(0), "truncation")
