@@ -51,11 +51,8 @@ async def answer(folder: Path, question: str) -> str:
     while True:
         context = await keeper.prepare_step(history)  # compacts if the window is nearly full
         print(f"history {len(history)} messages, sent {len(context)} messages, {context.tokens:,} tokens")
-        messages: list[Any] = context.messages
         try:
-            async with client.messages.stream(
-                model=MODEL, max_tokens=4_096, system=SYSTEM, tools=[READ_FILE], messages=messages
-            ) as stream:
+            async with client.messages.stream(model=MODEL, max_tokens=4_096, **context.request) as stream:
                 reply = await stream.get_final_message()
         except BadRequestError as error:
             if (await keeper.on_overflow(error)).retry:  # the prompt was too long: it is compacted now

@@ -54,10 +54,9 @@ async def answer(folder: Path, question: str) -> str:
     while True:
         context = await keeper.prepare_step(history)  # compacts if the window is nearly full
         print(f"history {len(history)} messages, sent {len(context)} messages, {context.tokens:,} tokens")
-        messages: list[Any] = [{"role": "system", "content": SYSTEM}, *context.messages]
         try:
             async with client.chat.completions.stream(
-                model=MODEL, messages=messages, tools=[READ_FILE], stream_options={"include_usage": True}
+                model=MODEL, stream_options={"include_usage": True}, **context.request  # with SYSTEM and the tools
             ) as stream:
                 completion = await stream.get_final_completion()
         except BadRequestError as error:

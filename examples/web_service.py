@@ -40,7 +40,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
 
 
 async def create(request: Request) -> JSONResponse:
-    session = await request.state.sessions.create(model=MODEL, format="openai-chat")
+    session = await request.state.sessions.create(model=MODEL, format="openai-chat", system="Answer briefly.")
     return JSONResponse({"id": session.id}, 201)
 
 
@@ -51,7 +51,7 @@ async def reply(request: Request) -> JSONResponse:
     keeper = Keeper(sessions, session_id, model=MODEL, window=WINDOW)
     context = await keeper.prepare_step()  # compacts if the window is nearly full
     async with request.state.client.chat.completions.stream(
-        model=MODEL, messages=context.messages, stream_options={"include_usage": True}
+        model=MODEL, stream_options={"include_usage": True}, **context.request
     ) as stream:
         completion = await stream.get_final_completion()
     text = completion.choices[0].message.content

@@ -52,7 +52,8 @@ class Keeper:
     """Keeps one conversation inside its model's window; a failed compaction never raises.
 
     With `sessions` and `session_id` it works on a stored session. Without, it tracks the list of messages passed to
-    `prepare_step` and returns the list to send; `system` and `tools` are sent with it and count as well.
+    `prepare_step` and returns the list to send. `system` and `tools` count as well: send them with the messages, as the
+    context's `request` does; a prompt that is a message of the list stays one.
     """
 
     def __init__(

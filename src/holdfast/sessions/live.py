@@ -13,8 +13,8 @@ import msgspec
 from ..compaction.stateless import decode_payloads, prompt_overhead, trace_numbers
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, message_in
-from ..errors import UnknownEvent
-from ..messages import COMMON, Json, restore_media
+from ..errors import InvalidInput, UnknownEvent
+from ..messages import COMMON, Json, request_fields, restore_media
 from ..stores import Log, Slice
 from ..tokens import Estimator
 
@@ -177,7 +177,10 @@ class LiveSession:
 
 
 class Context(Sequence[Json]):
-    """The messages of a session, ready to send, with its system prompt, tools and size."""
+    """The messages of a session, ready to send, with its system prompt, tools and size.
+
+    `messages` never contains the prompt given as `system=`; `request` has it where the format takes it.
+    """
 
     def __init__(
         self,
@@ -211,6 +214,13 @@ class Context(Sequence[Json]):
         first = [view.checkpoint_seq if source is None else source.seq for source in sources]
         shown = decode_payloads(self.messages, self.format or COMMON)
         return trace_numbers(shown, given, [*first, *view.numbers[:live]])
+
+    @property
+    def request(self) -> Json:
+        """Arguments for the provider's call: messages, system prompt and tools, each where the format takes it."""
+        if self.format is None:
+            raise InvalidInput("These messages fit several formats: pass format= to create(), Keeper() or context().")
+        return request_fields(self.messages, self.format, self.system, self.tools)
 
     def __len__(self) -> int:
         return len(self.messages)

@@ -59,6 +59,7 @@ class MessageListSession:
         if compacted:
             self._returned = Prefix.of(PayloadIds(context.messages))
         context.messages = self._leading + context.messages
+        context.system = self._record.get("system")
         return context
 
     async def _known_length(self, payloads: list[Json]) -> int:

@@ -149,7 +149,7 @@ class SessionService:
         owner: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> SessionRecord:
-        """Creates an empty session. System prompt and tools count towards its size."""
+        """Creates an empty session. System prompt and tools count towards its size, and are in `context().request`."""
         record = SessionRecord(
             id=new_id() if id is None else id,
             created=now(),
