@@ -77,7 +77,7 @@ def test_page_of_archived_hostile_session_fits(name: str) -> None:
     assert result.tokens_after <= 4_000
     assert check(result.messages, "openai-chat") == []
     assert last == result.messages[-1]
-    assert "archived in full" in page_of(list(result.messages))
+    assert "no longer shown" in page_of(list(result.messages))
 
 
 def test_extractor_stays_within_configured_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

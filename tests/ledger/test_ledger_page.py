@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
-from ledger_helpers import Messages, assistant, filler, notes_on, section, tool_use, user
+import pytest
+from ledger_helpers import Messages, assistant, filler, notes_on, page_of, section, tool_use, user
 
+from holdfast import compact
 from holdfast.ledger import parse_page
 from holdfast.ledger.text import CONCLUSIONS, EXCERPTS, GROUP, PLAN, TASK, USER_MESSAGES
+from holdfast.recall.tools import tool_definitions
 
 
 def render(*steps: Messages, target: int = 1_500) -> str:
@@ -81,3 +84,13 @@ def test_wrapper_lines_of_output_are_left_out() -> None:
     assert "tide_4711" in page
     assert not re.search(r"^(?:Chunk ID|Wall time|index |<system)", page, re.MULTILINE)
     assert "→ Chunk ID" not in page
+
+
+@pytest.mark.parametrize("format", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+def test_h1_page_promises_recall_only_where_the_model_has_its_tools(format: str) -> None:
+    """Without the tools, nobody can show the model what is archived."""
+    history = [user("Read all berths."), *filler(60), user("And now?")]
+    without = page_of(list(compact(history, budget=3_000).messages))
+    assert "archived" not in without.splitlines()[0] and "no longer shown" in without.splitlines()[0]
+    recalling = page_of(list(compact(history, budget=5_000, tools=tool_definitions(format)).messages))
+    assert "archived in full under the cited numbers: recall_read shows them" in recalling.splitlines()[0]

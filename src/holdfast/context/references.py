@@ -17,6 +17,8 @@ from .events import Event
 
 NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,5}(?![0-9])|[0-9]{1,18})"
 """Pattern of an event number in references and citations."""
+READ_TOOL = "recall_read"
+"""The tool that shows an agent what a reference names."""
 _NUMBER = re.compile(NUMBER)
 _FROM = rf"(?:@(?P<offset>{NUMBER}))?"
 _TO = r"\s*(?:-|–|\.\.)\s*"

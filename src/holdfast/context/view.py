@@ -32,6 +32,7 @@ from ..messages.tool_pairs import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits
 from .events import Event, EventKind, message_in
+from .references import READ_TOOL
 
 _SUMMARY_ROLES = ("assistant", "system")
 """Roles other than the user's that may hold a framed summary."""
@@ -324,6 +325,11 @@ class View:
     def tokens_of(self, units: int, sums: TokenSums | None = None) -> int:
         size = (sums or self.token_sums).estimator.tokens(units)
         return self.calibration.tokens(size) if self.calibration.replies and sums in (None, self.token_sums) else size
+
+    @property
+    def has_recall(self) -> bool:
+        """Whether the model can read archived messages: the tools of the prompt include `recall_read`."""
+        return any(f'"{READ_TOOL}"' in text for text in self.prompt_overhead)
 
     @property
     def leading_system_count(self) -> int:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from ..context.references import READ_TOOL
 from ..errors import HoldfastError, InvalidInput, InvalidLimit
 from ..messages import Json, Message, Text, Tool, ToolResult, decode_one, encode_all, encode_tools
 from ..messages.sdk import dump
@@ -15,7 +16,7 @@ from ..tokens import count_tokens
 from .passage import MIN_PASSAGE_TOKENS, TokenCounter, elide_middle, hit_line, short_heading, truncate_to_tokens
 from .search import ROLES, SearchResults, SessionSearch
 
-SEARCH_TOOL, READ_TOOL = "recall_search", "recall_read"
+SEARCH_TOOL = "recall_search"
 TOOL_NAMES = (SEARCH_TOOL, READ_TOOL)
 """Names of the recall tools."""
 SEARCH_PARAMETERS: Json = {

@@ -55,6 +55,8 @@ _SMALL_SHARE = 0.2
 """Messages that take no more than this share of the target are left as they are, even if a compaction is asked for."""
 _MAX_CALLS_SHARE = 0.6
 """Answered calls that take more than this share of the room are archived."""
+_WITH_RECALL = "archived in full under the cited numbers: recall_read shows them."
+_WITHOUT_RECALL = "no longer shown; the numbers cite them."
 _IN_PROGRESS_NOTE = " Work on the user's message below has begun."
 _CARRIED_CHARS_PER_TOKEN, _MIN_CARRIED_TOKENS = 8, 2_000
 """Characters carried to the next round for each token of the page; page size assumed where none fits."""
@@ -332,7 +334,8 @@ class _LedgerPlanner:
     def _page_renderer(self) -> PageRenderer:
         archived = "1 message is" if self.count == 1 else f"{self.count:,} messages are"
         cut_note = f" {CUT_NOTE}" if self.shortened else ""
-        intro = f"{PAGE_OPENING}{archived} archived in full under the cited numbers.{self._progress_note()}{cut_note}]"
+        where = _WITH_RECALL if self.request.view.has_recall else _WITHOUT_RECALL
+        intro = f"{PAGE_OPENING}{archived} {where}{self._progress_note()}{cut_note}]"
         shortened = {(self.places[index], part) for index, part in self.shortened}
         trail = sum(step.size for step in self.steps if step.cut >= self.cut)
         trail_chars = int(trail * self._chars_per_token(PAGE_TOKENS))
