@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from math import inf, sqrt
 from typing import TYPE_CHECKING
@@ -85,8 +85,17 @@ class TokenCount:
     def __call__(self, request: Request) -> bool:
         if self.estimator is None:
             return request.tokens >= self.n
-        sums = request.view.token_sums_for(self.estimator)
-        return self.estimator.tokens(request.view.units(sums)) >= self.n
+        return self._counted(self.estimator, request) >= self.n
+
+    def token_limit(self, request: Request) -> int:
+        """Returns n; with an estimator, the same size by the session's count."""
+        if self.estimator is None:
+            return self.n
+        return max(1, self.n * request.tokens // max(1, self._counted(self.estimator, request)))
+
+    @staticmethod
+    def _counted(estimator: Estimator, request: Request) -> int:
+        return estimator.tokens(request.view.units(request.view.token_sums_for(estimator)))
 
 
 class ByteCount:
@@ -159,8 +168,12 @@ class OverBudget(msgspec.Struct, frozen=True):
             require_positive("window", self.window)
 
     def __call__(self, request: Request) -> bool:
-        limit = request.budget if self.threshold is None else self.threshold.tokens(self.window)
+        limit = self.token_limit(request)
         return limit is not None and request.tokens > limit
+
+    def token_limit(self, request: Request) -> int | None:
+        """Returns the threshold in tokens, if there is one."""
+        return request.budget if self.threshold is None else self.threshold.tokens(self.window)
 
 
 def pi_trigger(window: int, reserve_tokens: int = 16_384) -> OverBudget:
@@ -179,6 +192,10 @@ class LayerTrigger(msgspec.Struct, frozen=True):
             return False
         return request.tokens >= self.budget.threshold
 
+    def token_limit(self, request: Request) -> int:
+        """Returns the threshold in tokens."""
+        return self.budget.threshold
+
 
 class WorkstreamTrigger(msgspec.Struct, frozen=True):
     """Fires at or above the workstream's threshold."""
@@ -187,6 +204,10 @@ class WorkstreamTrigger(msgspec.Struct, frozen=True):
 
     def __call__(self, request: Request) -> bool:
         return request.tokens >= self.budget.threshold
+
+    def token_limit(self, request: Request) -> int:
+        """Returns the threshold in tokens."""
+        return self.budget.threshold
 
 
 class OverUtilization(msgspec.Struct, frozen=True):
@@ -201,9 +222,17 @@ class OverUtilization(msgspec.Struct, frozen=True):
         Utilization(0, 0, self.limit, self.max_output)
 
     def __call__(self, request: Request) -> bool:
-        sums = request.view.token_sums
-        system = sums.estimator.tokens(sums.overhead)
+        system = self._system_tokens(request)
         return Utilization(system, request.tokens - system, self.limit, self.max_output).over(self.part)
+
+    def token_limit(self, request: Request) -> int:
+        """Returns the size of the context, system prompt included, at which the utilization is exceeded."""
+        system = self._system_tokens(request)
+        return max(1, system + int(self.part * (self.limit - system - self.max_output)))
+
+    def _system_tokens(self, request: Request) -> int:
+        sums = request.view.token_sums
+        return sums.estimator.tokens(sums.overhead)
 
 
 def always(request: Request) -> bool:
@@ -219,19 +248,40 @@ def never(request: Request) -> bool:
 def any_of(*triggers: Trigger) -> Trigger:
     """Fires if any of these triggers does."""
     _require_triggers(triggers)
-    return lambda request: any(trigger(request) for trigger in triggers)
+    return _Combined(triggers, any, min)
 
 
 def all_of(*triggers: Trigger) -> Trigger:
     """Fires only if all of these triggers do."""
     _require_triggers(triggers)
-    return lambda request: all(trigger(request) for trigger in triggers)
+    return _Combined(triggers, all, max)
 
 
 def not_(trigger: Trigger) -> Trigger:
     """Fires if this trigger does not."""
     _require_triggers((trigger,))
     return lambda request: not trigger(request)
+
+
+class _Combined(msgspec.Struct, frozen=True):
+    """Several triggers as one."""
+
+    triggers: tuple[Trigger, ...]
+    combine: Callable[[Iterable[bool]], bool]
+    limit: Callable[[list[int]], int]
+
+    def __call__(self, request: Request) -> bool:
+        return self.combine(trigger(request) for trigger in self.triggers)
+
+    def token_limit(self, request: Request) -> int | None:
+        limits = [limit for trigger in self.triggers if (limit := token_limit(trigger, request)) is not None]
+        return self.limit(limits) if limits else None
+
+
+def token_limit(trigger: Trigger, request: Request) -> int | None:
+    """Returns the size in tokens from which a trigger fires; None for one that does not look at tokens."""
+    limit: Callable[[Request], int | None] | None = getattr(trigger, "token_limit", None)
+    return None if limit is None else limit(request)
 
 
 def _require_triggers(triggers: tuple[Trigger, ...]) -> None:
@@ -300,6 +350,8 @@ class CostTrigger:
         after = self._after(request, stays)
         best = cheapest_size(grows, after, min(stays, after), self.summary_tokens, self.ratios)
         return int(min(best, self.limit))
+
+    token_limit = threshold
 
     def _after(self, request: Request, stays: int) -> int:
         """Returns the expected size after a compaction: that of the last one, else the target, else a typical one."""

@@ -107,7 +107,7 @@ async def test_l11_failing_compaction_does_not_break_the_step(monkeypatch: pytes
     async def broken(*args: Any, **options: Any) -> Any:
         raise RuntimeError("the disk is gone")
 
-    monkeypatch.setattr(keeper.sessions, "compact", broken)
+    monkeypatch.setattr(keeper.sessions.store, "append", broken)
     context = await keeper.prepare_step()
     assert list(context) == [user_message(), *tool_steps(20)]
 

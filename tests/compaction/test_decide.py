@@ -91,6 +91,21 @@ def test_plan_must_save_the_smallest_saving(saving: float, accepted: bool) -> No
     assert (decide(Plan(2), min_saving=saving).plan is not None) is accepted
 
 
+def test_plan_over_the_budget_that_fits_is_accepted_however_little_it_saves() -> None:
+    assert outcome(decide(Plan(2), min_saving=0.5, budget=950)) == (Outcome.COMPACTED, 800, True)
+    assert outcome(decide(Plan(2), min_saving=0.5, budget=1_000)) == (Outcome.NO_PROGRESS, 1_000, False)
+
+
+def test_plan_that_helps_but_does_not_fit_is_followed_by_what_makes_it_fit() -> None:
+    """Results of an unfinished tool loop may not be archived, but shortened."""
+    batch: Messages = [user(100), assistant(100), user(50), calls("a", "b"), result("a", 300), result("b", 900)]
+    decision = decide(Plan(2, strategy="mine"), batch, min_saving=0.9, budget=500)
+    assert decision.outcome is Outcome.COMPACTED
+    assert decision.tokens_after <= 500
+    assert decision.plan is not None and decision.plan.strategy == "mine+shortened results"
+    assert decision.planned is not None and len(decision.planned.messages) == 4
+
+
 def test_plan_that_parts_a_call_from_its_result_is_refused() -> None:
     broken: Messages = [user(100), calls("a"), result("a", 100), assistant(50), user(50)]
     decision = decide(Plan(2), broken)

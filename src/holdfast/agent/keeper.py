@@ -101,7 +101,11 @@ class Keeper:
     # -- before and after a step ----------------------------------------------------------------------
 
     async def prepare_step(self, messages: Sequence[MessageLike] | None = None) -> Context:
-        """Returns the context to send: waits for a running compaction, and compacts if the trigger fires."""
+        """Returns the context to send: waits for a running compaction, and compacts if the trigger fires.
+
+        A context that is over the window even so is compacted without a model, whatever the preset does on failure:
+        the provider would refuse it.
+        """
         if self._message_list is not None:
             if messages is None:
                 raise InvalidInput(
@@ -112,6 +116,7 @@ class Keeper:
         if self._message_list is None:
             await self._close_interrupted_calls()
         compacted = await self.compact_if_due()
+        compacted = await self._compact_over_window() or compacted
         return await self._with_continue_prompt(await self.context(), compacted=compacted)
 
     async def on_step_finish(
@@ -222,6 +227,7 @@ class Keeper:
             await self.sessions.append(self.session_id, framed_message(text, aside=True), aside=True)
             if self.listen is not None and compacted:
                 emit(self.listen, Continued(self.session_id, text))
+            await self._compact_over_window()
             context = await self.context()
         return self._message_list.returned(context, compacted) if self._message_list is not None else context
 
@@ -240,6 +246,15 @@ class Keeper:
         except Exception:
             log.exception("compaction of session %s failed: the conversation continues uncompacted", self.session_id)
             return None
+
+    async def _compact_over_window(self) -> bool:
+        """Compacts a context over the window by the ledger, whether or not the circuit breaker is open."""
+        size = self.window.size
+        if not self.auto or (await self.context()).tokens <= size:
+            return False
+        strategy = KeepLedger(max(1, size // 2))
+        result = await self._compact_automatically(_fires_unless_undone, size, strategy, urgent=True)
+        return result is not None and result.tokens_saved > 0
 
     async def _compact(
         self,
@@ -269,3 +284,8 @@ class Keeper:
 def _fires_always(request: Request) -> bool:
     """Always fires, but unlike `always` respects the circuit breaker."""
     return True
+
+
+def _fires_unless_undone(request: Request) -> bool:
+    """Fires unless the user has undone a compaction and not written since."""
+    return not request.view.undone

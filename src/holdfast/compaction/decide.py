@@ -12,6 +12,7 @@ from ..errors import Outcome
 from ..ledger import is_ledger_page
 from ..messages import find_problems
 from ..strategies import KeepLedger, TokenWindow
+from ..strategies.shortening import ShortenResults
 from ..triggers import OverBudget
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ def not_triggered(request: Request, trigger: Trigger | None) -> Decision | None:
 
 
 def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_saving: float = 0.0) -> Decision:
-    """Accepts only a plan whose context is valid for its wire format and smaller than before."""
+    """Accepts only a plan whose context is valid for its wire format and smaller than before.
+
+    Over the limit any saving counts: `min_saving` is for contexts that fit as they are.
+    """
     before = request.tokens
     limit = request.budget if request.budget is not None else strategy.target
     fits = limit is None or before <= limit
@@ -61,7 +65,8 @@ def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, 
     if problems := find_problems(planned.messages, request.rules):
         log.warning("compaction by %s refused: %s", plan.strategy, "; ".join(map(str, problems[:3])))
         return Decision(Outcome.NO_PROGRESS, before, before, f"the result would be invalid: {problems[0]}")
-    if after > before or (before - after) < before * min_saving or not (planned.archived or after < before):
+    too_little = fits and (before - after) < before * min_saving
+    if after > before or too_little or not (planned.archived or after < before):
         why = f"{before} tokens would become {after}"
         return Decision(Outcome.NO_PROGRESS if fits else Outcome.CANNOT_FIT, before, before, why)
     fits = limit is None or after <= limit
@@ -81,8 +86,9 @@ def _shrink_to_fit(
 ) -> tuple[Plan | None, PlannedContext | None, int]:
     """Returns the plan, followed by a token window if its context is over the target.
 
-    The window is narrowed until what the wire format requires fits too. Notes are dropped last, but never a model's
-    summary for a target that stays out of reach without it.
+    The window is narrowed until what the wire format requires fits too. Over the limit, messages of earlier turns in
+    the head are archived, and tool results that may not be archived are shortened. Notes are dropped last, but never
+    a model's summary for a target that stays out of reach without it.
     """
     planned, after = _measure(request, plan)
     room, step = target or 0, 1
@@ -93,6 +99,16 @@ def _shrink_to_fit(
             planned, after = _measure(request, plan)
         step = max(2 * step, after - target)
         room = max(1, room - step) if room > 1 else 0
+    if limit is not None and after > limit:
+        fewer = _without_earlier_turns(request, plan or Plan(0, strategy="token window"))
+        without, smaller = _measure(request, fewer)
+        if smaller < after:
+            plan, planned, after = fewer, without, smaller
+    if target is not None and limit is not None and after > limit:
+        answer = ShortenResults(target)(request if plan is None else request_after(request, plan))
+        if isinstance(answer, Plan):
+            plan = answer if plan is None else merge_plans(plan, answer, request)
+            planned, after = _measure(request, plan)
     if target is not None and after > target:
         bare = msgspec.structs.replace(plan or Plan(0, strategy="token window"), notes=())
         without, smaller = _measure(request, bare)
@@ -100,6 +116,16 @@ def _shrink_to_fit(
         if smaller < after and not keeps_summary:
             plan, planned, after = bare, without, smaller
     return plan, planned, after
+
+
+def _without_earlier_turns(request: Request, plan: Plan) -> Plan:
+    """Returns the plan without the messages that it shows of turns before the newest."""
+    view = request.view
+    earlier = {"preamble", "turn"} if view.turns else {"preamble"}
+    past = {shown.source for shown in view.head if shown.kind in earlier and shown.source}
+    return msgspec.structs.replace(
+        plan, preamble=(), dropped_from_head=plan.dropped_from_head | past, kept_in_head=frozenset()
+    )
 
 
 def _measure(request: Request, plan: Plan | None) -> tuple[PlannedContext | None, int]:

@@ -279,7 +279,7 @@ AMP = Preset(
     name="amp",
     about="Amp: never compacts automatically; you hand off to a new thread when you choose.",
     figures={
-        "compacts": "never automatically",
+        "compacts": "never automatically, unless an agent loop would exceed its window",
         "counts": "the provider's usage, and a real tokenizer calibrated by it",
         "keeps": "everything, until you hand off, fork, or reference another thread",
         "summary": "the facts relevant to the goal of the new thread",

@@ -101,9 +101,10 @@ def request_after(request: Request, plan: Plan) -> Request:
 def merge_plans(first: Plan, second: Plan, request: Request) -> Plan:
     """Returns one plan equivalent to the first and then the second."""
     edits = dict(first.edits)
+    made = apply_plan(request, first).edits if second.edits else {}
     for later_index, changes in second.edits.items():
         index = later_index + first.cut
-        edits[index] = merge_edits(apply_plan(request, first).edits.get(index, ()), changes)
+        edits[index] = merge_edits(made.get(index, ()), changes)
     return Plan(
         cut=first.cut + second.cut,
         notes=first.notes if second.notes is None else second.notes,

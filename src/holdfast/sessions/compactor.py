@@ -10,7 +10,7 @@ import anyio
 import msgspec
 
 from ..compaction import Abort, CompactionOptions, CompactionResult, CompactionRun, Cost, Decision, Notify, Partition
-from ..context import Checkpoint, EventIdRange, HeadItem, HeadMessage, View, event_id_ranges
+from ..context import Checkpoint, EventIdRange, HeadItem, HeadMessage, Request, View, event_id_ranges
 from ..context.events import Event, EventKind, LaneTip, message_in, new_id, now
 from ..errors import InvalidInput, Outcome
 from ..hooks import HookRunner, Hooks
@@ -18,7 +18,7 @@ from ..messages import Json, encode_all, extract_media
 from ..stores import Unchanged
 from ..strategies.memory import BlendMemory, pin_memory
 from ..tokens.budget import require_positive
-from ..triggers import always
+from ..triggers import always, token_limit
 from .breaker import open_breaker, record_failure
 from .lease import CompactionLease, LeaseTaken
 from .live import LiveSession
@@ -72,6 +72,9 @@ async def compact_session(
 ) -> CompactionResult:
     """`SessionService.compact`, with two switches for loops and workers.
 
+    Without a budget or a target, the size at which the trigger fires is the budget of a strategy that was not chosen
+    by the caller, and half of it the target of any strategy that has one.
+
     `will_retry`: a failure is not recorded, because the caller retries it itself. `urgent`: the circuit breaker is
     ignored, because the model has refused the context as it is.
     """
@@ -85,6 +88,12 @@ async def compact_session(
         budget = budget or service.window_of(live.record) or service.preset.window
         trigger, strategy = trigger or service.preset.trigger_in(budget), service.preset.strategy
         target = target or service.preset.target_in(budget)
+    if trigger is not None and budget is None and target is None:
+        limit = token_limit(trigger, Request(await live.view(lane), session_id=session_id))
+        if strategy is None:
+            budget = limit
+        elif limit is not None:
+            target = max(1, limit // 2)
     if target is None and budget is not None:
         target = max(1, budget // 2)
     automatic = trigger is not None and trigger is not always

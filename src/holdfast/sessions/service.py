@@ -338,7 +338,8 @@ class SessionService:
     ) -> CompactionResult:
         """Asks the trigger; if it fires, runs the strategy and commits its plan by compare-and-set.
 
-        Without a trigger the budget decides; without a budget it compacts unconditionally. If another writer is
+        Without a trigger the budget decides; without a budget it compacts unconditionally. Without a budget or target,
+        a trigger that counts tokens sets the target: half of its threshold. If another writer is
         faster, the outcome is `conflict` and nothing is lost: `skip` aborts on any concurrent append, `rebase` only on
         a compaction, pin or undo. Messages appended meanwhile follow the summary. An automatic compaction (one with a
         trigger) first waits for a running one, here or in another process. `listen` receives this compaction's

@@ -37,7 +37,7 @@ def with_fallback(
     on_failure: Callable[[Request], object] | None = None,
     truncate: Strategy | None = None,
 ) -> Steps[Plan | Skip]:
-    """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy; `truncate` replaces `Truncate`."""
+    """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy."""
     try:
         answer = yield from work
     except Exception as error:
@@ -60,13 +60,20 @@ def with_fallback(
         return answer
     if last_resort == "ask":
         return msgspec.structs.replace(answer, why=f"{answer.why}. Choose: {_USER_CHOICES}.")
-    truncate = truncate or Truncate(max_tokens=max_tokens)
-    plan = yield from run_strategy(KeepLedger(max_tokens) if last_resort == "ledger" else truncate, request)
+    instead = KeepLedger(max_tokens) if last_resort == "ledger" else truncate or Truncate(max_tokens=max_tokens)
+    plan = as_fallback((yield from run_strategy(instead, request)), answer.why)
     if isinstance(plan, Skip):
         return answer
-    remarks = [f"no summary ({answer.why}): {plan.strategy} instead"]
-    remarks += answer.remarks if answer.outcome is Outcome.SUMMARY_FAILED else ()
-    return msgspec.structs.replace(plan, fallback=plan.strategy, remarks=(*plan.remarks, *remarks))
+    remarks = answer.remarks if answer.outcome is Outcome.SUMMARY_FAILED else ()
+    return msgspec.structs.replace(plan, remarks=(*plan.remarks, *remarks))
+
+
+def as_fallback(answer: Plan | Skip, why: str) -> Plan | Skip:
+    """Marks a plan as made in place of a summary, for this reason."""
+    if isinstance(answer, Skip):
+        return answer
+    remark = f"no summary ({why}): {answer.strategy} instead"
+    return msgspec.structs.replace(answer, fallback=answer.strategy, remarks=(*answer.remarks, remark))
 
 
 def _failure_of(answer: Plan | Skip | None, request: Request) -> Skip | None:

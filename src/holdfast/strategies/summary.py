@@ -45,8 +45,9 @@ from ..summaries import (
 from ..tokens import count_tokens
 from ..tokens.budget import require_not_negative, require_positive
 from .base import BaseStrategy
-from .fallback import LAST_RESORTS, LastResort, with_fallback
+from .fallback import LAST_RESORTS, LastResort, as_fallback, with_fallback
 from .history import full_history_text, message_numbers, message_text, previous_ledger
+from .ledger import KeepLedger
 from .pipeline import run_strategy
 from .trail import CUT_NOTE, add_hidden_lines
 from .truncation import TruncateAsSummary
@@ -310,7 +311,7 @@ class Summary(BaseStrategy):
             return chosen
         run = SummaryRun(self, request, chosen)
         if not run.input.conversation.entries:
-            return Skip(Outcome.NOTHING_TO_COMPACT, "the messages to archive have no text")
+            return as_fallback(KeepLedger(self.max_tokens)(request), "the messages to archive have no text")
         draft = yield from self.writer.write(run.input)
         if isinstance(draft, Failure):
             remarks = draft.remarks if isinstance(draft, RejectedSummary) else ()

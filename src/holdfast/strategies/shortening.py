@@ -1,0 +1,69 @@
+"""Shortening: cuts the middle of long tool results, for contexts in which nothing more may be archived."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from ..context import Edit, Plan, Request, Skip, apply_edits
+from ..errors import Outcome
+from ..messages import Media, ToolResult, describe_media
+from ..tokens.budget import require_positive
+from .base import BaseStrategy
+from .history import message_numbers, previous_ledger
+from .pruning import is_clearable
+from .trail import CUT_MARK
+
+_MARK_CHARS = 16
+"""Results up to this length are no longer than the mark that would replace them."""
+
+
+class ShortenResults(BaseStrategy):
+    """Keeps beginning and end of the longest tool results, each as long as fits, behind a mark that cites the whole."""
+
+    def __init__(self, max_tokens: int) -> None:
+        require_positive("max_tokens", max_tokens)
+        self.max_tokens = max_tokens
+
+    @property
+    def target(self) -> int | None:
+        return self.max_tokens
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        view = request.view
+        numbers = message_numbers(request, previous_ledger(request, request.notes).archived)
+        results = [
+            (index, place, part)
+            for index, message in enumerate(view.messages)
+            for place, part in enumerate(message.parts)
+            if isinstance(part, ToolResult) and is_clearable(part) and len(part.text) > _MARK_CHARS
+        ]
+        longest = max((len(part.text) for _, _, part in results), default=0)
+
+        def edits(removed: int) -> dict[int, tuple[Edit, ...]]:
+            """Edits that leave each result at most so many characters fewer than the longest has."""
+            made: dict[int, tuple[Edit, ...]] = {}
+            for index, place, part in results:
+                if len(part.text) > longest - removed:
+                    text = _shortened(part, longest - removed, numbers[index])
+                    made[index] = (*made.get(index, ()), Edit(place, text))
+            return made
+
+        def fits(removed: int) -> bool:
+            sums, units = view.token_sums, view.units()
+            for index, changes in edits(removed).items():
+                units -= sums.cumulative[index + 1] - sums.cumulative[index]
+                units += sums.estimator.measure(apply_edits(view.messages[index], changes))
+            return view.tokens_of(units) <= self.max_tokens
+
+        if not results or fits(0):
+            return Skip(Outcome.NOTHING_TO_COMPACT, "no tool result needs to be shortened")
+        removed = min(longest, bisect_left(range(longest + 1), True, key=fits))
+        return Plan(0, edits=edits(removed), strategy="shortened results")
+
+
+def _shortened(result: ToolResult, characters: int, number: int) -> str:
+    """Returns beginning and end of a result, with this many characters of it in all."""
+    text, half = result.text, characters // 2
+    media = [describe_media(item) for item in result.content if isinstance(item, Media)]
+    lines = [CUT_MARK.format(number), text[:half], text[len(text) - half :]] if half else [CUT_MARK.format(number)]
+    return "\n".join([*lines, *media])
