@@ -79,6 +79,7 @@ def compact_command(
             target=target,
             system=source.system,
             tools=source.tools,
+            usage=source.reported,
             estimator=token_estimator,
             format=format or source.format,
             numbers=source.numbers,

@@ -15,6 +15,7 @@ from ..compaction.bars import KIND_STYLES, bar, share_bar
 from ..compaction.breakdown import ContextBreakdown, align_shares
 from ..io.text import printable
 from ..messages import Problem
+from ..tokens import Calibration
 from .console import grid, heading, is_ascii_only, print_blocks, unwrapped_line
 from .model_window import BUDGET_SHARE, ModelWindow
 from .sources import Source
@@ -40,7 +41,7 @@ class ContextReport(msgspec.Struct, frozen=True):
         reported = self.source.reported
         if reported is None or self.covered_estimate is None:
             return self.breakdown.tokens
-        return reported.tokens + self.breakdown.tokens - self.covered_estimate
+        return Calibration.from_report(self.covered_estimate, reported.tokens).tokens(self.breakdown.tokens)
 
 
 MAX_SHARE_ROWS = 14

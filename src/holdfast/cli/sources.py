@@ -22,6 +22,7 @@ from ..errors import InvalidInput, InvalidLimit
 from ..io.files import write_file_atomically
 from ..messages import COMMON, Json, encode_all
 from ..sessions import BlockingSessionService
+from ..tokens import ReportedUsage
 from ..transcripts import Transcript, entry_numbers, live_context, read_transcript
 from ..transcripts.plain import is_request_body
 from ..transcripts.records import parse_json_values
@@ -112,13 +113,6 @@ class EarlierCompaction(msgspec.Struct, frozen=True):
     after: int | None
     summary: str | None
     by: str | None = None
-
-
-class ReportedUsage(msgspec.Struct, frozen=True):
-    """Token count reported by the provider, and the number of messages it covers."""
-
-    tokens: int
-    covers: int
 
 
 @contextmanager

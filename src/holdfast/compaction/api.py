@@ -18,6 +18,7 @@ from .stateless import (
 
 if TYPE_CHECKING:
     from ..models.calls import Limits
+    from ..tokens import ReportedUsage
     from ..types import (
         CheckpointLike,
         EstimatorLike,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         SystemLike,
         ToolsLike,
         Trigger,
+        UsageLike,
     )
 
 
@@ -37,6 +39,7 @@ def compact(
     target: int | None = None,
     system: SystemLike | None = None,
     tools: ToolsLike | None = None,
+    usage: UsageLike | ReportedUsage | None = None,
     strategy: StrategyLike | None = None,
     summarizer: SummarizerLike | None = None,
     instructions: str | None = None,
@@ -53,10 +56,11 @@ def compact(
     """Compacts a list of messages that must not exceed `budget` tokens.
 
     Under the budget nothing changes. Over it, the context is compacted down to `target` (half the budget by default),
-    or to the limit of the given strategy. No model, key or network is needed. With a `summarizer`
-    (`"anthropic:claude-…"`, a model object, a function from text to text) that model writes a summary, steered by
-    `instructions`. `result.messages` is always what to send, in the format of the input. Notes cite a message by its
-    position (`[12]` is the twelfth) unless `numbers` gives each message another.
+    or to the limit of the given strategy. `usage` is what the provider reported with the last reply among the
+    messages, in its own form: the size is then that figure plus an estimate of what came after it. No model, key or
+    network is needed. With a `summarizer` (`"anthropic:claude-…"`, a model object, a function from text to text) that
+    model writes a summary, steered by `instructions`. `result.messages` is always what to send, in the format of the
+    input. Notes cite a message by its position (`[12]` is the twelfth) unless `numbers` gives each message another.
     """
     require_message_list(messages)
     options = CompactionOptions.resolve(
@@ -71,7 +75,7 @@ def compact(
         notify=notify,
         abort=abort,
     )
-    work = StatelessCompaction(messages, options, system, tools, estimator, format, previous, numbers)
+    work = StatelessCompaction(messages, options, system, tools, usage, estimator, format, previous, numbers)
     if options.summarizer is None:
         return work.result(work.run.decide())
     with start_blocking_portal() as portal:
@@ -85,6 +89,7 @@ async def acompact(
     target: int | None = None,
     system: SystemLike | None = None,
     tools: ToolsLike | None = None,
+    usage: UsageLike | ReportedUsage | None = None,
     strategy: StrategyLike | None = None,
     summarizer: SummarizerLike | None = None,
     instructions: str | None = None,
@@ -117,7 +122,7 @@ async def acompact(
         abort=abort,
     )
     work = await to_thread.run_sync(
-        lambda: StatelessCompaction(given, options, system, tools, estimator, format, previous, numbers)
+        lambda: StatelessCompaction(given, options, system, tools, usage, estimator, format, previous, numbers)
     )
     decision = work.run.not_triggered() or await work.run.decide_with_model()
     return await to_thread.run_sync(work.result, decision)

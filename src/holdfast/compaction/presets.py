@@ -119,6 +119,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
             "limits": self.limits,
         }
         keywords = own | given
+        if not self.calibrated:
+            keywords.pop("usage", None)
         if keywords.get("target") is None:
             require_positive("budget", keywords["budget"])
             keywords["target"] = self.target_in(keywords["budget"])

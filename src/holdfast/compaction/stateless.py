@@ -32,14 +32,14 @@ from ..messages import (
     to_json,
     without_generated_id,
 )
-from ..tokens import estimator_for
+from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
 from .decide import Decision
 from .options import CompactionOptions
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
 
 if TYPE_CHECKING:
-    from ..types import CheckpointLike, EstimatorLike, MessageLike, SystemLike, ToolsLike
+    from ..types import CheckpointLike, EstimatorLike, MessageLike, SystemLike, ToolsLike, UsageLike
 
 
 START = "start"
@@ -281,6 +281,7 @@ class StatelessCompaction:
         options: CompactionOptions,
         system: SystemLike | None,
         tools: ToolsLike | None,
+        usage: UsageLike | ReportedUsage | None,
         estimator: EstimatorLike | None,
         format: str | None,
         previous: CheckpointLike | None,
@@ -291,16 +292,36 @@ class StatelessCompaction:
             raise InvalidLimit("budget must be a whole number of at least 1, not None.")
         self.given, self.format = decode_all(messages, format, borrow=True)
         self.history = repair_input(self.given, self.format)
-        view = View(estimator_for(estimator), format=self.format, prompt_overhead=prompt_overhead(system, tools))
+        view = View(
+            estimator_for(estimator),
+            format=self.format,
+            prompt_overhead=prompt_overhead(system, tools),
+            calibrated=usage is not None,
+        )
         self.previous = None if previous is None else as_checkpoint(previous)
         self.start, self.whole = 0, True
         if self.previous is None:
             view.load(self.history, PrefixIds(self.history))
         else:
             self.start, self.whole = _resume(view, self.history, self.previous)
+        if usage is not None:
+            self._calibrate(view, usage)
         self.numbers = self._message_numbers(numbers)
         view.given_numbers = self._live_numbers(view, numbers is not None)
         self.run = CompactionRun(view, options, started=started)
+
+    def _calibrate(self, view: View, usage: UsageLike | ReportedUsage) -> None:
+        """Makes a provider's report the size of the context up to the reply it came with."""
+        if not isinstance(usage, ReportedUsage):
+            replies = (index for index in reversed(range(len(self.given))) if self.given[index].role == "assistant")
+            usage = ReportedUsage(read_usage(usage).total, next(replies, -1) + 1)
+        sums, later = view.token_sums, self.given[usage.covers :]
+        size = sums.estimator.tokens(view.units() - sum(map(sums.estimator.measure, later)))
+        if usage.covers <= self.start or size <= 0:
+            return
+        known = view.calibration
+        report = Usage(input=usage.tokens)
+        view.calibration = known.learn(size, report) if known.replies else known.from_report(size, usage.tokens)
 
     def _message_numbers(self, numbers: Sequence[int] | None) -> Sequence[int]:
         """Returns the number by which notes cite each given message: the given one, or its position."""

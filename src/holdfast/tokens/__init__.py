@@ -15,7 +15,7 @@ from .estimators import (
     part_text,
 )
 from .tokenizer import ENCODINGS, Tokenizer
-from .usage import Calibration, Usage, read_usage
+from .usage import Calibration, ReportedUsage, Usage, read_usage
 
 __all__ = [
     "ENCODINGS",
@@ -25,6 +25,7 @@ __all__ = [
     "CharsPerMessage",
     "CharsPerPiece",
     "Estimator",
+    "ReportedUsage",
     "Tokenizer",
     "Usage",
     "count_tokens",

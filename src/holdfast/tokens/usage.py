@@ -38,6 +38,13 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.input + self.output + self.cache_read + self.cache_write
 
 
+class ReportedUsage(msgspec.Struct, frozen=True):
+    """Size that a provider reported for the first messages of a list, and how many it covers."""
+
+    tokens: int
+    covers: int
+
+
 def read_usage(given: Any) -> Usage:
     """Reads usage from a Usage, a provider's JSON, or an SDK object."""
     if isinstance(given, Usage):
@@ -119,6 +126,17 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
             tokens_seen=self.tokens_seen * DECAY + min(max(gained, MIN_RATIO * more), MAX_RATIO * more),
             units_seen=self.units_seen * DECAY + more,
         )
+
+    @classmethod
+    def from_report(cls, units: int, tokens: int) -> Calibration:
+        """Returns the calibration by one report alone, of a context of so many units.
+
+        Tokens beyond the estimate are overhead; an estimate that is too high is scaled down to the report.
+        """
+        learned = cls().learn(units, Usage(input=tokens))
+        if not learned.replies or tokens >= units:
+            return learned
+        return msgspec.structs.replace(learned, tokens_seen=float(tokens), units_seen=float(units))
 
     def reset_size(self) -> Calibration:
         """Returns the calibration for a new epoch, without the reported size of the old context."""
