@@ -56,7 +56,9 @@ async def answer(folder: Path, question: str) -> str:
         print(f"history {len(history)} messages, sent {len(context)} messages, {context.tokens:,} tokens")
         try:
             async with client.chat.completions.stream(
-                model=MODEL, stream_options={"include_usage": True}, **context.request  # with SYSTEM and the tools
+                model=MODEL,
+                stream_options={"include_usage": True},
+                **context.request,  # with SYSTEM and the tools
             ) as stream:
                 completion = await stream.get_final_completion()
         except BadRequestError as error:
