@@ -35,7 +35,7 @@ def test_parse_page_reads_every_section() -> None:
     ledger = parse_page(page_of(list(result.messages)))
     assert ledger.archived == result.removed
     assert [line.text for line in ledger.users] == [
-        "Mend the tides.\nAll of them, please.",
+        "Mend the tides.\n\nAll of them, please.",
         "Good. Then go on with berth K8.",
     ]
     assert [line.place for line in ledger.users] == [1, 13]

@@ -92,7 +92,7 @@ def test_g6_second_note_replaces_the_first_and_adds_its_count(way: str) -> None:
     second = truncate(again, previous=None if "no checkpoint" in way else first.checkpoint)
     assert sum("left out" in str(message["content"]) for message in second.messages) == 1
     assert second.messages[1:] == more[-4:]
-    expected = ["[Earlier conversation left out: 26 messages (the last 10: 5 user, 5 assistant) about:"]
+    expected = ["[Earlier conversation left out: 26 messages in 2 rounds (the last 10: 5 user, 5 assistant) about:"]
     expected += [about(1), about(10), about(11), about(12), about(13), "]"]
     assert note(second) == "\n".join(expected)
 

@@ -12,7 +12,7 @@ from holdfast.ledger import Ledger
 from holdfast.ledger.entries import FileRecord
 from holdfast.ledger.lines import LedgerLine
 from holdfast.summaries import LOG_HEADING, restore_missing_facts
-from holdfast.summaries.verify import RestoredFacts
+from holdfast.summaries.log_section import RestoredFacts
 
 TASK = "Move the tide tables of Osterhaven to the new format."
 

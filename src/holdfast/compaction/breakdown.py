@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..io.text import first_line
-from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_framed
+from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_note
 from ..tokens import Estimator
 from .stateless import prompt_overhead
 
@@ -97,7 +97,7 @@ def break_down(
     turns: list[tuple[int, int]] = []
     results: list[ResultSize] = []
     for index, message in enumerate(messages):
-        if message.role == "user" and not is_framed(message):
+        if message.role == "user" and not is_note(message):
             turns.append((index, tally.total))
         for part, units in tally.add(message, names):
             if isinstance(part, ToolResult):
@@ -216,6 +216,6 @@ def _classify_part(message: Message, part: Part, names: dict[str, str]) -> tuple
         case Text() if message.role == "assistant":
             return "assistant", "assistant"
         case Text():
-            return ("note", "archive note") if is_framed(message) else ("user", "user")
+            return ("note", "archive note") if is_note(message) else ("user", "user")
         case _:
             return "other", part.kind

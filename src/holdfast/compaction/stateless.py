@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import msgspec
 
-from ..context import Checkpoint, HeadItem, HeadMessage, View, apply_edits, event_id_ranges
+from ..context import Checkpoint, HeadItem, HeadMessage, Request, View, apply_edits, event_id_ranges
 from ..context.events import Event, EventKind
 from ..errors import CheckpointMismatch, InvalidInput, InvalidLimit
 from ..messages import (
@@ -29,9 +29,12 @@ from ..messages import (
     find_problems,
     repair_messages,
     rules_for,
+    split_notes,
     to_json,
     without_generated_id,
 )
+from ..strategies.history import message_numbers, previous_ledger
+from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
 from .decide import Decision
 from .options import CompactionOptions
@@ -197,10 +200,10 @@ def continued_numbers(previous: PrefixCheckpoint, count: int) -> list[int]:
 
 def repair_input(messages: list[Message], format: str) -> list[Message]:
     """Returns the messages, repaired if their wire format requires it; the same list if not."""
-    rules = rules_for(format)
-    if not find_problems(messages, rules):
-        return messages
-    return decode_payloads(encode_all(repair_messages(messages, rules), format), format)
+    rules, separate = rules_for(format), split_notes(messages)
+    if not find_problems(separate, rules):
+        return separate
+    return decode_payloads(encode_all(repair_messages(separate, rules), format), format)
 
 
 def decode_payloads(payloads: list[Json], format: str) -> list[Message]:
@@ -302,6 +305,7 @@ class StatelessCompaction:
         self.start, self.whole = 0, True
         if self.previous is None:
             view.load(self.history, PrefixIds(self.history))
+            read_notes_back(view)
         else:
             self.start, self.whole = _resume(view, self.history, self.previous)
         if usage is not None:
@@ -342,8 +346,10 @@ class StatelessCompaction:
         """
         given, history, previous = self.given, self.history, self.previous
         if not explicit:
-            counted_by_page = previous is None and view.synthetic  # a page read back says where counting continues
-            if counted_by_page or (history is given and not (previous and previous.numbers)):
+            if previous is None and view.synthetic:  # a note says where counting continues
+                request = Request(view)
+                return message_numbers(request, previous_ledger(request).archived)
+            if history is given and not (previous and previous.numbers):
                 return ()
         return (self.numbers if history is given else trace_numbers(history, given, self.numbers))[self.start :]
 

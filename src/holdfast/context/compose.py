@@ -6,7 +6,15 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..messages import Message, Reasoning, framed_message, normalize_for_wire, quote_system
+from ..messages import (
+    Message,
+    Reasoning,
+    framed_message,
+    is_framed,
+    normalize_for_wire,
+    quote_system,
+    strip_frame,
+)
 from .checkpoint import Edit, apply_edits, merge_edits
 from .plan import Plan, Request
 from .view import HeadMessage, View
@@ -141,7 +149,8 @@ def _head_message(request: Request, index: int, kind: str) -> HeadMessage:
     if kind == "system" and message.role == "system" and request.rules.restricts_system:
         message = quote_system(message)
     if kind == "pin" and message.role != "user":
-        quoted = message.text or "\n".join(result.text for result in message.results)
+        quoted = strip_frame(message) if is_framed(message) else message.text
+        quoted = quoted or "\n".join(result.text for result in message.results)
         quoted = quoted or "\n".join(f"{call.name}({call.arguments_json})" for call in message.calls)
         message = framed_message(f"Pinned, from earlier ({message.role}):\n{quoted}")
     return HeadMessage(kind, message, source)  # type: ignore[arg-type]

@@ -20,10 +20,11 @@ from ..messages import (
     can_be_first,
     drop_rejected_parts,
     is_filler,
-    is_framed,
+    is_note,
     is_system_message,
     is_vendor_summary,
     normalize_for_wire,
+    opening_pair,
     rules_for,
     system_text,
 )
@@ -141,7 +142,7 @@ class View:
     # -- building -----------------------------------------------------------------------------------
 
     def load(self, messages: list[Message], ids: Sequence[str]) -> None:
-        """Loads repaired messages at once; recognises notes and summaries by their frame."""
+        """Loads repaired messages at once; recognises notes and summaries by their frame or their opening."""
         self.messages, self.ids = messages, ids
         self.token_sums.load(messages)
         self._count_inserted_turns()
@@ -150,15 +151,16 @@ class View:
         self._classify_users([index for index, m in enumerate(messages) if m.role == "user" and index not in quoted])
         opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
         others = [index for index in opaque if messages[index].raw is not None and is_vendor_summary(messages[index])]
-        others += [index for index, m in enumerate(messages) if m.role in _SUMMARY_ROLES and is_framed(m)]
-        self.synthetic = sorted([*self.synthetic, *others])
+        others += [index for index, m in enumerate(messages) if m.role in _SUMMARY_ROLES and is_note(m)]
+        self.synthetic = sorted({*self.synthetic, *others, *opening_pair(messages)})
 
     def _classify_users(self, users: list[int]) -> None:
         """Separates real user messages from framed notes and fillers."""
-        framed = {index for index in users if is_framed(self.messages[index])}
-        self.fillers = sorted(index for index in framed if is_filler(self.messages[index]))
-        self.synthetic = sorted(framed.difference(self.fillers))
-        self.turns = [index for index in users if index not in framed] if framed else users
+        notes = {index for index in users if is_note(self.messages[index])}
+        self.fillers = sorted(index for index in notes if is_filler(self.messages[index]))
+        self.synthetic = sorted(notes.difference(self.fillers))
+        notes.update(opening_pair(self.messages))
+        self.turns = [index for index in users if index not in notes] if notes else users
 
     def _count_inserted_turns(self) -> None:
         rules = rules_for(self.format)
@@ -242,8 +244,10 @@ class View:
         counted = body.get("units") if not changes and body.get("counter") == self.token_sums.estimator.name else None
         self.events[event.id] = event
         restored = "source" in body  # a restored copy may be archived again
+        filler = restored or bool(body.get("aside")) or is_filler(shown)
         note = is_vendor_summary(shown) or bool(body.get("synthetic") and not restored)
-        self._push(shown, event.id, counted, synthetic=note, filler=restored or bool(body.get("aside")))
+        note = note or (not filler and self._is_note(shown))
+        self._push(shown, event.id, counted, synthetic=note, filler=filler)
         self.previously_kept += event.seq <= self.checkpoint.carry.kept_until
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
@@ -251,6 +255,16 @@ class View:
         if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
             size = self.token_sums.estimator.tokens(self.units())
             self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
+
+    def _is_note(self, message: Message) -> bool:
+        """Whether this appended message is a note; the question before OpenCode's summary becomes one with it."""
+        if len(self.turns) == 1 and not self.head and self.turns[0] == len(self.messages) - 1:
+            pair = opening_pair([*self.messages, message])
+            if pair:
+                self.turns.clear()
+                self.synthetic.append(pair[0])
+                return True
+        return is_note(message) and not is_system_message(message)
 
     def _close_pending_calls(self, message: Message, event_id: str) -> None:
         """Adds results for pending calls that the log left unanswered before this message."""

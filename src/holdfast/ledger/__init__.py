@@ -1,6 +1,6 @@
 """The ledger: extractive notes on archived history, made without a model and merged round after round."""
 
-from .carry import is_ledger_page, trim_ledger
+from .carry import is_ledger_page, merge_ledgers, trim_ledger
 from .entries import FileRecord, Ledger
 from .extract import HistoryExtractor
 from .facts import Fact, missing_facts, required_facts
@@ -10,7 +10,7 @@ from .parse import parse_page
 from .paths import base_name, list_by_folder
 from .render import LedgerPage, PageRenderer, PartKey, SectionRenderer, part_key
 from .scoring import score_names
-from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, clip, take_fitting
+from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, quote_structure, take_fitting
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "MAX_TALK_SHARE",
     "PAGE_OPENING",
     "READABLE_CHARS",
+    "ROUND",
     "Fact",
     "FileRecord",
     "HistoryExtractor",
@@ -36,10 +37,12 @@ __all__ = [
     "find_words",
     "is_ledger_page",
     "list_by_folder",
+    "merge_ledgers",
     "missing_facts",
     "name_kind",
     "parse_page",
     "part_key",
+    "quote_structure",
     "required_facts",
     "score_names",
     "take_fitting",

@@ -80,6 +80,36 @@ def _newest_within(subjects: Iterable[tuple[str, Record]], most: int, room: int)
     return take_within(ranked, room)[::-1]
 
 
+def merge_ledgers(earlier: Ledger, later: Ledger) -> Ledger:
+    """Returns what two notes of one context state together; where both state the same, the later one counts."""
+    places = {line.place for line in later.users if line.place}
+    users = [*(line for line in earlier.users if line.place not in places), *later.users]
+    commands = {command.text: command for command in (*earlier.commands, *later.commands)}
+    return Ledger(
+        archived=max(earlier.archived, later.archived),
+        round=max(earlier.round, later.round),
+        users=sorted({line.text: line for line in users}.values(), key=lambda line: line.place),
+        omitted_users=max(earlier.omitted_users, later.omitted_users),
+        omitted_from=earlier.omitted_from or later.omitted_from,
+        closings=_unique_lines(earlier.closings, later.closings),
+        plan=later.plan or earlier.plan,
+        plan_place=later.plan_place or earlier.plan_place,
+        plan_from_page=True,
+        calls=later.calls or earlier.calls,
+        omitted_calls=max(earlier.omitted_calls, later.omitted_calls),
+        files=list({file.path: file for file in (*earlier.files, *later.files)}.values()),
+        commands=list(commands.values()),
+        errors=_unique_lines(earlier.errors, later.errors),
+        attached=_unique_lines(earlier.attached, later.attached),
+        lines=_unique_lines(earlier.lines, later.lines),
+        names=earlier.names | later.names,
+    )
+
+
+def _unique_lines(*notes: Iterable[LedgerLine]) -> list[LedgerLine]:
+    return list({line.text: line for lines in notes for line in lines}.values())
+
+
 def is_ledger_page(message: Message) -> bool:
     """Whether this message is a rendered ledger page."""
     return is_framed(message) and message.text.startswith(PAGE_OPENING)

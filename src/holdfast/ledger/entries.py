@@ -61,7 +61,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """Bounded notes on all archived messages, carried from round to round in the checkpoint."""
 
     archived: int = 0
-    """Number of archived messages; set only when parsed from a page, since a checkpoint stores it itself."""
+    """Number of archived messages; set only when parsed from a note, since a checkpoint stores it itself."""
+    round: int = 0
+    """Number of compactions so far; set only when parsed from a note."""
     time: int = 0
     offset: int = msgspec.field(default=0, name="depth")
     """Characters read so far."""

@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from msgspec.structs import replace
 
-from ..messages import Media, Message, Text, ToolCall, ToolResult, describe_media, is_framed
+from ..messages import Media, Message, Text, ToolCall, ToolResult, describe_media, is_note
 from . import entries
 from .entries import CommandRecord, FileRecord, Ledger, count_mentions, count_uses
 from .lines import (
@@ -174,7 +174,7 @@ class HistoryExtractor:
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
         """Extracts notes from these messages; `places` are their numbers, used for citations."""
         for message, place in zip(messages, places, strict=True):
-            if is_framed(message):
+            if is_note(message):
                 continue
             if texts := [part.text for part in message.parts if isinstance(part, Text)]:
                 self._read_text(message.role, texts, place)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..context.references import NUMBER
 from .entries import CommandRecord, FileRecord, Ledger, MentionStats
 from .lines import LedgerLine, LineKind
 from .names import find_exact_names, name_kind
-from .paths import group_by_base_name, shortest_unique_path
+from .paths import group_by_base_name, parse_file_list, shortest_unique_path
 from .text import (
     ALSO,
     ATTACHED,
@@ -25,16 +25,15 @@ from .text import (
     PAGE_OPENING,
     PLAN,
     RAN_AGAIN,
-    ROOT,
-    ROOT_IS,
+    ROUND,
     TASK,
     USER_MESSAGES,
     unquote_structure,
 )
 
 _ARCHIVED_COUNT = re.compile(re.escape(PAGE_OPENING) + rf"({NUMBER})")
+_ROUND_NUMBER = re.compile(rf"{ROUND}({NUMBER})")
 _CITED_LINE = re.compile(rf"\[({NUMBER})\] ?(.*)")
-_FILE_STATUS = re.compile(r"(.+?)(?: \((written|neither read nor written|deleted|edited (\d+)×)\))?$")
 _COMMAND_LINE = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
 _STEP_LINE = re.compile(r"- (.*) \(([\w-]+)\)$")
 _CITED_HEADING = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
@@ -48,31 +47,41 @@ _SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, COMMANDS, CONCLU
 def parse_page(text: str) -> Ledger:
     """Returns the ledger that a page shows, as far as the page contains it."""
     counted = _ARCHIVED_COUNT.match(text)
-    ledger = Ledger(archived=_parse_number(counted[1]) if counted else 0)
-    for title, body in _split_sections(text):
+    numbered = _ROUND_NUMBER.search(text.partition("\n")[0]) if counted else None
+    ledger = (
+        Ledger(archived=parse_number(counted[1]), round=parse_number(numbered[1]) if numbered else 1)
+        if counted
+        else Ledger()
+    )
+    for title, whole in _split_sections(text):
+        body = list(filter(str.strip, whole))
         cited = _CITED_HEADING.match(title)
         if cited and cited[1] == TASK:
-            ledger.users.insert(0, LedgerLine("\n".join(body), "user", "", _parse_citation(cited[2]), 0, 0))
+            ledger.users.insert(
+                0, LedgerLine(unquote_structure("\n".join(whole)), "user", "", _parse_citation(cited[2]), 0, 0)
+            )
         elif title == USER_MESSAGES:
-            ledger.users += [LedgerLine(text, "user", "", place, 0, 0) for place, text in _parse_cited(body)]
+            ledger.users += [LedgerLine(text, "user", "", place, 0, 0) for place, text in parse_cited(whole)]
             if left := _OMITTED_USERS.match(body[0] if body else ""):
-                ledger.omitted_users, ledger.omitted_from = _parse_number(left[1]), _parse_number(left[2])
+                ledger.omitted_users, ledger.omitted_from = parse_number(left[1]), parse_number(left[2])
         elif title == PLAN or cited:
             ledger.plan_place = _parse_citation(cited[2]) if cited else 0
             ledger.plan, ledger.plan_from_page = list(_parse_steps(body)), True
         elif title == CALLS:
-            ledger.calls = [LedgerLine(text, "asked", "", place, 0, 0) for place, text in _parse_cited(body)]
+            ledger.calls = [LedgerLine(text, "asked", "", place, 0, 0) for place, text in parse_cited(body)]
             if more := _OMITTED_CALLS.match(body[0] if body else ""):
-                ledger.omitted_calls = _parse_number(more[1])
+                ledger.omitted_calls = parse_number(more[1])
         elif title == ERRORS:
             ledger.errors = list(_parse_errors(body))
         elif title == FILES:
-            ledger.files = list(_parse_files(unquote_structure(line) for line in body if not line.startswith(ATTACHED)))
+            ledger.files = list(
+                parse_file_list(unquote_structure(line) for line in body if not line.startswith(ATTACHED))
+            )
             ledger.attached = list(_parse_attached(body))
         elif title == COMMANDS:
             ledger.commands = [_parse_command(unquote_structure(line)) for line in body]
         elif title == CONCLUSIONS:
-            ledger.closings = [LedgerLine(text, "said", "", place, 0, 0) for place, text in _parse_cited(body)]
+            ledger.closings = [LedgerLine(text, "said", "", place, 0, 0) for place, text in parse_cited(whole)]
         elif title == EXCERPTS:
             ledger.lines = list(_parse_excerpts(body, ledger.files))
             names = dict.fromkeys(name for line in ledger.lines for name in find_exact_names(line.text))
@@ -84,25 +93,31 @@ def _split_sections(text: str) -> Iterator[tuple[str, list[str]]]:
     title, body = "", list[str]()
     for line in text.split("\n"):
         if line in _SECTION_HEADINGS or _CITED_HEADING.match(line):
-            yield title, body
+            yield title, _strip_blank(body)
             title, body = line, []
-        elif line.strip():
+        else:
             body.append(line)
-    yield title, body
+    yield title, _strip_blank(body)
 
 
-def _parse_cited(body: list[str]) -> Iterator[tuple[int, str]]:
+def _strip_blank(lines: list[str]) -> list[str]:
+    """Returns the lines without the blank ones around them."""
+    filled = [at for at, line in enumerate(lines) if line.strip()]
+    return lines[filled[0] : filled[-1] + 1] if filled else []
+
+
+def parse_cited(body: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yields entries that each start with a citation."""
     place, lines = 0, list[str]()
     for line in body[1:] if body and body[0].startswith(OMITTED) else body:
         if found := _CITED_LINE.match(line):
             if lines:
-                yield place, "\n".join(lines)
-            place, lines = _parse_number(found[1]), [found[2]]
+                yield place, unquote_structure("\n".join(lines))
+            place, lines = parse_number(found[1]), [found[2]]
         else:
             lines.append(line)
     if lines:
-        yield place, "\n".join(lines)
+        yield place, unquote_structure("\n".join(lines))
 
 
 def _parse_steps(body: list[str]) -> Iterator[tuple[str, str]]:
@@ -129,28 +144,6 @@ def _parse_errors(body: list[str]) -> Iterator[LedgerLine]:
             yield LedgerLine(unquote_structure(line), "output", "", place, number, 0)
 
 
-def _parse_files(body: Iterable[str]) -> Iterator[FileRecord]:
-    root = ROOT
-    for line in body:
-        if line.startswith(ROOT_IS):
-            root = line.removeprefix(ROOT_IS)
-            continue
-        if line.startswith(ROOT):
-            line = root + line.removeprefix(ROOT)
-        folder, slash, names = line.rpartition("/: ")
-        for name in names.split(", "):
-            if found := _FILE_STATUS.match(name):
-                edits = int(found[3] or (found[2] == "written"))
-                path = f"{folder}/{found[1]}" if slash else found[1]
-                yield FileRecord(
-                    path,
-                    reads=int(not found[2]),
-                    edits=edits,
-                    written=found[2] == "written",
-                    deleted=found[2] == "deleted",
-                )
-
-
 def _parse_command(line: str) -> CommandRecord:
     found = _COMMAND_LINE.match(line)
     return CommandRecord(found[1], int(found[2] or 1), bool(found[3])) if found else CommandRecord(line, 1)
@@ -174,8 +167,9 @@ def _parse_excerpts(body: list[str], files: Iterable[FileRecord]) -> Iterator[Le
 
 def _parse_citation(cited: str) -> int:
     found = _CITED_LINE.match(cited)
-    return _parse_number(found[1]) if found else 0
+    return parse_number(found[1]) if found else 0
 
 
-def _parse_number(written: str) -> int:
+def parse_number(written: str) -> int:
+    """Returns a number that may have thousands separators."""
     return int(written.replace(",", ""))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from .entries import FileRecord
 from .text import ROOT, ROOT_IS
 
 _FILES_PER_LINE, _MAX_PATHS_COMPARED = 10, 50
+_STATUS = r"written|neither read nor written|deleted|edited (\d+)×"
+_LISTED = re.compile(rf'("(?:[^"\\\n]|\\.)*"|[^"].*?)(?: \(({_STATUS})\))?(?:, |$)')
+"""One file in a list: its name, quoted if it could be misread, and its status."""
+_AMBIGUOUS = re.compile(
+    rf'^[">]|, |: |[\x00-\x1f\x7f\x85\u2028\u2029]|\((?:{_STATUS})\)$|^{re.escape(ROOT)}|^\s|\s$|^$'
+)
 
 
 def base_name(path: str) -> str:
@@ -35,13 +43,15 @@ def shortest_unique_path(path: str, alike: Sequence[str]) -> str:
 
 def list_by_folder(files: Iterable[FileRecord]) -> list[str]:
     """Lists every file with its status under the path of its folder, newest first."""
-    folders: dict[str, list[str]] = {}
+    folders: dict[tuple[str, bool], list[str]] = {}
     for file in sorted(files, key=lambda file: -file.time):
         folder, slash, name = file.path.rpartition("/")
-        folders.setdefault(f"{folder}{slash}: " if slash else "", []).append(f"{name}{_file_status(file)}")
+        if quoted := _AMBIGUOUS.search(name) is not None or bool(slash and _AMBIGUOUS.search(f"{folder}/")):
+            folder, slash, name = "", "", json.dumps(file.path, ensure_ascii=False)
+        folders.setdefault((f"{folder}{slash}: " if slash else "", quoted), []).append(f"{name}{_file_status(file)}")
     return [
         folder + ", ".join(names[at : at + _FILES_PER_LINE])
-        for folder, names in folders.items()
+        for (folder, _), names in folders.items()
         for at in range(0, len(names), _FILES_PER_LINE)
     ]
 
@@ -59,6 +69,34 @@ def abbreviate_root(lines: list[str], longest: int) -> list[str]:
     if not root or saved[root] <= 0 or any(folder.startswith(ROOT) for folder in folders):
         return lines
     return [ROOT_IS + root, *(ROOT + line.removeprefix(root) if line.startswith(root) else line for line in lines)]
+
+
+def parse_file_list(lines: Iterable[str]) -> Iterator[FileRecord]:
+    """Yields the files that `list_by_folder` and `abbreviate_root` list."""
+    root = ROOT
+    for line in lines:
+        if line.startswith(ROOT_IS):
+            root = line.removeprefix(ROOT_IS)
+            continue
+        if line.startswith(ROOT):
+            line = root + line.removeprefix(ROOT)
+        folder, slash, names = ("", "", line) if line.startswith('"') else line.rpartition("/: ")
+        for found in _LISTED.finditer(names):
+            name, status = _unquoted(found[1]), found[2]
+            yield FileRecord(
+                f"{folder}/{name}" if slash else name,
+                reads=int(not status),
+                edits=int(found[3] or (status == "written")),
+                written=status == "written",
+                deleted=status == "deleted",
+            )
+
+
+def _unquoted(name: str) -> str:
+    try:
+        return str(json.loads(name)) if name.startswith('"') else name
+    except ValueError:
+        return name
 
 
 def _file_status(file: FileRecord) -> str:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from string import ascii_letters, digits
 
 from ..context.references import NUMBER
 from .lines import LedgerLine
 
 PAGE_OPENING = "[Notes on the earlier conversation: "
+ROUND = "Compaction round "
+"""Precedes the number of the round, on pages and in summaries."""
 TASK = "## Task"
 USER_MESSAGES = "## Later user messages"
 OMITTED = "(Omitted: "
@@ -37,9 +39,9 @@ _BLANK = re.compile(r"\s")
 _MAX_WORD_CHARS = 60
 _NAME_CHARACTERS = ascii_letters + digits + "_.-/@#"
 """Where no blank is near, text is cut at the end of a name, so that no name is cut in two."""
-_STRUCTURE = rf"#+ |\[{NUMBER}\] |{ALSO}|{re.escape(OMITTED)}"
+_STRUCTURE = rf"(?:> )*(?:#+ |\[{NUMBER}\] |{ALSO}|{re.escape(OMITTED)})"
 _STRUCTURE_START = re.compile(rf"^({_STRUCTURE})", re.MULTILINE)
-_QUOTED_STRUCTURE = re.compile(rf"^> ({_STRUCTURE})")
+_QUOTED_STRUCTURE = re.compile(rf"^> ({_STRUCTURE})", re.MULTILINE)
 
 
 def clip(text: str, room: int) -> str:
@@ -75,24 +77,35 @@ def quote_structure(text: str) -> str:
     return _STRUCTURE_START.sub(r"> \1", text)
 
 
-def unquote_structure(line: str) -> str:
-    return _QUOTED_STRUCTURE.sub(r"\1", line)
+def unquote_structure(text: str) -> str:
+    """Removes what `quote_structure` added."""
+    return _QUOTED_STRUCTURE.sub(r"\1", text)
 
 
-def clip_evenly(lines: Sequence[LedgerLine], room: int, longest: int) -> list[tuple[int, str]]:
-    """Clips all lines to one length that fits `room`; below the minimum length, keeps only the newest."""
-    lines = lines[-1 - room // CITATION_CHARS :]  # more citations than this cannot fit
-    length, sizes = longest, [len(line.text) for line in lines]
+def clip_evenly(
+    lines: Sequence[LedgerLine], room: int, longest: int, prefers: Callable[[str], bool] = lambda text: False
+) -> list[tuple[int, str]]:
+    """Clips all lines to one length that fits `room`; below the minimum length, keeps only the newest.
+
+    Lines that `prefers` chooses may take half of the room first.
+    """
+    most = 1 + room // CITATION_CHARS  # more citations than this cannot fit
+    length, sizes = longest, [len(line.text) for line in lines[-most:]]
     while length > BRIEF_CHARS and sum([min(length, size) + CITATION_CHARS for size in sizes]) > room:
         length -= 20
-    kept: list[tuple[int, str]] = []
-    for line in reversed(lines):
-        text = clip_for_page(line.text, length)
-        if len(text) + CITATION_CHARS > room:
-            break
-        room -= len(text) + CITATION_CHARS
-        kept.append((line.place, text))
-    return kept[::-1]
+    crowded = len(lines) > most or sum([min(length, size) + CITATION_CHARS for size in sizes]) > room
+    preferred = [at for at, line in enumerate(lines) if prefers(line.text)] if crowded else []
+    kept: dict[int, str] = {}
+    for choice, limit in ((preferred, room // 2), (range(len(lines)), room)):
+        left = limit - sum(len(text) + CITATION_CHARS for text in kept.values())
+        for at in reversed(choice[-most:]):
+            if at in kept:
+                continue
+            text = clip_for_page(lines[at].text, length)
+            if (left := left - len(text) - CITATION_CHARS) < 0:
+                break
+            kept[at] = text
+    return [(lines[at].place, kept[at]) for at in sorted(kept)]
 
 
 def take_fitting(lines: Iterable[str], room: int) -> list[str]:

@@ -4,6 +4,7 @@ from .call_ids import GENERATED_ID_PREFIX, CallIdAssigner, without_generated_id
 from .codec import decode_all, decode_one, encode_all, format_name, require_message_list
 from .cuts import cut_at_or_after, cut_at_or_before, has_calls, is_legal_cut, only_reasoning, open_tool_loop_start
 from .detection import COMMON, FORMATS, detect_format
+from .foreign_summaries import OPENCODE_QUESTION, is_foreign_summary, is_note, opening_pair
 from .frame import (
     CONTINUE,
     OPENING,
@@ -14,6 +15,7 @@ from .frame import (
     is_framed,
     is_system_message,
     quote_system,
+    split_notes,
     strip_frame,
     system_text,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "FORMATS",
     "FORMAT_RULES",
     "GENERATED_ID_PREFIX",
+    "OPENCODE_QUESTION",
     "OPENING",
     "CallIdAssigner",
     "FormatRules",
@@ -88,8 +91,10 @@ __all__ = [
     "has_no_content",
     "is_aside",
     "is_filler",
+    "is_foreign_summary",
     "is_framed",
     "is_legal_cut",
+    "is_note",
     "is_system_message",
     "is_vendor_summary",
     "item_id",
@@ -98,6 +103,7 @@ __all__ = [
     "normalize_for_wire",
     "only_reasoning",
     "open_tool_loop_start",
+    "opening_pair",
     "quote_system",
     "repair",
     "repair_messages",
@@ -108,6 +114,7 @@ __all__ = [
     "require_message_list",
     "restore_media",
     "rules_for",
+    "split_notes",
     "strip_frame",
     "system_text",
     "to_json",

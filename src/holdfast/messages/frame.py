@@ -7,10 +7,12 @@ real note from a pasted look-alike; it guards against accidents, not against for
 from __future__ import annotations
 
 import hashlib
+import re
 
 from .parts import Message, Role, Text
 
 _OPEN = "\n[holdfast:"
+_MARK = re.compile(re.escape(_OPEN) + r"([b-t]{8})\]")
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
 """The digest uses letters only: digits would look like an id from the conversation."""
 
@@ -24,13 +26,43 @@ def is_framed(message: Message) -> bool:
     """Whether this is an unchanged note written by Holdfast."""
     if len(message.parts) != 1 or type(only := message.parts[0]) is not Text or only.text[-1:] != "]":
         return False
-    text, _, digest = only.text.rpartition(_OPEN)
+    return _is_framed_text(only.text)
+
+
+def _is_framed_text(framed: str) -> bool:
+    text, _, digest = framed.rpartition(_OPEN)
     return digest[:-1] in (_digest(text), _digest(text, True))
 
 
 def is_aside(message: Message) -> bool:
     """Whether this note has no content of its own, like a request for a summary or its acknowledgement."""
     return is_framed(message) and message.parts[0] == Text(add_frame(strip_frame(message), aside=True))
+
+
+def split_notes(messages: list[Message]) -> list[Message]:
+    """Separates notes from what a program joined to them, if only a blank; the same list if there is nothing to do."""
+    if not any(map(_may_join_note, messages)):
+        return messages
+    return [piece for message in messages for piece in _split_note(message)]
+
+
+def _may_join_note(message: Message) -> bool:
+    return any(type(part) is Text and _OPEN in part.text for part in message.parts) and not is_framed(message)
+
+
+def _split_note(message: Message) -> list[Message]:
+    """Returns the parts before a note, the note, and what follows it as a part or in the same text."""
+    for at, part in enumerate(message.parts):
+        if type(part) is not Text:
+            continue
+        for mark in _MARK.finditer(part.text):
+            if _is_framed_text(framed := part.text[: mark.end()]):
+                rest = part.text[mark.end() :].lstrip()
+                after = (*([Text(rest)] if rest else ()), *message.parts[at + 1 :])
+                before = [message.with_parts(message.parts[:at])] if at else []
+                following = _split_note(message.with_parts(after)) if after else []
+                return [*before, Message(message.role, (Text(framed),)), *following]
+    return [message]
 
 
 def _digest(text: str, aside: bool = False) -> str:

@@ -17,6 +17,7 @@ from ..hooks import HookRunner, Hooks
 from ..messages import Json, encode_all, extract_media
 from ..stores import Unchanged
 from ..strategies.memory import BlendMemory, pin_memory
+from ..strategies.read_back import read_notes_back
 from ..tokens.budget import require_positive
 from ..triggers import always, token_limit
 from .breaker import open_breaker, record_failure
@@ -214,6 +215,7 @@ class _Commit:
             await lease.acquire()
         run.request = run.request.with_view(pin_memory(view.snapshot()))
         view = run.request.view
+        read_notes_back(view)
         decision = await self.hooks.decide(run)
         if decision.plan is None:
             if self.records_failure:

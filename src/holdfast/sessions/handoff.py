@@ -15,12 +15,13 @@ from ..context.references import citation
 from ..errors import Aborted, InvalidInput, InvalidLimit
 from ..ledger import FileRecord, HistoryExtractor, Ledger, PageRenderer, SectionRenderer, clip
 from ..ledger.lines import LedgerLine
-from ..messages import Message, is_framed
+from ..messages import Message, is_note
 from ..models import context_window_of
 from ..models.calls import Failure, Steps
 from ..stores import Slice
 from ..strategies.history import full_history_text, message_numbers, previous_ledger
 from ..strategies.memory import pin_memory, read_memory
+from ..strategies.read_back import read_notes_back
 from ..strategies.summary import previous_summary
 from ..summaries import (
     Style,
@@ -92,7 +93,7 @@ class SessionDigest:
         self._request = request
         self.task = task.text if task else ""
         view, notes = request.view, request.notes
-        earlier = previous_ledger(request, notes)
+        earlier = previous_ledger(request)
         self.has_notes = bool(earlier.users or earlier.lines)
         """Whether there are notes on archived messages."""
         self.previous = replace_surrogates(
@@ -102,7 +103,7 @@ class SessionDigest:
         first = [(one.message, view.events[one.source].seq) for one in view.head if one.source in view.events]
         live = list(zip(view.messages, message_numbers(request, earlier.archived), strict=True))
         restored = {event.seq for event in view.events.values() if "source" in event.body}
-        self._shown = [one for one in (*first, *live) if not is_framed(one[0]) or one[1] in restored]
+        self._shown = [one for one in (*first, *live) if not is_note(one[0]) or one[1] in restored]
         self.extractor = HistoryExtractor(earlier)
         self.extractor.read(*_unzip(live if view.checkpoint.carry.ledger else [*first, *live]))
         if task is not None and all(line.place != task.place for line in self.extractor.users):
@@ -144,7 +145,7 @@ async def first_task(live: LiveSession) -> LedgerLine | None:
     """Returns the first user message of the log, if there is one."""
     for event in await live.store.read(live.id, Slice(kinds=(EventKind.MESSAGE,), limit=_FIRST_EVENTS)):
         message = message_in(event)
-        if message.role == "user" and message.text.strip() and not (event.body.get("synthetic") or is_framed(message)):
+        if message.role == "user" and message.text.strip() and not (event.body.get("synthetic") or is_note(message)):
             return LedgerLine(clip(replace_surrogates(message.text), _MAX_TASK_CHARS), "user", "", event.seq, 0, 0)
     return None
 
@@ -179,6 +180,7 @@ async def title_session(live: LiveSession, run: SummarizerRun, lane: str | None)
 
 async def _request(live: LiveSession, lane: str | None, run: SummarizerRun) -> Request:
     view = pin_memory((await live.view(lane)).snapshot())
+    read_notes_back(view)
     return Request(view, session_id=live.id, summarizer_window=context_window_of(run.model))
 
 

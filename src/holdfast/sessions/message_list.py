@@ -9,7 +9,19 @@ import msgspec
 
 from ..compaction.stateless import PayloadIds, Prefix, PrefixIds
 from ..context.events import Event, EventKind, SessionRecord
-from ..messages import COMMON, Json, Message, copy_json, decode_all, encode_all, from_json, to_json, unpack_reply
+from ..messages import (
+    COMMON,
+    Json,
+    Message,
+    copy_json,
+    decode_all,
+    encode_all,
+    from_json,
+    is_note,
+    split_notes,
+    to_json,
+    unpack_reply,
+)
 from ..stores import Log, MemoryStore
 from ..summaries import replace_surrogates
 from .live import Context
@@ -46,10 +58,11 @@ class MessageListSession:
         """Appends the messages that are new."""
         payloads = [copy_json(payload) for message in messages for payload in unpack_reply(message)]
         decoded, format = decode_all(payloads, self._format)
-        first = next((index for index, message in enumerate(decoded) if message.role != "system"), len(decoded))
+        own = (index for index, message in enumerate(decoded) if message.role != "system" or is_note(message))
+        first = next(own, len(decoded))
         self._leading = encode_all(decoded[:first], format) if first else []
         known = first + await self._known_length(payloads[first:])
-        for part, usage in self._with_usage(decoded[known:]):
+        for part, usage in self._with_usage(split_notes(decoded[known:])):
             await self.sessions.append(self.session_id, part, usage=usage)
         self._history = self._history.extended(payloads[known:])
         self._returned = self._returned.extended(payloads[known:])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ..context import Request
-from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, is_ledger_page, parse_page
-from ..messages import Message, Text, ToolResult, strip_frame
+from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger
+from ..messages import Message, Text, ToolResult
 
 
 def count_newly_archived(request: Request, cut: int) -> int:
@@ -37,13 +39,17 @@ def user_message_numbers(messages: list[Message], history: HistoryExtractor) -> 
     return {line.place for line in history.users if line.text[:READABLE_CHARS] in texts} if texts else set()
 
 
-def previous_ledger(request: Request, notes: list[Message]) -> Ledger:
-    """Returns the ledger of earlier rounds from the checkpoint, else as parsed from their page."""
+def previous_ledger(request: Request) -> Ledger:
+    """Returns the ledger of earlier rounds."""
     known = request.view.checkpoint.carry.ledger
-    if known is not None:
-        return msgspec.convert(known, Ledger)
-    pages = [parse_page(strip_frame(message)) for message in notes if is_ledger_page(message)]
-    return pages[-1] if pages else Ledger()
+    return Ledger() if known is None else msgspec.convert(known, Ledger)
+
+
+def read_history(history: HistoryExtractor, request: Request, numbers: Sequence[int], start: int, end: int) -> None:
+    """Extracts notes from these live messages; notes and summaries among them are no one's words."""
+    notes = set(request.view.synthetic)
+    indices = [index for index in range(start, end) if index not in notes]
+    history.read([request.messages[index] for index in indices], [numbers[index] for index in indices])
 
 
 def message_text(message: Message) -> str:

@@ -21,6 +21,7 @@ from ..ledger import (
     MAX_SHARE,
     MAX_TALK_SHARE,
     PAGE_OPENING,
+    ROUND,
     HistoryExtractor,
     LedgerPage,
     PageRenderer,
@@ -43,7 +44,14 @@ from ..messages import (
 from ..tokens import count_tokens
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
-from .history import count_newly_archived, message_numbers, message_text, previous_ledger, user_message_numbers
+from .history import (
+    count_newly_archived,
+    message_numbers,
+    message_text,
+    previous_ledger,
+    read_history,
+    user_message_numbers,
+)
 from .trail import CUT_MARK, CUT_NOTE, add_hidden_lines, can_shorten, shortened_text
 from .windows import archive_before
 
@@ -109,8 +117,8 @@ def _token_limit(request: Request) -> int:
 
 
 def _fixed_tokens(request: Request) -> int:
-    """Returns the tokens that stay whatever is archived, without notes, which are rewritten."""
-    notes = sum(map(request.view.token_sums.estimator.measure, request.notes))
+    """Returns the tokens that stay whatever is archived, without pages, which are rewritten."""
+    notes = sum(map(request.view.token_sums.estimator.measure, filter(is_ledger_page, request.notes)))
     return request.tokens_after_cut(len(request.messages), -notes)
 
 
@@ -127,15 +135,15 @@ class _LedgerPlanner:
         self.request, self.limit = request, limit
         self.old_notes = request.notes
         self.other_notes = [message for message in self.old_notes if not is_ledger_page(message)]
-        earlier = previous_ledger(request, self.old_notes)
+        earlier = previous_ledger(request)
         self.places = message_numbers(request, earlier.archived)
         room = _free_tokens(request, limit)
         self.steps = list(self._steps(room))
         self.first = min([step.cut for step in self.steps], default=len(view.messages))
         self.history = HistoryExtractor(earlier)
-        self.history.read(view.messages[: self.first], self.places[: self.first])
+        read_history(self.history, request, self.places, 0, self.first)
         self.before = self.history.ledger()
-        self.history.read(view.messages[self.first :], self.places[self.first :])
+        read_history(self.history, request, self.places, self.first, len(view.messages))
         self.sections = SectionRenderer(self.history, citation, min(PAGE_TOKENS, room))
         self.earlier_count = view.checkpoint.carry.archived or earlier.archived
         self._start_at(self._cut(room))
@@ -316,7 +324,7 @@ class _LedgerPlanner:
         It holds the archived messages, and the lines of shortened results that are no longer visible.
         """
         history = HistoryExtractor(self.before)
-        history.read(self.request.messages[self.first : self.cut], self.places[self.first : self.cut])
+        read_history(history, self.request, self.places, self.first, self.cut)
         cut = {(self.places[index], part) for index, part in self.shortened}
         shown = {line.text for lines in page.result_lines.values() for line in lines}
         ledger = history.ledger()
@@ -335,11 +343,16 @@ class _LedgerPlanner:
         archived = "1 message is" if self.count == 1 else f"{self.count:,} messages are"
         cut_note = f" {CUT_NOTE}" if self.shortened else ""
         where = _WITH_RECALL if self.request.view.has_recall else _WITHOUT_RECALL
-        intro = f"{PAGE_OPENING}{archived} {where}{self._progress_note()}{cut_note}]"
+        intro = f"{PAGE_OPENING}{archived} {where}{self._round_note()}{self._progress_note()}{cut_note}]"
         shortened = {(self.places[index], part) for index, part in self.shortened}
         trail = sum(step.size for step in self.steps if step.cut >= self.cut)
         trail_chars = int(trail * self._chars_per_token(PAGE_TOKENS))
         return PageRenderer(self.sections, self.visible, self.staying, shortened, intro, trail_chars)
+
+    def _round_note(self) -> str:
+        """Returns the number of the round: a page is all that a process without the checkpoint knows of it."""
+        round = self.request.view.checkpoint.carry.round + (self.cut > 0)
+        return f" {ROUND}{round:,}." if round > 1 else ""
 
     def _progress_note(self) -> str:
         """Returns a note for the case that the last user message stays but work done after it is archived."""

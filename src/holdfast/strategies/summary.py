@@ -24,11 +24,12 @@ from ..ledger import (
     take_fitting,
     trim_ledger,
 )
-from ..messages import Json, Message, Opaque, is_aside, is_framed, strip_frame
+from ..messages import Json, Message, Opaque, is_aside, is_framed, is_note, strip_frame
 from ..models.calls import Failure, Steps
 from ..summaries import (
     LOG_HEADING,
     SUMMARY_PREFIX,
+    Archived,
     AsSystem,
     RejectedSummary,
     Style,
@@ -37,16 +38,27 @@ from ..summaries import (
     SummaryRenderer,
     SummaryTranscript,
     build_transcript,
+    log_section,
     remove_hallucinated_names,
     replace_surrogates,
-    restore_missing_facts,
     write_to_fit,
 )
+from ..summaries.log_section import split_log_section
+from ..summaries.state_writer import split_state
+from ..summaries.structured_parse import original_task
 from ..tokens import count_tokens
 from ..tokens.budget import require_not_negative, require_positive
 from .base import BaseStrategy
 from .fallback import LAST_RESORTS, LastResort, as_fallback, with_fallback
-from .history import full_history_text, message_numbers, message_text, previous_ledger
+from .history import (
+    count_newly_archived,
+    full_history_text,
+    message_numbers,
+    message_text,
+    previous_ledger,
+    read_history,
+    user_message_numbers,
+)
 from .ledger import KeepLedger
 from .pipeline import run_strategy
 from .trail import CUT_NOTE, add_hidden_lines
@@ -59,7 +71,8 @@ if TYPE_CHECKING:
 def previous_summary(request: Request, notes: Sequence[Message]) -> str:
     """Returns the summary of the last round from the checkpoint, else as read back from the notes."""
     if (written := request.view.checkpoint.summary) is not None:
-        return written
+        added = [request.view.messages[index] for index in request.view.synthetic]
+        return "\n\n".join(filter(None, [written, *map(_note_text, _summary_notes(added))]))
     return "\n\n".join(filter(None, map(_note_text, _summary_notes(notes))))
 
 
@@ -67,17 +80,17 @@ def _summary_notes(notes: Sequence[Message]) -> Iterator[Message]:
     """Yields the notes that hold summary text, without the user's half of a question-and-answer pair."""
     for place, note in enumerate(notes):
         answered = any(after.role == "assistant" for after in notes[place + 1 : place + 2])
-        asks = note.role == "user" and answered and not is_framed(note)
+        asks = note.role == "user" and answered and not is_note(note)
         if not asks and not is_aside(note):
             yield note
 
 
 def _note_text(note: Message) -> str:
-    """Returns the summary in a note, without frame, prefix and restored facts."""
+    """Returns the summary in a note, without frame, prefix, state and section from the log."""
     if not is_framed(note):
         vendor = (part.data.get("content") for part in note.parts if isinstance(part, Opaque))
         return "\n".join(text for text in vendor if isinstance(text, str)) or note.text
-    text = strip_frame(note).partition(f"\n{LOG_HEADING}")[0]
+    text = split_state(split_log_section(strip_frame(note))[0])[0]
     return text.removesuffix(CUT_NOTE).removeprefix(SUMMARY_PREFIX).removeprefix(AsSystem().heading).strip()
 
 
@@ -103,15 +116,15 @@ class SummaryRun:
         self.summary, self.request, self.chosen = summary, request, chosen
         view, cut = request.view, chosen.cut
         self.notes = request.notes
-        earlier = previous_ledger(request, self.notes)
+        earlier = previous_ledger(request)
         self.numbers = message_numbers(request, earlier.archived)
         self.history = HistoryExtractor(earlier)
-        self.history.read(view.messages[:cut], self.numbers[:cut])
+        read_history(self.history, request, self.numbers, 0, cut)
         self.ledger = self.history.ledger()
         self.shortened = {(self.numbers[index], edit.part) for index, edits in chosen.edits.items() for edit in edits}
         self.end = max(chosen.edits, default=cut - 1) + 1
         """Messages before this index are not shown in full; the summary covers them."""
-        self.history.read(view.messages[cut : self.end], self.numbers[cut : self.end])
+        read_history(self.history, request, self.numbers, cut, self.end)
         shown = {line for message in self._trail() for line in message_text(message).splitlines()}
         add_hidden_lines(self.ledger, self.history, self.shortened, shown)
         self.previous = previous_summary(request, self.notes)
@@ -185,9 +198,11 @@ class SummaryRun:
         shown = draft.rendered.replace(draft.text, checked.text, 1) or checked.text
         if self.summary.verify:
             left = self.room - self._tokens(shown)
-            found = restore_missing_facts(shown, self._visible(), self.ledger, left, self._tokens)
-            shown = f"{shown}\n\n{found.section}" if found.section else shown
+            found = log_section(shown, self._visible(), self.ledger, left, self._tokens, self._archived(shown))
+            shown = f"{shown}\n\n{found.section}"
             remarks = (*remarks, *found.remarks)
+        else:  # no section follows, so a heading that the model wrote would be read as ours
+            shown = shown.replace(LOG_HEADING, LOG_HEADING.lstrip("# "))
         shown = self._with_excerpts(shown)
         if self.shortened:
             shown = f"{shown}\n\n{CUT_NOTE}"
@@ -200,6 +215,17 @@ class SummaryRun:
             ledger=partial(self._carried, _CARRIED_CHARS),
             state=draft.state,
         )
+
+    def _archived(self, shown: str) -> Archived:
+        request, carry = self.request, self.request.view.checkpoint.carry
+        head = [
+            one.message
+            for one in request.view.head
+            if one.kind != "note" and request.stays_in_head(one, self.chosen.cut)
+        ]
+        staying = {self.numbers[index] for index in self._staying()} | user_message_numbers(head, self.history)
+        count = carry.archived + count_newly_archived(request, self.chosen.cut)
+        return Archived(self.input.round, count, staying, bool(self.input.task and original_task(shown)))
 
     def _with_excerpts(self, shown: str) -> str:
         """Appends excerpts that a later step would otherwise have to look up, in the remaining room."""

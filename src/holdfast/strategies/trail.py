@@ -93,7 +93,7 @@ class _Trail:
 
     def __init__(self, request: Request) -> None:
         self.request = request
-        self.numbers = message_numbers(request, previous_ledger(request, request.notes).archived)
+        self.numbers = message_numbers(request, previous_ledger(request).archived)
         self.measure = request.view.token_sums.estimator.measure
 
     def start(self, room: int) -> int:

@@ -12,7 +12,7 @@ import msgspec
 
 from ..context import Plan, Request, Skip, request_after
 from ..errors import Outcome
-from ..messages import Message, framed_message, is_framed
+from ..messages import Message, framed_message, is_framed, is_note
 from ..models.calls import Steps
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
@@ -22,7 +22,7 @@ from .windows import KEEP_TOKENS, archive_before, snap_to_turn
 if TYPE_CHECKING:
     from ..types import Strategy
 
-_NOTE = re.compile(r"(?:^|\n\n)\[Earlier conversation left out: ([\d,]+) messages")
+_NOTE = re.compile(r"(?:^|\n\n)\[Earlier conversation left out: ([\d,]+) messages(?: in ([\d,]+) rounds)?")
 _MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
 _MAX_ATTEMPTS = 4
 
@@ -107,29 +107,37 @@ def truncation_text(request: Request, cut: int, earlier: Sequence[Message]) -> s
     dropped = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in stays]
     if view.split_turn is not None and not request.stays_in_head(view.split_turn, cut):
         dropped.insert(0, view.split_turn.message)
-    count, topics = view.checkpoint.carry.archived, view.checkpoint.carry.topics
-    if not count:
-        count, topics = next((parsed for note in earlier if (parsed := _parse_note(note))), (0, ()))
+    carry = view.checkpoint.carry
+    count, topics, rounds = carry.archived, carry.topics, carry.round + 1
     kinds = Counter(message.role for message in dropped)
     parts = ", ".join(f"{kinds[role]:,} {role}" for role in ("user", "assistant", "tool") if kinds[role])
     text = f"[Earlier conversation left out: {len(dropped) + count:,} messages"
+    text += f" in {rounds:,} rounds" if rounds > 1 else ""
     text += f" (the last {len(dropped):,}: {parts})" if count else f" ({parts})"
     if about := user_topics(dropped, topics):
         text += " about:\n" + "\n".join(f"- {topic}" for topic in about) + "\n"
     return text + "]"
 
 
-def _parse_note(message: Message) -> tuple[int, tuple[str, ...]] | None:
-    """Returns the count and topics of an earlier note, for rounds without a checkpoint."""
+class TruncationNote(msgspec.Struct, frozen=True):
+    """What a note says of the dropped messages: how many, in how many rounds, and about what."""
+
+    count: int
+    rounds: int
+    topics: tuple[str, ...]
+
+
+def parse_truncation_note(message: Message) -> TruncationNote | None:
+    """Returns what an earlier note says, for rounds without a checkpoint."""
     if not is_truncation_note(message) or not (found := _NOTE.search(message.text)):
         return None
-    lines = message.text.splitlines()
-    return int(found[1].replace(",", "")), tuple(line[2:] for line in lines if line.startswith("- "))
+    topics = tuple(line[2:] for line in message.text.splitlines() if line.startswith("- "))
+    return TruncationNote(int(found[1].replace(",", "")), int((found[2] or "1").replace(",", "")), topics)
 
 
 def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
     """Returns the first words of the first and of the newest user messages."""
-    topics = [*carried, *(_first_words(m) for m in dropped if m.role == "user" and m.text and not is_framed(m))]
+    topics = [*carried, *(_first_words(m) for m in dropped if m.role == "user" and m.text and not is_note(m))]
     return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
 
 

@@ -2,6 +2,7 @@
 
 from ..io.text import replace_surrogates
 from .free_text import RECURSIVE_TASK, FreeText
+from .log_section import LOG_HEADING, Archived, log_section, restore_missing_facts
 from .prompts import SYSTEM_PROMPT, RejectedSummary, SummaryDraft, SummaryInput
 from .rendering import (
     SHADOW_PROMPT,
@@ -17,7 +18,7 @@ from .state_writer import StateText
 from .structured_writer import Structured
 from .summarizer import write_to_fit
 from .transcript import Style, SummaryTranscript, build_transcript
-from .verify import LOG_HEADING, remove_hallucinated_names, restore_missing_facts
+from .verify import remove_hallucinated_names
 
 __all__ = [
     "LOG_HEADING",
@@ -25,6 +26,7 @@ __all__ = [
     "SHADOW_PROMPT",
     "SUMMARY_PREFIX",
     "SYSTEM_PROMPT",
+    "Archived",
     "AsExchange",
     "AsReply",
     "AsSystem",
@@ -40,6 +42,7 @@ __all__ = [
     "SummaryTranscript",
     "as_assistant",
     "build_transcript",
+    "log_section",
     "remove_hallucinated_names",
     "replace_surrogates",
     "restore_missing_facts",

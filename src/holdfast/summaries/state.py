@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -163,6 +163,31 @@ def render_state(state: WorkstreamState) -> str:
         if lines:
             blocks.append("\n".join([f"{name.replace('_', ' ').upper()}:", *lines]))
     return "\n\n".join(blocks)
+
+
+_STATE_LINE = re.compile(r"- \[([^\]\s]+)\] (.*)$")
+_STATUSES = tuple((f" ({status.replace('_', ' ')})", status) for status in get_args(Status))
+
+
+def parse_state(text: str) -> WorkstreamState | None:
+    """Returns the state that `render_state` wrote; None if the text has none of its lists."""
+    titles = {f"{name.replace('_', ' ').upper()}:": name for name in LIST_CAPS}
+    lists: dict[str, list[StateItem]] = {}
+    items: list[StateItem] | None = None
+    for line in text.splitlines():
+        if line in titles:
+            items = lists.setdefault(titles[line], [])
+        elif items is not None and (found := _STATE_LINE.match(line)):
+            items.append(_parse_item(found[1], found[2], items is lists.get("tasks")))
+    issued = [int(digits) for named in lists.values() for item in named if (digits := item.id[1:]).isdecimal()]
+    if not lists:
+        return None
+    return WorkstreamState(issued=max(issued, default=0), **{name: tuple(named) for name, named in lists.items()})
+
+
+def _parse_item(id: str, text: str, task: bool) -> StateItem:
+    suffix, status = next(((end, status) for end, status in _STATUSES if task and text.endswith(end)), ("", None))
+    return StateItem(id, text.removesuffix(suffix), status)
 
 
 def _status_suffix(status: Status | None) -> str:

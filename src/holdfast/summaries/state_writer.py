@@ -227,6 +227,15 @@ Answer with one JSON object and nothing else, of this shape:
 """
 
 
+_STATE_HEADING = "\n\nSTATE:\n"
+
+
+def split_state(text: str) -> tuple[str, str]:
+    """Splits a shown summary into the text that the model wrote and the rendered state after it."""
+    summary, heading, state = text.rpartition(_STATE_HEADING)
+    return (summary, state) if heading else (text, "")
+
+
 class StateText(msgspec.Struct, frozen=True):
     """Summary writer that asks for a summary and a delta, chunk by chunk if the history is long."""
 
@@ -250,7 +259,7 @@ class StateText(msgspec.Struct, frozen=True):
         if isinstance(rolled, Failure):
             return rolled
         lists = render_state(state)
-        text = f"{rolled}\n\nSTATE:\n{lists}" if lists else rolled
+        text = f"{rolled}{_STATE_HEADING}{lists}" if lists else rolled
         return SummaryDraft(rolled, cast(Json, msgspec.to_builtins(state)), tuple(dict.fromkeys(remarks)), text)
 
     def _piece(self, source: SummaryInput, state: WorkstreamState, remarks: list[str]) -> Steps[StateAnswer | Failure]:

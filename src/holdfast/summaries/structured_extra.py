@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from .log_section import LOG_HEADING
 from .structured_headings import (
     BULLET,
     CLOSING_LINE,
@@ -22,7 +23,6 @@ from .structured_headings import (
     parse_heading,
 )
 from .summarizer import ANY_REASONING_TAG, FENCE
-from .verify import LOG_HEADING
 
 OVERVIEW = "Overview"
 """Title of text that has no heading of its own."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from .structured import CompletedWork, RemovedItem, SummarySections, unescape_item
+from .structured import UNKNOWN_TASK, CompletedWork, RemovedItem, SummarySections, unescape_item
 from .structured_extra import OVERVIEW, group_sections, is_code_block, nested_heading, read_line
 from .structured_headings import (
     BARE_LEVEL,
@@ -18,6 +18,7 @@ from .structured_headings import (
     LEFT_OUT_LINE,
     NOISE,
     OWN_TITLE,
+    TASK,
     Heading,
     SectionName,
     closing_fence,
@@ -103,6 +104,39 @@ def rendered_part(text: str) -> str:
         kept += block if inside else ()
         at += len(block)
     return "\n".join(kept)
+
+
+def original_task(text: str) -> str:
+    """Returns the task that a rendered summary shows verbatim, without the fence around it; empty if it shows none."""
+    lines = text.splitlines()
+    start, title = next(((at, found) for at, line in enumerate(lines) if (found := _own_title(line))), (0, None))
+    level = title.level + 1 if title else 0
+    begin = next((at for at in range(start, len(lines)) if _is_task(lines[at], level)), None)
+    if begin is None:
+        return ""
+    first = next((at for at in range(begin + 1, len(lines)) if lines[at].strip()), len(lines))
+    fence = FENCE.match(lines[first]) if first < len(lines) else None
+    if fence and (end := closing_fence(lines, first + 1, fence[1])) is not None:
+        return "\n".join(lines[first + 1 : end])
+    following = (at for at in range(first, len(lines)) if (found := parse_heading(lines[at])) and found.level <= level)
+    task = "\n".join(lines[first : next(following, len(lines))]).strip()
+    return "" if task == UNKNOWN_TASK else task
+
+
+def _is_task(line: str, level: int) -> bool:
+    heading = parse_heading(line)
+    return bool(heading and heading.level == level and heading.title == TASK)
+
+
+def summary_round(text: str) -> int:
+    """Returns the round in the title of a rendered summary; 0 if it has no such title."""
+    heading = next(filter(None, map(_own_title, text.splitlines())), None)
+    return int(re.findall(r"\d+", heading.title)[0]) if heading else 0
+
+
+def _own_title(line: str) -> Heading | None:
+    heading = parse_heading(line)
+    return heading if heading and OWN_TITLE.fullmatch(heading.title) else None
 
 
 def _is_own_title(line: str) -> bool:

@@ -63,7 +63,7 @@ def build_carry(view: View, cut: int, version: int) -> Carry:
 
 def _carried_ledger(view: View, cut: int) -> dict[str, object]:
     request = Request(view)
-    earlier = previous_ledger(request, request.notes)
+    earlier = previous_ledger(request)
     history = HistoryExtractor(earlier)
     history.read(view.messages[:cut], message_numbers(request, earlier.archived)[:cut])
     ledger = trim_ledger(history.ledger(), history.name_cache, score_names(history), _CARRIED_CHARACTERS)

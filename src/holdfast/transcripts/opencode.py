@@ -8,8 +8,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from ..messages import OPENCODE_QUESTION
 from .opencode_messages import (
-    COMPACTION_QUESTION,
     OpenCodeMessage,
     add_opencode_message,
     iso_time,
@@ -123,7 +123,7 @@ class _CompactionLog:
         """Adds a compaction. Older versions show the summary alone, newer ones a user's question before it."""
         thread.cut()
         part = request.part("compaction") or {} if request is not None else {}
-        question = [{"role": "user", "content": COMPACTION_QUESTION}] if request is not None else []
+        question = [{"role": "user", "content": OPENCODE_QUESTION}] if request is not None else []
         past = PastCompaction(
             len(thread),
             summary=summary.text,

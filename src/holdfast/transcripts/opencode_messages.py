@@ -8,12 +8,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..messages import OPENCODE_QUESTION
 from ..tokens import Usage
 from .thread import AnthropicThread, Blocks, anthropic_id
 from .transcript import Record, TranscriptWarnings, count_or_none, text_or_none
 
-COMPACTION_QUESTION = "What did we do so far?"
-"""The text of the user message that precedes a summary."""
 _SUBTASK_TEXT = "The following tool was executed by the user"
 _INTERRUPTED_TEXT = "[Tool execution was interrupted]"
 _IGNORED_PARTS = ("step-start", "step-finish", "snapshot", "patch", "agent", "retry")
@@ -134,7 +133,7 @@ def _user_blocks(parts: Sequence[Record], warnings: TranscriptWarnings) -> Block
             case {"type": "file", "mime": str(mime), "url": str(url)}:
                 blocks.append(_file_block(mime, url, part.get("filename")))
             case {"type": "compaction"}:
-                blocks.append({"type": "text", "text": COMPACTION_QUESTION})
+                blocks.append({"type": "text", "text": OPENCODE_QUESTION})
             case {"type": "subtask"}:
                 blocks.append({"type": "text", "text": _SUBTASK_TEXT})
             case {"type": str(kind)} if kind in _IGNORED_PARTS:

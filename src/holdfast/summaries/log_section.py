@@ -1,0 +1,299 @@
+"""The section that code adds to a summary from the log: facts that the model dropped, and all that is carried on.
+
+A process that has only the messages reads the section back, so it states the round and, whether or not the summary
+mentions them, the task, the user's rules and the files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from ..context.references import NUMBER, citation
+from ..ledger import (
+    ROUND,
+    Fact,
+    FileRecord,
+    Ledger,
+    base_name,
+    clip,
+    find_task,
+    list_by_folder,
+    missing_facts,
+    quote_structure,
+    required_facts,
+    take_fitting,
+)
+from ..ledger.lines import LedgerLine
+from ..ledger.parse import parse_cited, parse_number, parse_page
+from ..ledger.paths import parse_file_list
+from ..ledger.text import unquote_structure
+
+LOG_HEADING = "## From the log, word for word"
+"""Heading of the facts that are added to a summary from the log."""
+_TITLES = {
+    "task": "The task",
+    "constraint": "The user said",
+    "pending": "Still to be done",
+    "error": "Last errors",
+    "file": "Files changed",
+    "read": "Files read",
+}
+_SHARES = {"task": 0.35, "constraint": 0.6, "pending": 0.3, "error": 0.3, "file": 0.4}
+"""Maximum share of the room for each kind of fact; other user statements get the rest."""
+_READ_SHARE = 0.2
+"""Share of files that were only read, which come last."""
+_COVERED_SHARE = 0.2
+"""Share of the user's statements that the summary covers in other words."""
+_MIN_SHARE = 0.05
+"""Share that each kind leaves for every kind after it."""
+_CITATION_CHARACTERS = 8
+_MAX_TRIES = 6
+_MIN_TASK_CHARACTERS = 40
+"""Minimum characters of the task that are worth showing."""
+_ROUND_LINE = re.compile(
+    rf"{ROUND}({NUMBER}): ({NUMBER}) messages? archived(?:, the task is \[({NUMBER})\])?\.$", re.MULTILINE
+)
+
+
+class RestoredFacts(msgspec.Struct, frozen=True):
+    """A section with facts that the summary lost, and with those that are carried on."""
+
+    section: str
+    restored: int = 0
+    left_out: int = 0
+    """Facts that did not fit."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        remarks = []
+        if self.restored:
+            remarks.append(f"{self.restored} facts missing from the summary were restored from the log")
+        if self.left_out:
+            remarks.append(f"{self.left_out} more did not fit: they are in the archive")
+        return tuple(remarks)
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """The archived messages: how many, in which round, and where the user's words can still be read."""
+
+    round: int
+    count: int
+    staying: Collection[int] = ()
+    """Numbers of those that stay visible."""
+    shows_task: bool = False
+    """Whether the summary shows the task in a section of its own."""
+
+    def opening(self, task: LedgerLine | None = None) -> str:
+        """Returns the heading and the line with the round; `task` is the one that the note shows."""
+        messages = "1 message" if self.count == 1 else f"{self.count:,} messages"
+        shown = f", the task is {citation(task.place)}" if task else ""
+        return f"{LOG_HEADING}\n{ROUND}{self.round:,}: {messages} archived{shown}."
+
+
+def restore_missing_facts(
+    summary: str, visible: str, ledger: Ledger, room: int, measure: Callable[[str], int]
+) -> RestoredFacts:
+    """Returns a section, within `room` tokens, with facts that neither the summary nor the visible messages contain."""
+    known = f"{summary}\n{visible}"
+    lost = _deduplicate(missing_facts(required_facts(ledger), known))
+    read = [file for file in ledger.files if not file.edits and base_name(file.path) not in known]
+    found = _fit(lost, (), ledger, read, room, measure)
+    return msgspec.structs.replace(found, section=f"{LOG_HEADING}\n\n{found.section}") if found.section else found
+
+
+def log_section(
+    summary: str, visible: str, ledger: Ledger, room: int, measure: Callable[[str], int], archived: Archived
+) -> RestoredFacts:
+    """Returns the section from which a later round reads everything back: lost facts, then those that are covered."""
+    facts = [fact for fact in _deduplicate(required_facts(ledger)) if not (fact.kind == "task" and archived.shows_task)]
+    missing = set(missing_facts(facts, f"{summary}\n{visible}"))
+    lost = [fact for fact in facts if fact in missing]
+    covered = [fact for fact in facts if fact not in missing and (fact.kind == "file" or not _stays(fact, archived))]
+    read = [file for file in ledger.files if not (file.edits or file.deleted)]
+    task = find_task(ledger.users)
+    found = _fit(lost, covered, ledger, read, room - measure(archived.opening(task)), measure)
+    shown = archived.shows_task or found.section.startswith(_heading("task"))
+    opening = archived.opening(task if shown else None)
+    return msgspec.structs.replace(found, section="\n\n".join(filter(None, (opening, found.section))))
+
+
+def _stays(fact: Fact, archived: Archived) -> bool:
+    return fact.place > 0 and fact.place in archived.staying
+
+
+def _heading(kind: str) -> str:
+    return f"### {_TITLES[kind]}\n"
+
+
+def _fit(
+    lost: Sequence[Fact],
+    covered: Sequence[Fact],
+    ledger: Ledger,
+    read: Sequence[FileRecord],
+    room: int,
+    measure: Callable[[str], int],
+) -> RestoredFacts:
+    """Returns the largest section that fits `room` tokens, without its heading."""
+    texts = [*(fact.text for fact in (*lost, *covered)), *(file.path for file in read)]
+    characters = int(room * _characters_in_token(texts, measure))
+    for _ in range(_MAX_TRIES):
+        section, included = _build_section(lost, covered, ledger, read, characters - len(LOG_HEADING))
+        if not section or (size := measure(section)) <= room:
+            return RestoredFacts(section, included, len(lost) - included)
+        characters = int(characters * min(0.9, room / size))
+    return RestoredFacts("", 0, len(lost))
+
+
+def _deduplicate(facts: Sequence[Fact]) -> list[Fact]:
+    """Keeps the last occurrence of repeated facts."""
+    newest: dict[tuple[str, str], Fact] = {}
+    for fact in reversed(facts):
+        newest.setdefault((fact.kind, fact.text), fact)
+    return list(newest.values())[::-1]
+
+
+def _characters_in_token(texts: Iterable[str], measure: Callable[[str], int]) -> float:
+    sample = "\n".join(texts)[:20_000]
+    return len(sample) / max(1, measure(sample)) if sample else 1.0
+
+
+def _build_section(
+    lost: Sequence[Fact], covered: Sequence[Fact], ledger: Ledger, read: Sequence[FileRecord], room: int
+) -> tuple[str, int]:
+    """Returns the section and how many of the lost facts it has."""
+    left, included = room, 0
+    chosen: dict[str, list[str]] = {}
+    rules: list[Fact] = []
+    kinds = [kind for kind in _SHARES if any(fact.kind == kind for fact in (*lost, *covered))]
+    for place, kind in enumerate(kinds, 1):
+        facts = [fact for fact in lost if fact.kind == kind]
+        known = [fact for fact in covered if fact.kind == kind]
+        others = room * _MIN_SHARE * (len(kinds) - place)
+        most = int(min(left - others, room * _SHARES[kind])) - len(_TITLES[kind]) - 5
+        if most <= 0:
+            continue
+        if kind == "task":
+            text = (facts or known)[0].text
+            lines = [quote_structure(clip(text, most))] if most >= min(_MIN_TASK_CHARACTERS, len(text)) else []
+        elif kind == "constraint":
+            task = "\n".join(chosen.get("task", ()))
+            apart = [fact for fact in facts if fact.text not in task]
+            included += len(facts) - len(apart)
+            kept = _newest_that_fit(apart, most)
+            more = _newest_that_fit([fact for fact in known if fact.text not in task], most - _size(kept))
+            rules += [*kept, *more]
+            left -= _size(more)
+            lines = [fact.text for fact in kept]
+        elif kind == "file":
+            changed = {fact.text for fact in (*facts, *known)}
+            lines = take_fitting(list_by_folder(file for file in ledger.files if file.path in changed), most)
+        else:
+            lines = take_fitting((f"- {fact.text}" for fact in reversed(facts)), most)[::-1]
+        if lines:
+            left -= sum(len(line) + _CITATION_CHARACTERS for line in lines) + len(_TITLES[kind]) + 5
+            included += _count_included(lines, facts, kind)
+            chosen[kind] = lines
+    stated = _newest_that_fit([fact for fact in lost if fact.kind == "statement"], left)
+    left -= _size(stated)
+    known = [fact for fact in covered if fact.kind == "statement"]
+    also = _newest_that_fit(known, min(left, int(room * _COVERED_SHARE)))
+    if rules or stated or also:
+        chosen["constraint"] = _with_citations([*rules, *stated, *also])
+    left -= _size(also) + len(_TITLES["read"]) + 5
+    chosen["read"] = take_fitting(list_by_folder(read), min(left, int(room * _READ_SHARE)))
+    parts = [_heading(kind) + "\n".join(chosen[kind]) for kind in _TITLES if chosen.get(kind)]
+    return ("\n\n".join(parts), included + len(stated)) if parts else ("", 0)
+
+
+def _size(facts: Iterable[Fact]) -> int:
+    return sum(len(fact.text) + _CITATION_CHARACTERS for fact in facts)
+
+
+def _count_included(lines: Sequence[str], facts: Sequence[Fact], kind: str) -> int:
+    if kind != "file":
+        return min(len(lines), len(facts))
+    text = "\n".join(lines)
+    return sum(base_name(fact.text) in text for fact in facts)
+
+
+def _newest_that_fit(facts: Sequence[Fact], room: int) -> list[Fact]:
+    """Returns as many of the newest facts as fit."""
+    kept = []
+    for fact in reversed(facts):
+        if len(fact.text) + _CITATION_CHARACTERS <= room:
+            room -= len(fact.text) + _CITATION_CHARACTERS
+            kept.append(fact)
+    return kept[::-1]
+
+
+def _with_citations(facts: Iterable[Fact]) -> list[str]:
+    """Groups sentences by message, in order, each with its citation."""
+    ordered = groupby(sorted(facts, key=lambda fact: (fact.place, fact.order)), key=lambda fact: fact.place)
+    return [f"{citation(place)} " + " ".join(fact.text for fact in group) for place, group in ordered]
+
+
+# -- reading back -----------------------------------------------------------------------------------
+
+
+class LogSection(msgspec.Struct, frozen=True):
+    """A section as a later round reads it."""
+
+    ledger: Ledger
+    task_place: int | None = None
+    """Number of the task, if the note shows it."""
+    has_task: bool = False
+    """Whether the section itself shows the task."""
+
+
+def split_log_section(text: str) -> tuple[str, str]:
+    """Splits a note's text into the summary and the section from the log with what follows it.
+
+    The last heading counts: a model may write such a heading, too.
+    """
+    summary, heading, section = f"\n{text}".rpartition(f"\n{LOG_HEADING}")
+    return (summary.strip(), heading.strip() + section) if heading else (text, "")
+
+
+def parse_log_section(section: str) -> LogSection:
+    """Returns the ledger that a section and the excerpts after it state."""
+    ledger = parse_page(section)
+    opened = _ROUND_LINE.search(section.partition("\n\n")[0])
+    if opened:
+        ledger.round, ledger.archived = parse_number(opened[1]), parse_number(opened[2])
+    place = parse_number(opened[3]) if opened and opened[3] else None
+    users: list[LedgerLine] = []
+    files: list[FileRecord] = []
+    for title, body in _sections(section):
+        if title == _TITLES["task"]:
+            task = unquote_structure("\n".join(body).strip())
+            users.insert(0, LedgerLine(task, "user", "", place or 0, 0, 0))
+        elif title == _TITLES["constraint"]:
+            users += [LedgerLine(text.strip(), "user", "", number, 0, 0) for number, text in parse_cited(body)]
+        elif title in (_TITLES["file"], _TITLES["read"]):
+            files += parse_file_list(filter(str.strip, body))
+        elif title == _TITLES["pending"]:
+            ledger.plan, ledger.plan_from_page = [(line[2:], "pending") for line in body if line[:2] == "- "], True
+        elif title == _TITLES["error"] and not ledger.errors:
+            errors = [line[2:] for line in body if line[:2] == "- "]
+            ledger.errors = [LedgerLine(text, "output", "", 0, number, 0) for number, text in enumerate(errors)]
+    listed = {file.path for file in ledger.files}
+    ledger.users, ledger.files = users, [*ledger.files, *(file for file in files if file.path not in listed)]
+    return LogSection(ledger, place, any(title == _TITLES["task"] for title, _ in _sections(section)))
+
+
+def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yields title and lines of the sections from the log, without the excerpts that follow them."""
+    title, body = "", list[str]()
+    for line in text.split("\n")[1:]:
+        if line.startswith("## "):
+            break
+        if line.startswith("### "):
+            yield title, body
+            title, body = line[4:], []
+        else:
+            body.append(line)
+    yield title, body

@@ -1,0 +1,134 @@
+"""Summaries of other tools in a context: carried on, neither the user's words nor a message to cut (L5, L15, P5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast import MemoryStore, SessionService, compact
+from holdfast.messages import decode_all, encode_all, is_foreign_summary
+from holdfast.models import ModelCall, ScriptedModel
+from holdfast.strategies import KeepLast, Summary
+from holdfast.summaries import AsUser, FreeText
+from holdfast.triggers import always
+
+FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
+BODY = "The pier of Osterhaven is mended, the mole is next. " * 80
+LAYER = (
+    "## Session Summary (Compaction Round 3)\n\n### Original Task\nMend the harbour.\n\n### Completed Work\n"
+    "| File/Component | Action | Description |\n|---|---|---|\n| src/pier.py | Modified | piles |\n\n"
+    f"### Key Technical Decisions\n- {BODY}"
+)
+OPENINGS = {
+    "layer": ("assistant", LAYER),
+    "claude code": (
+        "user",
+        "This session is being continued from a previous conversation that ran out of context. The summary below "
+        f"covers the earlier portion of the conversation.\n\nAnalysis:\n{BODY}",
+    ),
+    "codex": (
+        "user",
+        "Another language model started to solve this problem and produced a summary of its thinking process. "
+        f"Use this to build on the work that has already been done.\n{BODY}",
+    ),
+    "pi": (
+        "user",
+        "The conversation history before this point was compacted into the following summary:\n\n<summary>\n"
+        f"{BODY}\n\n<modified-files>\n/srv/quay.py\n</modified-files>\n</summary>",
+    ),
+    "pi's document": ("user", f"Another language model worked on this task and produced a summary. Use this:\n{BODY}"),
+}
+each = pytest.mark.parametrize(("role", "text"), OPENINGS.values(), ids=OPENINGS)
+
+
+def talk(first: int, count: int) -> list[dict[str, Any]]:
+    turns = range(first, first + count)
+    return [
+        message
+        for number in turns
+        for message in (
+            {"role": "user", "content": f"Request {number}, please."},
+            {"role": "assistant", "content": f"Done with {number}. " + "It rains on the pier. " * 40},
+        )
+    ]
+
+
+def in_format(messages: list[dict[str, Any]], format: str) -> list[dict[str, Any]]:
+    return encode_all(decode_all(messages, "openai-chat")[0], format)
+
+
+def texts(messages: Any, format: str) -> list[str]:
+    return [message.text for message in decode_all(list(messages), format)[0]]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@each
+def test_l5_ledger_carries_the_summary_on_whole_and_not_as_the_users_words(role: str, text: str, format: str) -> None:
+    given = in_format([{"role": role, "content": text}, *talk(1, 12)], format)
+    result = compact(given, budget=4_000, target=3_000, format=format, estimator="chars/4", trigger=always)
+    shown = texts(result.messages, format)
+    page = next(one for one in shown if one.startswith("[Notes on the earlier conversation"))
+    assert text in shown
+    assert "mole is next" not in page
+    assert result.round == (4 if text is LAYER else 2)
+    again = compact([*result.messages, *in_format(talk(20, 12), format)], budget=4_000, target=3_000, format=format)
+    assert text in texts(again.messages, format) and again.round == result.round + 1
+
+
+@each
+def test_s12_model_gets_the_summary_as_the_earlier_one_and_not_as_a_message(role: str, text: str) -> None:
+    asked: list[ModelCall] = []
+
+    def answer(call: ModelCall) -> str:
+        asked.append(call)
+        return "The mole is being mended."
+
+    strategy = Summary(KeepLast(2), FreeText(), AsUser(), last_resort="unchanged")
+    given = [{"role": role, "content": text}, *talk(1, 12)]
+    options: dict[str, Any] = {"budget": 9_000, "strategy": strategy, "trigger": always}
+    result = compact(given, summarizer=ScriptedModel(answer), **options)
+    before, _, conversation = asked[0].prompt.partition("The conversation to summarise:")
+    assert text.strip() in before and "mole is next" not in conversation
+    summary = texts(result.messages, "openai-chat")[0]
+    assert "### The task\nMend the harbour." in summary if text is LAYER else "### The task\nRequest 1" in summary
+    assert ("pier.py" in summary, "/srv/: quay.py" in summary) == (text is LAYER, "quay.py" in text)
+
+
+def test_p22_opencodes_question_and_summary_open_a_context() -> None:
+    pair = [{"role": "user", "content": "What did we do so far?"}, {"role": "assistant", "content": BODY}]
+    result = compact([*pair, *talk(1, 12)], budget=4_000, target=3_000, estimator="chars/4", trigger=always)
+    assert BODY in texts(result.messages, "openai-chat")
+    assert "What did we do" not in next(
+        one for one in texts(result.messages, "openai-chat") if one.startswith("[Notes")
+    )
+
+
+def test_question_in_the_middle_of_a_conversation_is_the_users() -> None:
+    asked = [{"role": "user", "content": "What did we do so far?"}, {"role": "assistant", "content": BODY}]
+    given = [*talk(1, 2), *asked, *talk(3, 8)]
+    result = compact(given, budget=3_000, target=1_500, estimator="chars/4", trigger=always)
+    assert "What did we do so far?" in texts(result.messages, "openai-chat")[0]
+
+
+def test_summary_after_the_users_words_states_no_task() -> None:
+    """Only a summary that opens the context may say what was asked before it."""
+    given = [*talk(1, 4), {"role": "assistant", "content": LAYER}, *talk(5, 8)]
+    result = compact(given, budget=4_000, target=3_000, estimator="chars/4", trigger=always)
+    page = next(one for one in texts(result.messages, "openai-chat") if one.startswith("[Notes"))
+    assert "## Task [1]\nRequest 1, please." in page
+
+
+def test_tool_output_is_never_a_summary() -> None:
+    (message,) = decode_all([{"role": "tool", "tool_call_id": "1", "content": LAYER}], "openai-chat")[0]
+    assert not is_foreign_summary(message)
+
+
+@pytest.mark.anyio
+async def test_l5_summary_appended_to_a_session_is_no_turn() -> None:
+    async with SessionService(MemoryStore()) as sessions:
+        session = await sessions.create()
+        await sessions.append(session.id, [{"role": "user", "content": OPENINGS["pi"][1]}, *talk(1, 12)])
+        result = await sessions.compact(session.id, budget=4_000, target=2_600)
+        shown = [str(message["content"]) for message in await sessions.context(session.id)]
+        assert result.round == 2 and OPENINGS["pi"][1] in shown
