@@ -59,15 +59,17 @@ def run_rounds(
 ) -> tuple[CompactionResult, list[Outcome]]:
     """Compacts after each part; with `carried` only messages reach the next round, else the checkpoint does, too.
 
-    Between rounds the messages are written down as JSON and read again.
+    Between rounds the messages are written down as JSON and read again, and every round that archives is counted.
     """
     messages: Payloads = []
-    outcomes, checkpoint, result = list[Outcome](), None, None
+    outcomes, checkpoint, result, rounds = list[Outcome](), None, None, 0
     for part in parts:
         messages = [*messages, *part]
         previous = {} if carried else {"previous": checkpoint}
         result = compact(messages, format=format, trigger=always, min_saving=0.0, **previous, **options)
         outcomes.append(result.outcome)
+        rounds += bool(result.archived)
+        assert result.round == rounds, (result.round, rounds, result.outcome)
         messages, checkpoint = json.loads(json.dumps(list(result.messages))), result.checkpoint
     assert result is not None
     return result, outcomes

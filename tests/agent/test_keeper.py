@@ -5,21 +5,25 @@ Behaviours refer to the study of coding agents (docs/requirements.md).
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
 import pytest
 from keeper_conversations import TASK, assistant_message, open_keeper, tool_call, tool_result, tool_steps, user_message
 
+from carried_rounds import forgetful
 from holdfast import Abort, MemoryStore, Outcome, SessionService, check
 from holdfast.agent import Keeper
 from holdfast.agent.continuation import CONTINUE_PROMPT
 from holdfast.agent.keeper import AUTO_COMPACTION_OFF
+from holdfast.compaction.presets import PRESETS
 from holdfast.errors import InvalidInput
 from holdfast.hooks.events import CompactionCompleted, CompactionEvent, Continued
-from holdfast.messages import ToolCall
+from holdfast.messages import ToolCall, decode_all, is_note
 from holdfast.models import Failure, Reply, ScriptedModel
 from holdfast.models.calls import StepReply
+from holdfast.strategies.read_back import read_note
 from holdfast.tokens import Usage
 
 pytestmark = pytest.mark.anyio
@@ -383,3 +387,19 @@ async def test_invalid_arguments_raise_invalid_input() -> None:
         await Keeper().prepare_step()
     with pytest.raises(InvalidInput, match="preset"):
         Keeper(SessionService(MemoryStore()), "s", preset="codexx")
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS.keys() - {"amp"}))
+async def test_h3_restarted_keeper_continues_from_the_list_alone(preset: str) -> None:
+    """The list may continue from what was returned, in another process too."""
+    messages: list[Any] = [user_message(), *tool_steps(20)]
+    sent: list[Any] = []
+    for round in range(1, 4):
+        keeper = Keeper(preset=preset, window=8_000, summarizer=forgetful())
+        sent = json.loads(json.dumps(list(await keeper.prepare_step(messages))))
+        assert all(str(message).count("[holdfast:") <= 1 for message in sent)
+        notes = [note for note in decode_all(sent)[0] if is_note(note)]
+        assert max(read_note(note).round for note in notes) == round
+        messages = [*sent, assistant_message(), user_message(f"And part {round}?"), *tool_steps(20, 100 * round)]
+    assert TASK in texts(sent)
+    assert "/harbor/berth_3.txt" in {file.path for note in notes for file in read_note(note).files}

@@ -66,13 +66,15 @@ def _printed_errors(errors: Sequence[LedgerLine]) -> list[LedgerLine]:
     return [line for line in errors if line.kind != "file"]
 
 
-def states_constraint(text: str) -> bool:
-    """Whether a text of the user's is worded as a rule."""
-    return _CONSTRAINT.search(text) is not None
+def find_constraints(text: str) -> list[str]:
+    """Returns the sentences of a user's text that are worded as rules."""
+    if not _CONSTRAINT.search(text):
+        return []
+    return [sentence.strip() for sentence in _SENTENCE.findall(text) if _CONSTRAINT.search(sentence)]
 
 
 def _sentence_kind(sentence: str) -> FactKind:
-    return "constraint" if states_constraint(sentence) else "statement"
+    return "constraint" if _CONSTRAINT.search(sentence) else "statement"
 
 
 def _sentences(ledger: Ledger) -> Iterator[tuple[str, int, int]]:

@@ -11,7 +11,7 @@ import msgspec
 
 from .entries import CommandRecord, take_within
 from .extract import HistoryExtractor
-from .facts import states_constraint
+from .facts import find_constraints
 from .lines import LedgerLine, find_task
 from .names import find_names
 from .paths import abbreviate_root, base_name, group_by_base_name, list_by_folder, shortest_unique_path
@@ -379,7 +379,7 @@ class PageRenderer:
         whole = min(room + self._trail_chars, _MAX_SECTIONS_SCALE * room)
         task = find_task(history.users)
         requests = archived_lines((line for line in history.users if line is not task), staying)
-        users = clip_evenly(requests, int(whole * _USERS_SHARE), READABLE_CHARS, states_constraint)
+        users = clip_evenly(requests, int(whole * _USERS_SHARE), READABLE_CHARS, find_constraints)
         conclusions = clip_evenly(
             archived_lines(history.closings, staying), int(whole * _CLOSINGS_SHARE), 2 * BRIEF_CHARS
         )

@@ -83,29 +83,40 @@ def unquote_structure(text: str) -> str:
 
 
 def clip_evenly(
-    lines: Sequence[LedgerLine], room: int, longest: int, prefers: Callable[[str], bool] = lambda text: False
+    lines: Sequence[LedgerLine], room: int, longest: int, find_rules: Callable[[str], list[str]] = lambda text: []
 ) -> list[tuple[int, str]]:
     """Clips all lines to one length that fits `room`; below the minimum length, keeps only the newest.
 
-    Lines that `prefers` chooses may take half of the room first.
+    Lines with rules may take half of the room first, and the rules take half of a clipped line.
     """
     most = 1 + room // CITATION_CHARS  # more citations than this cannot fit
     length, sizes = longest, [len(line.text) for line in lines[-most:]]
     while length > BRIEF_CHARS and sum([min(length, size) + CITATION_CHARS for size in sizes]) > room:
         length -= 20
     crowded = len(lines) > most or sum([min(length, size) + CITATION_CHARS for size in sizes]) > room
-    preferred = [at for at, line in enumerate(lines) if prefers(line.text)] if crowded else []
+    preferred = [at for at, line in enumerate(lines) if find_rules(line.text)] if crowded else []
     kept: dict[int, str] = {}
     for choice, limit in ((preferred, room // 2), (range(len(lines)), room)):
         left = limit - sum(len(text) + CITATION_CHARS for text in kept.values())
         for at in reversed(choice[-most:]):
             if at in kept:
                 continue
-            text = clip_for_page(lines[at].text, length)
+            text = _clip_around(lines[at].text, find_rules, length)
             if (left := left - len(text) - CITATION_CHARS) < 0:
                 break
             kept[at] = text
     return [(lines[at].place, kept[at]) for at in sorted(kept)]
+
+
+def _clip_around(text: str, find_rules: Callable[[str], list[str]], room: int) -> str:
+    """Clips a text for the page, and adds the rules that the gap would hide, as far as they fit half of the room."""
+    shown = clip_for_page(text, room)
+    if len(text.strip()) <= room or not (hidden := [rule for rule in find_rules(text) if rule not in shown]):
+        return shown
+    rules = take_fitting(hidden, room // 2)
+    if not rules:
+        return shown
+    return f"{clip_for_page(text, room - sum(map(len, rules)) - len(rules))} {quote_structure(' '.join(rules))}"
 
 
 def take_fitting(lines: Iterable[str], room: int) -> list[str]:

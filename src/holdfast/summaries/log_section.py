@@ -44,8 +44,8 @@ _TITLES = {
 }
 _SHARES = {"task": 0.35, "constraint": 0.6, "pending": 0.3, "error": 0.3, "file": 0.4}
 """Maximum share of the room for each kind of fact; other user statements get the rest."""
-_READ_SHARE = 0.2
-"""Share of files that were only read, which come last."""
+_READ_SHARE, _CARRIED_READ_SHARE = 0.2, 0.5
+"""Shares of files that were only read, which come last: of lost facts, and where a later round reads them back."""
 _COVERED_SHARE = 0.2
 """Share of the user's statements that the summary covers in other words."""
 _MIN_SHARE = 0.05
@@ -101,7 +101,7 @@ def restore_missing_facts(
     known = f"{summary}\n{visible}"
     lost = _deduplicate(missing_facts(required_facts(ledger), known))
     read = [file for file in ledger.files if not file.edits and base_name(file.path) not in known]
-    found = _fit(lost, (), ledger, read, room, measure)
+    found = _fit(lost, (), ledger, read, room, measure, _READ_SHARE)
     return msgspec.structs.replace(found, section=f"{LOG_HEADING}\n\n{found.section}") if found.section else found
 
 
@@ -115,7 +115,7 @@ def log_section(
     covered = [fact for fact in facts if fact not in missing and (fact.kind == "file" or not _stays(fact, archived))]
     read = [file for file in ledger.files if not (file.edits or file.deleted)]
     task = find_task(ledger.users)
-    found = _fit(lost, covered, ledger, read, room - measure(archived.opening(task)), measure)
+    found = _fit(lost, covered, ledger, read, room - measure(archived.opening(task)), measure, _CARRIED_READ_SHARE)
     shown = archived.shows_task or found.section.startswith(_heading("task"))
     opening = archived.opening(task if shown else None)
     return msgspec.structs.replace(found, section="\n\n".join(filter(None, (opening, found.section))))
@@ -136,12 +136,13 @@ def _fit(
     read: Sequence[FileRecord],
     room: int,
     measure: Callable[[str], int],
+    read_share: float,
 ) -> RestoredFacts:
     """Returns the largest section that fits `room` tokens, without its heading."""
     texts = [*(fact.text for fact in (*lost, *covered)), *(file.path for file in read)]
     characters = int(room * _characters_in_token(texts, measure))
     for _ in range(_MAX_TRIES):
-        section, included = _build_section(lost, covered, ledger, read, characters - len(LOG_HEADING))
+        section, included = _build_section(lost, covered, ledger, read, characters - len(LOG_HEADING), read_share)
         if not section or (size := measure(section)) <= room:
             return RestoredFacts(section, included, len(lost) - included)
         characters = int(characters * min(0.9, room / size))
@@ -162,7 +163,12 @@ def _characters_in_token(texts: Iterable[str], measure: Callable[[str], int]) ->
 
 
 def _build_section(
-    lost: Sequence[Fact], covered: Sequence[Fact], ledger: Ledger, read: Sequence[FileRecord], room: int
+    lost: Sequence[Fact],
+    covered: Sequence[Fact],
+    ledger: Ledger,
+    read: Sequence[FileRecord],
+    room: int,
+    read_share: float,
 ) -> tuple[str, int]:
     """Returns the section and how many of the lost facts it has."""
     left, included = room, 0
@@ -204,7 +210,7 @@ def _build_section(
     if rules or stated or also:
         chosen["constraint"] = _with_citations([*rules, *stated, *also])
     left -= _size(also) + len(_TITLES["read"]) + 5
-    chosen["read"] = take_fitting(list_by_folder(read), min(left, int(room * _READ_SHARE)))
+    chosen["read"] = take_fitting(list_by_folder(read), min(left, int(room * read_share)))
     parts = [_heading(kind) + "\n".join(chosen[kind]) for kind in _TITLES if chosen.get(kind)]
     return ("\n\n".join(parts), included + len(stated)) if parts else ("", 0)
 
