@@ -12,6 +12,7 @@ import argparse
 import logging
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ def run_session(path: Path, format: str, policy: str, target: int) -> Report:
     messages = _in_format(plant_rules(decode_all(transcript(path).messages, transcript(path).format)[0]), format)
     payloads = encode_all(messages, format)
     ends = [len(payloads) * part // ROUNDS for part in range(ROUNDS + 1)]
-    parts = [payloads[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    parts = [payloads[start:end] for start, end in pairwise(ends)]
     task = " ".join(task_in(messages).split())[:400]
     kept = []
     for carried in (True, False):

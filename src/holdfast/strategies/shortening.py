@@ -30,7 +30,7 @@ class ShortenResults(BaseStrategy):
 
     def __call__(self, request: Request) -> Plan | Skip:
         view = request.view
-        numbers = message_numbers(request, previous_ledger(request, request.notes).archived)
+        numbers = message_numbers(request, previous_ledger(request).archived)
         results = [
             (index, place, part)
             for index, message in enumerate(view.messages)
