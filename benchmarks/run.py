@@ -13,6 +13,7 @@ from benchmarks import (
     cost,
     hostile,
     imports,
+    keeper_step,
     langchain,
     ledger,
     opening,
@@ -25,6 +26,7 @@ from benchmarks.measure import Options, Ratio
 
 ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
     "per-step": per_step.run,
+    "keeper-step": keeper_step.run,
     "opening": opening.run,
     "sqlite-append": sqlite_append.run,
     "search": search.run,

@@ -73,6 +73,7 @@ steps = st.one_of(
 )
 
 
+@pytest.mark.timeout(3_600)  # a thousand conversations in the thorough profile
 @settings(max_examples=EXAMPLES)
 @given(
     preset=st.sampled_from(list(PRESETS)),

@@ -116,8 +116,8 @@ class Keeper:
         if self._message_list is None:
             await self._close_interrupted_calls()
         compacted = await self.compact_if_due()
-        compacted = await self._compact_over_window() or compacted
-        return await self._with_continue_prompt(await self.context(), compacted=compacted)
+        context, shrunk = await self._context_within_window()
+        return await self._with_continue_prompt(context, compacted=compacted or shrunk)
 
     async def on_step_finish(
         self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None
@@ -227,8 +227,7 @@ class Keeper:
             await self.sessions.append(self.session_id, framed_message(text, aside=True), aside=True)
             if self.listen is not None and compacted:
                 emit(self.listen, Continued(self.session_id, text))
-            await self._compact_over_window()
-            context = await self.context()
+            context, _ = await self._context_within_window()
         return self._message_list.returned(context, compacted) if self._message_list is not None else context
 
     def _decode_reply(self, reply: StepReply | MessageLike | Sequence[MessageLike]) -> tuple[list[Message], str]:
@@ -247,14 +246,19 @@ class Keeper:
             log.exception("compaction of session %s failed: the conversation continues uncompacted", self.session_id)
             return None
 
-    async def _compact_over_window(self) -> bool:
-        """Compacts a context over the window by the ledger, whether or not the circuit breaker is open."""
-        size = self.window.size
-        if not self.auto or (await self.context()).tokens <= size:
-            return False
+    async def _context_within_window(self) -> tuple[Context, bool]:
+        """Returns the context, and whether the ledger had to compact it because it was over the window.
+
+        The circuit breaker does not apply: the provider would refuse the context as it is.
+        """
+        context, size = await self.context(), self.window.size
+        if not self.auto or context.tokens <= size:
+            return context, False
         strategy = KeepLedger(max(1, size // 2))
         result = await self._compact_automatically(_fires_unless_undone, size, strategy, urgent=True)
-        return result is not None and result.tokens_saved > 0
+        if result is None or not result.tokens_saved:
+            return context, False
+        return await self.context(), True
 
     async def _compact(
         self,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, chain
+from operator import is_
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
+import anyio.lowlevel
+import anyio.to_thread
 import msgspec
 
 from ..compaction.stateless import PayloadIds, Prefix, PrefixIds
@@ -18,6 +24,7 @@ from ..messages import (
     encode_all,
     from_json,
     is_note,
+    require_message_list,
     split_notes,
     to_json,
     unpack_reply,
@@ -30,16 +37,55 @@ from .service import SessionService
 if TYPE_CHECKING:
     from ..types import MessageLike
 
+_Arguments = TypeVarTuple("_Arguments")
+_Read = TypeVar("_Read")
 HISTORY_SESSION = "history"
 """The id of a session that holds a list of messages."""
 _EMPTY = Prefix(0, "")
+_SYSTEM_ROLES = ("system", "developer")
+_COMPARED = 256
+"""Messages compared by identity in each step: so many of the newest, and so many earlier ones in turn."""
+_REREAD = 8
+"""Newest messages whose content is compared as well: those that a caller may still change in place."""
+_BATCH = 50
+"""Messages appended before other tasks run."""
+_THREAD_FROM = 200
+"""New messages from which they are read in a thread."""
+
+
+class _KnownList:
+    """A list that the session has: its digest, and the caller's own objects, by which it is recognised cheaply."""
+
+    def __init__(self, objects: Sequence[Any] = (), prefix: Prefix = _EMPTY) -> None:
+        self.objects = list(objects)
+        self.prefix = prefix
+        self._next = 0
+
+    def extend(self, objects: Sequence[Any], payloads: Sequence[Json]) -> None:
+        self.objects += objects
+        self.prefix = self.prefix.extended(payloads)
+
+    def is_start_of(self, messages: Sequence[Any], first: int) -> bool:
+        """Whether the list from `first` on starts with the same objects; constant work.
+
+        Of a long list the newest are compared each time and the others in turn.
+        """
+        known = len(self.objects)
+        if not known or len(messages) - first < known:
+            return False
+        start, self._next = self._next, 0 if self._next + _COMPARED >= known else self._next + _COMPARED
+        stretches = (max(0, known - _COMPARED), known), (start, min(known, start + _COMPARED))
+        return all(
+            all(map(is_, messages[first + begin : first + end], self.objects[begin:end])) for begin, end in stretches
+        )
 
 
 class MessageListSession:
     """Keeps a session in step with a caller's list: a list that grows is appended, a rewritten one starts anew.
 
     The caller may pass the whole history each time, or the last returned context and what came since. Leading system
-    messages may change: they are passed through, and are not part of the session.
+    messages may change: they are passed through, and are not part of the session. A list of the same objects as
+    before costs what it grew by; any other list is compared by content.
     """
 
     def __init__(self, sessions: SessionService | None, format: str | None, **record: Any) -> None:
@@ -49,46 +95,100 @@ class MessageListSession:
         self.usage: Any = None
         """What the provider reported for the reply that comes next."""
         self._format = format
+        self._detected = COMMON
         self._record = record
         self._leading: list[Json] = []
-        self._history, self._returned = _EMPTY, _EMPTY
-        """The whole history so far, and the last returned context with what came since."""
+        self._history, self._returned = _KnownList(), _KnownList()
+        """The whole history so far, and the last compacted context with what came since; empty before one."""
+        self._newest: deque[tuple[Any, str]] = deque(maxlen=_REREAD)
+        """The newest messages as passed, with the digest of what they contained."""
 
     async def follow(self, messages: Sequence[MessageLike]) -> None:
         """Appends the messages that are new."""
-        payloads = [copy_json(payload) for message in messages for payload in unpack_reply(message)]
-        decoded, format = decode_all(payloads, self._format)
-        own = (index for index, message in enumerate(decoded) if message.role != "system" or is_note(message))
-        first = next(own, len(decoded))
-        self._leading = encode_all(decoded[:first], format) if first else []
-        known = first + await self._known_length(payloads[first:])
-        for part, usage in self._with_usage(split_notes(decoded[known:])):
-            await self.sessions.append(self.session_id, part, usage=usage)
-        self._history = self._history.extended(payloads[known:])
-        self._returned = self._returned.extended(payloads[known:])
+        require_message_list(messages)
+        messages = messages if isinstance(messages, list | tuple) else list(messages)
+        own = (index for index, message in enumerate(messages) if not self._is_leading(message))
+        first = next(own, len(messages))
+        known = self._known_length(messages, first)
+        if known is None:
+            prefixes = self._history.prefix, self._returned.prefix
+            known = await _read_in_thread(len(messages), _matching_length, messages[first:], prefixes)
+        new = messages[first + known :]
+        units, decoded = await _read_in_thread(len(new), self._read, messages, first, known)
+        if not known:
+            await self._start_session()
+        ends, appended, added = list(accumulate(map(len, units))), 0, 0
+        separate = split_notes(decoded)
+        if len(separate) != len(decoded):  # known once all of it is appended
+            ends = [len(separate)] * len(ends)
+        for part, usage in self._with_usage(separate):
+            for place in range(0, len(part), _BATCH):
+                batch = part[place : place + _BATCH]
+                last = place + _BATCH >= len(part)
+                await self.sessions.append(self.session_id, batch, usage=usage if last else None)
+                appended += len(batch)
+                until = bisect_right(ends, appended)
+                self._add(new[added:until], units[added:until])
+                added = until
+                await anyio.lowlevel.checkpoint()
 
     def returned(self, context: Context, compacted: bool) -> Context:
         """The context for the caller, who may continue from it where it is not the caller's own list."""
         if compacted:
-            self._returned = Prefix.of(PayloadIds(context.messages))
+            self._returned = _KnownList(context.messages, Prefix.of(PayloadIds(context.messages)))
         context.messages = self._leading + context.messages
         context.system = self._record.get("system")
         return context
 
-    async def _known_length(self, payloads: list[Json]) -> int:
-        """How many of these messages the session already has; another conversation starts a new session."""
-        ids = PayloadIds(payloads)
+    def _is_leading(self, message: Any) -> bool:
+        """Whether this is a system message that is not a note: passed through if it leads the list."""
+        return _is_system(message) and not any(map(is_note, decode_all([copy_json(message)], self._format)[0]))
+
+    def _known_length(self, messages: Sequence[Any], first: int) -> int | None:
+        """How many messages after the system prompt the session has, if they are the objects of the last call."""
         for known in (self._history, self._returned):
-            if known.starts(ids):
-                return known.length
+            if known.is_start_of(messages, first):
+                unchanged = all(_digest(_payloads(message)) == digest for message, digest in self._newest)
+                return len(known.objects) if unchanged else None
+        return None
+
+    def _read(self, messages: Sequence[Any], first: int, known: int) -> tuple[list[list[Json]], list[Message]]:
+        """Returns the payloads of each new item and the decoded messages, and reads the system prompt before them."""
+        units = [_payloads(message) for message in messages[first + known :]]
+        payloads = list(chain.from_iterable(units))
+        decoded, format = decode_all(payloads, self._format)
+        if self._format is None:
+            if known and format in (COMMON, self._detected):
+                format = self._detected
+            else:  # all messages together decide
+                _, format = decode_all(chain.from_iterable(map(_payloads, messages)))
+            if format != COMMON:
+                decoded, _ = decode_all(payloads, format)
+        self._detected = format
+        leading, format = decode_all(map(copy_json, messages[:first]), None if format == COMMON else format)
+        self._leading = encode_all(leading, format) if first else []
+        return units, decoded
+
+    def _add(self, objects: Sequence[Any], units: Sequence[list[Json]]) -> None:
+        """Remembers messages that the session has."""
+        payloads = list(chain.from_iterable(units))
+        self._history.extend(objects, payloads)
+        if self._returned.objects:
+            self._returned.extend(objects, payloads)
+        newest = zip(objects[-_REREAD:], units[-_REREAD:], strict=True)
+        self._newest.extend((message, _digest(unit)) for message, unit in newest)
+
+    async def _start_session(self) -> None:
+        """Starts a session for another conversation."""
         if self.session_id and self._owns_sessions:
             await self.sessions.delete(self.session_id)
         record = dict(self._record)
         if self._leading and record.get("system") is None:
             record["system"] = self._leading
         self.session_id = (await self.sessions.create(**record)).id
-        self._history, self._returned = _EMPTY, _EMPTY
-        return 0
+        await anyio.to_thread.run_sync(self.sessions.estimator.measure_text, "loads the tokenizer")
+        self._history, self._returned = _KnownList(), _KnownList()
+        self._newest.clear()
 
     def _with_usage(self, new: list[Message]) -> list[tuple[list[Message], Any]]:
         """Splits the new messages after the reply that the usage belongs to."""
@@ -98,6 +198,34 @@ class MessageListSession:
             end += 1
         usage, self.usage = (self.usage, None) if end else (None, self.usage)
         return [(part, count) for part, count in ((new[:end], usage), (new[end:], None)) if part]
+
+
+async def _read_in_thread(size: int, read: Callable[[*_Arguments], _Read], *arguments: *_Arguments) -> _Read:
+    """Calls a function that reads so many messages, in a thread if there are many."""
+    if size < _THREAD_FROM:
+        return read(*arguments)
+    return await anyio.to_thread.run_sync(read, *arguments)
+
+
+def _matching_length(messages: Sequence[Any], known: Sequence[Prefix]) -> int:
+    """How many of these messages a known list has, by content; 0 for another conversation."""
+    units = [_payloads(message) for message in messages]
+    ids, ends = PayloadIds(list(chain.from_iterable(units))), list(accumulate(map(len, units)))
+    return next((bisect_right(ends, prefix.length) for prefix in known if prefix.starts(ids)), 0)
+
+
+def _payloads(message: Any) -> list[Json]:
+    """Returns the payloads of one item of the list: a whole reply of an SDK may hold several."""
+    return [copy_json(payload) for payload in unpack_reply(message)]
+
+
+def _digest(unit: list[Json]) -> str:
+    return PayloadIds.digest("", unit)
+
+
+def _is_system(message: Any) -> bool:
+    role = message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
+    return role in _SYSTEM_ROLES
 
 
 async def store_history(

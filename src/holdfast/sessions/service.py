@@ -9,14 +9,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import anyio
+from anyio import to_thread
 
 from ..compaction import Preset, SummarizerRun, not_triggered, preset_named
-from ..context import Request
+from ..context import Request, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, new_id, now
 from ..errors import InvalidInput, NoRoom, StoreClosed
 from ..hooks import Hooks
 from ..hooks.timeouts import require_seconds
-from ..messages import COMMON, ToolCall, encode_all, format_name, repair_messages, rules_for
+from ..messages import COMMON, Json, ToolCall, encode_all, format_name, repair_messages, rules_for
 from ..models import resolve_model
 from ..stores import Log
 from ..strategies import PruneToolResults
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 60.0
 """How long `wait=True` waits for a running compaction."""
+_LARGE_CONTEXT = 1_000
+"""Live messages from which a context is encoded in a thread."""
 OPEN_SESSIONS = 256
 """Sessions kept in memory; the least recently used is closed first."""
 Records = list[SessionRecord]
@@ -267,11 +270,8 @@ class SessionService:
         if not ready and limit is not None and view.tokens > limit:
             raise NoRoom(session_id, view.tokens, limit, _wait_seconds(wait))
         wanted = view.format if format is None else format_name(format)
-        shown = view.context_messages(format=wanted)
-        if wanted != view.format:
-            shown = repair_messages(shown, rules_for(wanted))
-        return Context(
-            encode_all(shown, wanted),
+        context = Context(
+            [],
             format=None if wanted == COMMON else wanted,
             tokens=view.tokens,
             version=live.version,
@@ -280,6 +280,12 @@ class SessionService:
             known=view.calibration.known_tokens is not None,
             view=view,
         )
+        count = len(view.messages)
+        if count < _LARGE_CONTEXT:
+            context.messages = _encode(view, count, wanted)
+        else:
+            context.messages = await to_thread.run_sync(_encode, view, count, wanted)
+        return context
 
     async def events(
         self,
@@ -557,6 +563,13 @@ class SessionService:
 
     async def _wait_ready(self, session_id: str, lane: str | None, wait: bool | float) -> bool:
         return await self.ready(session_id, _wait_seconds(wait), lane)
+
+
+def _encode(view: View, count: int, format: str) -> list[Json]:
+    """Encodes the first live messages of a view; later appends do not change them."""
+    other = format != view.format
+    shown = view.context_messages(count, format)
+    return encode_all(repair_messages(shown, rules_for(format)) if other else shown, format)
 
 
 def _wait_seconds(wait: bool | float) -> float:
