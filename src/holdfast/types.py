@@ -62,8 +62,8 @@ class Strategy(Protocol):
         ...
 
 
-StrategyLike: TypeAlias = Strategy | StrategyFunction
-"""A strategy with limits of its own, or a plain function."""
+StrategyLike: TypeAlias = Strategy | StrategyFunction | str
+"""A strategy with limits of its own, a plain function, or a name as on the command line ("sliding:20")."""
 EstimatorLike: TypeAlias = Estimator | Callable[[str], int] | str
 """An estimator, a function from text to tokens, or the name of a built-in one ("o200k_base", "chars/4", …)."""
 

@@ -107,7 +107,7 @@ def test_config_hides_key_in_command(run: Run, file: Path) -> None:
     line = "curl -H 'Authorization: Bearer sk-abcdefghijklmnop' https://ann:hunter22@harbor.example/notes"
     output = run("config", "set", "hooks.before", line)
     assert "sk-abcdefghijklmnop" in file.read_text(), "it is only not shown"
-    stronger = run("config", "set", "model", "m", HOLDFAST_MODEL="http://ann:hunter22@localhost/v1#m")
+    stronger = run("config", "set", "model", "openai:m", HOLDFAST_MODEL="http://ann:hunter22@localhost/v1#m")
     for result in (output, stronger, run("config"), run("config", "--json")):
         assert result.exit_code == 0
         assert "sk-abcdefghijklmnop" not in result.output and "hunter22" not in result.output

@@ -103,7 +103,7 @@ def test_doctor_checks_clock_difference(seconds: float, state: str) -> None:
 
 
 def test_doctor_checks_file_stores(run: Run, tmp_path: Path, make_store: Callable[..., Path]) -> None:
-    missing = run("doctor", tmp_path / "none.db")
+    missing = run("doctor", HOLDFAST_STORE=str(tmp_path / "none.db"))
     assert (missing.exit_code, "created on first use" in missing.stdout) == (0, True)
     assert not (tmp_path / "none.db").exists()
     for name in ("agent.db", "sessions"):
@@ -118,7 +118,7 @@ def test_doctor_default_is_store_in_settings(run: Run, tmp_path: Path) -> None:
 
 
 def test_doctor_healthy_queue_is_ok(run: Run, tmp_path: Path, valkey: str) -> None:
-    result = run("doctor", tmp_path / "a.db", "--queue", valkey, "--json")
+    result = run("doctor", "--queue", valkey, "--json", HOLDFAST_STORE=str(tmp_path / "a.db"))
     assert (result.exit_code, states(result)) == (0, {"store": "ok", "queue": "ok"})
 
 
@@ -133,7 +133,7 @@ def test_doctor_queue_with_eviction_is_problem(run: Run, tmp_path: Path, monkeyp
 
     monkeypatch.setattr(Redis, "ping", answers)
     monkeypatch.setattr(Redis, "info", about)
-    result = run("doctor", tmp_path / "a.db", "--queue", "redis://h:1", "--json")
+    result = run("doctor", "--queue", "redis://h:1", "--json", HOLDFAST_STORE=str(tmp_path / "a.db"))
     assert result.exit_code == 1
     assert states(result) == {"store": "ok", "queue": "ok", "queue memory": "problem", "queue file": "warning"}
 

@@ -233,3 +233,10 @@ def wait_for(happened: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     raise AssertionError("it did not happen within half a minute")
+
+
+def test_lab_measures_every_session_of_a_folder_by_default(run: Run, session: Path) -> None:
+    for number in range(3):
+        (session.parent / f"another{number}.json").write_bytes(session.read_bytes())
+    done = run("lab", session.parent, "--cuts", "1", *QUICKEST[2:], "--page", "none", "--json", "-")
+    assert len(json.loads(done.stdout)["sessions"]) == 4

@@ -8,9 +8,10 @@ import pytest
 
 from holdfast import Pipeline, PruneToolResults, SlidingWindow, TokenWindow, Truncate, TurnWindow
 from holdfast.cli.compaction import parse_strategy
-from holdfast.cli.options import STRATEGY_NAMES, did_you_mean, parse_count
 from holdfast.errors import InvalidInput, InvalidLimit
+from holdfast.io.arguments import did_you_mean, parse_count
 from holdfast.strategies import KeepFraction, KeepLast
+from holdfast.strategies.names import STRATEGY_NAMES
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_output_of_tool_session_is_request_body(run: Run, tmp_path: Path) -> Non
     out = tmp_path / "out.json"
     run("compact", write_lines(tmp_path / "claude.jsonl", claude_code()), "-o", out)
     assert list(loaded(out)) == ["model", "messages"]
-    run("compact", write_lines(tmp_path / "codex.jsonl", codex()), "-o", out)
+    run("compact", write_lines(tmp_path / "codex.jsonl", codex()), "-o", out, "--force")
     back = loaded(out)
     assert (back["model"], back["instructions"]) == ("gpt-5", "be brief")
     assert check(back["input"], "openai-responses") == []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import anyio
 import pytest
 
 import holdfast
 from holdfast import HoldfastError, Outcome, PruneToolResults, SlidingWindow, TokenWindow, acompact, check, compact
 from holdfast.errors import CheckpointMismatch, InvalidInput, InvalidLimit, UnknownFormat
+from holdfast.strategies.names import parse_strategy
 from holdfast.triggers import always
 
 Messages = list[dict[str, object]]
@@ -146,7 +149,7 @@ def test_acompact_equals_compact() -> None:
     ("messages", "options", "error", "words"),
     [
         ([{"text": "hi"}], {}, UnknownFormat, "no known format"),
-        ([{"role": "wizard", "content": "hi"}], {}, UnknownFormat, "no known format"),
+        ([{"role": "wizard", "content": "hi"}], {}, InvalidInput, "has the role 'wizard'"),
         (
             [{"role": "user", "parts": [{"text": "a"}]}, {"role": "tool", "content": "b"}],
             {},
@@ -188,3 +191,30 @@ def test_token_window_uses_its_own_estimator() -> None:
     messages = talk(10)
     result = compact(messages, budget=10**6, trigger=always, strategy=TokenWindow(2, estimator=lambda text: 1))
     assert result.messages == messages[-2:]
+
+
+@pytest.mark.parametrize("name", ["sliding:3", "prune+tokens:40", "last:4", "fraction:0.2"])
+def test_strategy_may_be_named_as_on_the_command_line(name: str) -> None:
+    messages = [{"role": role, "content": f"{number} " * 20} for number in range(20) for role in ("user", "assistant")]
+    by_name = compact(messages, budget=10_000, strategy=name, trigger=always)
+    assert by_name.outcome is Outcome.COMPACTED
+    assert by_name.messages == compact(messages, budget=10_000, strategy=parse_strategy(name), trigger=always).messages
+    assert compact(messages, budget=600, strategy="default").messages == compact(messages, budget=600).messages
+
+
+def test_unknown_strategy_name_is_refused_with_the_closest() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'sliding'"):
+        compact([{"role": "user", "content": "hi"}], budget=100, strategy="slidng:20")
+
+
+@pytest.mark.parametrize("previous", [{"a": 1}, '{"a": 1}', "[1]"])
+def test_previous_that_is_no_checkpoint_is_refused_in_one_line(previous: Any) -> None:
+    with pytest.raises(CheckpointMismatch, match="previous= takes the `checkpoint` of an earlier result") as refused:
+        compact([{"role": "user", "content": "hi"}], budget=100, previous=previous)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("format", [None, "openai-chat", "openai-responses", "anthropic"])
+def test_unknown_role_is_named_in_the_error(format: str | None) -> None:
+    with pytest.raises(InvalidInput, match="role 'narrator'"):
+        compact([{"role": "narrator", "content": "hi"}], budget=100, format=format)

@@ -18,7 +18,8 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 from .. import __version__
 from ..errors import HoldfastError
-from .options import NameChoice, did_you_mean
+from ..io.arguments import did_you_mean
+from .options import NameChoice
 
 BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
 _COMMANDS = {

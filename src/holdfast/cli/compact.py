@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @options.whole_option
 @options.json_option
 @click.option("-o", "--output", "out", metavar="OUT", help="Write the new messages to OUT; - is stdout.")
-@click.option("--force", is_flag=True, help="Allow OUT to be the input file.")
+@click.option("--force", is_flag=True, help="Overwrite OUT if it exists, even the input file.")
 def compact_command(
     file: str,
     budget: int | None,
@@ -62,13 +62,14 @@ def compact_command(
     from .compaction_report import CompactCommandRun, print_compaction_report
     from .console import make_console, show_progress
     from .model_window import choose_estimator, window_of
-    from .sources import check_writable, name_file_in_errors, open_source
+    from .sources import check_writable, name_file_in_errors, open_source, refuse_existing
 
     compaction = compaction_from_options(strategy, preset, summarizer, instructions, now)
     with show_progress("reading"):
         source = open_source(file, session=session, whole=whole)
     if out not in (None, "-"):
         check_writable(out, source.path, force=force)
+        refuse_existing(out, force=force)
     window = compaction.resolve_window(window_of(model or source.model), budget)
     token_estimator = choose_estimator(estimator or compaction.estimator, window.model)
     limit = compaction.token_limit(window, budget)

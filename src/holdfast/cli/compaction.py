@@ -15,65 +15,17 @@ import msgspec
 
 from ..compaction import Abort, CompactionResult, compact
 from ..compaction.presets import Preset, preset_named
-from ..errors import InvalidInput, InvalidLimit
+from ..errors import InvalidInput
 from ..io.text import first_line
 from ..models import resolve_model, scrub
 from ..models.calls import Model, Notice
-from ..strategies import (
-    KeepFraction,
-    KeepLast,
-    KeepLedger,
-    Pipeline,
-    PruneToolResults,
-    SlidingWindow,
-    TokenWindow,
-    Truncate,
-    TurnWindow,
-)
+from ..strategies.names import DEFAULT_STRATEGY, parse_strategy
 from ..triggers import always
 from .console import show_progress
 from .model_window import ModelWindow
-from .options import DEFAULT_STRATEGY, STRATEGY_NAMES, parse_count, unknown_name_message
 
 if TYPE_CHECKING:
     from ..types import Strategy
-
-
-_STRATEGIES: dict[str, Callable[..., Strategy]] = {
-    "sliding": SlidingWindow,
-    "turns": TurnWindow,
-    "tokens": TokenWindow,
-    "last": KeepLast,
-    "prune": lambda protect=40_000: PruneToolResults(protect, protect // 2),
-    "ledger": KeepLedger,
-    "truncate": Truncate,
-}
-
-
-def parse_strategy(text: str) -> Strategy | None:
-    """Returns the named strategy; None means the library's default."""
-    if text == DEFAULT_STRATEGY:
-        return None
-    stages = [_parse_stage(name) for name in text.split("+")]
-    return stages[0] if len(stages) == 1 else Pipeline(*stages)
-
-
-def _parse_stage(text: str) -> Strategy:
-    name, colon, number = text.strip().partition(":")
-    if name == DEFAULT_STRATEGY:
-        raise InvalidInput("The strategy 'default' takes no number and cannot be part of a pipeline.")
-    if name == "fraction":
-        return KeepFraction(_parse_fraction(number)) if colon else KeepFraction()
-    if name not in _STRATEGIES:
-        raise InvalidInput(unknown_name_message("strategy", name, STRATEGY_NAMES))
-    return _STRATEGIES[name](parse_count(number, f"The strategy {name!r}")) if colon else _STRATEGIES[name]()
-
-
-def _parse_fraction(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidLimit(f"The strategy 'fraction' takes a number between 0 and 1, like 0.4, not {text!r}.") from None
 
 
 _PURPOSES = {"summary": "the summary", "rollup": "a shorter summary", "repair": "a corrected answer"}

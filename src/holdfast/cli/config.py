@@ -10,12 +10,14 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
+from ..io.arguments import parse_count
 from ..io.text import printable
 from ..models import scrub
+from ..models.names import check_model_name
 from ..settings import KEYS, SettingKey, Settings, load_settings, project_file, save_setting, user_file
 from . import options
 from .console import make_console, print_blocks, unwrapped_line
-from .options import NameChoice, parse_count
+from .options import NameChoice
 
 SETTING_KEY = NameChoice("setting", tuple(KEYS))
 
@@ -48,6 +50,8 @@ def config_set_command(key: str, value: str) -> None:
     """Write one setting to your own file, keeping its comments and order."""
     setting = KEYS[key]
     parsed = parse_count(value, key) if setting.kind == "count" else setting.parse(value, f"config set {key}")
+    if key in ("model", "summarizer"):
+        check_model_name(str(parsed))
     file = save_setting(key, parsed)
     click.echo(f"{key} = {_setting_text(setting, parsed)}, in {file}")
     settings = load_settings()

@@ -39,7 +39,7 @@ def doctor_command(url: str | None, queue: str | None, as_json: bool) -> int:
     """
     address = url or load_settings().store
     with show_progress("checking"):
-        checks = anyio.run(_run_checks, address, queue)
+        checks = anyio.run(_run_checks, address, url is not None, queue)
     ok = all(check.state != "problem" for check in checks)
     if as_json:
         facts = {"store": _public_address(address), "ok": ok, "findings": checks}
@@ -49,22 +49,24 @@ def doctor_command(url: str | None, queue: str | None, as_json: bool) -> int:
     return 0 if ok else PROBLEMS_FOUND
 
 
-async def _run_checks(address: str, queue: str | None) -> list[DoctorCheck]:
-    found = await _check_store(address)
+async def _run_checks(address: str, named: bool, queue: str | None) -> list[DoctorCheck]:
+    found = await _check_store(address, named)
     return [*found, *(await _check_queue(queue) if queue is not None else ())]
 
 
-async def _check_store(address: str) -> list[DoctorCheck]:
+async def _check_store(address: str, named: bool) -> list[DoctorCheck]:
     if not address.startswith(POSTGRES_SCHEMES):
-        return await anyio.to_thread.run_sync(_check_file_store, address)
+        return await anyio.to_thread.run_sync(_check_file_store, address, named)
     from ..stores.postgres.doctor import check_database
 
     return await check_database(address)
 
 
-def _check_file_store(address: str) -> list[DoctorCheck]:
-    """Checks a database file or a folder; opening a missing one would create it."""
+def _check_file_store(address: str, named: bool) -> list[DoctorCheck]:
+    """Checks a database file or a folder; opening a missing one would create it. One named by the user must exist."""
     if not os.path.exists(address.removeprefix("sqlite:///").removeprefix("jsonl:")):
+        if named:
+            return [DoctorCheck("store", "problem", f"{address} does not exist", "Check the path.")]
         return [DoctorCheck("store", "ok", f"{address} does not exist yet: it is created on first use")]
     try:
         location = find_store(address)

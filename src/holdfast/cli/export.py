@@ -19,7 +19,7 @@ from ..transcripts.transcript import TranscriptWarnings
 from . import options
 from .console import show_progress
 from .options import NameChoice
-from .sources import check_writable, write_output
+from .sources import check_writable, refuse_existing, write_output
 from .stores import require_store
 
 
@@ -65,8 +65,7 @@ def export_command(
 
 
 def _check_target(out: str, *, force: bool) -> None:
-    if os.path.isfile(out) and not force:
-        raise InvalidInput(f"{out} already exists: choose another output file, or use --force.")
+    refuse_existing(out, force=force)
     if not _was_exported(out):
         check_writable(out, None, force=force)
 

@@ -22,6 +22,7 @@ from ..transcripts.importing import read_export_file
 from ..transcripts.transcript import TranscriptWarnings, effective_compactions
 from . import options
 from .console import show_progress
+from .sources import resolve_example
 from .stores import refuse_foreign_database
 
 
@@ -96,10 +97,10 @@ _NOT_A_SESSION = (UnknownFormat, EmptyTranscript)
 def import_command(paths: Sequence[str], store: str | None, id: str | None, as_json: bool) -> int:
     """Import sessions of other tools into the store, to search, fork or continue them.
 
-    PATH is a session of Claude Code, Codex, pi or OpenCode, a file of messages, a file from `holdfast export`, or a
-    folder of them, such as ~/.claude/projects. The tool's compactions are imported as compactions: the context is
-    what the tool would send next, and they can be undone. Sessions already in the store are skipped; partial imports
-    are completed. The exit code is 0 if all files succeeded and 1 if some failed.
+    PATH is a session of Claude Code, Codex, pi or OpenCode, a file of messages, a file from `holdfast export`, a folder
+    of them, such as ~/.claude/projects, or `example`. The tool's compactions are imported as compactions: the context
+    is what the tool would send next, and they can be undone. Sessions already in the store are skipped; partial
+    imports are completed. The exit code is 0 if all files succeeded and 1 if some failed.
     """
     files = _expand_paths(paths)
     if id is not None and len(files) != 1:
@@ -124,7 +125,7 @@ def import_command(paths: Sequence[str], store: str | None, id: str | None, as_j
 def _expand_paths(paths: Sequence[str]) -> dict[Path, bool]:
     """Expands folders; maps each file to whether it was found in a folder."""
     files: dict[Path, bool] = {}
-    for path in paths:
+    for path in map(resolve_example, paths):
         if not os.path.isdir(path):
             files.setdefault(Path(path), False)
             continue

@@ -15,7 +15,7 @@ from .console import make_console, show_progress
 from .context_report import ContextReport
 from .model_window import choose_estimator, window_of
 from .options import CountType
-from .sources import Source, name_file_in_errors, open_source
+from .sources import Source, is_example, name_file_in_errors, open_source
 from .stores import StoreLocation, find_store
 
 MAX_LISTED_SESSIONS = 40
@@ -101,7 +101,7 @@ def build_context_report(
 
 
 def _named_store(name: str) -> StoreLocation | None:
-    return None if name == "-" or name.partition(":")[0] == "example" else find_store(name)
+    return None if name == "-" or is_example(name) else find_store(name)
 
 
 def _list_sessions(location: StoreLocation, most: int | None) -> tuple[list[dict[str, Any]], int] | None:

@@ -14,10 +14,11 @@ import msgspec
 from click.core import ParameterSource
 
 from ..errors import InvalidInput
+from ..io.arguments import parse_count
 from .console import MAX_WIDTH, make_console
 from .model_window import window_of
-from .options import CountType, NameChoice, estimator_names, parse_count
-from .sources import check_writable, write_output
+from .options import CountType, NameChoice, estimator_names
+from .sources import check_writable, resolve_example, write_output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,10 +53,10 @@ class CountListType(click.ParamType):  # type: ignore[type-arg] # generic since 
 @click.option(
     "--half",
     type=NameChoice("half", HALVES),
-    default="report",
+    default="all",
     show_default=True,
     metavar="NAME",
-    help="Sessions to use: the half not used for learning (report), the other half (learn), or all.",
+    help="Sessions to use: all, or of those the weights were learned from the half left out (report) or used (learn).",
 )
 @click.option(
     "--sessions",
@@ -136,7 +137,7 @@ def lab_command(
         if out not in (None, "-", NO_PAGE):
             check_writable(out, None, force=False)
             check_replaceable(Path(out))
-    found = session_files(*map(_resolve_example, folders))
+    found = session_files(*map(resolve_example, folders))
     files = sample_files(found, sessions)
     if len(files) < len(found):
         click.echo(f"using {len(files)} of {len(found)} files: --sessions {len(found)} uses all.", err=True)
@@ -177,16 +178,6 @@ def _surprise_server(model: str | None, url: str | None, *, tune: bool) -> str:
     found = url or os.environ.get("OPENAI_BASE_URL") or DEFAULT_URL
     check_server_url(found)
     return found
-
-
-def _resolve_example(name: str) -> str | Path:
-    """Resolves `example` and `example:NAME` to a bundled session."""
-    prefix, _, example = name.partition(":")
-    if prefix != "example" or Path(name).exists():
-        return name
-    from ..transcripts.examples import example_path
-
-    return example_path(example) if example else example_path()
 
 
 def _run_measurement(files: list[Path], settings: LabSettings, jobs: int, data: str | None, page: str) -> None:

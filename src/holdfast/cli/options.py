@@ -5,38 +5,17 @@ Nothing of the library is imported here until a value is parsed, so that help an
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections.abc import Callable, Iterable, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
-from ..errors import InvalidLimit
+from ..io.arguments import parse_count, unknown_name_message
 
 F = TypeVar("F", bound=Callable[..., Any])
 Names = Sequence[str] | Callable[[], Sequence[str]]
-DEFAULT_STRATEGY = "default"
-STRATEGY_NAMES = (DEFAULT_STRATEGY, "sliding", "turns", "tokens", "last", "prune", "ledger", "truncate", "fraction")
 _PROVIDERS = ("anthropic:", "openai:", "openai-responses:", "gemini:", "http://", "https://")
-_COUNT_PATTERN = re.compile(
-    r"(?P<digits>\d{1,3}(?:,\d{3})+|\d+(?:_\d+)*)(?P<rest>\.\d+)?(?P<unit>[km]?)", re.IGNORECASE | re.ASCII
-)
-_UNITS = {"": 1, "k": 1_000, "m": 1_000_000}
-
-
-def did_you_mean(given: str, names: Iterable[str]) -> str:
-    """Returns "did you mean 'x'?" for the closest name, or an empty string."""
-    near = difflib.get_close_matches(given.lower(), list(names), 1, 0.5)
-    return f"did you mean {near[0]!r}?" if near else ""
-
-
-def unknown_name_message(what: str, given: str, names: Sequence[str], hidden: Sequence[str] = ()) -> str:
-    hint = did_you_mean(given, (*names, *hidden))
-    article = "an" if what[0] in "aeiou" else "a"
-    return f"{given!r} is not {article} {what}: {hint + ' ' if hint else ''}Use one of {', '.join(names)}."
 
 
 class NameChoice(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4
@@ -65,17 +44,6 @@ class NameChoice(click.ParamType):  # type: ignore[type-arg] # generic since cli
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(name) for name in self.names if name.startswith(incomplete)]
-
-
-def parse_count(text: str, name: str) -> int:
-    """Parses a whole number of at least 1; raises InvalidLimit otherwise."""
-    found = _COUNT_PATTERN.fullmatch(text.strip())
-    if found is not None:
-        digits = found["digits"].replace(",", "").replace("_", "") + (found["rest"] or "")
-        value = Decimal(digits) * _UNITS[found["unit"].lower()]
-        if value >= 1 and value == int(value):
-            return int(value)
-    raise InvalidLimit(f"{name} takes a whole number of at least 1, like 100000, 100k or 1.5M, not {text!r}.")
 
 
 class CountType(click.ParamType):  # type: ignore[type-arg] # generic since click 8.4
@@ -109,6 +77,8 @@ def _preset_names() -> Sequence[str]:
 
 def complete_strategy(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Completes the last stage of a pipeline."""
+    from ..strategies.names import STRATEGY_NAMES
+
     done, plus, last = incomplete.rpartition("+")
     return [CompletionItem(done + plus + name) for name in STRATEGY_NAMES if name.startswith(last)]
 

@@ -25,7 +25,7 @@ from ..transcripts import import_transcript
 from . import options
 from .console import grid, make_console, print_blocks, show_progress, unwrapped_line
 from .options import CountType, NameChoice
-from .sources import Source, name_file_in_errors, open_source
+from .sources import Source, is_example, name_file_in_errors, open_source
 from .stores import StoreLocation, find_store
 
 
@@ -61,7 +61,7 @@ def open_recall(name: str, session: str | None, *, single_session: bool = False)
 
 
 def named_store(name: str) -> StoreLocation | None:
-    return None if name == "-" or name.partition(":")[0] == "example" else find_store(name)
+    return None if name == "-" or is_example(name) else find_store(name)
 
 
 async def load_source(service: SessionService, source: Source) -> str:

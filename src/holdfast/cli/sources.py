@@ -19,15 +19,16 @@ import msgspec
 from ..compaction.stateless import decode_payloads, trace_numbers
 from ..context.events import message_in
 from ..errors import InvalidInput, InvalidLimit
+from ..io.arguments import unknown_name_message
 from ..io.files import write_file_atomically
 from ..messages import COMMON, Json, encode_all
 from ..sessions import BlockingSessionService
 from ..tokens import ReportedUsage
 from ..transcripts import Transcript, entry_numbers, live_context, read_transcript
+from ..transcripts.examples import example_path
 from ..transcripts.plain import is_request_body
 from ..transcripts.records import parse_json_values
 from ..transcripts.transcript import TranscriptWarnings
-from .options import unknown_name_message
 from .stores import StoreLocation, find_store, is_store
 
 GZIP_MAGIC = b"\x1f\x8b"
@@ -83,6 +84,12 @@ def check_writable(out: str, source: str | None, *, force: bool) -> None:
         raise InvalidInput(f"{out} is the input file: choose another output file, or use --force.")
     if not os.access(out if os.path.exists(out) else folder, os.W_OK):
         raise InvalidInput(f"{out} is not writable: check its permissions, or choose another output file.")
+
+
+def refuse_existing(out: str, *, force: bool) -> None:
+    """Raises InvalidInput if OUT is an existing file."""
+    if os.path.isfile(out) and not force:
+        raise InvalidInput(f"{out} already exists: choose another output file, or use --force.")
 
 
 def write_output(out: str, data: bytes) -> None:
@@ -181,11 +188,24 @@ def open_source(name: str, *, session: str | None = None, whole: bool = False) -
     return _source_from_file(name, name, whole)
 
 
+def is_example(name: str) -> bool:
+    """Whether this names a bundled session: `example` or `example:NAME`."""
+    return name.partition(":")[0] == "example"
+
+
+def resolve_example(name: str) -> str | Path:
+    """Resolves the name of a bundled session to its path; a file of that name takes precedence."""
+    if not is_example(name) or Path(name).exists():
+        return name
+    example = name.partition(":")[2]
+    return example_path(example) if example else example_path()
+
+
 def _find_example(name: str) -> Traversable | None:
     """Finds a bundled session by its name, `example` or `example:NAME`."""
-    prefix, _, example = name.partition(":")
-    if prefix != "example":
+    if not is_example(name):
         return None
+    example = name.partition(":")[2]
     folder = resources.files("holdfast.transcripts.examples")
     entries = folder.iterdir() if folder.is_dir() else ()
     files = {file.name.partition(".")[0]: file for file in entries if ".json" in file.name}

@@ -9,8 +9,11 @@ import msgspec
 
 from ..errors import CorruptLog, InvalidInput
 from ..sessions import BlockingSessionService
+from ..stores import MemoryStore
+from ..transcripts.importing import import_transcript
 from . import options
 from .console import show_progress
+from .sources import is_example, open_source
 from .stores import StoreLocation, find_store, unreadable_logs
 
 PROBLEMS_FOUND = 1
@@ -23,26 +26,40 @@ PROBLEMS_FOUND = 1
 def verify_command(file: str, session: str | None, as_json: bool) -> int:
     """Check every session of a Holdfast store.
 
-    FILE is a SQLite store, a folder of JSONL sessions, or one session file of it. Each session is replayed from its
-    first event to its last. The exit code is 0 if all are consistent and 1 otherwise.
+    FILE is a SQLite store, a folder of JSONL sessions, one session file of it, or `example`. Each session is replayed
+    from its first event to its last. The exit code is 0 if all are consistent and 1 otherwise.
     """
     location = find_store(file)
+    if location is None and is_example(file):
+        return _report(file, _verify_example(file), as_json=as_json)
     if location is None:
         if not os.path.exists(file):
             raise InvalidInput(f"The file {file} does not exist: check the path.")
         raise InvalidInput(f"{file} is not a Holdfast store: `holdfast inspect` checks a file of messages.")
-    found = _verify_store(location, session)
+    return _report(location.path, _verify_store(location, session), as_json=as_json)
+
+
+def _report(path: str, found: dict[str, list[str]], *, as_json: bool) -> int:
     wrong = {name: problems for name, problems in found.items() if problems}
     if as_json:
-        facts = {"store": location.path, "ok": not wrong, "sessions": found}
+        facts = {"store": path, "ok": not wrong, "sessions": found}
         click.echo(msgspec.json.encode(facts))
     else:
         for name, problems in wrong.items():
             for problem in problems:
                 click.echo(f"{name}: {' '.join(problem.split())}")
-        checked = f"{len(found):,} session{'s' if len(found) != 1 else ''} of {location.path}"
+        checked = f"{len(found):,} session{'s' if len(found) != 1 else ''} of {path}"
         click.echo(f"{len(wrong):,} of {checked}: inconsistent." if wrong else f"{checked}: all consistent.")
     return PROBLEMS_FOUND if wrong else 0
+
+
+def _verify_example(name: str) -> dict[str, list[str]]:
+    """Problems of a bundled session, imported into memory."""
+    transcript = open_source(name).transcript
+    assert transcript is not None
+    with BlockingSessionService(MemoryStore()) as sessions, show_progress("verifying"):
+        record = sessions.call(lambda service: import_transcript(service, transcript))
+        return {record.id: _verify_session(sessions, record.id)}
 
 
 def _verify_store(location: StoreLocation, session: str | None) -> dict[str, list[str]]:

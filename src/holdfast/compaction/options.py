@@ -10,6 +10,7 @@ from ..errors import InvalidLimit
 from ..models import resolve_model
 from ..models.calls import Limits
 from ..strategies import KeepLedger, StructuredSummary, as_strategy
+from ..strategies.names import parse_strategy
 from ..tokens.budget import require_positive
 from .driver import Abort, Notify
 
@@ -64,6 +65,8 @@ class CompactionOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidLimit(f"target={target} is above budget={budget}: choose a target below the budget.")
         resolved = max(1, budget // 2) if target is None and budget is not None else target
         model = resolve_model(summarizer)
+        if isinstance(strategy, str):
+            strategy = parse_strategy(strategy)
         if strategy is not None:
             chosen = as_strategy(strategy)
         elif model is not None:

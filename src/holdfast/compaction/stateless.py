@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import msgspec
@@ -159,9 +159,10 @@ def as_checkpoint(previous: Any) -> PrefixCheckpoint:
     try:
         if isinstance(previous, PrefixCheckpoint):
             return previous
-        if isinstance(previous, str | bytes):
-            return msgspec.json.decode(previous, type=PrefixCheckpoint)
-        return msgspec.convert(previous, PrefixCheckpoint)
+        given = msgspec.json.decode(previous) if isinstance(previous, str | bytes) else previous
+        if isinstance(given, Mapping) and given and not set(PrefixCheckpoint.__struct_encode_fields__) & given.keys():
+            raise msgspec.ValidationError(f"it has only {', '.join(map(str, given))}")
+        return msgspec.convert(given, PrefixCheckpoint)
     except (msgspec.DecodeError, msgspec.ValidationError) as problem:
         raise CheckpointMismatch(
             f"previous= takes the `checkpoint` of an earlier result, not {type(previous).__name__} ({problem})."

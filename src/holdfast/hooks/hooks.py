@@ -17,7 +17,7 @@ from .timeouts import DEFAULT_HOOK_TIMEOUT, hook_time_limit, require_seconds
 
 if TYPE_CHECKING:
     from ..compaction import CompactionResult
-    from ..types import Strategy, StrategyLike
+    from ..types import Strategy, StrategyFunction
 
 
 class CommandHook(msgspec.Struct, frozen=True):
@@ -145,7 +145,7 @@ def _require_text(given: object) -> None:
 
 
 if TYPE_CHECKING:
-    HookAnswer = Veto | Instructions | Plan | StrategyLike | None
+    HookAnswer = Veto | Instructions | Plan | Strategy | StrategyFunction | None
     BeforeHook = Callable[[BeforeCompaction], HookAnswer | Awaitable[HookAnswer]]
     AfterHook = Callable[[CompactionCompleted, CompactionResult], object]
     SessionStartHook = Callable[[SessionStart], str | Awaitable[str | None] | None]

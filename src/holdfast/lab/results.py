@@ -130,7 +130,7 @@ class LabSettings(msgspec.Struct, frozen=True):
     cuts: int = DEFAULT_CUTS
     """Cuts per session."""
     estimator: str = "chars/4"
-    half: Half = "report"
+    half: Half = "all"
     contestants: tuple[str, ...] = ()
     """Words to select contestants by name; empty selects all."""
     surprise_by: str | None = None

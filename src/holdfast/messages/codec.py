@@ -142,7 +142,10 @@ def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: s
             decoded[index] = message = decode(payload)
             lacks_ids = lacks_ids or lacks_call_id(message)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as problem:
-            why = f"unknown or missing {problem}" if isinstance(problem, KeyError) else str(problem)
+            if isinstance(problem, KeyError) and problem.args == (payload.get("role"),):
+                why = f"unknown role {problem}"
+            else:
+                why = f"unknown or missing {problem}" if isinstance(problem, KeyError) else str(problem)
             raise InvalidInput(
                 f"Message {index} is not a valid {codec.name} message ({why}): "
                 f"check its role and content, or pass another format."

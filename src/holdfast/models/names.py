@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, TypeGuard, cast, overload
 from urllib.parse import unquote, urldefrag, urlsplit
 
@@ -147,16 +148,25 @@ def _is_model(given: Any) -> TypeGuard[Model]:
     return True
 
 
+def check_model_name(name: str) -> None:
+    """Raises InvalidInput unless this names a model; needs neither its SDK nor a key."""
+    _model_maker(name.strip())
+
+
 def _model_by_name(name: str) -> NamedModel:
+    return _model_maker(name)()
+
+
+def _model_maker(name: str) -> Callable[[], NamedModel]:
     if name.lower().startswith(("http://", "https://")):
         address, model = urldefrag(name)
         if not urlsplit(address).hostname:
             raise InvalidInput(f"{scrub(name)!r} names no server: use http://localhost:8080/v1#MODEL.")
-        return OpenAIChat(unquote(model) or None, base_url=address)
+        return partial(OpenAIChat, unquote(model) or None, base_url=address)
     provider, colon, model = name.partition(":")
     known = PROVIDERS.get(provider.strip().lower())
     if known is not None and model.strip():
-        return known(model.strip())
+        return partial(known, model.strip())
     raise InvalidInput(f"{_unknown_model_message(name, provider, model, bool(colon))} Use {MODEL_NAME_FORMS}.")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..context import Plan, Request, Skip
 from ..errors import InvalidInput
 from ..models.calls import Steps
-from ..types import Strategy, StrategyFunction, StrategyLike
+from ..types import Strategy, StrategyFunction
 
 
 class BaseStrategy:
@@ -39,7 +39,7 @@ class FunctionStrategy(BaseStrategy):
         return self._function(request)
 
 
-def as_strategy(given: StrategyLike) -> Strategy:
+def as_strategy(given: Strategy | StrategyFunction) -> Strategy:
     """Returns the strategy, or wraps a function as one."""
     if isinstance(given, Strategy):
         return given

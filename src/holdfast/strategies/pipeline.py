@@ -7,7 +7,7 @@ from collections.abc import Generator
 from ..context import Plan, Request, Skip, merge_plans, request_after
 from ..errors import InvalidInput, Outcome
 from ..models.calls import Steps
-from ..types import StrategyFunction, StrategyLike
+from ..types import Strategy, StrategyFunction
 from .base import BaseStrategy, as_strategy
 
 
@@ -22,7 +22,7 @@ def run_strategy(strategy: StrategyFunction, request: Request) -> Steps[Plan | S
 class Pipeline(BaseStrategy):
     """Runs stages in order until the target is met; each stage sees the result of those before it."""
 
-    def __init__(self, *stages: StrategyLike) -> None:
+    def __init__(self, *stages: Strategy | StrategyFunction) -> None:
         if not stages or not all(callable(stage) for stage in stages):
             raise InvalidInput("A pipeline takes one or more strategies: callables from a request to a plan.")
         self.stages = tuple(map(as_strategy, stages))
