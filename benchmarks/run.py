@@ -5,39 +5,26 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from importlib import import_module
 
 import msgspec
 
-from benchmarks import (
-    abort,
-    cost,
-    hostile,
-    imports,
-    keeper_step,
-    langchain,
-    ledger,
-    opening,
-    per_step,
-    postgres,
-    search,
-    sqlite_append,
-)
 from benchmarks.measure import Options, Ratio
 
-ALL: dict[str, Callable[[Options], Iterable[Ratio]]] = {
-    "per-step": per_step.run,
-    "keeper-step": keeper_step.run,
-    "opening": opening.run,
-    "sqlite-append": sqlite_append.run,
-    "search": search.run,
-    "postgres": postgres.run,
-    "langchain": langchain.run,
-    "imports": imports.run,
-    "ledger": ledger.run,
-    "hostile": hostile.run,
-    "cost": cost.run,
-    "abort": abort.run,
-}
+ALL = (
+    "per-step",
+    "keeper-step",
+    "opening",
+    "sqlite-append",
+    "search",
+    "postgres",
+    "langchain",
+    "imports",
+    "ledger",
+    "hostile",
+    "cost",
+    "abort",
+)
 
 
 def main() -> None:
@@ -47,9 +34,15 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object per line instead of the table")
     arguments = parser.parse_args()
     for name in arguments.only or ALL:
-        for ratio in ALL[name](Options(quick=arguments.quick)):
+        for ratio in _benchmark(name)(Options(quick=arguments.quick)):
             print(_json(ratio) if arguments.json else _line(ratio))
             sys.stdout.flush()
+
+
+def _benchmark(name: str) -> Callable[[Options], Iterable[Ratio]]:
+    """Imports one benchmark: each needs only its own packages."""
+    run: Callable[[Options], Iterable[Ratio]] = import_module(f"benchmarks.{name.replace('-', '_')}").run
+    return run
 
 
 def _json(ratio: Ratio) -> str:

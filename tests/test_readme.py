@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+DEVELOPMENT_PACKAGES = ("numpy", "psutil", "uvloop", "langchain", "langchain_core", "pytest", "hypothesis", "pyppmd")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 INSTALL = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
 
@@ -70,3 +71,18 @@ def test_install_commands_name_the_distribution() -> None:
     pages = [README, INSTALL, *(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))]
     sources = [path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")]
     assert [text for text in [*pages, *sources] if re.search(r"install [^\n`]*'holdfast\[", text)] == []
+
+
+def test_benchmarks_of_the_readme_need_no_development_packages() -> None:
+    """They are run with what the first command installs."""
+    commands = " ".join(re.findall(r"-m benchmarks((?: --only [a-z-]+)+)", README))
+    names = commands.replace("--only", "").split()
+    assert {"per-step", "opening", "cost"} <= set(names)
+    wanted = sorted({name.replace("-", "_") for name in names} - {"langchain"} | {"run", "forgetting"})
+    code = f"""
+import importlib, sys
+sys.modules.update(dict.fromkeys({DEVELOPMENT_PACKAGES!r}))
+for name in {wanted!r}:
+    importlib.import_module("benchmarks." + name)
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
