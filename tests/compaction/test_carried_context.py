@@ -108,9 +108,9 @@ def conversation(task: str, choices: list[int]) -> list[list[Message]]:
 
 
 def both_ways(
-    policy: Callable[[int], Options], format: str, parts: list[Payloads], seed: int = 0, **sizes: int
+    policy: Callable[[int], Options], format: str, parts: list[Payloads], seed: int = 0, *, counted: bool = True
 ) -> list[Any]:
-    return [run_rounds(parts, format, carried, **policy(seed), **sizes) for carried in (True, False)]
+    return [run_rounds(parts, format, carried, counted=counted, **policy(seed), **SIZES) for carried in (True, False)]
 
 
 @given(
@@ -126,7 +126,7 @@ def test_h3_ten_rounds_through_messages_alone_keep_what_ten_with_a_checkpoint_ke
 ) -> None:
     parts = conversation(task, choices)
     payloads = [encode_all(part, format) for part in parts]
-    (alone, outcomes), (known, expected) = both_ways(WRITTEN[name], format, payloads, seed, **SIZES)
+    (alone, outcomes), (known, expected) = both_ways(WRITTEN[name], format, payloads, seed)
     assert outcomes == expected == [Outcome.COMPACTED] * ROUNDS
     rules = {rule for part in parts for message in part for rule in RULES if rule in message.text}
     paths = {call.arguments_dict["path"] for part in parts for message in part for call in message.calls}
@@ -140,14 +140,14 @@ def test_h3_ten_rounds_through_messages_alone_keep_what_ten_with_a_checkpoint_ke
 def test_s8_windows_keep_the_same_messages_with_and_without_a_checkpoint(name: str, format: str) -> None:
     """They leave no text, so there is nothing to read back: the count of rounds starts anew."""
     parts = [encode_all(part, format) for part in conversation(TASKS[0], [1, 2, 3])]
-    (alone, _), (known, _) = both_ways(WINDOWS[name], format, parts, **SIZES)
+    (alone, _), (known, _) = both_ways(WINDOWS[name], format, parts, counted=False)
     assert list(alone.messages) == list(known.messages)
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_g6_truncation_notes_count_messages_and_rounds(format: str) -> None:
     parts = [encode_all(part, format) for part in conversation(TASKS[0], [1, 2, 3, 4])]
-    (alone, _), (known, _) = both_ways(planned(lambda: Truncate(600)), format, parts, **SIZES)
+    (alone, _), (known, _) = both_ways(planned(lambda: Truncate(600)), format, parts)
     assert list(alone.messages) == list(known.messages)
     assert (alone.round, known.round) == (4, 4)
 
