@@ -10,9 +10,10 @@ import click
 import pytest
 
 from holdfast.cli import main
-from holdfast.cli.options import STRATEGY_NAMES, estimator_names
+from holdfast.cli.options import estimator_names
 from holdfast.compaction.presets import PRESETS
 from holdfast.messages import FORMATS
+from holdfast.strategies.names import STRATEGY_NAMES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"
 if not PAGE.exists():
