@@ -126,7 +126,7 @@ def test_output_failed_write_keeps_old_file(
         raise OSError(28, "No space left on device", str(out))
 
     monkeypatch.setattr("holdfast.cli.sources.os.fsync", fail)
-    assert "No space left on device" in refused("compact", chat, *SMALL, "-o", out)
+    assert "No space left on device" in refused("compact", chat, *SMALL, "--force", "-o", out)
     assert out.read_text() == "old"
     assert sorted(os.listdir(tmp_path)) == ["chat.json", "out.json"]
 

@@ -38,7 +38,7 @@ def test_failed_summary_without_fallback_exits_3(preset: str, run: Run, chat: Pa
     out = chat.parent / "out.json"
     out.write_text("old")
     options = ("--preset", preset, "--now", "--summarizer", at(serve(REFUSED)))
-    result = run("compact", chat, *options, "-o", out)
+    result = run("compact", chat, *options, "--force", "-o", out)
     assert (result.exit_code, result.stdout, out.read_text()) == (3, "", "old")
     assert result.stderr.startswith(
         "holdfast: No summary was written, and nothing has changed: auth: Incorrect API key"

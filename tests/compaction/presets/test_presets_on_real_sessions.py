@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal
 from holdfast import CompactionResult, Outcome, check
 from holdfast.compaction.presets import PRESETS
 from holdfast.context.events import message_in
-from holdfast.messages import Message, cut_at_or_before, decode_all, is_framed, open_tool_loop_start
+from holdfast.messages import Message, cut_at_or_before, decode_all, is_framed, is_note, open_tool_loop_start
 from holdfast.summaries import SUMMARY_PREFIX
 from holdfast.tokens import estimator_for
 from holdfast.triggers import always
@@ -45,7 +45,7 @@ class PresetInput:
     def __init__(self, messages: list[Json], format: str, lead: int = 0) -> None:
         self.messages, self.format = messages, format
         self.live: list[Message] = decode_all(messages, format)[0][lead:]
-        self.newest = next((m for m in reversed(self.live) if m.role == "user"), None)
+        self.newest = next((m for m in reversed(self.live) if m.role == "user" and not is_note(m)), None)
         self.running = len(self.live) - open_tool_loop_start(self.live)
         """Number of messages in an unfinished tool loop."""
         self.valid = check(messages, format) == []
