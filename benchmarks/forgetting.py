@@ -21,7 +21,7 @@ import msgspec
 
 from holdfast import StructuredSummary, compact
 from holdfast.ledger import HistoryExtractor, required_facts
-from holdfast.messages import Json, Message, Text, decode_all, encode_all
+from holdfast.messages import Json, Message, Text, decode_all, encode_all, is_note
 from holdfast.models import ModelCall, ScriptedModel
 from holdfast.tokens import Tokenizer
 from holdfast.transcripts import Transcript, read_transcript
@@ -67,7 +67,11 @@ def plant_rules(messages: Sequence[Message]) -> list[Message]:
     """The session with a rule appended to each of its first user messages, or as additional messages."""
     messages_with_rules: list[Message] = []
     rules = iter(RULES)
-    turns = [place for place, message in enumerate(messages) if message.role == "user" and message.text]
+    turns = [
+        place
+        for place, message in enumerate(messages)
+        if message.role == "user" and message.text and not is_note(message)
+    ]
     spread = turns[1 : 1 + len(RULES)]
     for place, message in enumerate(messages):
         if place in spread and (rule := next(rules, None)):

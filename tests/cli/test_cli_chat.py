@@ -189,7 +189,7 @@ def test_json_mode_prints_every_event(harbor: Path, run: Run) -> None:
 
 def test_json_mode_prints_compaction_failures(harbor: Path, run: Run) -> None:
     """P9: if the preset leaves the decision to the user, an error record follows."""
-    store = ["--store", "s.db", "--window", "5500"]
+    store = ["--store", "s.db", "--window", "7000"]
     run("chat", "--print", "Read the tables.", *scripted(LONG), *store, "--no-auto-compact")
     done = run("chat", "--mode", "json", "And now?", *scripted("Fine."), *store, "--continue", "--preset", "pi")
     shown = kinds(done.stdout)

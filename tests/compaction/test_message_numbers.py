@@ -59,7 +59,7 @@ async def test_h1_results_added_by_repair_are_not_numbered(format: str) -> None:
 
 def test_archived_count_is_at_most_the_input() -> None:
     history = interrupted(0, 60, "openai-chat")
-    count = re.search(r": (\d+) messages are archived", compact(history, budget=3_000).messages[0]["content"])
+    count = re.search(r": (\d+) messages are no longer shown", compact(history, budget=3_000).messages[0]["content"])
     assert count is not None and int(count[1]) <= len(history)
 
 

@@ -63,7 +63,7 @@ def test_previous_note_is_replaced_and_keeps_counting() -> None:
         checkpoint = result.checkpoint
         history += talk(start, 20)
     assert result is not None
-    notes = [m for m in result.messages if "are archived" in str(m["content"])]
+    notes = [m for m in result.messages if "are no longer shown" in str(m["content"])]
     assert len(notes) == 1
     assert f"{len(history) - 40 - (len(result.messages) - 1)} messages" in notes[0]["content"]
 
@@ -71,7 +71,7 @@ def test_previous_note_is_replaced_and_keeps_counting() -> None:
 def test_note_in_messages_without_previous_is_replaced() -> None:
     first = compact(talk(1, 60), budget=1_000)
     second = compact(first.messages + talk(61, 40), budget=1_000)
-    notes = [m for m in second.messages if "are archived" in str(m["content"])]
+    notes = [m for m in second.messages if "are no longer shown" in str(m["content"])]
     assert len(notes) == 1
     assert f"{200 - (len(second.messages) - 1)} messages" in notes[0]["content"]
 

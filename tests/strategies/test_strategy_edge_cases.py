@@ -41,12 +41,13 @@ def test_l14_huge_tool_result_is_archived_with_its_call() -> None:
     assert done.messages == messages[-2:]
 
 
-def test_l14_huge_unread_tool_result_is_kept() -> None:
+def test_l14_huge_unread_tool_result_is_shortened_and_cited() -> None:
     messages = [*talk(20), user(10), *round_of("a", HUGE)]
     for strategy in (TokenWindow(1_000), Pipeline(PruneToolResults(0, 0), TokenWindow(1_000))):
         done = run(messages, strategy, budget=1_000)
-        assert done.outcome is Outcome.CANNOT_FIT
-        assert done.messages[-3:] == messages[-3:]
+        assert done.outcome is Outcome.COMPACTED and done.tokens_after <= 1_000
+        assert done.messages[-3:-1] == messages[-3:-1]
+        assert str(done.messages[-1]["content"]).startswith("[cut: 23]\n")
         assert check(done.messages, "openai") == []
 
 
