@@ -89,7 +89,7 @@ def test_ctrl_c_aborts_summary_and_changes_nothing(
     server, out = serve(Stall(after=2)), tmp_path / "out.json"
     out.write_text("old")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with start(chat, server, "-o", out, *options, **pipes) as process:
+    with start(chat, server, "--force", "-o", out, *options, **pipes) as process:
         writes(server)
         process.send_signal(signal.SIGINT)
         stopped = time.monotonic()
