@@ -23,7 +23,7 @@ from benchmarks.forgetting import RULES, plant_rules
 
 from carried_rounds import Kept, forgetful, kept_in, run_rounds, task_in
 from holdfast.compaction.presets import PRESETS
-from holdfast.messages import FORMATS, Message, decode_all, encode_all, repair, rules_for
+from holdfast.messages import FORMATS, Message, decode_all, encode_all, repair_messages, rules_for
 from holdfast.strategies import KeepLedger
 from real_sessions import FILES, SESSIONS, transcript
 
@@ -48,11 +48,14 @@ class Report(NamedTuple):
         return lost + sorted(self.known.rules - self.alone.rules) + sorted(self.known.files - self.alone.files)
 
 
-def run_session(path: Path, format: str, policy: str, target: int) -> Report:
-    """Replays a session in ten parts, both ways."""
-    messages = _in_format(plant_rules(decode_all(transcript(path).messages, transcript(path).format)[0]), format)
+def run_session(
+    path: Path, format: str, policy: str, target: int, *, rounds: int = ROUNDS, length: int | None = None
+) -> Report:
+    """Replays a session, or its first messages, in so many parts, both ways."""
+    session = decode_all(transcript(path).messages, transcript(path).format)[0][:length]
+    messages = _in_format(plant_rules(session), format)
     payloads = encode_all(messages, format)
-    ends = [len(payloads) * part // ROUNDS for part in range(ROUNDS + 1)]
+    ends = [len(payloads) * part // rounds for part in range(rounds + 1)]
     parts = [payloads[start:end] for start, end in pairwise(ends)]
     task = " ".join(task_in(messages).split())[:400]
     kept = []
@@ -63,7 +66,7 @@ def run_session(path: Path, format: str, policy: str, target: int) -> Report:
 
 
 def _in_format(messages: list[Message], format: str) -> list[Message]:
-    return decode_all(encode_all(repair(messages, rules_for(format)), format), format)[0]
+    return decode_all(encode_all(repair_messages(messages, rules_for(format)), format), format)[0]
 
 
 def _options(policy: str) -> dict[str, Any]:
