@@ -81,8 +81,8 @@ def test_developer_message_becomes_system_in_formats_without_that_role() -> None
     ("payload", "expected"),
     [
         ({}, "Message 1 is in no known format (keys: none)"),
-        ({"role": "robot", "content": "hi"}, "keys: role, content"),
-        ({"role": ["user"], "content": "hi"}, "keys: role, content"),
+        ({"role": "robot", "content": "hi"}, "Message 1 has the role 'robot': use one of system, developer, user"),
+        ({"role": ["user"], "content": "hi"}, "Message 1 has the role ['user']: use one of"),
         ({"role": "user"}, "keys: role"),
         ({"role": "user", "content": 7}, "no known format"),
         ({"role": "user", "content": [7]}, "no known format"),
@@ -138,7 +138,7 @@ def test_decode_all_not_a_list_is_rejected(given: Any, expected: str) -> None:
 
 
 def test_decode_all_invalid_payload_is_named_in_error() -> None:
-    with pytest.raises(InvalidInput, match=r"Message 1 is not a valid anthropic message \(unknown or missing 'tool'\)"):
+    with pytest.raises(InvalidInput, match=r"Message 1 is not a valid anthropic message \(unknown role 'tool'\)"):
         decode_all([ASK, CHAT["call"][2]], "anthropic")
     with pytest.raises(InvalidInput, match="have `content`, but Gemini messages have `parts`"):
         decode_all([ASK], "gemini")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import InvalidInput, UnknownFormat
+from ..errors import UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
 from .parts import Json
 
@@ -43,9 +43,9 @@ def narrow_formats(payloads: Iterable[tuple[int, Json]], possible: frozenset[str
         fits = formats_of(payload)
         if fits is possible:
             continue
-        if not fits and "content" in payload and "role" in payload and payload["role"] not in openai_chat.ROLES:
+        if not fits and "content" in payload and "role" in payload and payload["role"] not in [*openai_chat.ROLES]:
             roles = ", ".join(openai_chat.ROLES)
-            raise InvalidInput(f"Message {index} has the role {payload['role']!r}: use one of {roles}.")
+            raise UnknownFormat(f"Message {index} has the role {payload['role']!r}: use one of {roles}.")
         if not fits:
             raise UnknownFormat(
                 f"Message {index} is in no known format (keys: {', '.join(map(str, payload)) or 'none'}): "
