@@ -60,6 +60,10 @@ def repaired(messages: Messages, profile: str) -> Messages:
 
 
 def smallest(messages: Messages, profile: str) -> int:
-    """Size of the smallest valid context: system messages, newest user message and its unfinished tool loop."""
-    whole = compact(messages, budget=1, strategy=TokenWindow(1), estimator=CHARS, format=profile, trigger=always)
+    """Size of the smallest valid context: system messages, newest user message and its unfinished tool loop.
+
+    Results are whole: they are shortened only over the budget.
+    """
+    options: dict[str, Any] = {"budget": 10**9, "target": 1, "estimator": CHARS, "format": profile}
+    whole = compact(messages, strategy=TokenWindow(1), trigger=always, **options)
     return tokens_of(whole.messages, profile)
