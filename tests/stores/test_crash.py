@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import StaleVersion
 from stores.crash_writer import open_log
 from stores.logs import EVERYTHING, begin, message
 
@@ -78,9 +79,16 @@ async def test_append_killed_process_keeps_acknowledged_events(kind: str, prefix
 
 async def check(kind: str, place: str, acknowledged: list[str]) -> None:
     async with open_log(kind, place) as store:
-        events = await store.read("s", EVERYTHING)
+        while True:
+            events = await store.read("s", EVERYTHING)
+            try:
+                after = await store.append("s", [message(f"check.{len(events)}.0/1")], after=len(events))
+            except StaleVersion:
+                if kind != "postgres":  # which finishes the last statement of a client that was killed
+                    raise
+            else:
+                break
         problems = await store.problems("s")
-        after = await store.append("s", [message(f"check.{len(events)}.0/1")], after=len(events))
     assert [problem for problem in problems if "skipped" not in problem] == []
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert after.version == len(events) + 1
