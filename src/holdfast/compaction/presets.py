@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ..errors import InvalidInput
+from ..io.arguments import did_you_mean
 from ..models.calls import Limits
 from ..strategies import (
     KeepFraction,
@@ -373,8 +373,7 @@ def preset_named(name: str | Preset, reserve: int | None = None, keep: int | Non
     wanted = name.strip().lower().replace("-", "_") if isinstance(name, str) else ""
     if wanted in PRESETS:
         return PRESETS[wanted]
-    near = difflib.get_close_matches(wanted, PRESETS, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+    hint = f"{near} " if (near := did_you_mean(wanted, PRESETS)) else ""
     raise InvalidInput(f"There is no preset {name!r}: {hint}Use one of {', '.join(PRESETS)}.")
 
 

@@ -24,9 +24,8 @@ from .media import extract_media, restore_media
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
 from .payload import copy_json, describe_media, replace_lone_surrogates
 from .repair import join_results, needs_user_between, normalize_for_wire, repair, repair_messages, repair_pairs
-from .request import request_fields
 from .sdk import reply_usage, unpack_reply
-from .tool_definitions import Tool, encode_tools
+from .tool_definitions import Tool, encode_tools, request_fields
 from .validate import (
     FORMAT_RULES,
     FormatRules,

@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from .parts import Json
+from .parts import JSON_SCALARS, Json
 
 MEDIA_PREFIX = "holdfast-media:"
 """Prefix of the digest that replaces media."""
 _KEYS = frozenset(("data", "url", "image_url", "file_data"))
 _MIN_CHARACTERS = 1_024
-_NEVER_MEDIA = frozenset((int, float, bool, type(None)))
-_SCALARS = _NEVER_MEDIA | {str}
+_NEVER_MEDIA = JSON_SCALARS - {str}
 
 
 def extract_media(payload: Json) -> tuple[Json, dict[str, str]]:
@@ -29,7 +28,7 @@ def _extract(value: Any, key: str, found: dict[str, str]) -> Any:
             for name, item in value.items()
         }
     if isinstance(value, list):
-        skipped = _NEVER_MEDIA if key in _KEYS else _SCALARS
+        skipped = _NEVER_MEDIA if key in _KEYS else JSON_SCALARS
         return [item if type(item) in skipped else _extract(item, key, found) for item in value]
     if key in _KEYS and isinstance(value, str) and _is_media(key, value):
         digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()

@@ -17,6 +17,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 """Role of a neutral message."""
 Json = dict[str, Any]
 """A JSON object."""
+JSON_SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
 class Text(msgspec.Struct, frozen=True, tag="text", gc=False):

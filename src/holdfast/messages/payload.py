@@ -11,13 +11,12 @@ from typing import Any
 from ..errors import InvalidInput
 from .json_text import to_json
 from .media import MEDIA_PREFIX
-from .parts import Json, Media, Opaque, Part, Text, ToolResult
+from .parts import JSON_SCALARS, Json, Media, Opaque, Part, Text, ToolResult
 from .sdk import dump
 
 ERROR_MARK = "[tool error] "
 """Prefix of a failed result in formats without an error flag."""
 ResultParts = tuple[Text | Media | Opaque, ...]
-_SCALARS = frozenset((str, int, float, bool, type(None)))
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -73,11 +72,11 @@ def _copy(value: Any) -> Any:
     if type(value) is dict:
         copy = value.copy()
         for key, item in value.items():
-            if type(item) is not str and type(item) not in _SCALARS:
+            if type(item) is not str and type(item) not in JSON_SCALARS:
                 copy[key] = _copy(item)
         return copy
     if isinstance(value, list | tuple):
-        return [item if type(item) in _SCALARS else _copy(item) for item in value]
+        return [item if type(item) in JSON_SCALARS else _copy(item) for item in value]
     if isinstance(value, Mapping):
         return _copy(dict(value))
     return dump(value) if hasattr(value, "model_dump") else value

@@ -37,7 +37,10 @@ def with_fallback(
     on_failure: Callable[[Request], object] | None = None,
     truncate: Strategy | None = None,
 ) -> Steps[Plan | Skip]:
-    """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy."""
+    """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy.
+
+    `truncate` is the strategy of that policy, `Truncate` by default.
+    """
     try:
         answer = yield from work
     except Exception as error:

@@ -52,7 +52,7 @@ from .history import (
     read_history,
     user_message_numbers,
 )
-from .trail import CUT_MARK, CUT_NOTE, add_hidden_lines, can_shorten, shortened_text
+from .trail import CUT_MARK, CUT_NOTE, add_hidden_lines, can_shorten, last_line, shortened_text
 from .windows import archive_before
 
 PAGE_TOKENS = 16_000
@@ -372,7 +372,7 @@ class _LedgerPlanner:
     def _shortened_text(self, index: int, part: int, page: LedgerPage) -> str:
         result = cast(ToolResult, self.request.messages[index].parts[part])
         lines = [line.text for line in page.result_lines.get((self.places[index], part), ())]
-        return shortened_text(result, self.places[index], lines)
+        return shortened_text(result, self.places[index], lines or last_line(result))
 
     def _size(self, page: LedgerPage, notes: tuple[Message, ...]) -> int:
         """Returns the tokens of the whole context with this page."""

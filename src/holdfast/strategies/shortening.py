@@ -6,12 +6,12 @@ from bisect import bisect_left
 
 from ..context import Edit, Plan, Request, Skip, apply_edits
 from ..errors import Outcome
-from ..messages import Media, ToolResult, describe_media
+from ..messages import ToolResult
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
 from .history import message_numbers, previous_ledger
 from .pruning import is_clearable
-from .trail import CUT_MARK
+from .trail import shortened_text
 
 _MARK_CHARS = 16
 """Results up to this length are no longer than the mark that would replace them."""
@@ -44,8 +44,9 @@ class ShortenResults(BaseStrategy):
             made: dict[int, tuple[Edit, ...]] = {}
             for index, place, part in results:
                 if len(part.text) > longest - removed:
-                    text = _shortened(part, longest - removed, numbers[index])
-                    made[index] = (*made.get(index, ()), Edit(place, text))
+                    half = (longest - removed) // 2
+                    ends = [part.text[:half], part.text[-half:]] if half else []
+                    made[index] = (*made.get(index, ()), Edit(place, shortened_text(part, numbers[index], ends)))
             return made
 
         def fits(removed: int) -> bool:
@@ -59,11 +60,3 @@ class ShortenResults(BaseStrategy):
             return Skip(Outcome.NOTHING_TO_COMPACT, "no tool result needs to be shortened")
         removed = min(longest, bisect_left(range(longest + 1), True, key=fits))
         return Plan(0, edits=edits(removed), strategy="shortened results")
-
-
-def _shortened(result: ToolResult, characters: int, number: int) -> str:
-    """Returns beginning and end of a result, with this many characters of it in all."""
-    text, half = result.text, characters // 2
-    media = [describe_media(item) for item in result.content if isinstance(item, Media)]
-    lines = [CUT_MARK.format(number), text[:half], text[len(text) - half :]] if half else [CUT_MARK.format(number)]
-    return "\n".join([*lines, *media])

@@ -37,12 +37,12 @@ def can_shorten(part: Part) -> bool:
 
 
 def shortened_text(result: ToolResult, number: int, lines: list[str]) -> str:
-    """Returns what is shown of a shortened result: the mark, these lines or else the last one, and its media."""
+    """Returns what is shown of a shortened result: the mark, these lines, and its media."""
     media = [describe_media(item) for item in result.content if isinstance(item, Media)]
-    return "\n".join([CUT_MARK.format(number), *(lines or _last_line(result)), *media])
+    return "\n".join([CUT_MARK.format(number), *lines, *media])
 
 
-def _last_line(result: ToolResult) -> list[str]:
+def last_line(result: ToolResult) -> list[str]:
     """Returns the end of a result of which no line is shown: it often says how a command ended."""
     _, ended, last = result.text[-2 * BRIEF_CHARS :].rstrip().rpartition("\n")
     return [last] if ended and len(last) <= BRIEF_CHARS else []
