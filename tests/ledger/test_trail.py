@@ -41,7 +41,7 @@ def test_worth_of_a_step_falls_with_its_age() -> None:
 def test_dearer_notes_shorten_the_trail() -> None:
     lengths = [
         length(choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(price)))
-        for price in (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+        for price in (0.04, 0.05, 0.1, 0.2, 0.3, 0.4)
     ]
     assert lengths == sorted(set(lengths), reverse=True)
     assert lengths[-1] == 0
@@ -49,8 +49,8 @@ def test_dearer_notes_shorten_the_trail() -> None:
 
 def test_price_rises_as_the_trail_takes_the_room_of_notes() -> None:
     """The notes give up their least valuable lines first, and then better ones."""
-    full = choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(0.1))
-    scarce = choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, lambda room: 0.1 if room > 7_000 else 0.5)
+    full = choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(0.05))
+    scarce = choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, lambda room: 0.05 if room > 7_000 else 0.5)
     assert 0 < length(scarce) < length(full)
 
 
