@@ -1,4 +1,4 @@
-"""/model, /preset and /export."""
+"""/model, /preset, /permissions and /export."""
 
 from __future__ import annotations
 
@@ -188,3 +188,16 @@ async def test_export_with_invalid_arguments_reports_error(
     before = names_in(tmp_path)
     assert expected in collapse(await harness.run_all(line))
     assert names_in(tmp_path) == before
+
+
+async def test_permissions_lists_and_revokes_rules(harness: CommandHarness) -> None:
+    assert "every change is asked" in collapse(await harness.run_all("/permissions"))
+    for rule in ("run_command git status", "edit_file"):
+        harness.chat.permissions.add(rule)
+    listed = await harness.run_all("/permissions")
+    assert "  run_command git status" in listed and "  edit_file" in listed
+    assert "asks again" in await harness.run_all("/permissions revoke run_command git status")
+    assert harness.chat.permissions.rules == ["edit_file"]
+    assert "lists what is" in await harness.run_all("/permissions revoke run_command git status")
+    await harness.run_all("/permissions revoke all")
+    assert harness.chat.permissions.rules == [] and "Use /permissions" in await harness.run_all("/permissions drop")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from ..agent import SYSTEM, Agent, Keeper
 from ..agent.events import EventListener
-from ..agent.tools import Approve, Toolbox, WorkingFolder, command_tool, file_tools
+from ..agent.tools import Approve, PermissionRules, Toolbox, WorkingFolder, command_tool, file_tools
 from ..agent.window import ContextWindow
 from ..compaction.presets import Preset
 from ..context.events import SessionRecord
@@ -36,6 +36,8 @@ class ChatConfig:
     summarizer: SummarizerLike | None = None
     auto: bool = True
     system: str = ""
+    permissions: PermissionRules = field(default_factory=PermissionRules)
+    """What the user always allows in this folder."""
     settings: Settings | None = None
     """Settings the chat was opened from, with the origin of each value."""
     _windows: dict[str, ContextWindow] = field(default_factory=dict, init=False)
@@ -69,4 +71,4 @@ class ChatConfig:
 
     def _build_toolbox(self, session_id: str) -> Toolbox:
         tools = [*file_tools(self.folder), command_tool(self.folder)]
-        return Toolbox(tools, self.approve, Recall(self.sessions, session_id))
+        return Toolbox(tools, self.approve, Recall(self.sessions, session_id), self.permissions)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..agent.events import EventListener
-from ..agent.tools import Approve, WorkingFolder
+from ..agent.tools import Approve, PermissionRules, WorkingFolder
 from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import resolve_chat_model, resolve_model
@@ -40,12 +40,14 @@ async def open_chat(
     hooks = Hooks(settings.hooks.before, settings.hooks.after, settings.hooks.session_start)
     try:
         async with SessionService(open_configured_store(settings), preset=preset, hooks=hooks) as sessions:
+            working = WorkingFolder(folder)
             chat = Chat(
                 sessions,
                 model,
-                folder=WorkingFolder(folder),
+                folder=working,
                 preset=preset,
                 approve=approve,
+                permissions=PermissionRules(working.root, user_file().with_name("permissions.json")),
                 listener=on_event,
                 window=settings.window,
                 summarizer=summarizer,

@@ -35,21 +35,26 @@ _INVISIBLE = re.compile(
 """Zero-width formatting characters (direction, joining, variants); terminals disagree about their width."""
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _COMBINING_MARKS = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-_STACKED_MARKS = re.compile(f"({_COMBINING_MARKS}{{2}}){_COMBINING_MARKS}+")
+_STACKED_MARKS = re.compile(f"({_COMBINING_MARKS}{{2}})({_COMBINING_MARKS}+)")
 _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
+_UNSEEN = re.compile(f"{_INVISIBLE.pattern}|[\x80-\x9f\u2028\u2029\ud800-\udfff]")
 TAB_SIZE = 4
 
 
 def sanitize(text: str) -> str:
-    """Makes text safe to display: drops escape sequences and shows stray control characters in caret notation."""
-    return escape_controls(_ESCAPE_SEQUENCES.sub("", text) if "\x1b" in text or "\x9b" in text else text)
+    """Makes text safe to display: drops escape sequences and invisible characters, shows controls in caret notation."""
+    text = _LINE_ENDS.sub("\n", _ESCAPE_SEQUENCES.sub("", text) if "\x1b" in text or "\x9b" in text else text)
+    if not text.isascii():
+        text = _STACKED_MARKS.sub(r"\1", _INVISIBLE.sub("", text))
+    return _CONTROLS.sub(_caret_notation, text.expandtabs(TAB_SIZE))
 
 
 def escape_controls(text: str) -> str:
-    """Shows every control character in caret notation and drops none: for text the user is asked to approve."""
-    text = _LINE_ENDS.sub("\n", text).expandtabs(TAB_SIZE)
+    """Shows every control and invisible character and drops none: for text the user is asked to approve."""
+    text = text.replace("\r\n", "\n").expandtabs(TAB_SIZE)
     if not text.isascii():
-        text = _STACKED_MARKS.sub(r"\1", _INVISIBLE.sub("", text))
+        text = _STACKED_MARKS.sub(lambda found: found[1] + _unicode_escapes(found[2]), text)
+        text = _UNSEEN.sub(lambda found: _unicode_escapes(found[0]), text)
     return _CONTROLS.sub(_caret_notation, text)
 
 
@@ -66,6 +71,10 @@ def sanitize_line(text: str) -> str:
 def _caret_notation(found: re.Match[str]) -> str:
     code = ord(found[0])
     return f"^{chr(code ^ 0x40)}" if code < 0x80 else "\ufffd"
+
+
+def _unicode_escapes(text: str) -> str:
+    return "".join(f"\\u{ord(one):04x}" if ord(one) < 0x10000 else f"\\U{ord(one):08x}" for one in text)
 
 
 def replace_surrogates(text: str) -> str:

@@ -9,12 +9,14 @@ from app_harness import open_app
 from textual import events
 
 from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelta, ToolFinished, ToolStarted, Unsent
-from holdfast.agent.tools import PermissionRequest
+from holdfast.agent.tools import FileChange, PermissionRequest
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
 from holdfast.messages import ToolCall
 
 pytestmark = pytest.mark.anyio
-RM = PermissionRequest("run_command", "rm -r boats", ToolCall("1", "run_command", {"command": "rm -r boats"}))
+RM = PermissionRequest(
+    "run_command", "rm -r boats", ToolCall("1", "run_command", {"command": "rm -r boats"}), rule="run_command rm"
+)
 
 
 async def test_prompt_and_reply_are_shown(tmp_path: Path) -> None:
@@ -99,6 +101,7 @@ async def test_approval_replaces_input_and_restores_it(tmp_path: Path) -> None:
         )
         await harness.press("x", "enter")
         assert worker.result is None
+        assert "a always rm" in harness.text
         await harness.press("a")
         await harness.wait_until(lambda: worker.result == "always")
         await harness.wait_for_text("Ask, or /help")
@@ -119,19 +122,53 @@ async def test_approval_waits_while_user_types(tmp_path: Path) -> None:
         await harness.wait_for_text("❯ many")
 
 
-async def test_long_approval_scrolls_and_keeps_keys_visible(tmp_path: Path) -> None:
-    async with open_app(tmp_path, size=(40, 12)) as harness:
-        old, new = ("\n".join(f"{word} {number}" for number in range(40)) for word in ("old", "new"))
-        call = ToolCall("1", "edit_file", {"path": "tides.csv", "old": old, "new": new})
-        worker = harness.app.run_worker(
-            harness.conversation.pending_approval.ask(PermissionRequest("edit_file", "tides.csv", call))
-        )
-        await harness.wait_for_text("- old 0", "y yes")
-        for _ in range(20):
+def command(text: str) -> PermissionRequest:
+    return PermissionRequest("run_command", "", ToolCall("1", "run_command", {"command": text}))
+
+
+MANY_LINES = "\n".join(f"echo line {number}" for number in range(41)) + "\ntouch X"
+ONE_LONG_LINE = f"echo {'harmless ' * 2_300}; touch X"
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)])
+@pytest.mark.parametrize("text", [MANY_LINES, ONE_LONG_LINE], ids=["lines", "one line"])
+async def test_long_command_is_approved_only_after_all_of_it_was_unfolded(
+    tmp_path: Path, text: str, size: tuple[int, int]
+) -> None:
+    """The end is visible at once, the middle after Enter; y alone never allows what was not shown."""
+    async with open_app(tmp_path, size=size) as harness:
+        worker = harness.app.run_worker(harness.conversation.pending_approval.ask(command(text)))
+        await harness.wait_for_text("touch X", "↓", "more", "Enter show all", "n no")
+        assert "y yes" not in harness.text and "always" not in harness.text
+        await harness.press("y")
+        await harness.wait_for_text("y yes")
+        assert worker.result is None
+        for _ in range(200):
+            if "touch X" in harness.text:
+                break
             await harness.press("pagedown")
-        await harness.wait_for_text("+ new 39", "y yes")
+        assert "touch X" in harness.text
+        await harness.press("a")
+        assert worker.result is None, "what the shell would do cannot be allowed for ever"
         await harness.press("y")
         await harness.wait_until(lambda: worker.result == "yes")
+
+
+async def test_diff_stays_in_the_transcript(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        call = ToolCall("1", "edit_file", {"path": "tides.csv", "old": "high 9", "new": "high 10"})
+        change = FileChange(tmp_path / "tides.csv", "tides.csv", b"high 9\n", b"high 10\n", "Edited tides.csv.")
+        session = harness.chat.record.id
+        harness.conversation.handle_event(ToolStarted(session, "1", "edit_file", "tides.csv"))
+        asked = PermissionRequest("edit_file", "tides.csv", call, change, "edit_file")
+        worker = harness.app.run_worker(harness.conversation.pending_approval.ask(asked))
+        await harness.wait_for_text("1 - high 9", "1 + high 10", "y yes", "a always edit_file")
+        await harness.press("y")
+        await harness.wait_until(lambda: worker.result == "yes")
+        await harness.wait_until(lambda: "waiting for you" not in harness.text)
+        harness.conversation.handle_event(ToolFinished(session, "1", "edit_file", "Edited tides.csv."))
+        await harness.press("ctrl+o")
+        await harness.wait_for_text("1 - high 9", "1 + high 10", "Edited tides.csv.")
 
 
 async def test_transcript_follows_end_unless_scrolled_up(tmp_path: Path) -> None:

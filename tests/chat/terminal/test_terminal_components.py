@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import io
 import os
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
 
-from holdfast.agent.tools import PermissionRequest
+from holdfast.agent.tools import FileChange, PermissionRequest
 from holdfast.chat.terminal import run_terminal
 from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState
-from holdfast.chat.terminal.approval import approval_preview
+from holdfast.chat.terminal.approval import approval_preview, fold_rows, wrap_rows
 from holdfast.chat.terminal.driver import TerminalStream, terminal_exists
 from holdfast.chat.terminal.input_box import InputHistory
 from holdfast.errors import InvalidInput
+from holdfast.io.text import escape_controls
 from holdfast.messages import ToolCall
 from holdfast.settings import load_settings
 
@@ -31,31 +36,84 @@ def test_ctrl_c_state_stops_clears_warns_or_quits() -> None:
 
 
 def shown(tool: str, **arguments: str) -> str:
-    return approval_preview(PermissionRequest(tool, "", ToolCall("1", tool, dict(arguments)))).plain
+    lines = approval_preview(PermissionRequest(tool, "", ToolCall("1", tool, dict(arguments))))
+    return "\n".join(line.plain for line in lines)
 
 
-def test_approval_preview_of_edit_is_a_diff() -> None:
+def shown_change(before: str | None, after: str) -> list[str]:
+    content = None if before is None else before.encode()
+    change = FileChange(Path("/harbor/a.py"), "a.py", content, after.encode(), "")
+    lines = approval_preview(PermissionRequest("write_file", "", ToolCall("1", "write_file", {}), change))
+    return [line.plain for line in lines]
+
+
+def test_approval_preview_of_a_changed_file_is_a_numbered_diff() -> None:
     old = "\n".join(f"line {number}" for number in range(12))
-    assert shown("edit_file", path="a.py", old=old, new=old.replace("line 6", "line six")) == (
-        "a.py\n  line 4\n  line 5\n- line 6\n+ line six\n  line 7\n  line 8"
-    )
-    assert shown("edit_file", path="a.py", old="one", new="") == "a.py\n- one\n+ "
+    assert shown_change(old, old.replace("line 6", "line six")) == [
+        *("a.py  1 removed, 1 added, of 12 lines", " 5   line 4", " 6   line 5", " 7 - line 6", " 7 + line six"),
+        *(" 8   line 7", " 9   line 8"),
+    ]
+    assert shown_change("one\n", "") == ["a.py  replaces 1 line", "1 - one"]
+    many = [f"{number}" for number in range(1_000)]
+    lines = shown_change("\n".join(many), "\n".join(["first", *many[1:-1], "last"]))
+    assert [line for line in lines if line[5:6] in ("+", "-")] == [
+        *("   1 - 0", "   1 + first", "1000 - 999", "1000 + last"),
+    ]
 
 
-def test_approval_preview_of_new_file_shows_size_and_first_lines() -> None:
+def test_approval_preview_of_an_overwritten_file_says_so() -> None:
+    old, new = ("\n".join(f"{word} {number}" for number in range(count)) for word, count in (("old", 31), ("new", 2)))
+    lines = shown_change(old, new)
+    assert lines[0] == "a.py  replaces 31 lines" and lines[1] == " 1 - old 0" and lines[-1] == " 2 + new 1"
+
+
+def test_approval_preview_of_a_new_file_shows_all_of_it() -> None:
     text = "\n".join(f"line {number}" for number in range(30))
-    lines = shown("write_file", path="a.py", content=text).split("\n")
-    assert lines[0] == "a.py  30 lines, 229 characters"
-    assert lines[1] == "+ line 0" and lines[-1] == "  and 18 more lines"
+    lines = shown_change(None, text)
+    assert lines[0] == "a.py  new file, 30 lines"
+    assert lines[1:] == [f"{number + 1:>2} + line {number}" for number in range(30)]
+
+
+@given(st.lists(st.sampled_from("abcd")), st.lists(st.sampled_from("abcd")))
+def test_approval_preview_shows_every_changed_line(before: list[str], after: list[str]) -> None:
+    """The shown lines, applied to the old file, give the new one."""
+    lines = shown_change("\n".join(before), "\n".join(after))[1:]
+    width = len(str(max(len(before), len(after), 1)))
+    rows = [(line[:width].strip(), line[width + 1], line[width + 3 :]) for line in lines]
+    removed = {int(number) for number, sign, _ in rows if sign == "-"}
+    added = {int(number): text for number, sign, text in rows if sign == "+"}
+    rest = iter([text for number, text in enumerate(before, 1) if number not in removed])
+    rebuilt = [added[number] if number in added else next(rest) for number in range(1, len(after) + 1)]
+    assert rebuilt == after
 
 
 def test_approval_preview_of_command_shows_control_characters() -> None:
-    assert shown("run_command", command="ls\x1b[8m; rm -rf /\x1b[0m\nls") == "$ ls^[[8m; rm -rf /^[[0m\nls"
+    assert shown("run_command", command="ls\x1b[8m; rm -rf /\x1b[0m\nls") == "1 ls^[[8m; rm -rf /^[[0m\n2 ls"
+    assert shown("run_command", command="ls\u202e\u200b x\r") == r"$ ls\u202e\u200b x^M"
 
 
 def test_approval_preview_of_other_tool_shows_arguments() -> None:
     assert shown("moor", berth="12", boat="Petrel") == "berth: 12\nboat: Petrel"
     assert shown("edit_file", path="a.py") == "path: a.py"
+
+
+def test_folded_rows_show_the_end() -> None:
+    lines = [Text(f"line {number}") for number in range(42)]
+    folded = fold_rows(wrap_rows(lines, 40), 9)
+    assert folded is not None and [row.plain for row in folded] == [
+        *(f"line {number}" for number in range(5)),
+        "  ↓ 34 more lines",
+        *(f"line {number}" for number in range(39, 42)),
+    ]
+    assert fold_rows(wrap_rows(lines, 40), 42) is None
+    one = fold_rows(wrap_rows([Text("$ " + "x" * 20_000 + "; touch X")], 80), 6)
+    assert one is not None and "more characters" in one[-3].plain and one[-1].plain.endswith("; touch X")
+
+
+@given(st.text(), st.integers(2, 9))
+def test_wrapped_rows_hold_every_character(text: str, width: int) -> None:
+    line = escape_controls(text).replace("\n", "")
+    assert "".join(row.plain for _, row in wrap_rows([Text(line)], width)) == line
 
 
 def test_input_history_skips_repeated_lines() -> None:

@@ -21,7 +21,7 @@ def test_prompt_is_answered_in_every_terminal_type(terminal: Callable[..., Termi
 
 
 def test_tool_calls_are_folded_and_changes_need_approval(terminal: Callable[..., TerminalChat]) -> None:
-    """Yes allows one call, no is reported to the model, always allows the tool from then on."""
+    """Yes allows one call, no is reported to the model, always allows such commands from then on."""
     chat = terminal()
     (chat.folder / "berths.txt").write_text("berth 1: free\nberth 2: taken\n")
 
@@ -43,14 +43,14 @@ def test_tool_calls_are_folded_and_changes_need_approval(terminal: Callable[...,
     shown = chat.wait_for_text("May the agent use edit_file?", "- berth 1: free", "+ berth 1: taken by the Petrel")
     assert "✓ read_file berths.txt · 2 lines" in shown and "y yes" in shown
     chat.press("y").wait_for_text("May the agent use run_command?", "$ echo first-run")
-    chat.press("a").wait_for_text("May the agent use write_file?", "log.txt", "3 lines, 14 characters", "+ three")
+    chat.press("a").wait_for_text("May the agent use write_file?", "log.txt", "new file, 3 lines", "+ three")
     chat.press("n")
     shown = chat.wait_for_text("The Petrel has berth 1.")
     assert "✓ edit_file berths.txt" in shown and "✗ write_file log.txt" in shown and "failed" in shown
     assert "✓ run_command echo second-run" in shown and "first-run\n" not in shown.replace("echo first-run", "")
     assert (chat.folder / "berths.txt").read_text().startswith("berth 1: taken by the Petrel")
     assert not (chat.folder / "log.txt").exists()
-    chat.press("C-o").wait_for_text("│ first-run", "│ [exit code 0]", "did not allow this")
+    chat.press("C-o").wait_for_text("│ 3 + three", "did not allow this", "second-run")
     chat.press("C-o").wait_without_text("│ first-run")
     chat.press("BTab", "Enter").wait_for_text("│ second-run")
     chat.send("And now?").wait_for_text("Nothing is left to do.")

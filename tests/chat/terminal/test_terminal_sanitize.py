@@ -36,7 +36,9 @@ def test_sanitize_removes_or_shows_control_characters(text: str, shown: str) -> 
 
 
 def test_escape_controls_drops_nothing() -> None:
-    assert escape_controls("rm -rf /\x1b[2K\recho hello") == "rm -rf /^[[2K\necho hello"
+    assert escape_controls("rm -rf /\x1b[2K\recho hello") == "rm -rf /^[[2K^Mecho hello"
+    assert escape_controls("a\u202eb\u200bc\u2028d\U000e0041") == r"a\u202eb\u200bc\u2028d\U000e0041"
+    assert escape_controls("one\r\ntwo") == "one\ntwo"
 
 
 @given(ANY)

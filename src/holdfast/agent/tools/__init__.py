@@ -1,13 +1,16 @@
 """Tools of the agent: read, search, edit and write files in one folder, run commands there, and recall."""
 
-from .files import AgentTool, ToolArguments, WorkingFolder, command_tool, file_tools
+from .files import AgentTool, FileChange, ToolArguments, WorkingFolder, command_tool, file_tools
+from .permissions import PermissionRules
 from .toolbox import Approve, Permission, PermissionRequest, Toolbox, approve_all
 
 __all__ = [
     "AgentTool",
     "Approve",
+    "FileChange",
     "Permission",
     "PermissionRequest",
+    "PermissionRules",
     "ToolArguments",
     "Toolbox",
     "WorkingFolder",

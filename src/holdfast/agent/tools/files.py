@@ -86,6 +86,20 @@ class ToolArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of a tool: each field is a parameter; the first one describes the call in a line."""
 
 
+class FileChange(msgspec.Struct, frozen=True):
+    """A change of one file, made before the user is asked, so that what is shown is what is written."""
+
+    path: Path
+    """The real path, links resolved."""
+    name: str
+    """The path in the working folder."""
+    before: bytes | None
+    """None for a new file."""
+    after: bytes
+    done: str
+    """Tells the model that the change was made."""
+
+
 class AgentTool(msgspec.Struct, frozen=True):
     """A tool: name, description, argument type and function."""
 
@@ -93,8 +107,11 @@ class AgentTool(msgspec.Struct, frozen=True):
     about: str
     arguments: type[ToolArguments]
     run: Callable[[Any], Awaitable[str]]
+    """Takes the arguments, or the change that `plan` made of them."""
     changes: bool = False
     """Whether it changes something, so that the user is asked first."""
+    plan: Callable[[Any], Awaitable[FileChange]] | None = None
+    """Makes the change of a file that the arguments ask for, without writing it."""
 
     @property
     def definition(self) -> Tool:
@@ -164,18 +181,21 @@ def file_tools(folder: WorkingFolder) -> list[AgentTool]:
     async def search(given: SearchFiles) -> str:
         return await anyio.to_thread.run_sync(_search, folder, given, abandon_on_cancel=True)
 
-    async def edit(given: EditFile) -> str:
-        return await anyio.to_thread.run_sync(_edit, folder, given)
+    async def plan_edit(given: EditFile) -> FileChange:
+        return await anyio.to_thread.run_sync(_plan_edit, folder, given)
 
-    async def write(given: WriteFile) -> str:
-        return await anyio.to_thread.run_sync(_write, folder, given)
+    async def plan_write(given: WriteFile) -> FileChange:
+        return await anyio.to_thread.run_sync(_plan_write, folder, given)
+
+    async def write(change: FileChange) -> str:
+        return await anyio.to_thread.run_sync(_write_change, folder, change)
 
     return [
         AgentTool("read_file", "Read a text file, or some of its lines.", ReadFile, read),
         AgentTool("list_files", "List the files below a folder.", ListFiles, list_),
         AgentTool("search_files", "Find the lines of files that hold a text.", SearchFiles, search),
-        AgentTool("edit_file", "Replace one piece of a file.", EditFile, edit, changes=True),
-        AgentTool("write_file", "Write a file, new or in place of the old one.", WriteFile, write, changes=True),
+        AgentTool("edit_file", "Replace one piece of a file.", EditFile, write, changes=True, plan=plan_edit),
+        AgentTool("write_file", "Write a file, new or in place of the old one.", WriteFile, write, True, plan_write),
     ]
 
 
@@ -250,25 +270,37 @@ def _excerpt(text: str, line: str) -> str:
     return f"{'…' if start else ''}{line[start:end].strip()}{'…' if line[end:].strip() else ''}"
 
 
-def _edit(folder: WorkingFolder, given: EditFile) -> str:
+def _plan_edit(folder: WorkingFolder, given: EditFile) -> FileChange:
     path = folder.resolve(given.path)
     text = folder.read_text(path, _DECODE_ERRORS)
     count = text.count(given.old) if given.old else 0
     if count != 1:
         why = "does not occur" if not count else f"occurs {count} times: add the text around it"
         raise InvalidInput(f"The text to replace {why} in {given.path}.")
-    write_file_atomically(path, text.replace(given.old, given.new).encode(errors=_DECODE_ERRORS))
-    return f"Edited {given.path}."
+    before, after = (one.encode(errors=_DECODE_ERRORS) for one in (text, text.replace(given.old, given.new)))
+    return FileChange(path, folder.display_name(path), before, after, f"Edited {given.path}.")
 
 
-def _write(folder: WorkingFolder, given: WriteFile) -> str:
+def _plan_write(folder: WorkingFolder, given: WriteFile) -> FileChange:
     path = folder.resolve(given.path)
     if path.is_dir():
         raise InvalidInput(f"{given.path} is a folder: name a file.")
-    existed = path.exists()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_file_atomically(path, given.content.encode())
-    return f"{'Replaced' if existed else 'Wrote'} {given.path}."
+    before = _content(path)
+    done = f"{'Wrote' if before is None else 'Replaced'} {given.path}."
+    return FileChange(path, folder.display_name(path), before, given.content.encode(), done)
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.exists() else None
+
+
+def _write_change(folder: WorkingFolder, change: FileChange) -> str:
+    """Writes the file if it is still as it was shown to the user."""
+    if folder.resolve(str(change.path)) != change.path or _content(change.path) != change.before:
+        raise InvalidInput(f"{change.name} has changed since the user was asked, and was not written: read it again.")
+    change.path.parent.mkdir(parents=True, exist_ok=True)
+    write_file_atomically(change.path, change.after)
+    return change.done
 
 
 MAX_COMMAND_SECONDS = 600

@@ -12,12 +12,13 @@ from ...errors import HoldfastError, InvalidInput
 from ...messages import Tool, ToolCall, replace_lone_surrogates
 from ...recall import Recall
 from ...recall.tools import RECALL_TOOLS, TOOL_NAMES, ToolAnswer, parse_arguments
-from .files import AgentTool
+from .files import AgentTool, FileChange
+from .permissions import PermissionRules, rule_for
 
 log = logging.getLogger("holdfast")
 _MAX_LINE = 200
 Permission = Literal["yes", "no", "always"]
-"""`always` also allows every later call of the same tool."""
+"""`always` also allows later calls under the request's rule, in this folder."""
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
@@ -27,6 +28,10 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     line: str
     """The call in one line."""
     call: ToolCall
+    change: FileChange | None = None
+    """What would be written to which file."""
+    rule: str | None = None
+    """What `always` would allow; None if it would allow too much."""
 
 
 Approve = Callable[[PermissionRequest], Awaitable[Permission]]
@@ -36,11 +41,17 @@ Approve = Callable[[PermissionRequest], Awaitable[Permission]]
 class Toolbox:
     """Runs tool calls. Failures become error results, so that the model can react to them."""
 
-    def __init__(self, tools: Iterable[AgentTool], approve: Approve, recall: Recall | None = None) -> None:
+    def __init__(
+        self,
+        tools: Iterable[AgentTool],
+        approve: Approve,
+        recall: Recall | None = None,
+        permissions: PermissionRules | None = None,
+    ) -> None:
         self._tools = {tool.name: tool for tool in tools}
         self._approve = approve
         self._recall = recall
-        self._allowed: set[str] = set()
+        self._permissions = permissions or PermissionRules()
 
     @property
     def definitions(self) -> tuple[Tool, ...]:
@@ -79,13 +90,19 @@ class Toolbox:
                 f"There is no tool {call.name!r}: use one of {', '.join(t.name for t in self.definitions)}."
             )
         arguments = parse_arguments(call.arguments, tool.arguments)
-        if tool.changes and tool.name not in self._allowed:
-            permission = await self._approve(PermissionRequest(tool.name, self.describe(call), call))
-            if permission == "no":
-                raise InvalidInput("The user did not allow this: ask what to do instead.")
-            if permission == "always":
-                self._allowed.add(tool.name)
-        return await tool.run(arguments)
+        planned = await tool.plan(arguments) if tool.plan is not None else None
+        if tool.changes and not self._permissions.allows(call):
+            await self._require_approval(
+                PermissionRequest(tool.name, self.describe(call), call, planned, rule_for(call))
+            )
+        return await tool.run(arguments if planned is None else planned)
+
+    async def _require_approval(self, request: PermissionRequest) -> None:
+        permission = await self._approve(request)
+        if permission == "no":
+            raise InvalidInput("The user did not allow this: ask what to do instead.")
+        if permission == "always" and request.rule is not None:
+            self._permissions.add(request.rule)
 
 
 async def approve_all(request: PermissionRequest) -> Permission:

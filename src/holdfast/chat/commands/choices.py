@@ -1,4 +1,4 @@
-"""/model, /preset and /export."""
+"""/model, /preset, /permissions and /export."""
 
 from __future__ import annotations
 
@@ -59,6 +59,38 @@ async def _complete_presets(chat: Chat, words: Sequence[str]) -> Iterable[str]:
 MODEL = ChatCommand("model", "/model [NAME]", "show the model, or switch to another", _run_model, _complete_providers)
 PRESET = ChatCommand(
     "preset", "/preset [NAME]", "list compaction presets, or switch to one", _run_preset, _complete_presets
+)
+
+
+async def _run_permissions(chat: Chat, argument: str) -> CommandResult:
+    rules = chat.permissions.rules
+    word, _, rule = argument.partition(" ")
+    if word == "revoke" and rule.strip():
+        for one in rules if rule.strip() == "all" else [rule.strip()]:
+            chat.permissions.revoke(one)
+        return CommandResult(f"Revoked: the chat asks again before {rule.strip()}.")
+    if argument:
+        raise InvalidInput(f"Use {PERMISSIONS.usage}.")
+    if not rules:
+        return CommandResult(f"Nothing is always allowed in {chat.folder.root}: every change is asked.")
+    listed = [f"Always allowed in {chat.folder.root}:", *(f"  {rule}" for rule in rules)]
+    return CommandResult("\n".join([*listed, "", "Revoke one: /permissions revoke RULE, or all."]))
+
+
+async def _complete_permissions(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    if len(words) == 1:
+        return ("revoke",)
+    typed = " ".join(words[1:-1])
+    rules = ["all", *chat.permissions.rules] if words[0] == "revoke" else []
+    return [rule.removeprefix(typed).strip() for rule in rules if rule.startswith(typed)]
+
+
+PERMISSIONS = ChatCommand(
+    "permissions",
+    "/permissions [revoke RULE]",
+    "list what is always allowed here, or revoke it",
+    _run_permissions,
+    _complete_permissions,
 )
 _EXTENSIONS = {"messages": "json"}
 

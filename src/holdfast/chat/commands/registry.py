@@ -11,7 +11,7 @@ import msgspec
 from ...errors import HoldfastError, InvalidInput
 from ...messages import decode_all, is_framed
 from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
-from .choices import EXPORT, MODEL, PRESET
+from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
 from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
@@ -61,6 +61,7 @@ COMMANDS = (
     PIN,
     MODEL,
     PRESET,
+    PERMISSIONS,
     EXPORT,
     HELP,
     QUIT,

@@ -48,6 +48,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, tag_field="type", tag="approv
     """The call in one line."""
     call: str
     arguments: Json
+    rule: str | None = None
+    """What `always` would allow; null if it would allow too much."""
 
 
 # -- the data of responses ----------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ class ClientApprovals:
         pending = self._open[name] = _OpenApproval()
         call = question.call
         try:
-            self._send(ApprovalRequest(name, question.tool, question.line, call.id, call.arguments_dict))
+            self._send(ApprovalRequest(name, question.tool, question.line, call.id, call.arguments_dict, question.rule))
             await pending.answered.wait()
             return pending.permission
         finally:

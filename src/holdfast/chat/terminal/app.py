@@ -175,7 +175,7 @@ class ChatTerminal(App[None]):
         self.approval.ask(question)
         self.query_one("#typing").display = question is None
         self.screen.set_focus(self.input if question is None else self.approval)
-        self.conversation.presenter.show_approval(question.call.id if question is not None else None)
+        self.conversation.presenter.show_approval(question)
 
     def _tick(self) -> None:
         if self.conversation.footer_state.activity:

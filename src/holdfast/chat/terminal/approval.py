@@ -1,10 +1,12 @@
-"""Approval of a tool call: a preview of the change, and the keys y, n and a."""
+"""Approval of a tool call: all of what it would do, folded where it is long, and the keys y, n and a."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
+from rich.cells import chop_cells
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -13,54 +15,113 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ...agent.tools import Permission, PermissionRequest
+from ...agent.tools import FileChange, Permission, PermissionRequest
 from ...io.text import escape_controls, sanitize_line
 from .theme import BOLD, DIM, ERROR, PLAIN, SUCCESS, WARNING
 
 _DIFF_CONTEXT = 2
 """Unchanged lines shown around a change."""
-_PREVIEW_LINES = 12
-"""Lines shown of a new file."""
-_PREVIEW_CHARS = 20_000
+_MAX_COMPARED_LINES = 2_000
+"""Longer pieces are shown as replaced, since comparing them line by line would take too long."""
+_BODY_SHARE, _MIN_ROWS = 0.4, 4
+"""Share of the screen's height for a folded question, and its smallest number of rows."""
 
 
-def approval_preview(question: PermissionRequest) -> Text:
-    """Renders what the tool would do, with control characters visible and omissions marked."""
+def approval_preview(question: PermissionRequest) -> list[Text]:
+    """Returns all of what the tool would do as lines, with control and invisible characters visible."""
+    if question.change is not None:
+        return list(_change_preview(question.change))
     given = question.call.arguments_dict
-    match question.tool, given:
-        case "edit_file", {"path": str(path), "old": str(old), "new": str(new)}:
-            lines = [Text(sanitize_line(path), BOLD), *_diff_preview(old, new)]
-        case "write_file", {"path": str(path), "content": str(content)}:
-            lines = list(_file_preview(path, content))
-        case "run_command", {"command": str(command)}:
-            lines = [Text(f"$ {escape_controls(command)[:_PREVIEW_CHARS]}", BOLD)]
-        case _:
-            lines = [Text(escape_controls(f"{name}: {value}")[:_PREVIEW_CHARS], PLAIN) for name, value in given.items()]
-    return Text("\n").join(lines)
+    if question.tool == "run_command" and isinstance(command := given.get("command"), str):
+        return list(_numbered_lines(escape_controls(command).split("\n")))
+    return [
+        Text(line, PLAIN) for name, value in given.items() for line in escape_controls(f"{name}: {value}").split("\n")
+    ]
 
 
-def _diff_preview(old: str, new: str) -> Iterator[Text]:
-    before, after = (escape_controls(text[:_PREVIEW_CHARS]).split("\n") for text in (old, new))
-    groups = difflib.SequenceMatcher(None, before, after, autojunk=False).get_grouped_opcodes(_DIFF_CONTEXT)
-    for number, group in enumerate(groups):
-        if number:
-            yield Text("  ...", DIM)
-        for kind, *span in group:
-            first, last, new_first, new_last = span
+def _numbered_lines(lines: Sequence[str]) -> Iterator[Text]:
+    """Yields the lines of a command; several are numbered."""
+    if len(lines) == 1:
+        yield Text(f"$ {lines[0]}", BOLD)
+        return
+    width = len(str(len(lines)))
+    for number, line in enumerate(lines, 1):
+        yield Text.assemble((f"{number:>{width}} ", DIM), (line, BOLD))
+
+
+def _change_preview(change: FileChange) -> Iterator[Text]:
+    """Yields a title and the diff of a file; of a new file, all its lines."""
+    before, after = _file_lines(change.before or b""), _file_lines(change.after)
+    if change.before is None:
+        what = f"new file, {_count(len(after))}"
+    else:
+        what = f"replaces {_count(len(before))}" if not set(before) & set(after) else ""
+    rows = list(_diff(before, after))
+    added, removed = (sum(1 for _, sign, _ in rows if sign == one) for one in "+-")
+    what = what or f"{removed:,} removed, {added:,} added, of {_count(len(before))}"
+    yield Text.assemble((sanitize_line(change.name), BOLD), (f"  {what}", DIM))
+    width = len(str(max(len(before), len(after), 1)))
+    styles = {"+": SUCCESS, "-": ERROR, " ": DIM}
+    for number, sign, line in rows:
+        yield Text.assemble((f"{number or '…':>{width}} ", DIM), (f"{sign} {line}", styles[sign]))
+
+
+def _file_lines(content: bytes) -> list[str]:
+    text = escape_controls(content.decode(errors="backslashreplace"))
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+def _count(lines: int) -> str:
+    return f"{lines:,} line{'s' * (lines != 1)}"
+
+
+def _diff(before: list[str], after: list[str]) -> Iterator[tuple[int, str, str]]:
+    """Yields line number, sign and text of changed lines and those around them; number 0 is a gap."""
+    start = 0
+    while start < min(len(before), len(after)) and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < min(len(before), len(after)) - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    first = max(0, start - _DIFF_CONTEXT)
+    old, new = before[first : len(before) - end + _DIFF_CONTEXT], after[first : len(after) - end + _DIFF_CONTEXT]
+    old, new = old[: len(before) - first], new[: len(after) - first]
+    if max(len(old), len(new)) > _MAX_COMPARED_LINES:
+        yield from ((number, "-", line) for number, line in enumerate(old, first + 1))
+        yield from ((number, "+", line) for number, line in enumerate(new, first + 1))
+        return
+    groups = difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_DIFF_CONTEXT)
+    for place, group in enumerate(groups):
+        if place:
+            yield 0, " ", ""
+        for kind, low, high, new_low, new_high in group:
             if kind == "equal":
-                yield from (Text(f"  {line}", DIM) for line in before[first:last])
+                yield from ((first + new_low + at + 1, " ", line) for at, line in enumerate(old[low:high]))
             else:
-                yield from (Text(f"- {line}", ERROR) for line in before[first:last])
-                yield from (Text(f"+ {line}", SUCCESS) for line in after[new_first:new_last])
+                yield from ((first + low + at + 1, "-", line) for at, line in enumerate(old[low:high]))
+                yield from ((first + new_low + at + 1, "+", line) for at, line in enumerate(new[new_low:new_high]))
 
 
-def _file_preview(path: str, content: str) -> Iterator[Text]:
-    lines = escape_controls(content).removesuffix("\n").split("\n")
-    size = f"{len(lines):,} line{'s' if len(lines) != 1 else ''}, {len(content):,} characters"
-    yield Text.assemble((sanitize_line(path), BOLD), (f"  {size}", DIM))
-    yield from (Text(f"+ {line[:_PREVIEW_CHARS]}", SUCCESS) for line in lines[:_PREVIEW_LINES])
-    if (left := len(lines) - _PREVIEW_LINES) > 0:
-        yield Text(f"  and {left:,} more lines", DIM)
+def wrap_rows(lines: Sequence[Text], width: int) -> list[tuple[int, Text]]:
+    """Breaks lines into rows of a width, character by character; each row with the index of its line."""
+    rows: list[tuple[int, Text]] = []
+    for index, line in enumerate(lines):
+        pieces = chop_cells(line.plain, max(2, width)) or [""]
+        rows += [(index, row) for row in line.divide(list(accumulate(map(len, pieces[:-1]))))]
+    return rows
+
+
+def fold_rows(rows: Sequence[tuple[int, Text]], room: int) -> list[Text] | None:
+    """Returns the first and last rows with a mark between; None if all of them fit."""
+    if len(rows) <= room:
+        return None
+    last = max(1, room // 3)
+    shown, hidden = [*rows[: room - 1 - last], *rows[-last:]], rows[room - 1 - last : -last]
+    left = {index for index, _ in hidden} - {index for index, _ in shown}
+    characters = sum(len(row) for _, row in hidden)
+    mark = f"↓ {len(left):,} more line{'s' * (len(left) != 1)}" if left else f"↓ {characters:,} more characters"
+    texts = [row for _, row in shown]
+    return [*texts[: room - 1 - last], Text(f"  {mark}", WARNING), *texts[-last:]]
 
 
 _ANSWER_KEYS: dict[str, Permission] = {"y": "yes", "n": "no", "a": "always"}
@@ -86,6 +147,8 @@ class ApprovalPrompt(Widget, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.question: PermissionRequest | None = None
+        self._lines: list[Text] = []
+        self._folded = False
         self._head, self._body, self._keys = Static(), Static(), Static()
         self._scroll = VerticalScroll(self._body, can_focus=False)
 
@@ -101,12 +164,28 @@ class ApprovalPrompt(Widget, can_focus=True):
             return
         tool = sanitize_line(question.tool)
         self._head.update(Text.assemble(("? ", WARNING), "May the agent use ", (tool, BOLD), "?"))
-        self._body.update(approval_preview(question))
+        self._lines, self._folded = approval_preview(question), True
+        self._draw()
+        self._scroll.scroll_home(animate=False)
+
+    def _draw(self) -> None:
+        """Draws the question for the screen's size; what does not fit is folded until the user unfolds it."""
+        if self.question is None:
+            return
+        room = max(_MIN_ROWS, int(self.app.size.height * _BODY_SHARE))
+        rows = wrap_rows(self._lines, self.app.size.width - 4)
+        folded = fold_rows(rows, room) if self._folded else None
+        self._folded = folded is not None
+        self._body.update(Text("\n").join(folded or [row for _, row in rows]))
+        rule = sanitize_line(self.question.rule or "").removeprefix("run_command ")
         keys = Text("  ")
-        for key, what in (("y", "yes"), ("n", "no"), ("a", f"always {tool}"), ("Esc", "stop")):
+        yes = [("Enter", "show all")] if self._folded else [("y", "yes"), *([("a", f"always {rule}")] if rule else [])]
+        for key, what in (*yes, ("n", "no"), ("Esc", "stop")):
             keys.append(key, BOLD).append(f" {what}   ", DIM)
         self._keys.update(keys)
-        self._scroll.scroll_home(animate=False)
+
+    def on_resize(self) -> None:
+        self._draw()
 
     def page(self, direction: int) -> None:
         (self._scroll.scroll_page_up if direction < 0 else self._scroll.scroll_page_down)(animate=False)
@@ -114,7 +193,12 @@ class ApprovalPrompt(Widget, can_focus=True):
     def on_key(self, event: events.Key) -> None:
         answer = _ANSWER_KEYS.get((event.character or "").lower())
         match event.key:
-            case _ if answer is not None:
+            case _ if answer == "no":
+                self.post_message(self.Answered("no"))
+            case _ if self._folded and (answer or event.key in ("enter", "space", "ctrl+o")):
+                self._folded = False
+                self._draw()
+            case _ if answer is not None and (answer == "yes" or (self.question and self.question.rule)):
                 self.post_message(self.Answered(answer))
             case "up":
                 self._scroll.scroll_up(animate=False)

@@ -394,6 +394,7 @@ class ToolCallEntry(TerminalEntry):
         self.state: Literal["running", "ok", "failed", "stopped"] = "running"
         self._name, self._line = sanitize_line(name)[:60], sanitize_line(line)
         self._awaiting_approval = False
+        self._preview: list[Text] = []
         self._result_lines: list[str] = []
         self._line_count = 0
 
@@ -402,11 +403,16 @@ class ToolCallEntry(TerminalEntry):
         self._awaiting_approval = awaiting
         self.invalidate()
 
+    def set_preview(self, lines: list[Text]) -> None:
+        """Keeps what the user was asked to approve: a diff stays readable."""
+        self._preview, self.foldable = lines, True
+        self.invalidate()
+
     def finish(self, text: str, *, failed: bool) -> None:
         self.state = "failed" if failed else "ok"
         self._line_count = len(text.splitlines())
         self._result_lines = sanitize(text[:_TOOL_RESULT_CHARS]).rstrip().split("\n") if text.strip() else []
-        self.foldable = bool(self._result_lines)
+        self.foldable = bool(self._result_lines or self._preview)
         self.invalidate()
 
     def stop(self) -> None:
@@ -416,8 +422,11 @@ class ToolCallEntry(TerminalEntry):
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         drawn = [self._head(width, theme)]
         if not self.folded:
-            result = wrap_plain("\n".join(self._result_lines[:_TOOL_RESULT_LINES]), width - 6, DIM)
-            drawn += indent_lines(result, f"    {theme.symbols.gutter} ", DIM)
+            gutter = f"    {theme.symbols.gutter} "
+            for line in self._preview:
+                drawn += indent_lines(wrap_text(line, width - 6), gutter, DIM)
+            result = wrap_plain("\n".join(self._result_lines[:_TOOL_RESULT_LINES]), width - 6, PLAIN)
+            drawn += indent_lines(result, gutter, DIM)
             if (left := self._line_count - min(len(self._result_lines), _TOOL_RESULT_LINES)) > 0:
                 drawn += wrap_plain(f"    {theme.symbols.ellipsis} {left:,} more lines", width, DIM)
         return drawn

@@ -17,6 +17,7 @@ from ...agent.events import (
     ToolStarted,
     WindowUsage,
 )
+from ...agent.tools import PermissionRequest
 from ...hooks.events import (
     CompactionBoundary,
     CompactionCompleted,
@@ -26,6 +27,7 @@ from ...hooks.events import (
     CompactionStarted,
     Continued,
 )
+from .approval import approval_preview
 from .entries import (
     CompactionEntry,
     CompactionProgressEntry,
@@ -39,7 +41,7 @@ from .entries import (
 from .footer import FooterState
 from .transcript import TerminalTranscript
 
-QUEUED, STEERING = "queued", "after this step"
+QUEUED, STEERING, AWAITING = "queued", "after this step", "waiting for you"
 
 
 class EventPresenter:
@@ -53,6 +55,8 @@ class EventPresenter:
         self._tools: dict[str, ToolCallEntry] = {}
         self._progress: CompactionProgressEntry | None = None
         self._divider: CompactionEntry | None = None
+        self._asked_tool = ""
+        """The tool of the last approval prompt."""
         self._problem = ""
         """Last error shown in the current run."""
         self._activity_before = ""
@@ -110,12 +114,17 @@ class EventPresenter:
         for text in left:
             self.transcript.add_waiting(text, STEERING)
 
-    def show_approval(self, call: str | None) -> None:
-        """Marks the tool call awaiting approval; None clears the mark."""
+    def show_approval(self, question: PermissionRequest | None) -> None:
+        """Marks the tool call awaiting approval, and keeps what was asked in its entry; None clears the mark."""
         for line in self._tools.values():
-            line.set_awaiting_approval(line.call == call)
-        if call is not None:
-            self.footer_state.set_activity("waiting for you")
+            line.set_awaiting_approval(question is not None and line.call == question.call.id)
+            if question is not None and line.call == question.call.id:
+                line.set_preview(approval_preview(question))
+        if question is not None:
+            self._asked_tool = question.tool
+            self.footer_state.set_activity(AWAITING)
+        elif self.footer_state.activity == AWAITING:
+            self.footer_state.set_activity(self._asked_tool)
         self.transcript.notify()
 
     def reset(self) -> None:
