@@ -98,7 +98,7 @@ async def test_abort_in_mid_stream_keeps_partial_reply(tmp_path: Path) -> None:
     assert finished.status == "aborted"
     agent.on_event = on_event
     context = list(await harbor.sessions.context(agent.session))
-    assert context[-1] == {"role": "assistant", "content": "A long"}
+    assert context[-1] == {"role": "assistant", "content": "A long\n\n[Interrupted by the user.]"}
     await agent.run("Go on.")
     assert await roles(harbor, agent.session) == ["user", "assistant", "user", "assistant"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from keeper_conversations import open_keeper, tool_steps, user_message
 
 from holdfast import check
 from holdfast.agent import Keeper
-from holdfast.agent.continuation import INTERRUPTED_PROMPT
-from holdfast.agent.events import AgentEvent, ReplyStored, TextDelta, Unsent
+from holdfast.agent.continuation import INTERRUPTED_MARK, INTERRUPTED_PROMPT
+from holdfast.agent.events import AgentEvent, ReplyStored, TextDelta, Unsent, WindowUsage
 from holdfast.errors import StoreError
 from holdfast.messages import ToolCall
 from holdfast.models import Failure, ScriptedAgentModel
@@ -183,3 +184,39 @@ async def test_cancel_during_commit_still_emits_completed(tmp_path: Path) -> Non
         "CompactionCompleted",
         "CompactionBoundary",
     ]
+
+
+async def test_interrupted_reply_is_marked_for_the_model(tmp_path: Path) -> None:
+    """By the user before and in the middle of a reply, and by a lost connection."""
+    harbor = Harbor(tmp_path, ScriptedAgentModel(["At length.", "Then not.", "Done."], delay=0.02))
+    agent = await harbor.agent()
+    abort_at(agent, TextDelta, harbor)
+    await agent.run("Explain.")
+    abort_at(agent, WindowUsage, harbor)
+    await agent.run("Or explain this.")
+    assert (await agent.run("Never mind.")).status == "done"
+    said = [message["content"] for message in harbor.model.steps[-1].messages if message["role"] == "assistant"]
+    assert len(said) == 2 and said[0].startswith("At") and all(text.endswith(INTERRUPTED_MARK) for text in said)
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "tides.t', "[1]", '"tides.txt"'])
+async def test_call_with_invalid_json_goes_back_to_the_model_as_an_error(tmp_path: Path, arguments: str) -> None:
+    """Beside a valid call, which runs."""
+    broken = ToolCall("c1", "read_file", arguments)
+    harbor = Harbor(tmp_path, [[broken, read()], "The tide is low."])
+    agent = await harbor.agent()
+    finished = await agent.run("When?")
+    assert (finished.status, len(harbor.model.steps)) == ("done", 2)
+    sent = list(harbor.model.steps[1].messages)
+    assert not check(sent, "openai-chat")
+    results = {message["tool_call_id"]: message["content"] for message in sent if message["role"] == "tool"}
+    assert "not a valid JSON object" in results["c1"] and len(results) == 2
+    calls = [call for message in sent for call in message.get("tool_calls", ())]
+    assert all(isinstance(json.loads(call["function"]["arguments"]), dict) for call in calls)
+    assert any(arguments in json.loads(call["function"]["arguments"]).values() for call in calls)
+
+
+async def test_empty_reply_is_a_failure_that_says_so(tmp_path: Path) -> None:
+    harbor = Harbor(tmp_path, [StepReply((), "  ")])
+    finished = await (await harbor.agent()).run("When?")
+    assert (finished.status, finished.why) == ("failed", "the model replied with nothing")

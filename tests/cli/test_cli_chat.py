@@ -146,6 +146,12 @@ def test_print_failed_run_exits_1(harbor: Path, run: Run) -> None:
     assert "holdfast: failed: request: The script has 1 steps" in done.stderr
 
 
+def test_print_empty_answer_exits_1(harbor: Path, run: Run) -> None:
+    (harbor / "story.json").write_text('[{"text": ""}]')
+    done = run("chat", "--model", "script:story.json", "--print", "When?")
+    assert (done.exit_code, done.stdout) == (1, "") and "replied with nothing" in done.stderr
+
+
 def test_print_truncated_answer_exits_1(harbor: Path, run: Run) -> None:
     done = run("chat", "--print", "Tell me all.", *scripted({"text": "Once upon a", "finish": "length"}))
     assert (done.exit_code, done.stdout) == (1, "Once upon a\n")
@@ -298,8 +304,8 @@ def test_json_mode_ctrl_c_keeps_partial_answer(harbor: Path) -> None:
         rest, errors = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, errors) == (130, "")
     assert json.loads(rest.splitlines()[-1])["status"] == "aborted"
-    partial = stored("s.db")[0][-1]
-    assert LONG.startswith(partial) and partial != LONG
+    partial, _, mark = stored("s.db")[0][-1].partition("\n\n")
+    assert LONG.startswith(partial) and partial != LONG and mark == "[Interrupted by the user.]"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")

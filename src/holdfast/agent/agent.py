@@ -11,10 +11,11 @@ import anyio
 from ..compaction import Abort
 from ..context.events import Event
 from ..hooks.events import CompactionCompleted, CompactionEvent, CompactionSkipped
-from ..messages import Message, Text, ToolCall, ToolResult, replace_lone_surrogates
+from ..messages import Json, Message, Text, ToolCall, ToolResult, decode_all, encode_all, replace_lone_surrogates
 from ..models import RetryWait, step_with_retry
 from ..models.calls import ChatModel, Failure, Limits, ReplyDelta, StepCall, StepReply
 from ..sessions import Context
+from .continuation import CUT_OFF_MARK, INTERRUPTED_MARK
 from .events import (
     AgentEvent,
     EventListener,
@@ -32,7 +33,7 @@ from .events import (
     emit,
 )
 from .keeper import Keeper
-from .tools import Toolbox
+from .tools import INVALID_JSON, Toolbox
 
 MAX_STEPS = 500
 _STOPPED_RESULT = "(Stopped by the user before it was done.)"
@@ -72,6 +73,8 @@ class Agent:
         self._steering: deque[str] = deque()
         self._steps = 0
         self._partial: list[str] = []
+        self._in_reply = False
+        """Whether the model is being called."""
         self._last_skipped = ""
 
     @property
@@ -95,7 +98,7 @@ class Agent:
     async def run(self, prompt: str | None = None) -> RunFinished:
         """Runs the loop until the prompt is answered; without a prompt, continues unfinished work."""
         self._abort = self.keeper.abort = Abort()
-        self._steps, self.running = 0, True
+        self._steps, self.running, self._in_reply = 0, True, False
         self._emit(RunStarted(self.session, prompt))
         try:
             if prompt is not None:
@@ -144,6 +147,8 @@ class Agent:
             self._steps += 1
             if calls := await self._store_reply(answer):
                 await self._run_tools(calls)
+            elif not answer.text.strip() and answer.finish == "stop":
+                return self._finish("failed", "the model replied with nothing")
             elif answer.finish == "refused":
                 return self._finish("failed", "the model refused to answer")
             elif answer.finish == "length":
@@ -172,7 +177,10 @@ class Agent:
         def on_wait(wait: RetryWait) -> None:
             self._emit(Retrying(self.session, wait.why, wait.seconds))
 
-        return await step_with_retry(self.model, call, self.limits, on_delta, on_wait)
+        self._in_reply = True
+        answer = await step_with_retry(self.model, call, self.limits, on_delta, on_wait)
+        self._in_reply = False
+        return answer
 
     async def _recover(self, failure: Failure) -> str | None:
         """Returns None to retry, else the reason to end the run."""
@@ -184,8 +192,10 @@ class Agent:
     async def _store_reply(self, reply: StepReply) -> Sequence[ToolCall]:
         """Stores a reply and returns the calls to run; shielded from cancellation."""
         with anyio.CancelScope(shield=True):
-            cut = reply.finish == "length"
-            events = await (self.keeper.store(reply) if cut else self.keeper.on_step_finish(reply))
+            if reply.finish == "length":
+                events = await self.keeper.store(reply)
+            else:
+                events = await self.keeper.on_step_finish(self._with_invalid_calls(reply), reply.usage)
             self._partial.clear()
             calls = await self.keeper.sessions.waiting(self.session)
             if reply.usage is not None:
@@ -194,6 +204,23 @@ class Agent:
                 self._emit(ReplyStored(self.session, events[-1].id, reply.text, len(calls), reply.finish))
             self._emit_usage(await self.keeper.context())
         return calls
+
+    def _with_invalid_calls(self, reply: StepReply) -> StepReply | list[Json]:
+        """Returns a reply whose calls with invalid arguments can be stored and answered with an error."""
+        invalid = [call for call in reply.calls if isinstance(call.arguments, str) and call.kind != "custom"]
+        if not invalid:
+            return reply
+        names = {call.id for call in invalid}
+        messages = decode_all(list(reply.messages), self.model.format)[0] or [Message("assistant", ())]
+        kept = [
+            message.with_parts(
+                tuple(part for part in message.parts if not (isinstance(part, ToolCall) and part.id in names))
+            )
+            for message in messages
+        ]
+        calls = tuple(ToolCall(call.id, call.name, {INVALID_JSON: call.arguments_text}) for call in invalid)
+        kept[-1] = kept[-1].with_parts((*kept[-1].parts, *calls))
+        return encode_all(kept, self.model.format)
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> None:
         """Runs calls in order and stores all results in one message; calls that were stopped get an error result."""
@@ -226,11 +253,16 @@ class Agent:
         return await self.keeper.sessions.append(self.session, message)
 
     async def _store_partial(self) -> None:
-        """Stores the streamed part of an interrupted reply, without usage, so that it never affects token counts."""
+        """Stores the streamed part of an interrupted reply and says for the model how it ended.
+
+        It has no usage, so that it never affects token counts.
+        """
         text, self._partial = replace_lone_surrogates("".join(self._partial).strip()), []
-        if text:
+        stopped = self._abort.aborted and self._in_reply
+        if text or stopped:
+            mark = INTERRUPTED_MARK if stopped else CUT_OFF_MARK
             with suppress(OSError):
-                await self._append(Message("assistant", (Text(text),)))
+                await self._append(Message("assistant", (Text(f"{text}\n\n{mark}".strip()),)))
 
     def _emit(self, event: AgentEvent) -> None:
         emit(self.on_event, event)

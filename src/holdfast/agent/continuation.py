@@ -33,6 +33,8 @@ def _is_complete(call: ToolCall) -> bool:
 
 CONTINUE_PROMPT = "(The conversation was compacted in the middle of your work. Continue where you stopped.)"
 INTERRUPTED_PROMPT = "(You were interrupted. Continue where you stopped.)"
+INTERRUPTED_MARK, CUT_OFF_MARK = "[Interrupted by the user.]", "[The reply was cut off here.]"
+"""End of a reply that did not end by itself, so that the model knows."""
 _NEWEST_MESSAGES = 8
 """Newest messages that decide whether a continue prompt is needed."""
 
@@ -55,6 +57,11 @@ def continue_prompt(context: Context, *, compacted: bool, stored: bool) -> str |
 def _shows_continue_prompt(context: Context) -> bool:
     messages = (decode_one(message, context.format) for message in context.messages)
     return any(message.role == "user" and CONTINUE_PROMPT in message.text for message in messages)
+
+
+def is_unfinished(message: Message) -> bool:
+    """Whether the agent has something to go on with after this message: no reply, or one that was interrupted."""
+    return message.role in ("user", "tool") or message.text.endswith((INTERRUPTED_MARK, CUT_OFF_MARK))
 
 
 class OverflowRecovery(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ WALK = (
     ("/help", "/compact [INSTRUCTIONS]", "/quit"),
     ("/context", "of 6,000"),
     ("/model", "openai-chat"),
+    ("/permissions", "Nothing is always allowed"),
     ("/preset pi", "now uses the preset pi"),
     ("/preset holdfast", "now uses the preset holdfast"),
     ("/autocompact on", "Automatic compaction is on."),

@@ -9,6 +9,7 @@ from harbor_model import SUMMARY, HarborModel
 from terminal_harness import TerminalChat
 from terminal_screens import SCREEN_TYPES, TIMEOUT, process_ended
 
+from holdfast.agent.continuation import INTERRUPTED_MARK
 from providers import Call, ProviderServer, Say, Stall
 
 ENDLESS = Stall(after=3, text="This story of the sea never comes to its end.")
@@ -46,7 +47,7 @@ def test_ctrl_c_stops_clears_and_pressed_twice_quits(
     chat.press("C-c").wait_for_text("Ctrl-C again quits")
     chat.quit("C-c")
     messages = chat.messages()
-    assert ("assistant", "This story of the") in messages
+    assert ("assistant", f"This story of the\n\n{INTERRUPTED_MARK}") in messages
     assert messages[-1] == ("assistant", "Aye: Are you there?")
 
 
@@ -72,7 +73,8 @@ def test_session_continues_after_quit_or_kill_during_reply(
     first = terminal().start(f"{server.openai_url}#m")
     first.send("Tell me a story.").wait_for_text("This story of")
     session = first.quit("C-d")
-    assert first.messages() == [("user", "Tell me a story."), ("assistant", "This story of the")]
+    partial = ("assistant", f"This story of the\n\n{INTERRUPTED_MARK}")
+    assert first.messages() == [("user", "Tell me a story."), partial]
     assert server.requests[-1].disconnected.wait(TIMEOUT)
     second = terminal().start(f"{server.openai_url}#m", "--session", session)
     second.wait_for_text("an existing session", "❯ Tell me a story.", "This story of")

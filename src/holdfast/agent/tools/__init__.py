@@ -2,9 +2,10 @@
 
 from .files import AgentTool, FileChange, ToolArguments, WorkingFolder, command_tool, file_tools
 from .permissions import PermissionRules
-from .toolbox import Approve, Permission, PermissionRequest, Toolbox, approve_all
+from .toolbox import INVALID_JSON, Approve, Permission, PermissionRequest, Toolbox, approve_all
 
 __all__ = [
+    "INVALID_JSON",
     "AgentTool",
     "Approve",
     "FileChange",

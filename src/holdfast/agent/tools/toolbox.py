@@ -16,6 +16,8 @@ from .files import AgentTool, FileChange
 from .permissions import PermissionRules, rule_for
 
 log = logging.getLogger("holdfast")
+INVALID_JSON = "invalid_json"
+"""Holds the arguments of a call that are not a JSON object, since providers accept nothing else."""
 _MAX_LINE = 200
 Permission = Literal["yes", "no", "always"]
 """`always` also allows later calls under the request's rule, in this folder."""
@@ -89,6 +91,8 @@ class Toolbox:
             raise InvalidInput(
                 f"There is no tool {call.name!r}: use one of {', '.join(t.name for t in self.definitions)}."
             )
+        if INVALID_JSON in call.arguments_dict:
+            raise InvalidInput("The arguments are not a valid JSON object, so nothing was run: make the call again.")
         arguments = parse_arguments(call.arguments, tool.arguments)
         planned = await tool.plan(arguments) if tool.plan is not None else None
         if tool.changes and not self._permissions.allows(call):
