@@ -19,7 +19,7 @@ from histories import PROFILES, wire
 from holdfast import KeepLedger, MemoryStore, PruneToolResults, SessionService, SlidingWindow
 from holdfast.context.events import EventKind
 from holdfast.errors import InvalidInput, UnknownSession
-from holdfast.messages import decode_all, encode_all
+from holdfast.messages import decode_all, encode_all, is_note
 from holdfast.transcripts import (
     EmptyTranscript,
     ExportedSession,
@@ -28,6 +28,7 @@ from holdfast.transcripts import (
     import_transcript,
     read_transcript,
 )
+from holdfast.transcripts.pi import PI_SUMMARY_PREFIX
 from holdfast.triggers import always
 
 STEPS = st.lists(st.sampled_from(["slide", "ledger", "short ledger", "prune", "undo", "pin"]), max_size=4)
@@ -147,12 +148,32 @@ async def test_export_pi_from_every_tool(kind: str, service: SessionService, tmp
     record = await import_transcript(service, write_session(kind, tmp_path))
     context = await service.context(record.id)
     shown = encode_all(decode_all(context.messages, context.format)[0], "anthropic")
+    if kind == "claude-code":  # P5: pi shows every summary with a prefix; this one has no opening of its own
+        shown[0] = {"role": "user", "content": f"{PI_SUMMARY_PREFIX}{SUMMARY}"}
     again = reread(tmp_path, await export_session(service, record.id, "pi"))
     async with SessionService(MemoryStore()) as other:
         await import_transcript(other, again)
         assert provider_view((await other.context(record.id)).messages) == provider_view(shown)
     assert len(again.compactions) == (0 if kind == "messages" else 2 if kind == "opencode" else 1)
     assert kind not in ("claude-code", "pi") or again.compactions[0].summary == SUMMARY
+
+
+@pytest.mark.anyio
+async def test_p5_imported_pi_summary_has_its_prefix_and_is_exported_without_it(
+    service: SessionService, tmp_path: Path
+) -> None:
+    """Importing and exporting again and again adds no second prefix."""
+    transcript = write_session("pi", tmp_path)
+    for round in range(3):
+        record = await import_transcript(service, transcript, id=f"round-{round}")
+        first = (await service.context(record.id)).messages[0]
+        (message,) = decode_all([first], "anthropic")[0]
+        assert message.text == f"{PI_SUMMARY_PREFIX}{SUMMARY}" and is_note(message)
+        exported = await export_session(service, record.id, "pi")
+        assert [
+            line["summary"] for line in map(json.loads, exported.data.splitlines()) if line["type"] == "compaction"
+        ] == [SUMMARY]
+        transcript = reread(tmp_path, exported)
 
 
 @pytest.mark.anyio

@@ -6,11 +6,16 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..messages import Message, Text, is_note
 from ..tokens import Usage
 from .thread import AnthropicThread, Blocks, anthropic_id
 from .transcript import PastCompaction, Record, Transcript, TranscriptWarnings, count_or_none, text_or_none
 
 _FAILED_REASONS = ("aborted", "error")
+PI_SUMMARY_PREFIX = (
+    "Another language model worked on this task and produced a summary. Build on it, and do not do its work again:\n\n"
+)
+"""pi's files hold the bare summary; its contexts show it as a user message with a prefix."""
 
 
 def add_pi_message(
@@ -163,13 +168,20 @@ def _active_branch(records: list[Record], warnings: TranscriptWarnings) -> list[
 
 
 def _past_compaction(record: Record, after: int, kept: int) -> PastCompaction:
+    summary = text_or_none(record.get("summary"))
     return PastCompaction(
         after,
-        summary=text_or_none(record.get("summary")),
+        summary=summary,
+        head=() if summary is None else ({"role": "user", "content": _with_prefix(summary)},),
         tokens_before=count_or_none(record.get("tokensBefore")),
         trigger=text_or_none(record.get("trigger")),
         kept=kept,
     )
+
+
+def _with_prefix(summary: str) -> str:
+    """Returns a summary as pi shows it; one that already says what it is stays as it is."""
+    return summary if is_note(Message("user", (Text(summary),))) else f"{PI_SUMMARY_PREFIX}{summary}"
 
 
 def _kept_count(

@@ -16,8 +16,9 @@ import msgspec
 from ..compaction.stateless import prompt_overhead
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import Event, EventKind, SessionRecord, message_in
-from ..messages import COMMON, Json, Message, Text, encode_all, is_vendor_summary, rules_for
+from ..messages import COMMON, Json, Message, Text, encode_all, is_vendor_summary, opening_pair, rules_for
 from ..tokens import Estimator, Usage
+from .pi import PI_SUMMARY_PREFIX
 from .transcript import Record, TranscriptWarnings
 
 _NO_COST = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
@@ -298,11 +299,12 @@ class _PiFileBuilder:
 
 
 def _split_summary(head: Sequence[HeadMessage]) -> tuple[str, Sequence[HeadMessage]]:
-    """Splits the head into the summary, which pi shows as a user message, and the rest."""
-    if head and head[0].message.role == "user" and head[0].source is None:
+    """Splits the head into the summary, which pi shows as a user message with a prefix, and the rest."""
+    asks = bool(opening_pair([shown.message for shown in head]))  # OpenCode's question: its reply is the summary
+    if head and head[0].message.role == "user" and head[0].source is None and not asks:
         parts = head[0].message.parts
         if len(parts) == 1 and isinstance(parts[0], Text):
-            return parts[0].text, head[1:]
+            return parts[0].text.removeprefix(PI_SUMMARY_PREFIX), head[1:]
     return "", head
 
 
