@@ -8,6 +8,9 @@ import pytest
 from ledger_helpers import Messages, assistant, filler, notes_on, tool_use, user
 
 from holdfast import compact
+from holdfast.ledger import parse_page
+from holdfast.models import ScriptedModel
+from holdfast.triggers import always
 
 SMALL_TALK = {
     "en": ("It is so nice to talk about this and that.", "Yes, it really is nice to talk about this and that."),
@@ -77,3 +80,23 @@ def test_many_cases_in_little_room_keep_their_ids() -> None:
     shown = json.dumps(list(result.messages))
     assert "ORD-7059" in shown
     assert sum(f"ORD-{7_000 + number}" in shown for number in range(60)) >= 20
+
+
+def test_excerpts_of_a_conversation_without_tools_name_the_speaker() -> None:
+    """After a summary, lines of messages are not listed as tool output; they are read back as what they are."""
+    talk = [
+        message
+        for number in range(60)
+        for message in (
+            user(f"How deep is berth B-{number}07, and who is the harbour master of Osterhaven-{number}?"),
+            assistant(
+                f"Berth B-{number}07 is {number * 31} cm deep.\nThe harbour master is Captain Brodie-{number}11."
+            ),
+        )
+    ]
+    model = ScriptedModel("### Current State\n- Working on: berths", repeat=True)
+    result = compact(talk, budget=12_000, target=6_000, trigger=always, summarizer=model)
+    text = result.messages[0]["content"]
+    assert "### the assistant [" in text and "tool output" not in text
+    read = parse_page(text)
+    assert {line.kind for line in read.lines if "Captain Brodie" in line.text} == {"said"}

@@ -26,6 +26,7 @@ from .text import (
     PLAN,
     RAN_AGAIN,
     ROUND,
+    SPEAKERS,
     TASK,
     USER_MESSAGES,
     unquote_structure,
@@ -152,16 +153,18 @@ def _parse_command(line: str) -> CommandRecord:
 def _parse_excerpts(body: list[str], files: Iterable[FileRecord]) -> Iterator[LedgerLine]:
     alike = group_by_base_name(file.path for file in files)
     paths = {shortest_unique_path(path, same): path for same in alike.values() for path in same}
-    source, place = "", 0
+    speakers = {title: kind for kind, title in SPEAKERS.items()}
+    source, place, speaker = "", 0, None
     for number, line in enumerate(body):
         if group := _GROUP_HEADING.match(line):
-            source, place = paths.get(group[1], group[1]), _parse_citation(group[2])
+            speaker = speakers.get(group[1])
+            source, place = "" if speaker else paths.get(group[1], group[1]), _parse_citation(group[2])
         elif line.startswith(ALSO):
             yield from (
                 LedgerLine(name, "name", source, place, number, 0) for name in line.removeprefix(ALSO).split(", ")
             )
         else:
-            kind: LineKind = "file" if source in paths.values() else "output"
+            kind: LineKind = speaker or ("file" if source in paths.values() else "output")
             yield LedgerLine(unquote_structure(line), kind, source, place, number, 0, 0)
 
 

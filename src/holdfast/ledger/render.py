@@ -34,6 +34,7 @@ from .text import (
     PLAN,
     RAN_AGAIN,
     READABLE_CHARS,
+    SPEAKERS,
     TASK,
     USER_MESSAGES,
     clip_evenly,
@@ -287,7 +288,9 @@ class SectionRenderer:
         return "\n".join([f"{GROUP}{self._title(lines[0])} {cited}", *_render_lines(lines)])
 
     def _title(self, line: LedgerLine) -> str:
-        """Title of a group of lines: a file's name, a command or a search."""
+        """Title of a group of lines: a file's name, a command, a search, or who wrote the message."""
+        if not line.source and line.kind in SPEAKERS:
+            return SPEAKERS[line.kind]
         found = self._titles.get(line.source)
         if found is None:
             found = self._titles[line.source] = self._make_title(line.source)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from string import ascii_letters, digits
 
 from ..context.references import NUMBER
-from .lines import LedgerLine
+from .lines import LedgerLine, LineKind
 
 PAGE_OPENING = "[Notes on the earlier conversation: "
 ROUND = "Compaction round "
@@ -25,6 +25,8 @@ CONCLUSIONS = "## Decisions and findings"
 EXCERPTS = '## Relevant excerpts (single lines, not whole texts; "also": more names from there)'
 ATTACHED = "Attached: "
 GROUP = "### "
+SPEAKERS: dict[LineKind, str] = {"said": "the assistant", "user": "the user"}
+"""Titles of excerpts from messages, by the kind of their lines."""
 RAN_AGAIN = " (ran again in "
 ALSO = "also: "
 ROOT, ROOT_IS = "…/", "…/ is "
