@@ -8,7 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.compaction.presets import preset_named
+from holdfast.models import ScriptedModel
 from holdfast.summaries import remove_hallucinated_names
+from holdfast.summaries.verify import drop_empty_headings
+from holdfast.triggers import always
 
 WORDS = st.sampled_from(
     "pier mole crane tide never must K7 4711 /srv/a.py 港口 不要 müssen , . ! ? \n # - […]".split(" ")
@@ -74,7 +78,7 @@ def test_plans_may_contain_new_names(title: str) -> None:
     """Plans may name things that do not exist yet."""
     text = f"## Done\n- All is well\n{title}\n- Write ghost_table.py"
     assert kept(text) == text
-    assert kept(f"{text}\n## Done\n- Wrote ghost_table.py") == f"{text}\n## Done", "until the next title"
+    assert kept(f"{text}\n## Also\n- Wrote ghost_table.py\n- All is well") == f"{text}\n## Also\n- All is well"
 
 
 @pytest.mark.parametrize("label", ["Next step", "**Next step**", "Immediate next step", "next action"])
@@ -145,8 +149,10 @@ def test_check_only_removes_lines(lines: list[str], history: str) -> None:
     found = remove_hallucinated_names(summary, lambda: history)
     left = iter(summary.split("\n"))
     assert all(line in left for line in found.text.split("\n")), "the lines that are left, in their order"
-    gone = list(filter(None, (Counter(summary.split("\n")) - Counter(found.text.split("\n"))).elements()))
+    lost = list(filter(None, (Counter(summary.split("\n")) - Counter(found.text.split("\n"))).elements()))
+    gone = [line for line in lost if not line.startswith("#")]  # L6: a heading with nothing below goes, too
     assert sorted(filter(None, found.removed_lines)) == sorted(gone)
+    assert found.removed_lines or not lost
     assert all(any(name in line for name in found.hallucinated) for line in gone)
     assert all(name.lower() not in history.lower() for name in found.hallucinated)
 
@@ -154,3 +160,38 @@ def test_check_only_removes_lines(lines: list[str], history: str) -> None:
 @given(st.lists(PHRASES, max_size=6).map("\n".join))
 def test_quoted_history_is_never_hallucinated(history: str) -> None:
     assert remove_hallucinated_names(history, lambda: history).hallucinated == ()
+
+
+_DONE, _RULES = "### Done\n- Mended tides.py", "### Rules\n- None below"
+_ERRORS = "### Errors & Resolutions\n- ghost_table.py is gone"
+_TABLE = "### Work\n| File | Action |\n|---|---|\n| ghost_table.py | mended |"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"{_DONE}\n\n{_ERRORS}\n\n{_RULES}", f"{_DONE}\n\n{_RULES}"),
+        (f"{_DONE}\n\n{_ERRORS}", _DONE),
+        (f"## All\n{_TABLE}\n\n{_RULES}", f"## All\n{_RULES}"),
+    ],
+    ids=["in the middle", "at the end", "a table"],
+)
+def test_l6_heading_whose_items_were_all_removed_is_removed_too(text: str, shown: str) -> None:
+    """Errors and resolutions only if there are any."""
+    assert kept(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["## A\n### B\n- x", "# A\n```\n# no heading\n```", "Text.\n\n## A\n\ntext", "no heading"],
+    ids=["a nested one", "a comment in code", "blank lines", "none"],
+)
+def test_headings_with_text_below_them_stay(text: str) -> None:
+    assert drop_empty_headings(text) == text
+
+
+def test_free_text_summary_has_no_empty_headings() -> None:
+    model = ScriptedModel("## Done\n- They talked.\n\n## Errors\n\n## Next\n- Talk on.\n\n## Notes\n")
+    messages = [{"role": role, "content": "about the piers " * 90} for _ in range(9) for role in ("user", "assistant")]
+    result = preset_named("goat").compact(messages, trigger=always, summarizer=model)
+    assert result.summary == "## Done\n- They talked.\n\n## Next\n- Talk on."

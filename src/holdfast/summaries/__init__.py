@@ -1,12 +1,21 @@
 """Summaries by a model: transcripts, prompts, writers, and the validation of their answers."""
 
 from ..io.text import replace_surrogates
-from .free_text import RECURSIVE_TASK, FreeText
+from .free_text import (
+    CLAUDE_CODE_TASK,
+    CODEX_TASK,
+    GOAT_TASK,
+    OPENCODE_TASK,
+    PI_TASK,
+    RECURSIVE_TASK,
+    FreeText,
+)
 from .log_section import LOG_HEADING, Archived, log_section, restore_missing_facts
 from .prompts import SYSTEM_PROMPT, RejectedSummary, SummaryDraft, SummaryInput
 from .rendering import (
     SHADOW_PROMPT,
     SUMMARY_PREFIX,
+    AsAssistant,
     AsExchange,
     AsReply,
     AsSystem,
@@ -21,12 +30,18 @@ from .transcript import Style, SummaryTranscript, build_transcript
 from .verify import remove_hallucinated_names
 
 __all__ = [
+    "CLAUDE_CODE_TASK",
+    "CODEX_TASK",
+    "GOAT_TASK",
     "LOG_HEADING",
+    "OPENCODE_TASK",
+    "PI_TASK",
     "RECURSIVE_TASK",
     "SHADOW_PROMPT",
     "SUMMARY_PREFIX",
     "SYSTEM_PROMPT",
     "Archived",
+    "AsAssistant",
     "AsExchange",
     "AsReply",
     "AsSystem",

@@ -8,6 +8,7 @@ from ..models.calls import Failure, ModelCall, Reply, Steps
 from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput, delimit, summary_prompt
 from .summarizer import answer_text, run_summarizer
 from .transcript import Style, SummaryTranscript
+from .verify import drop_empty_headings
 
 RECURSIVE_TASK = (
     "Write a summary of the conversation that replaces it from now on: what it was about, what was found, "
@@ -22,6 +23,94 @@ FREE_TEXT_TASK = (
     "be done; what the person wants observed; files that were read or changed, by absolute path; decisions and their "
     "reasons; errors that still stand, word for word; whatever else cannot be found out again."
 )
+_IN_SECTIONS = "Write one section under each of these headings, and leave out a heading with nothing to put under it:"
+CLAUDE_CODE_TASK = f"""\
+Write the context from which this conversation starts anew. Be detailed; follow closely what the person asked for in \
+so many words, and what the assistant did about it. {_IN_SECTIONS}
+
+## Done
+What was accomplished, request by request, and how the last command or edit ended.
+
+## In Progress
+What is being worked on, and what of it is half done.
+
+## Files
+Every file that was read, changed or created, by exact path, and what matters about it.
+
+## Next Steps
+What comes next, first the one thing that the assistant was about to do, with the exact file, command or edit.
+
+## Requests and Constraints
+What the person asked for and wants observed, in their own words; errors that still stand, word for word."""
+"""Claude Code's emphasis: the person's explicit requests and the assistant's actions."""
+CODEX_TASK = f"""\
+Write a checkpoint with which another model takes this task over: it has not seen the conversation, and the tools are \
+in the state in which you leave them. Be brief and well ordered. {_IN_SECTIONS}
+
+## Progress and Decisions
+How far the task is, what is half done, how the last step ended, and which decisions were made for which reasons.
+
+## Context and Constraints
+What the person prefers and wants observed, and the facts that restrict the work.
+
+## Remaining Work
+Clear next steps in their order, the first one with the exact file, command or edit.
+
+## References
+Data, examples, paths, commands and error texts that the other model cannot do without."""
+"""Codex CLI's emphasis: a handoff to another model that avoids duplicate work."""
+OPENCODE_TASK = f"""\
+Write the summary that will be all there is of this conversation when it continues: complete enough to continue \
+without a break, short enough to be read at a glance. {_IN_SECTIONS}
+
+## Done
+What was done, and how the last step ended.
+
+## Current Work
+What is being worked on right now, and what of it is half done.
+
+## Files Being Modified
+The files that are being changed, by path, and their state.
+
+## Next
+What has to be done next, first the one thing that the assistant was about to do.
+
+## Lasting Requests
+Requests, constraints and preferences of the person that should outlast this conversation.
+
+## Technical Decisions
+Important decisions, each with its reason."""
+"""OpenCode's emphasis: lasting preferences, and the reasons of technical decisions."""
+PI_TASK = f"""\
+Write a checkpoint of this session with which another model resumes the task. Be brief and well ordered. {_IN_SECTIONS}
+
+## Goal
+What the person wants, with their constraints and preferences.
+
+## Progress
+What is done, what is half done, how the last step ended, and the key decisions.
+
+## Files
+The absolute path of every relevant file that was read or modified; for an image, its path and what it showed.
+
+## Next Steps
+What remains, in order, the first step with the exact file, command or edit.
+
+## Critical Data
+Data, examples, references and error texts that are needed to continue."""
+"""pi's emphasis: a handoff like Codex's, with the absolute paths of all relevant files."""
+GOAT_TASK = f"""\
+Write a summary of the older part of this conversation; the newer part stays visible after it. {_IN_SECTIONS}
+
+## Earlier Work
+What was asked for and what was done about it, in the order in which it happened, and what was still open.
+
+## Key Decisions
+What was decided, and why.
+
+## Key Facts
+Paths, names, numbers, commands, error texts and wishes of the person that later work may need."""
+"""Goat's emphasis: key decisions and facts of the older messages."""
 _ROLL_UP_PROMPT = (
     "This summary has grown too long for its place. Write it again in at most {tokens:,} tokens: keep every decision, "
     "constraint, open task, path, name and number that still matters, and drop what is over and done with."
@@ -50,7 +139,8 @@ class FreeText(msgspec.Struct, frozen=True):
         result = yield from run_summarizer(build, source)
         if not isinstance(result.answer, Reply):
             return result.answer
-        text = yield from roll_up(answer_text(result.answer), source, source.token_budget, self.max_tokens)
+        answer = drop_empty_headings(answer_text(result.answer)) or answer_text(result.answer)
+        text = yield from roll_up(answer, source, source.token_budget, self.max_tokens)
         return text if isinstance(text, Failure) else SummaryDraft(text, remarks=result.remarks)
 
 

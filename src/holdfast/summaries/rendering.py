@@ -59,6 +59,15 @@ class AsSystem(msgspec.Struct, frozen=True):
         return (framed_message(f"{self.heading}\n\n{summary}", "system"),)
 
 
+class AsAssistant(msgspec.Struct, frozen=True):
+    """Shows the summary as an assistant message under a heading: a person must not take it for a reply."""
+
+    heading: str = "# Summary of the earlier conversation"
+
+    def __call__(self, summary: str) -> tuple[Message, ...]:
+        return (framed_message(f"{self.heading}\n\n{summary}", "assistant"),)
+
+
 def as_assistant(summary: str) -> tuple[Message, ...]:
     """Shows the summary as an assistant message."""
     return (framed_message(summary, "assistant"),)

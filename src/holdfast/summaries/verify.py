@@ -1,13 +1,14 @@
-"""Verifies the names in a summary against the log."""
+"""Verifies the names in a summary against the log, and removes what is left empty."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from ..ledger import find_names, name_kind
+from .summarizer import FENCE
 
 
 class HallucinationCheck(msgspec.Struct, frozen=True):
@@ -37,6 +38,8 @@ _PLAN_HEADING = re.compile(
 _PLAN_ITEM = re.compile(r"(?i)\s*[-*•]\s+\W*(?:immediate )?next (?:steps?|action)\W*[:：]")
 """The next step in a list: like a plan, it may contain new names."""
 _TITLE = re.compile(r"\s*(?:#+\s|\*\*[^*]+\*\*[:：]?\s*$|[A-Z][A-Z &]+$)")
+_HEADING = re.compile(r"(#{1,6})\s+\S")
+_RULER = re.compile(r"\|?(?:\s*:?-+:?\s*\|)+(?:\s*:?-+:?\s*)?")
 _LABEL = re.compile(r"\s*(?:\d+[.)]\s*)?\w[^.|]{0,60}[:：]\s*$")
 _ORDINARY_WORD = re.compile(
     r"(?:\w\.)+\w"  # e.g, d.h, p.m
@@ -77,7 +80,34 @@ def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> Hallu
             kept.append(line)
     if not any(line.strip() and not _TITLE.match(line) for line in kept):
         return HallucinationCheck(summary, tuple(sorted(hallucinated)))
-    return HallucinationCheck("\n".join(kept), tuple(sorted(hallucinated)), tuple(removed))
+    text = drop_empty_headings("\n".join(kept)) if removed else "\n".join(kept)
+    return HallucinationCheck(text, tuple(sorted(hallucinated)), tuple(removed))
+
+
+def drop_empty_headings(summary: str) -> str:
+    """Removes Markdown headings with nothing below them but, at most, a table without rows."""
+    levels, blocks, fence = [0], [list[str]()], ""
+    for line in summary.splitlines():
+        mark = FENCE.match(line)
+        heading = None if mark or fence else _HEADING.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        if heading:
+            levels.append(len(heading[1]))
+            blocks.append([line])
+        else:
+            blocks[-1].append(line)
+    kept, below = list[str](), 0
+    for level, block in zip(reversed(levels), reversed(blocks), strict=True):
+        if not level or below > level or _has_text(block[1:]):
+            kept.append("\n".join(block))
+            below = level
+    return "\n".join(reversed(kept)).strip("\n") if len(kept) < len(blocks) else summary
+
+
+def _has_text(lines: Iterable[str]) -> bool:
+    filled = [line.strip() for line in lines if line.strip()]
+    return bool(filled) and not (len(filled) == 2 and _RULER.fullmatch(filled[1]))
 
 
 def _is_reworded(name: str, history: str) -> bool:
