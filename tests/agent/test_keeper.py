@@ -93,6 +93,16 @@ async def test_compaction_after_finished_work_adds_no_continue_prompt() -> None:
     assert CONTINUE_PROMPT not in texts(await keeper.context())
 
 
+async def test_reply_that_was_cut_off_continues_after_a_whole_history_summary() -> None:
+    """G3, P20: the partial reply is archived with its request, so that only the prompt says what to do."""
+    conversation = [user_message(), *tool_steps(20), assistant_message("The lights of pier 4 are")]
+    keeper = await open_keeper(conversation, preset="claude_code", summarizer=ScriptedModel("They mended lights."))
+    assert (await keeper.compact_if_full())[0] == "go_on"
+    context = list(await keeper.context())
+    assert CONTINUE_PROMPT in texts(context[-1:])
+    assert f"### The reply to it\n[{len(conversation)}] The lights of pier 4 are" in texts(context)
+
+
 async def test_p22_continue_prompt_is_not_a_turn_and_is_archived() -> None:
     keeper = await open_keeper([user_message(), *tool_steps(20)])
     for number in range(20, 80):

@@ -43,13 +43,15 @@ def continue_prompt(context: Context, *, compacted: bool, stored: bool) -> str |
     """Returns the prompt that tells the model to continue interrupted work, or None if none is needed.
 
     Work in progress whose trail shows the prompt of an earlier compaction needs no second one. `stored`: the messages
-    come from a session, so they may not end with an assistant message either; some providers reject that.
+    come from a session, so they may not end with an assistant message either; some providers reject that. A context
+    of notes alone has no open request: a reply that was cut off is archived with the message it answers.
     """
     newest = [decode_one(message, context.format) for message in context.messages[-_NEWEST_MESSAGES:]]
     last = next((message for message in reversed(newest) if not is_framed(message)), None)
     ends_with_reply = stored and bool(newest) and newest[-1].role == "assistant" and not newest[-1].calls
+    only_notes = stored and bool(newest) and last is None
     working = compacted and last is not None and last.role == "tool" and not _shows_continue_prompt(context)
-    if not (ends_with_reply or working):
+    if not (ends_with_reply or only_notes or working):
         return None
     return CONTINUE_PROMPT if compacted else INTERRUPTED_PROMPT
 

@@ -110,7 +110,7 @@ def _shrink_to_fit(
             plan = answer if plan is None else merge_plans(plan, answer, request)
             planned, after = _measure(request, plan)
     if target is not None and after > target:
-        bare = msgspec.structs.replace(plan or Plan(0, strategy="token window"), notes=())
+        bare = msgspec.structs.replace(plan or Plan(0, strategy="token window"), notes=(), archives_newest=False)
         without, smaller = _measure(request, bare)
         keeps_summary = bare.summary is not None and smaller > target and (limit is None or after <= limit)
         if smaller < after and not keeps_summary:

@@ -47,10 +47,10 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
     kept = {index: "note" for index in view.synthetic if index < plan.cut}
     kept |= dict.fromkeys(plan.preamble, "preamble")
     systems = set(view.systems)
-    for index in request.kept_before(plan.cut):
+    for index in request.kept_before(plan.cut, newest=not plan.archives_newest):
         if index in systems:
             kept[index] = "system"
-        elif index == request.newest_turn(plan.cut):
+        elif index == request.newest_turn(plan.cut) and not plan.archives_newest:
             kept[index] = "turn"
         else:
             kept.setdefault(index, "pin")
@@ -117,6 +117,7 @@ def merge_plans(first: Plan, second: Plan, request: Request) -> Plan:
         cut=first.cut + second.cut,
         notes=first.notes if second.notes is None else second.notes,
         notes_last=first.notes_last if second.notes is None else second.notes_last,
+        archives_newest=first.archives_newest or second.archives_newest,
         preamble=(*first.preamble, *(index + first.cut for index in second.preamble)),
         dropped_from_head=first.dropped_from_head | second.dropped_from_head,
         kept_in_head=first.kept_in_head | second.kept_in_head,
@@ -136,6 +137,8 @@ def _stays_in_head(shown: HeadMessage, request: Request, plan: Plan) -> bool:
     """Whether a message of the old head stays under this plan."""
     if shown.source in plan.dropped_from_head or shown.source in plan.kept_in_head:
         return shown.source in plan.kept_in_head
+    if shown.kind == "turn" and plan.archives_newest:
+        return False
     return request.stays_in_head(shown, plan.cut) and (shown.kind != "note" or plan.notes is None)
 
 

@@ -15,7 +15,7 @@ from .view import HeadMessage, TokenSums, View
 class Plan(msgspec.Struct, frozen=True):
     """A proposed compaction: what to archive, and what to show instead. Indices are those of the live messages.
 
-    System messages, pins and the newest user message are always kept.
+    System messages and pins are always kept, and so is the newest user message unless `archives_newest`.
     """
 
     cut: int
@@ -24,6 +24,8 @@ class Plan(msgspec.Struct, frozen=True):
     """New notes or summaries for the head; None keeps the earlier ones."""
     notes_last: bool = False
     """Place the notes after the rest of the head instead of before it."""
+    archives_newest: bool = False
+    """Archive the newest user message with its reply: alone after the notes it would look like an open request."""
     preamble: tuple[int, ...] = ()
     """Live messages before the cut that stay visible."""
     dropped_from_head: frozenset[str] = frozenset()
@@ -143,6 +145,15 @@ class Request:
             return turns[-1] if cut > turns[-1] else None
         return self.view.split_turn
 
+    def is_answered(self, cut: int) -> bool:
+        """Whether this cut archives the final reply to the newest user message."""
+        messages = self.view.messages
+        if cut < len(messages) or (newest := self.newest_turn(cut)) is None:
+            return False
+        since = messages[newest + 1 :] if isinstance(newest, int) else messages
+        last = next((message for message in reversed(since) if message.role != "system"), None)
+        return last is not None and last.role == "assistant" and not last.calls and bool(last.text.strip())
+
     def tokens_after_cut(self, cut: int, extra: int = 0, sums: TokenSums | None = None) -> int:
         """Tokens of the context that this cut would leave, plus `extra` units of notes."""
         view, sums = self.view, sums or self.view.token_sums
@@ -154,13 +165,13 @@ class Request:
             units += sums.cumulative[index + 1] - sums.cumulative[index]
         return view.tokens_of(units, sums)
 
-    def kept_before(self, cut: int) -> list[int]:
-        """Indices before this cut that are always kept: system messages, notes, pins, the newest user message."""
+    def kept_before(self, cut: int, *, newest: bool = True) -> list[int]:
+        """Indices before this cut that are kept: system messages, notes, pins and, by default, the newest turn's."""
         view = self.view
         kept = set(view.systems_before(cut))
         kept.update(index for index in view.synthetic if index < cut)
         if view.pins:
             kept.update(index for index in range(cut) if view.ids[index] in view.pins)
-        if isinstance(turn := self.newest_turn(cut), int):
+        if newest and isinstance(turn := self.newest_turn(cut), int):
             kept.add(turn)
         return sorted(kept)

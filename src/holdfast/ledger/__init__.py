@@ -3,7 +3,7 @@
 from .carry import is_ledger_page, merge_ledgers, trim_ledger
 from .entries import FileRecord, Ledger
 from .extract import HistoryExtractor
-from .facts import Fact, missing_facts, required_facts
+from .facts import Fact, missing_facts, required_facts, steps_since
 from .lines import find_task
 from .names import find_names, find_words, name_kind
 from .parse import parse_page
@@ -45,6 +45,7 @@ __all__ = [
     "quote_structure",
     "required_facts",
     "score_names",
+    "steps_since",
     "take_fitting",
     "trim_ledger",
 ]

@@ -13,6 +13,7 @@ import msgspec
 from .entries import Ledger
 from .lines import LedgerLine, find_task
 from .names import find_names, find_words, name_kind
+from .text import BRIEF_CHARS, clip
 from .tool_calls import is_finished
 
 FactKind = Literal["task", "constraint", "pending", "error", "file", "statement"]
@@ -59,6 +60,21 @@ def required_facts(ledger: Ledger) -> tuple[Fact, ...]:
         *(Fact("file", file.path, file.place) for file in ledger.files if file.edits or file.deleted),
         *(fact for fact in sentences if fact.kind == "statement" and task and fact.text not in task.text),
     )
+
+
+def steps_since(ledger: Ledger, place: int) -> list[tuple[int, str]]:
+    """Returns calls, commands and file changes after this message, each with its number, in order."""
+    ran = (
+        (command.place, f"ran: {clip(command.text, BRIEF_CHARS)}{' (failed)' if command.failed else ''}")
+        for command in ledger.commands
+        if command.place > place
+    )
+    changed = (
+        (file.place, f"{'deleted' if file.deleted else 'changed'}: {file.path}")
+        for file in ledger.files
+        if (file.edits or file.deleted) and file.place > place
+    )
+    return sorted([*((line.place, line.text) for line in ledger.calls), *ran, *changed])
 
 
 def _printed_errors(errors: Sequence[LedgerLine]) -> list[LedgerLine]:

@@ -66,6 +66,7 @@ _MAX_CALLS_SHARE = 0.6
 _WITH_RECALL = "archived in full under the cited numbers: recall_read shows them."
 _WITHOUT_RECALL = "no longer shown; the numbers cite them."
 _IN_PROGRESS_NOTE = " Work on the user's message below has begun."
+_ANSWERED_NOTE = " The user's message below has been answered."
 _CARRIED_CHARS_PER_TOKEN, _MIN_CARRIED_TOKENS = 8, 2_000
 """Characters carried to the next round for each token of the page; page size assumed where none fits."""
 _MAX_ATTEMPTS, _FULL_SHARE, _AIM_SHARE, _FIRST_GUESS, _SHRINK_FACTOR = 10, 0.99, 0.997, 1.08, 0.8
@@ -356,6 +357,8 @@ class _LedgerPlanner:
 
     def _progress_note(self) -> str:
         """Returns a note for the case that the last user message stays but work done after it is archived."""
+        if self.request.is_answered(self.cut):
+            return _ANSWERED_NOTE
         return _IN_PROGRESS_NOTE if self.request.newest_turn(self.cut) is not None else ""
 
     def _notes(self, page: LedgerPage) -> tuple[Message, ...]:

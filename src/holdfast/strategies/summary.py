@@ -21,6 +21,7 @@ from ..ledger import (
     SectionRenderer,
     find_task,
     list_by_folder,
+    steps_since,
     take_fitting,
     trim_ledger,
 )
@@ -30,6 +31,7 @@ from ..summaries import (
     LOG_HEADING,
     SUMMARY_PREFIX,
     Archived,
+    AsAssistant,
     AsSystem,
     RejectedSummary,
     Style,
@@ -43,7 +45,7 @@ from ..summaries import (
     replace_surrogates,
     write_to_fit,
 )
-from ..summaries.log_section import split_log_section
+from ..summaries.log_section import LastRequest, split_log_section
 from ..summaries.state_writer import split_state
 from ..summaries.structured_parse import original_task
 from ..tokens import count_tokens
@@ -91,7 +93,10 @@ def _note_text(note: Message) -> str:
         vendor = (part.data.get("content") for part in note.parts if isinstance(part, Opaque))
         return "\n".join(text for text in vendor if isinstance(text, str)) or note.text
     text = split_state(split_log_section(strip_frame(note))[0])[0]
-    return text.removesuffix(CUT_NOTE).removeprefix(SUMMARY_PREFIX).removeprefix(AsSystem().heading).strip()
+    text = text.removesuffix(CUT_NOTE)
+    for opening in (SUMMARY_PREFIX, AsSystem().heading, AsAssistant().heading):
+        text = text.removeprefix(opening)
+    return text.strip()
 
 
 MAX_SUMMARY_TOKENS = 16_000
@@ -176,6 +181,8 @@ class SummaryRun:
             units -= sums.cumulative[index + 1] - sums.cumulative[index]
         for shown, size in zip(view.head, sums.head, strict=True):
             units -= size if shown.source in chosen.dropped_from_head else 0
+        if chosen.archives_newest:
+            units -= sums.estimator.measure(self._newest())
         return max(_MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, limit - request.tokens_after_cut(chosen.cut, units)))
 
     def _tokens(self, text: str) -> int:
@@ -224,8 +231,29 @@ class SummaryRun:
             if one.kind != "note" and request.stays_in_head(one, self.chosen.cut)
         ]
         staying = {self.numbers[index] for index in self._staying()} | user_message_numbers(head, self.history)
-        count = carry.archived + count_newly_archived(request, self.chosen.cut)
-        return Archived(self.input.round, count, staying, bool(self.input.task and original_task(shown)))
+        last = self._last_request(staying)
+        count = carry.archived + count_newly_archived(request, self.chosen.cut) + self.chosen.archives_newest
+        if last is not None:
+            staying.add(last.place)
+        return Archived(self.input.round, count, staying, bool(self.input.task and original_task(shown)), last)
+
+    def _newest(self) -> Message:
+        """Returns the newest user message, which is before the cut."""
+        turn = self.request.newest_turn(self.chosen.cut)
+        assert turn is not None
+        return self.request.messages[turn] if isinstance(turn, int) else turn.message
+
+    def _last_request(self, staying: set[int]) -> LastRequest | None:
+        """Returns the newest user message with what is archived of its turn; None if the turn is whole."""
+        turn, messages = self.request.newest_turn(self.chosen.cut), self.request.messages
+        if turn is None:
+            return None
+        place = self.numbers[turn] if isinstance(turn, int) else self.ledger.users[-1].place if self.ledger.users else 0
+        if self.chosen.archives_newest:
+            at = max(index for index, message in enumerate(messages) if message.role == "assistant")
+            return LastRequest(place, self._newest().text, messages[at].text, self.numbers[at])
+        steps = (step for step in steps_since(self.ledger, place) if step[0] not in staying)
+        return LastRequest(place, self._newest().text, steps=tuple(steps))
 
     def _with_excerpts(self, shown: str) -> str:
         """Appends excerpts that a later step would otherwise have to look up, in the remaining room."""
@@ -252,7 +280,8 @@ class SummaryRun:
 
     def _staying(self) -> set[int]:
         """Returns the messages before the cut that stay visible."""
-        staying = {*self.request.kept_before(self.chosen.cut), *self.chosen.preamble}
+        kept = self.request.kept_before(self.chosen.cut, newest=not self.chosen.archives_newest)
+        staying = {*kept, *self.chosen.preamble}
         return staying.difference(self.request.view.synthetic)
 
     def _visible(self) -> str:
@@ -335,6 +364,8 @@ class Summary(BaseStrategy):
         chosen = yield from run_strategy(self.keep, request)
         if isinstance(chosen, Skip):
             return chosen
+        if self.verify and not chosen.notes_last and request.is_answered(chosen.cut):
+            chosen = msgspec.structs.replace(chosen, archives_newest=True)
         run = SummaryRun(self, request, chosen)
         if not run.input.conversation.entries:
             return as_fallback(KeepLedger(self.max_tokens)(request), "the messages to archive have no text")

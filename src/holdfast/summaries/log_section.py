@@ -42,6 +42,12 @@ _TITLES = {
     "file": "Files changed",
     "read": "Files read",
 }
+_LAST_MESSAGE, _LAST_REPLY = "The user's last message", "The reply to it"
+_LAST_STEPS = "Done since the user's last message"
+_SHOWN_AS_TASK = "(the task)"
+_LAST_SHARE, _STEPS_SHARE = 0.6, 0.15
+"""Shares of the room for the last message with its reply, and for the steps since."""
+_MAX_REPLY_CHARACTERS = 1_200
 _SHARES = {"task": 0.35, "constraint": 0.6, "pending": 0.3, "error": 0.3, "file": 0.4}
 """Maximum share of the room for each kind of fact; other user statements get the rest."""
 _READ_SHARE, _CARRIED_READ_SHARE = 0.2, 0.5
@@ -77,6 +83,18 @@ class RestoredFacts(msgspec.Struct, frozen=True):
         return tuple(remarks)
 
 
+class LastRequest(msgspec.Struct, frozen=True):
+    """The user's newest message, with its archived reply or the archived steps since."""
+
+    place: int
+    text: str
+    reply: str = ""
+    """The final reply, archived with the message itself; empty if the message stays visible."""
+    reply_place: int = 0
+    steps: tuple[tuple[int, str], ...] = ()
+    """Message number and description of each archived step, if there is no final reply."""
+
+
 class Archived(msgspec.Struct, frozen=True):
     """The archived messages: how many, in which round, and where the user's words can still be read."""
 
@@ -86,6 +104,8 @@ class Archived(msgspec.Struct, frozen=True):
     """Numbers of those that stay visible."""
     shows_task: bool = False
     """Whether the summary shows the task in a section of its own."""
+    last: LastRequest | None = None
+    """The newest user message, if anything after it is archived."""
 
     def opening(self, task: LedgerLine | None = None) -> str:
         """Returns the heading and the line with the round; `task` is the one that the note shows."""
@@ -109,16 +129,48 @@ def log_section(
     summary: str, visible: str, ledger: Ledger, room: int, measure: Callable[[str], int], archived: Archived
 ) -> RestoredFacts:
     """Returns the section from which a later round reads everything back: lost facts, then those that are covered."""
-    facts = [fact for fact in _deduplicate(required_facts(ledger)) if not (fact.kind == "task" and archived.shows_task)]
-    missing = set(missing_facts(facts, f"{summary}\n{visible}"))
+    task = find_task(ledger.users)
+    last = _last_request(archived.last, task, room, measure, archived.shows_task) if archived.last else ""
+    quotes_task = bool(last and task and archived.last and archived.last.reply and task.place == archived.last.place)
+    shows_task = archived.shows_task or quotes_task
+    facts = [fact for fact in _deduplicate(required_facts(ledger)) if not (fact.kind == "task" and shows_task)]
+    missing = set(missing_facts(facts, f"{summary}\n{visible}\n{last}"))
     lost = [fact for fact in facts if fact in missing]
     covered = [fact for fact in facts if fact not in missing and (fact.kind == "file" or not _stays(fact, archived))]
     read = [file for file in ledger.files if not (file.edits or file.deleted)]
-    task = find_task(ledger.users)
-    found = _fit(lost, covered, ledger, read, room - measure(archived.opening(task)), measure, _CARRIED_READ_SHARE)
-    shown = archived.shows_task or found.section.startswith(_heading("task"))
+    left = room - measure(archived.opening(task)) - measure(last)
+    found = _fit(lost, covered, ledger, read, left, measure, _CARRIED_READ_SHARE)
+    shown = shows_task or found.section.startswith(_heading("task"))
     opening = archived.opening(task if shown else None)
-    return msgspec.structs.replace(found, section="\n\n".join(filter(None, (opening, found.section))))
+    return msgspec.structs.replace(found, section="\n\n".join(filter(None, (opening, found.section, last))))
+
+
+def _last_request(
+    last: LastRequest, task: LedgerLine | None, room: int, measure: Callable[[str], int], shows_task: bool
+) -> str:
+    """Returns the last message with its reply, or the steps since it, so that none of them is done again."""
+    is_shown = shows_task and task is not None and task.place == last.place
+    share = room * (_LAST_SHARE if last.reply else _STEPS_SHARE)
+    characters = int(share * _characters_in_token([last.text, last.reply, *(text for _, text in last.steps)], measure))
+    for _ in range(_MAX_TRIES):
+        section = _answered(last, characters, is_shown) if last.reply else _steps(last, characters)
+        if measure(section) <= share:
+            return section
+        characters = int(characters * 0.8)
+    return ""
+
+
+def _answered(last: LastRequest, characters: int, is_shown: bool) -> str:
+    text = _SHOWN_AS_TASK if is_shown else quote_structure(clip(last.text, characters * 3 // 4))
+    reply = quote_structure(clip(last.reply, min(_MAX_REPLY_CHARACTERS, characters // 4)))
+    parts = ((_LAST_MESSAGE, last.place, text), (_LAST_REPLY, last.reply_place, reply))
+    return "\n\n".join(f"### {title}\n{citation(place)} {shown}" for title, place, shown in parts)
+
+
+def _steps(last: LastRequest, characters: int) -> str:
+    lines = [f"{citation(place)} {quote_structure(text)}" for place, text in last.steps]
+    kept = take_fitting(reversed(lines), characters - len(_LAST_STEPS) - 5)[::-1]
+    return "\n".join([f"### {_LAST_STEPS}", *kept]) if kept else ""
 
 
 def _stays(fact: Fact, archived: Archived) -> bool:
@@ -273,12 +325,26 @@ def parse_log_section(section: str) -> LogSection:
     place = parse_number(opened[3]) if opened and opened[3] else None
     users: list[LedgerLine] = []
     files: list[FileRecord] = []
+    has_task = False
     for title, body in _sections(section):
         if title == _TITLES["task"]:
             task = unquote_structure("\n".join(body).strip())
             users.insert(0, LedgerLine(task, "user", "", place or 0, 0, 0))
+            has_task = True
         elif title == _TITLES["constraint"]:
             users += [LedgerLine(text.strip(), "user", "", number, 0, 0) for number, text in parse_cited(body)]
+        elif title == _LAST_MESSAGE:
+            for number, text in parse_cited(body):
+                line = LedgerLine(text.strip(), "user", "", number, 0, 0)
+                if line.text != _SHOWN_AS_TASK:
+                    has_task = has_task or number == place
+                    users.insert(0 if number == place else len(users), line)
+        elif title == _LAST_REPLY:
+            ledger.closings = [LedgerLine(text.strip(), "said", "", n, 0, 0) for n, text in parse_cited(body)]
+        elif title == _LAST_STEPS:
+            ledger.calls = [
+                LedgerLine(text, "asked", "", n, 0, 0) for n, text in parse_cited([*filter(str.strip, body)])
+            ]
         elif title in (_TITLES["file"], _TITLES["read"]):
             files += parse_file_list(filter(str.strip, body))
         elif title == _TITLES["pending"]:
@@ -288,7 +354,7 @@ def parse_log_section(section: str) -> LogSection:
             ledger.errors = [LedgerLine(text, "output", "", 0, number, 0) for number, text in enumerate(errors)]
     listed = {file.path for file in ledger.files}
     ledger.users, ledger.files = users, [*ledger.files, *(file for file in files if file.path not in listed)]
-    return LogSection(ledger, place, any(title == _TITLES["task"] for title, _ in _sections(section)))
+    return LogSection(ledger, place, has_task)
 
 
 def _sections(text: str) -> Iterator[tuple[str, list[str]]]:
