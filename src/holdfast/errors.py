@@ -8,6 +8,7 @@ HoldfastError
 │   ├── EmptyTranscript     a session file has no messages
 │   └── AlreadyImported     a session was imported before
 ├── Aborted                 the caller aborted
+├── SummaryFailed           the model wrote no summary, and the preset allows no fallback
 ├── SessionError            an operation on one session failed
 │   ├── UnknownSession
 │   ├── UnknownEvent
@@ -50,6 +51,7 @@ __all__ = [
     "StoreClosed",
     "StoreError",
     "StoreReadOnly",
+    "SummaryFailed",
     "UnknownEvent",
     "UnknownFormat",
     "UnknownSession",
@@ -93,6 +95,16 @@ class Aborted(HoldfastError):
 
     def __init__(self) -> None:
         super().__init__("Aborted: nothing has changed, and no fallback was tried.")
+
+
+class SummaryFailed(HoldfastError):
+    """Raised when the model wrote no summary and the preset has no fallback."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"The compaction failed, nothing has changed: {why}. Compact again, or use a preset with a fallback."
+        )
+        self.why = why
 
 
 class SessionError(HoldfastError):

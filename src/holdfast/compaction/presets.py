@@ -24,7 +24,19 @@ from ..strategies import (
     StructuredSummary,
     Summary,
 )
-from ..summaries import AsExchange, AsUser, FreeText, Style, as_assistant
+from ..summaries import (
+    CLAUDE_CODE_TASK,
+    CODEX_TASK,
+    GOAT_TASK,
+    OPENCODE_TASK,
+    PI_TASK,
+    AsAssistant,
+    AsExchange,
+    AsUser,
+    FreeText,
+    Style,
+    as_assistant,
+)
 from ..tokens.budget import (
     DEFAULT_RESERVE,
     BelowWindow,
@@ -128,6 +140,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_KEEP = 20_000
+_PI_SUMMARY_SHARE = 1 / 3
+"""Share of a small window's target for the summary: pi keeps its newest tokens whole wherever that is possible."""
 
 
 def holdfast_preset(reserve: int = DEFAULT_RESERVE, keep: int = DEFAULT_KEEP) -> Preset:
@@ -163,15 +177,15 @@ def pi_preset(reserve: int = DEFAULT_RESERVE, keep: int = DEFAULT_KEEP) -> Prese
             "compacts": f"above the window less {reserve:,}",
             "counts": "the provider's usage, plus characters / 4 for newer messages",
             "keeps": f"the newest {keep:,} tokens since the last compaction, starting at a user message",
-            "summary": f"free text, at most {summary:,} tokens, with absolute paths",
+            "summary": f"free text: goal, progress, files by absolute path, next steps; at most {summary:,} tokens",
             "shown as": "a user message with a prefix",
             "if it fails": "the user decides",
         },
         trigger_in=lambda window: pi_trigger(window, min(reserve, window // 2)),
         target_in=target_below(lambda window: window - min(reserve, window // 2)),
         strategy=Summary(
-            KeepRecent(keep, fresh_only=True),
-            FreeText(max_tokens=summary, style=Style(result_limit=2_000, text_limit=8_000)),
+            KeepRecent(keep, fresh_only=True, leaves=_PI_SUMMARY_SHARE),
+            FreeText(PI_TASK, max_tokens=summary, style=Style(result_limit=2_000, text_limit=8_000)),
             AsUser(),
             name="pi summary",
             last_resort="ask",
@@ -223,13 +237,33 @@ CLAUDE_CODE = Preset(
     figures={
         "compacts": "above 95 % of the window",
         "counts": "the provider's usage, and a real tokenizer calibrated by it",
-        "keeps": "the newest user message and an unfinished tool loop",
-        "summary": "free text, following your instructions",
+        "keeps": "a user message that is not answered yet, and an unfinished tool loop",
+        "summary": "free text: done, in progress, files, next steps, requests; following your instructions",
         "shown as": "a user message with a prefix",
         "if it fails": "the ledger",
     },
     trigger_in=lambda window: OverBudget(Fraction(0.95), window),
-    strategy=Summary(KeepNothing(), FreeText(style=_WHOLE_HISTORY_STYLE), AsUser(), name="whole-history summary"),
+    strategy=Summary(
+        KeepNothing(), FreeText(CLAUDE_CODE_TASK, style=_WHOLE_HISTORY_STYLE), AsUser(), name="whole-history summary"
+    ),
+    calibrated=True,
+    window=200_000,
+)
+CLAUDE_CODE_TS = Preset(
+    name="claude_code_ts",
+    about="Claude Code's TypeScript agent: summarizes the older half of the messages; an error if the model fails.",
+    figures={
+        "compacts": "above 95 % of the window",
+        "counts": "the provider's usage, and a real tokenizer calibrated by it",
+        "keeps": "the newest 50 % of the messages, extended back to keep tool calls with their results",
+        "summary": "free text: done, in progress, files, next steps, requests; following your instructions",
+        "shown as": "a user message with a prefix",
+        "if it fails": "an error, and the context is unchanged",
+    },
+    trigger_in=lambda window: OverBudget(Fraction(0.95), window),
+    strategy=Summary(
+        KeepFraction(0.5), FreeText(CLAUDE_CODE_TASK), AsUser(), name="half-history summary", last_resort="error"
+    ),
     calibrated=True,
     window=200_000,
 )
@@ -240,7 +274,7 @@ CODEX = Preset(
         "compacts": "above 180,000 tokens (244,000 for windows of 272,000 and more), or above 95 % of a smaller window",
         "counts": "the provider's usage, and a real tokenizer calibrated by it",
         "keeps": "user messages only, the newest 20,000 tokens",
-        "summary": "free text, a handoff to another model",
+        "summary": "free text, a handoff to another model: progress, context, remaining work, references",
         "shown as": "a user message with a prefix, after the kept ones",
         "if it fails": "5 attempts with exponential backoff, then context unchanged",
     },
@@ -248,7 +282,7 @@ CODEX = Preset(
     target_in=target_below(_codex_limit),
     strategy=Summary(
         KeepUserMessages(20_000),
-        FreeText(style=_WHOLE_HISTORY_STYLE),
+        FreeText(CODEX_TASK, style=_WHOLE_HISTORY_STYLE),
         AsUser(),
         name="codex summary",
         last_resort="unchanged",
@@ -264,15 +298,17 @@ OPENCODE = Preset(
         "compacts": f"above the window less the maximum output ({_OPENCODE_OUTPUT:,})",
         "counts": "the provider's usage, and a real tokenizer calibrated by it",
         "keeps": "the newest 40,000 tokens of tool results; clears older ones if that frees more than 20,000",
-        "summary": "free text, plus two sentences for display",
-        "shown as": "an assistant message",
+        "summary": "free text: done, current work, files, next, lasting requests, decisions; two sentences for display",
+        "shown as": "an assistant message under a heading that marks it as a summary",
         "if it fails": "the ledger",
     },
     trigger_in=lambda window: OverBudget(Tokens(_opencode_limit(window)), window),
     target_in=target_below(_opencode_limit),
     strategy=Pipeline(
         PruneToolResults(protect=40_000, minimum=20_000),
-        Summary(KeepNothing(), FreeText(style=_WHOLE_HISTORY_STYLE), as_assistant, name="opencode summary"),
+        Summary(
+            KeepNothing(), FreeText(OPENCODE_TASK, style=_WHOLE_HISTORY_STYLE), AsAssistant(), name="opencode summary"
+        ),
     ),
     calibrated=True,
     window=200_000,
@@ -345,18 +381,19 @@ GOAT = Preset(
         "compacts": "above 80 % of the window less system prompt and 16,384 for output",
         "counts": "characters / 4 rounded down, plus 4 per message",
         "keeps": "the newest 40 % of the messages",
-        "summary": "free text",
+        "summary": "free text: earlier work, key decisions, key facts",
         "shown as": "a user message and an assistant acknowledgement",
         "if it fails": "the same messages, with a note about the removed ones in place of the summary",
     },
     trigger_in=lambda window: OverUtilization(0.80, window, min(DEFAULT_RESERVE, window // 2)),
     target_in=target_below(lambda window: Fraction(0.80, min(DEFAULT_RESERVE, window // 2)).tokens(window)),
-    strategy=Summary(KeepFraction(0.4), FreeText(), AsExchange(), name="goat summary", last_resort="truncate"),
+    strategy=Summary(KeepFraction(0.4), FreeText(GOAT_TASK), AsExchange(), name="goat summary", last_resort="truncate"),
     estimator="chars/4+4",
     window=200_000,
 )
 PRESETS = {
-    preset.name: preset for preset in (HOLDFAST, SPRING, PI, CLAUDE_CODE, CODEX, OPENCODE, AMP, LAYER, WORKSTREAM, GOAT)
+    preset.name: preset
+    for preset in (HOLDFAST, SPRING, PI, CLAUDE_CODE, CLAUDE_CODE_TS, CODEX, OPENCODE, AMP, LAYER, WORKSTREAM, GOAT)
 }
 """All presets by name."""
 

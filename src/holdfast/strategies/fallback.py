@@ -1,4 +1,4 @@
-"""Fallbacks for a failed summary: leave unchanged, truncate, use the ledger, or ask the user.
+"""Fallbacks for a failed summary: leave unchanged, truncate, use the ledger, ask the user, or raise an error.
 
 An abort closes the generator and never falls back.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from ..context import Plan, Request, Skip, request_after
-from ..errors import Outcome
+from ..errors import Outcome, SummaryFailed
 from ..models.calls import Steps
 from .ledger import KeepLedger
 from .pipeline import run_strategy
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ..types import Strategy
 
 log = logging.getLogger("holdfast")
-LastResort = Literal["unchanged", "truncate", "ledger", "ask"]
-"""Policy if the summary fails: change nothing, truncate, use the ledger, or let the user choose."""
+LastResort = Literal["unchanged", "truncate", "ledger", "ask", "error"]
+"""Policy if the summary fails: change nothing, truncate, use the ledger, let the user choose, or raise an error."""
 LAST_RESORTS: tuple[str, ...] = get_args(LastResort)
 """All values of `LastResort`."""
 _USER_CHOICES = "compact again, compact without a model, or continue unchanged"
@@ -39,7 +39,7 @@ def with_fallback(
 ) -> Steps[Plan | Skip]:
     """Runs a strategy's steps; if it fails or raises, applies the `last_resort` policy.
 
-    `truncate` is the strategy of that policy, `Truncate` by default.
+    `truncate` is the strategy of that policy, `Truncate` by default. Raises `SummaryFailed` if the policy is `error`.
     """
     try:
         answer = yield from work
@@ -57,9 +57,11 @@ def with_fallback(
             on_failure(request)
         except Exception:
             log.exception("the on_failure callback raised an exception")
+    if last_resort == "error" and answer.outcome is Outcome.SUMMARY_FAILED:
+        raise SummaryFailed(answer.why)
     limit = request.target if request.target is not None else request.budget
     fits = answer.outcome is Outcome.NO_PROGRESS and limit is not None and request.tokens <= limit
-    if last_resort == "unchanged" or fits:
+    if last_resort in ("unchanged", "error") or fits:
         return answer
     if last_resort == "ask":
         return msgspec.structs.replace(answer, why=f"{answer.why}. Choose: {_USER_CHOICES}.")
