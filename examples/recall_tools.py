@@ -39,7 +39,7 @@ async def ask(path: str, question: str) -> str:
         result = await sessions.compact(session.id, always, budget=BUDGET)
         print(f"{result.outcome}: {result.tokens_before:,} -> {result.tokens_after:,} tokens")
         recall = Recall(sessions, session.id)
-        tools: list[Any] = recall.tools(FORMAT)  # recall_search and recall_read
+        tools: list[Any] = recall.tools(FORMAT)  # recall_search, recall_read and recall_restore
         await sessions.append(session.id, {"role": "user", "content": question})
         while True:
             context = await sessions.context(session.id, format=FORMAT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
@@ -32,6 +33,12 @@ def test_example_is_valid_and_compacts(name: str, run: Run) -> None:
     facts = loaded(run("compact", f"example:{name}", "--budget", whole["tokens"] // 2, "--json").stdout)
     assert (facts["outcome"], facts["valid"]) == ("compacted", True)
     assert check(facts["messages"], facts["format"] or "openai-chat") == []
+
+
+@pytest.mark.parametrize("command", [["compact"], ["inspect"], ["search", "x"], ["read", "1"], ["verify"]])
+def test_misspelled_example_is_suggested(refused: Callable[..., str], command: list[str]) -> None:
+    assert refused(*command, "exmaple") == "holdfast: There is no file exmaple: did you mean 'example'?\n"
+    assert refused(*command, "exmaple.json") == "holdfast: There is no file exmaple.json: check the path.\n"
 
 
 def test_example_file_is_not_overwritten(run: Run) -> None:

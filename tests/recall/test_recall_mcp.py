@@ -12,8 +12,9 @@ import pytest
 from mcp import Client, StdioServerParameters, stdio_client
 from recall_story import append_story
 
-from holdfast import Recall, SessionService, SQLiteStore
+from holdfast import Recall, SessionService, SlidingWindow, SQLiteStore
 from holdfast.recall import mcp
+from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
 
@@ -43,9 +44,10 @@ async def path(tmp_path: Path) -> str:
 async def test_h1_mcp_client_finds_and_reads_archived_events(path: str) -> None:
     async with connected(path) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"search", "read", "sessions"}
+        assert set(tools) == {"search", "read", "restore", "sessions"}
         assert tools["read"].input_schema["required"] == ["ref", "session"]
-        assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
+        read_only = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
+        assert read_only == {"search", "read", "sessions"}
         sessions = await tool_text(client, "sessions")
         assert sorted(line.partition(":")[0] for line in sessions.splitlines()) == ["other", "s"]
         found = await tool_text(client, "search", query="quarkling osterhaven")
@@ -68,7 +70,7 @@ async def test_mcp_sessions_long_list_gives_next_offset(path: str) -> None:
 async def test_mcp_server_for_one_session_needs_no_session_argument(path: str) -> None:
     async with connected(path, "--session", "s") as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert set(tools) == {"search", "read"}
+        assert set(tools) == {"search", "read", "restore"}
         assert "session" not in tools["read"].input_schema["properties"]
         assert (await tool_text(client, "search", query="quarkling", role="assistant")).startswith("#4 assistant")
         assert (await tool_text(client, "read", ref="#4")).endswith("so the quarkling check fails.")
@@ -97,7 +99,7 @@ async def test_mcp_errors_are_readable_results(path: str) -> None:
             ("search", {"query": "x", "session": "nowhere"}, "no session 'nowhere'"),
             ("read", {"ref": "#4"}, "The reference needs a session: pass its id as `session`"),
             ("read", {"ref": "#99", "session": "s"}, "it has #1 to #15"),
-            ("write", {}, "no tool 'write': use one of search, read, sessions"),
+            ("write", {}, "no tool 'write': use one of search, read, restore, sessions"),
         ):
             answer = await tool_text(client, name, **arguments)
             assert answer.startswith("Error: ") and words in answer, answer
@@ -108,7 +110,45 @@ async def test_mcp_serves_session_file_of_another_tool() -> None:
         assert "#27 assistant refund" in await tool_text(client, "search", query="colour accepted")
 
 
-async def test_mcp_server_does_not_write(path: str) -> None:
+async def test_h1_mcp_client_restores_an_archived_message(path: str) -> None:
+    async with connected(path) as client:
+        restored = await tool_text(client, "restore", ref="#4", session="s")
+        assert restored == "#4 is restored: its copy is #16, at the end of the context."
+        again = await tool_text(client, "restore", ref="#4", session="s")
+        assert again.startswith("Error: ") and "is in the context already" in again
+        missing = await tool_text(client, "restore", ref="#4")
+        assert missing == "Error: The reference needs a session: pass its id as `session`; `sessions` lists them."
+    async with SessionService(SQLiteStore(path)) as service:
+        assert "the quarkling check fails" in (await service.context("s")).messages[-1]["content"]
+
+
+async def test_mcp_restore_refuses_a_message_that_is_too_large(path: str) -> None:
+    async with SessionService(SQLiteStore(path)) as service:
+        await service.append("s", {"role": "user", "content": "tide " * 12_000})
+        await service.append("s", {"role": "user", "content": "Next."})
+        await service.compact("s", always, SlidingWindow(1))
+    async with connected(path, "--session", "s") as client:
+        answer = await tool_text(client, "restore", ref="#16")
+        assert answer.startswith("Error: Event #16 takes ") and "more than the 10,000 that may be restored" in answer
+
+
+async def test_mcp_file_of_another_tool_has_nothing_to_restore_into() -> None:
+    async with connected("example:support") as client:
+        assert "restore" not in {tool.name for tool in (await client.list_tools()).tools}
+        assert "no tool 'restore'" in await tool_text(client, "restore", ref="#1")
+
+
+async def test_mcp_lists_sessions_with_titles(path: str) -> None:
+    async with SessionService(SQLiteStore(path)) as service:
+        await service.create(id="empty")
+    async with connected(path) as client:
+        lines = sorted((await tool_text(client, "sessions")).splitlines())
+    assert lines[0].startswith("empty: (no messages) (created ")
+    assert lines[2].startswith("s: Bookings for berth K7 fail since Tuesday. Please find out why. (created ")
+    assert lines[2].endswith(", 15 events, of ada)")
+
+
+async def test_mcp_reading_tools_do_not_write(path: str) -> None:
     async with SessionService(SQLiteStore(path)) as service:
         before = await service.export("s")
         async with connected(path) as client:

@@ -99,8 +99,8 @@ async def test_restore_errors_name_the_cause(recall: Recall, service: SessionSer
     for reference, words in (
         ("#15", "only messages can be restored"),
         ("#14", "in the context already"),
-        ("#1-#4", "one by one"),
-        ("#3@10", "one by one"),
+        ("#1-#4", "not exactly one event: name a single one"),
+        ("#3@10", "not exactly one event: name a single one"),
     ):
         with pytest.raises(InvalidInput, match=words):
             await recall.restore(reference)

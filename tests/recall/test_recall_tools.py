@@ -15,7 +15,7 @@ from openai.types.chat import ChatCompletionFunctionToolParam
 from openai.types.chat.chat_completion_message_function_tool_call import ChatCompletionMessageFunctionToolCall
 from openai.types.responses import FunctionToolParam, ResponseFunctionToolCall
 from pydantic import TypeAdapter
-from recall_story import STORY, call
+from recall_story import STORY, append_story, call
 
 from holdfast import Recall, SessionService, check
 from holdfast.errors import InvalidInput, UnknownFormat
@@ -34,13 +34,13 @@ def test_tool_definitions_are_accepted_by_each_sdk() -> None:
         ("anthropic", ToolParam),
     ):
         definitions = tool_definitions(format)
-        assert len(definitions) == 2
+        assert len(definitions) == 3
         for definition in definitions:
             TypeAdapter(kind).validate_python(definition)
             assert json.loads(json.dumps(definition)) == definition
     [tool] = tool_definitions("gemini")
     declared = gemini.Tool.model_validate(tool).function_declarations or []
-    assert [declaration.name for declaration in declared] == ["recall_search", "recall_read"]
+    assert [declaration.name for declaration in declared] == ["recall_search", "recall_read", "recall_restore"]
     assert all(declaration.parameters and declaration.parameters.properties for declaration in declared)
 
 
@@ -93,7 +93,7 @@ async def test_tool_arguments_as_json_or_object(recall: Recall) -> None:
         ("recall_read", {"ref": "\ud800"}, "no event id starts with it"),
         ("recall_read", "[" * 100_000, "are invalid"),
         ("recall_read", None, "missing required field `ref`"),
-        ("recall_write", {"ref": "#1"}, "no tool 'recall_write': use recall_search or recall_read"),
+        ("recall_write", {"ref": "#1"}, "no tool 'recall_write': use recall_search, recall_read or recall_restore"),
     ],
 )
 async def test_tool_errors_are_readable_answers(recall: Recall, name: str, arguments: Any, words: str) -> None:
@@ -155,7 +155,7 @@ async def test_tool_quoted_input_is_bounded(recall: Recall, text: str) -> None:
         ("recall_search", {"query": "e", "since": text}, "since takes a date like"),
         ("recall_search", {"query": "e", text: 1}, "see the tool's parameters."),
         ("recall_read", {"ref": text}, "a number as in #1|to start at a character of it"),
-        (text, {}, "use recall_search or recall_read."),
+        (text, {}, "use recall_search, recall_read or recall_restore."),
     ):
         answer = await recall.run(name, arguments, max_tokens=MIN_ANSWER_TOKENS)
         assert count(answer.text) <= MIN_ANSWER_TOKENS and re.search(words, answer.text), answer.text
@@ -231,3 +231,60 @@ async def test_tool_call_that_fails_is_answered(recall: Recall) -> None:
 async def test_tool_answer_refuses_other_values(recall: Recall, given: Any) -> None:
     with pytest.raises(InvalidInput, match="not a tool call of a known format"):
         await recall.answer(given)
+
+
+async def test_h1_restore_tool_puts_the_message_back_whole(recall: Recall, service: SessionService) -> None:
+    answer = await recall.run("recall_restore", {"ref": "#4"})
+    assert (answer.text, answer.is_error) == ("#4 is restored: its copy is #16, at the end of the context.", False)
+    assert "the quarkling check fails" in (await service.context("s")).messages[-1]["content"]
+
+
+async def test_h1_restore_tool_waits_for_the_result_of_its_own_call(recall: Recall, service: SessionService) -> None:
+    asked = call("c9", "recall_restore", '{"ref": "[4]"}')
+    await service.append("s", asked)
+    result = await recall.answer(asked["tool_calls"][0])
+    assert result["content"] == "#4 is restored: its copy follows the results of the open tool calls."
+    await service.append("s", result)
+    context = list(await service.context("s"))
+    assert context[-2] == result and check(context, "openai-chat") == []
+    assert "[Restored from earlier: #4, assistant" in context[-1]["content"]
+    await service.append("s", {"role": "assistant", "content": "Thanks."})
+    assert sum("quarkling" in str(message["content"]) for message in await service.context("s")) == 1
+
+
+async def test_restore_tool_refuses_a_message_over_its_limit(
+    recall: Recall, service: SessionService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.recall.tools.MAX_RESTORED_TOKENS", 500)
+    version = (await service.get("s")).version
+    answer = await recall.run("recall_restore", {"ref": "#3"})
+    assert answer.is_error
+    assert answer.text.startswith("Error: Event #3 takes 1,")
+    assert answer.text.endswith("more than the 500 that may be restored at once: read it in parts instead.")
+    assert (await service.get("s")).version == version
+
+
+async def test_restore_tool_refuses_what_the_window_has_no_room_for(service: SessionService) -> None:
+    await append_story(service)
+    service.window = 1_000
+    answer = await Recall(service, "s").run("recall_restore", {"ref": "#3"})
+    assert answer.is_error and "tokens, and the context has room for" in answer.text
+    assert "of 1,000: compact first, or read it in parts." in answer.text
+
+
+async def test_restore_tool_refusals_are_readable(recall: Recall) -> None:
+    for ref, words in (
+        ("#14", "is in the context already: there is nothing to restore."),
+        ("#15", "is a compaction: only messages can be restored."),
+        ("#1-#3", "is not exactly one event: name a single one, such as #1."),
+        ("#99", "it has #1 to #15"),
+    ):
+        answer = await recall.run("recall_restore", {"ref": ref})
+        assert answer.is_error and words in answer.text, answer.text
+
+
+async def test_restore_tool_is_not_offered_for_a_list_of_messages() -> None:
+    recall = await recall_messages(STORY)
+    assert [tool["function"]["name"] for tool in recall.tools()] == ["recall_search", "recall_read"]
+    answer = await recall.run("recall_restore", {"ref": "#1"})
+    assert answer.is_error and answer.text.endswith("use recall_search or recall_read.")

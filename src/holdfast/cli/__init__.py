@@ -1,5 +1,5 @@
-"""The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `import`, `export`, `mcp`,
-`rpc`, `worker`, `verify`, `migrate`, `doctor`, `config`, `lab`, `completion`.
+"""The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `restore`, `undo`,
+`fork`, `import`, `export`, `mcp`, `rpc`, `worker`, `verify`, `migrate`, `doctor`, `config`, `lab`, `completion`.
 
 Command modules are imported on first use, so `holdfast --version` and shell completion start fast.
 """
@@ -29,6 +29,9 @@ _COMMANDS = {
     "inspect": ("inspect", "inspect_command"),
     "search": ("search", "search_command"),
     "read": ("search", "read_command"),
+    "restore": ("history", "restore_command"),
+    "undo": ("history", "undo_command"),
+    "fork": ("history", "fork_command"),
     "import": ("import_sessions", "import_command"),
     "export": ("export", "export_command"),
     "mcp": ("servers", "mcp_command"),

@@ -27,8 +27,8 @@ from .sources import open_source
 def mcp_command(file: str, session: str | None) -> None:
     """Serve FILE to an MCP client on standard input and output.
 
-    The tools search and read, and list the sessions of a store; they are read-only. FILE is anything that
-    `holdfast search` takes. Requires the MCP SDK: pip install 'holdfast-context[mcp]'.
+    The tools search and read; for a store they also list sessions and restore archived messages. FILE is anything
+    that `holdfast search` takes. Requires the MCP SDK: pip install 'holdfast-context[mcp]'.
     """
     from ..recall.mcp import require_mcp_sdk
 
@@ -45,7 +45,7 @@ async def _serve_mcp(file: str, session: str | None) -> None:
     if location is None:
         source = open_source(file, session=session, whole=True)
         async with SessionService(MemoryStore()) as sessions:
-            await serve(Recall(sessions, await load_source(sessions, source)))
+            await serve(Recall(sessions, await load_source(sessions, source), can_restore=False))
         return
     chosen = session or location.session_id
     if chosen is not None:

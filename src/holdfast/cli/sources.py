@@ -19,7 +19,7 @@ import msgspec
 from ..compaction.stateless import decode_payloads, trace_numbers
 from ..context.events import message_in
 from ..errors import InvalidInput, InvalidLimit
-from ..io.arguments import unknown_name_message
+from ..io.arguments import did_you_mean, unknown_name_message
 from ..io.files import write_file_atomically
 from ..messages import COMMON, Json, encode_all
 from ..sessions import BlockingSessionService
@@ -110,6 +110,7 @@ def _umask() -> int:
 
 
 DEFAULT_EXAMPLE = "harbor"
+_EXAMPLE_NAMES = ("example", "example:support", "example:review", "example:journal")
 
 
 class EarlierCompaction(msgspec.Struct, frozen=True):
@@ -185,7 +186,16 @@ def open_source(name: str, *, session: str | None = None, whole: bool = False) -
             return source_from_session(sessions, location, session, whole)
     if session is not None:
         raise InvalidInput(f"{name} is not a Holdfast store: leave out --session {session}.")
+    require_file(name)
     return _source_from_file(name, name, whole)
+
+
+def require_file(name: str | Path) -> None:
+    """Raises InvalidInput for a missing file; a misspelled bare name may be a bundled session."""
+    if os.path.exists(name):
+        return
+    hint = did_you_mean(str(name), _EXAMPLE_NAMES) if not {".", os.sep} & set(str(name)) else ""
+    raise InvalidInput(f"There is no file {name}: {hint or 'check the path.'}")
 
 
 def is_example(name: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import click
 import msgspec
 
@@ -13,7 +11,7 @@ from ..stores import MemoryStore
 from ..transcripts.importing import import_transcript
 from . import options
 from .console import show_progress
-from .sources import is_example, open_source
+from .sources import is_example, open_source, require_file
 from .stores import StoreLocation, find_store, unreadable_logs
 
 PROBLEMS_FOUND = 1
@@ -33,8 +31,7 @@ def verify_command(file: str, session: str | None, as_json: bool) -> int:
     if location is None and is_example(file):
         return _report(file, _verify_example(file), as_json=as_json)
     if location is None:
-        if not os.path.exists(file):
-            raise InvalidInput(f"The file {file} does not exist: check the path.")
+        require_file(file)
         raise InvalidInput(f"{file} is not a Holdfast store: `holdfast inspect` checks a file of messages.")
     return _report(location.path, _verify_store(location, session), as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""A read-only MCP server over a store: its tools search and read sessions.
+"""An MCP server over a store: its tools list, search and read sessions, and restore archived messages.
 
 The SDK is an extra, imported when a server is created: `pip install 'holdfast-context[mcp]'`.
 """
@@ -13,10 +13,13 @@ import msgspec
 from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput
 from ..messages import Json
+from ..sessions.history import first_user_line
+from ..summaries.handoff import clip_title
 from .recall import Recall
 from .search import DEFAULT_MAX_TOKENS, KINDS
 from .tools import (
     READ_PARAMETERS,
+    RESTORE_PARAMETERS,
     SEARCH_PARAMETERS,
     ReadArguments,
     SearchArguments,
@@ -24,6 +27,7 @@ from .tools import (
     error_answer,
     parse_arguments,
     read_answer,
+    restore_answer,
     search_answer,
 )
 
@@ -46,7 +50,12 @@ _MCP_SEARCH_DESCRIPTION = (
     "context: messages, tool calls, tool results. Lists short excerpts with references such as #123."
 )
 _MCP_READ_DESCRIPTION = "Read in full what a reference such as #123 points at in a session."
-_MCP_SESSIONS_DESCRIPTION = "List the sessions of the store, the newest first, with the number of their events."
+_MCP_RESTORE_DESCRIPTION = (
+    "Put one archived message of a session back into that session's context, as a quoted copy at its end."
+)
+_MCP_SESSIONS_DESCRIPTION = (
+    "List the sessions of the store, the newest first, with their titles and the number of their events."
+)
 
 
 class _McpSearchArguments(SearchArguments):
@@ -57,6 +66,10 @@ class _McpSearchArguments(SearchArguments):
 class _McpReadArguments(ReadArguments):
     session: str | None = None
     max_tokens: int = DEFAULT_MAX_TOKENS
+
+
+class _McpRestoreArguments(ReadArguments):
+    session: str | None = None
 
 
 class _McpSessionsArguments(msgspec.Struct, forbid_unknown_fields=True):
@@ -78,7 +91,7 @@ def require_mcp_sdk() -> None:
 
 
 def make_server(recall: Recall) -> Server[Any]:
-    """Creates a server with the tools search, read and, unless limited to one session, sessions."""
+    """Creates a server: search and read; restore where the session is stored; sessions, unless limited to one."""
     require_mcp_sdk()
     from mcp import types
     from mcp.server.lowlevel import Server
@@ -88,7 +101,9 @@ def make_server(recall: Recall) -> Server[Any]:
             name=name,
             description=description,
             input_schema=schema,
-            annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            annotations=types.ToolAnnotations(
+                read_only_hint=name != "restore", destructive_hint=False, open_world_hint=False
+            ),
         )
         for name, description, schema in _tool_schemas(recall)
     ]
@@ -120,6 +135,9 @@ def _tool_schemas(recall: Recall) -> list[tuple[str, str, Json]]:
         ("search", _MCP_SEARCH_DESCRIPTION, _extend_schema(SEARCH_PARAMETERS, {**_EXTRA_FILTERS, **more})),
         ("read", _MCP_READ_DESCRIPTION, _extend_schema(READ_PARAMETERS, more, list(session))),
     ]
+    if recall.can_restore:
+        restore = _extend_schema(RESTORE_PARAMETERS, session, list(session))
+        schemas.append(("restore", _MCP_RESTORE_DESCRIPTION, restore))
     if session:
         listing = {
             "owner": {"type": "string"},
@@ -147,10 +165,11 @@ async def run_mcp_tool(recall: Recall, name: str, arguments: Json | None) -> Too
             return ToolAnswer(await search_answer(recall, search, search.max_tokens, session))
         if name == "read":
             read = parse_arguments(arguments, _McpReadArguments)
-            if not (read.session or recall.session_id):
-                raise InvalidInput("The reference needs a session: pass its id as `session`; `sessions` lists them.")
-            session = _checked_session(recall, read.session)
+            session = _required_session(recall, read.session)
             return ToolAnswer(await read_answer(recall, read, read.max_tokens, session))
+        if name == "restore" and recall.can_restore:
+            restore = parse_arguments(arguments, _McpRestoreArguments)
+            return ToolAnswer(await restore_answer(recall, restore, _required_session(recall, restore.session)))
         if name == "sessions" and recall.session_id is None:
             return ToolAnswer(await _list_sessions(recall, parse_arguments(arguments, _McpSessionsArguments)))
         names = ", ".join(known for known, _, _ in _tool_schemas(recall))
@@ -166,11 +185,17 @@ def _checked_session(recall: Recall, named: str | None) -> str | None:
     return named or None
 
 
+def _required_session(recall: Recall, named: str | None) -> str | None:
+    if not (named or recall.session_id):
+        raise InvalidInput("The reference needs a session: pass its id as `session`; `sessions` lists them.")
+    return _checked_session(recall, named)
+
+
 async def _list_sessions(recall: Recall, arguments: _McpSessionsArguments) -> str:
     records = await recall.sessions.list(arguments.owner)
     first = max(arguments.offset, 0)
     page = records[first : first + min(max(arguments.limit, 1), MAX_SESSIONS_LISTED)]
-    lines, end = [*map(_session_line, page)], first + len(page)
+    lines, end = [await _session_line(recall, record) for record in page], first + len(page)
     if page and end < len(records):
         lines.append(f"There are {len(records) - end:,} more: list them with offset {end}.")
     return "\n".join(lines) or (
@@ -178,8 +203,9 @@ async def _list_sessions(recall: Recall, arguments: _McpSessionsArguments) -> st
     )
 
 
-def _session_line(record: SessionRecord) -> str:
+async def _session_line(recall: Recall, record: SessionRecord) -> str:
+    title = clip_title(await first_user_line(recall.sessions.store, record.id)) or "(no messages)"
     details = [f"created {record.created[:16].replace('T', ' ')}", f"{record.version:,} events"]
     details += [f"of {record.owner}"] if record.owner else []
     details += [record.model] if record.model else []
-    return f"{record.id}: {', '.join(details)}"
+    return f"{record.id}: {title} ({', '.join(details)})"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..compaction import Abort, Notify, SummarizerRun
 from ..compaction.stateless import message_ids, repair_input
-from ..messages import Json, decode_all
+from ..messages import Json, decode_all, encode_tools
 from ..models import resolve_model
 from ..sessions import BlockingSessionService, SessionService
 from ..sessions.message_list import HISTORY_SESSION, store_history
 from ..stores import MemoryStore
 from .question import ReferenceAnswer, answer_question
 from .search import DEFAULT_MAX_TOKENS, SessionSearch
-from .tools import ToolAnswer, answer_tool_call, run_recall_tool, tool_definitions
+from .tools import ToolAnswer, answer_tool_call, offered_tools, run_recall_tool, tool_definitions
 
 if TYPE_CHECKING:
     from ..types import MessageLike, SummarizerLike
@@ -47,8 +47,8 @@ class Recall(SessionSearch):
     # -- agent tools --------------------------------------------------------------------------------
 
     def tools(self, format: str = "openai-chat") -> list[Json]:
-        """Returns the definitions of `recall_search` and `recall_read` in this wire format."""
-        return tool_definitions(format)
+        """Returns the definitions of the recall tools in this wire format."""
+        return encode_tools(format, offered_tools(self))
 
     async def run(
         self, name: str, arguments: Json | str | None = None, *, max_tokens: int = DEFAULT_MAX_TOKENS
@@ -81,7 +81,7 @@ class BlockingRecall:
         self._recall: Callable[[Any], Recall] = lambda service: Recall(service, session_id, **options)
 
     def tools(self, format: str = "openai-chat") -> list[Json]:
-        """Returns the definitions of `recall_search` and `recall_read` in this wire format."""
+        """Returns the definitions of the recall tools in this wire format."""
         return tool_definitions(format)
 
     search = _blocking(Recall.search)
@@ -100,4 +100,4 @@ async def recall_messages(messages: Iterable[MessageLike], *, format: str | None
     decoded, name = decode_all(messages, format)
     store = MemoryStore()
     await store_history(store, decoded, name, ids=message_ids(decoded, repair_input(decoded, name)))
-    return Recall(SessionService(store), HISTORY_SESSION)
+    return Recall(SessionService(store), HISTORY_SESSION, can_restore=False)

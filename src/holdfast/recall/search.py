@@ -120,8 +120,11 @@ class SessionSearch:
         session_id: str | None = None,
         *,
         estimator: Estimator | Callable[[str], int] | str | None = None,
+        can_restore: bool = True,
     ) -> None:
         self.sessions = sessions
+        self.can_restore = can_restore
+        """Whether to offer the restore tool; not for a temporary copy of a list or a file."""
         self.session_id = session_id
         self.estimator = sessions.estimator if estimator is None else estimator_for(estimator)
 
@@ -194,11 +197,18 @@ class SessionSearch:
         self, reference: str, *, session_id: str | None = None, lane: str | None = None, id: str | None = None
     ) -> Event:
         """Brings an archived message back into the context: `SessionService.restore` by reference."""
+        event = await self.find_event(reference, session_id=session_id)
+        return await self.sessions.restore(self._session(session_id), event.id, lane, id=id)
+
+    async def find_event(self, reference: str, *, session_id: str | None = None) -> Event:
+        """Returns the one event behind a reference. Raises InvalidInput for a range or a part of an event."""
         record = await self.sessions.get(self._session(session_id))
         place = await resolve_reference(self.sessions.store, record, reference)
         if place.first.seq != place.last.seq or place.offset:
-            raise InvalidInput(f"{reference!r} is not exactly one event: restore events one by one.")
-        return await self.sessions.restore(record.id, place.first.id, lane, id=id)
+            raise InvalidInput(
+                f"{reference!r} is not exactly one event: name a single one, such as #{place.first.seq}."
+            )
+        return place.first
 
     async def _shown(self, session: str) -> frozenset[str]:
         try:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ..context.references import READ_TOOL
+from ..context.references import READ_TOOL, reference
 from ..errors import HoldfastError, InvalidInput, InvalidLimit
 from ..messages import Json, Message, Text, Tool, ToolResult, decode_one, encode_all, encode_tools
 from ..messages.sdk import dump
@@ -16,8 +16,8 @@ from ..tokens import count_tokens
 from .passage import MIN_PASSAGE_TOKENS, TokenCounter, elide_middle, hit_line, short_heading, truncate_to_tokens
 from .search import ROLES, SearchResults, SessionSearch
 
-SEARCH_TOOL = "recall_search"
-TOOL_NAMES = (SEARCH_TOOL, READ_TOOL)
+SEARCH_TOOL, RESTORE_TOOL = "recall_search", "recall_restore"
+TOOL_NAMES = (SEARCH_TOOL, READ_TOOL, RESTORE_TOOL)
 """Names of the recall tools."""
 SEARCH_PARAMETERS: Json = {
     "type": "object",
@@ -49,6 +49,13 @@ READ_PARAMETERS: Json = {
     },
     "required": ["ref"],
 }
+RESTORE_PARAMETERS: Json = {
+    "type": "object",
+    "properties": {"ref": {"type": "string", "description": "#123 or, as notes cite it, [123]: one message."}},
+    "required": ["ref"],
+}
+MAX_RESTORED_TOKENS = 10_000
+"""The largest message that the restore tool puts back into the context."""
 _SEARCH_DESCRIPTION = (
     "Search everything that was said and done in this conversation, also what is no longer in your context: "
     "messages, tool calls, tool results. Lists short excerpts with references such as #123."
@@ -57,15 +64,25 @@ _READ_DESCRIPTION = (
     "Read in full what a reference such as #123, or [123] in notes, points at: an earlier message, tool call or tool "
     "result."
 )
+_RESTORE_DESCRIPTION = (
+    "Put one archived message back into your context, whole and with its images. Use it for what the work ahead needs "
+    f"again and again, and {READ_TOOL} for a single look."
+)
 RECALL_TOOLS = (
     Tool(SEARCH_TOOL, _SEARCH_DESCRIPTION, SEARCH_PARAMETERS),
     Tool(READ_TOOL, _READ_DESCRIPTION, READ_PARAMETERS),
+    Tool(RESTORE_TOOL, _RESTORE_DESCRIPTION, RESTORE_PARAMETERS),
 )
 
 
 def tool_definitions(format: str = "openai-chat") -> list[Json]:
     """Returns the recall tools as entries of a request's `tools` in this wire format."""
     return encode_tools(format, RECALL_TOOLS)
+
+
+def offered_tools(recall: SessionSearch) -> tuple[Tool, ...]:
+    """Returns the tools that work here: a temporary copy of a history has nothing to restore into."""
+    return tuple(tool for tool in RECALL_TOOLS if recall.can_restore or tool.name != RESTORE_TOOL)
 
 
 MAX_LISTED = 50
@@ -118,7 +135,10 @@ async def run_recall_tool(
             return ToolAnswer(await search_answer(recall, parse_arguments(arguments, SearchArguments), max_tokens))
         if name == READ_TOOL:
             return ToolAnswer(await read_answer(recall, parse_arguments(arguments, ReadArguments), max_tokens))
-        raise InvalidInput(f"There is no tool {name!r}: use {' or '.join(TOOL_NAMES)}.")
+        if name == RESTORE_TOOL and recall.can_restore:
+            return ToolAnswer(await restore_answer(recall, parse_arguments(arguments, ReadArguments)))
+        names = [tool.name for tool in offered_tools(recall)]
+        raise InvalidInput(f"There is no tool {name!r}: use {', '.join(names[:-1])} or {names[-1]}.")
     except HoldfastError as problem:
         return error_answer(recall, problem)
 
@@ -209,6 +229,17 @@ async def read_answer(
     """Reads a passage as text, with the reference to continue from where it was truncated."""
     passage = await recall.read(str(arguments.ref), session_id=session_id, max_tokens=_content_budget(max_tokens))
     return passage.text + (f"\n\nThere is more: read {passage.next}" if passage.next else "")
+
+
+async def restore_answer(recall: SessionSearch, arguments: ReadArguments, session_id: str | None = None) -> str:
+    """Restores a message of at most `MAX_RESTORED_TOKENS` tokens; the answer names its copy."""
+    event = await recall.find_event(str(arguments.ref), session_id=session_id)
+    session = session_id or recall.session_id
+    assert session is not None  # find_event requires one
+    copy = await recall.sessions.restore_after_results(session, event.id, max_tokens=MAX_RESTORED_TOKENS)
+    if copy is None:
+        return f"{reference(event)} is restored: its copy follows the results of the open tool calls."
+    return f"{reference(event)} is restored: its copy is {reference(copy)}, at the end of the context."
 
 
 async def answer_tool_call(recall: SessionSearch, call: Any, max_tokens: int) -> Json:

@@ -80,6 +80,7 @@ class BlockingSessionService:
     delete = _blocking(SessionService.delete)
     append = _blocking(SessionService.append)
     restore = _blocking(SessionService.restore)
+    restore_after_results = _blocking(SessionService.restore_after_results)
     remember = _blocking(SessionService.remember)
     memory = _blocking(SessionService.memory)
     blend_memory = _blocking(SessionService.blend_memory)

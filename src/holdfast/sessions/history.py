@@ -5,14 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint
-from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key
+from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
-from ..messages import encode_all, find_problems, rules_for
-from ..stores import Slice
+from ..io.text import first_line
+from ..messages import Message, encode_all, find_problems, is_framed, rules_for
+from ..stores import Log, Slice
 from ..stores.search import search_document
 from .live import LiveSession
 
 ROOT = ""
+_TITLE_SCAN_EVENTS = 20
+"""Events searched for the first user message of a session."""
+_SYNTHETIC_MARKS = ("synthetic", "aside", "source", "closes")
+"""Body fields that mark user-role messages written by a program."""
 
 
 class EventPages(msgspec.Struct, frozen=True):
@@ -75,6 +80,23 @@ async def head_event_ids(live: LiveSession) -> frozenset[str]:
             view = await live.view(key or None)
             sources.update(shown.source for shown in view.head if shown.source)
     return frozenset(sources)
+
+
+def user_message_in(event: Event) -> Message | None:
+    """Returns the event's message if the user wrote it."""
+    if any(event.body.get(mark) for mark in _SYNTHETIC_MARKS):
+        return None
+    message = try_message_in(event)
+    return message if message is not None and message.role == "user" and not is_framed(message) else None
+
+
+async def first_user_line(store: Log, session_id: str) -> str:
+    """Returns the first line of the user's first message, as a title of the session; empty if there is none."""
+    opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
+    for event in await store.read(session_id, opening):
+        if (message := user_message_in(event)) is not None and (line := first_line(message.text)):
+            return line
+    return ""
 
 
 async def fork_record(live: LiveSession, at: str | None, new: str, created: str) -> SessionRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import anyio
 import msgspec
@@ -17,6 +17,9 @@ from ..errors import InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, request_fields, restore_media
 from ..stores import Log, Slice
 from ..tokens import Estimator
+
+if TYPE_CHECKING:
+    from .restore import RestoreLimits
 
 MARKS = frozenset((EventKind.COMPACTION, EventKind.UNDO, EventKind.REDACTION))
 """Events after which a lane's view is rebuilt."""
@@ -30,6 +33,8 @@ class LiveSession:
         self.record = record
         self.estimator = estimator
         self.calibrated = calibrated
+        self.deferred_restores: dict[str, dict[str, RestoreLimits]] = {}
+        """Lane key → ids of archived messages to restore once its open tool calls have their results."""
         self._views: dict[str, View] = {}
         self._moving = anyio.Lock(fast_acquire=True)
         """Held while record and views change, so that they agree whenever it is free."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from ..context import View
-from ..context.events import Event, EventKind, message_in
+from ..context.events import Event, EventKind, lane_key, message_in
 from ..context.references import reference
 from ..errors import InvalidInput
 from ..messages import (
@@ -24,8 +27,19 @@ from ..messages import (
 from .live import LiveSession
 from .message_events import message_events
 
+log = logging.getLogger("holdfast")
 
-async def restore_event(live: LiveSession, event_id: str, lane: str | None, id: str | None) -> Event:
+
+class RestoreLimits(msgspec.Struct, frozen=True):
+    """The largest copy to restore and the session's window, both in tokens; None is no limit."""
+
+    max_tokens: int | None = None
+    window: int | None = None
+
+
+async def restore_event(
+    live: LiveSession, event_id: str, lane: str | None, id: str | None, limits: RestoreLimits
+) -> Event:
     """Appends a quoted copy of an archived message, with its source; with a known `id`, writes nothing.
 
     The copy is synthetic: it counts as no turn, and a redaction of its source reaches it.
@@ -35,13 +49,38 @@ async def restore_event(live: LiveSession, event_id: str, lane: str | None, id: 
     if known and known[0].body.get("source") == source.id:
         return known[0]
     view = await live.view(lane)
-    _require_restorable(view, source)
-    ready = message_events(
-        _restored_copy(source), view, lane=lane, ids=id, synthetic=True, format=live.record.format, source=source.id
-    )
+    if view.pending_calls:
+        names = ", ".join(repr(call.id) for call in view.pending_calls)
+        raise InvalidInput(f"Tool calls wait for their results ({names}): append those, then restore {source.id!r}.")
+    copy = _checked_copy(view, source, limits)
+    ready = message_events(copy, view, lane=lane, ids=id, synthetic=True, format=live.record.format, source=source.id)
     done = await live.store.append(live.id, ready.events, media=ready.media)
     await live.appended(done.events, done.version)
     return (await live.with_media(done.events))[0]
+
+
+async def restore_after_results(
+    live: LiveSession, event_id: str, lane: str | None, limits: RestoreLimits
+) -> Event | None:
+    """Restores a message now or, while tool calls are open, after their last result; None if it has to wait."""
+    source = await _original(live, event_id)
+    view = await live.view(lane)
+    if not view.pending_calls:
+        return await restore_event(live, source.id, lane, None, limits)
+    _checked_copy(view, source, limits)
+    live.deferred_restores.setdefault(lane_key(lane), {})[source.id] = limits
+    return None
+
+
+async def restore_deferred(live: LiveSession, lane: str | None) -> None:
+    """Appends the copies that waited for tool results; one that no longer fits is left out and logged."""
+    if (await live.view(lane)).pending_calls:
+        return
+    for event_id, limits in live.deferred_restores.pop(lane_key(lane), {}).items():
+        try:
+            await restore_event(live, event_id, lane, None, limits)
+        except InvalidInput as problem:
+            log.warning("session %s: an archived message was not restored: %s", live.id, problem)
 
 
 async def _original(live: LiveSession, event_id: str) -> Event:
@@ -55,15 +94,26 @@ async def _original(live: LiveSession, event_id: str) -> Event:
     return await _original(live, source) if isinstance(source, str) else event
 
 
-def _require_restorable(view: View, event: Event) -> None:
-    """Raises InvalidInput if tool calls are open, or if the context already shows the event."""
-    if view.pending_calls:
-        names = ", ".join(repr(call.id) for call in view.pending_calls)
-        raise InvalidInput(f"Tool calls wait for their results ({names}): append those, then restore {event.id!r}.")
+def _checked_copy(view: View, event: Event, limits: RestoreLimits) -> Message:
+    """Returns the copy to append. Raises InvalidInput if the context already shows the event or has no room for it."""
     copies = {event.id, *(id for id, shown in view.events.items() if shown.body.get("source") == event.id)}
     shortened = {item.ref for item in view.checkpoint.head if item.ref and item.message is not None}
     if copies & view.events.keys() - view.checkpoint.edits.keys() - shortened:
         raise InvalidInput(f"Event {event.id!r} is in the context already: there is nothing to restore.")
+    copy = _restored_copy(event)
+    after = view.tokens_of(view.units() + view.token_sums.estimator.measure(copy))
+    size, limit, window = after - view.tokens, limits.max_tokens, limits.window
+    if limit is not None and size > limit:
+        raise InvalidInput(
+            f"Event {reference(event)} takes {size:,} tokens, more than the {limit:,} that may be restored at once: "
+            "read it in parts instead."
+        )
+    if window is not None and after > window:
+        raise InvalidInput(
+            f"Event {reference(event)} takes {size:,} tokens, and the context has room for "
+            f"{max(0, window - view.tokens):,} of {window:,}: compact first, or read it in parts."
+        )
+    return copy
 
 
 def _restored_copy(event: Event) -> Message:

@@ -36,7 +36,7 @@ from .live import Context, LiveSession
 from .message_events import message_events
 from .notes import SessionStartTexts, append_memory
 from .redaction import redact_event
-from .restore import restore_event
+from .restore import RestoreLimits, restore_after_results, restore_deferred, restore_event
 from .transfer import export_session, import_session
 
 if TYPE_CHECKING:
@@ -228,14 +228,38 @@ class SessionService:
         done = await self.store.append(session_id, ready.events, after=after, media=ready.media)
         if done.fresh:
             await live.appended(done.events, done.version)
+        if live.deferred_restores:
+            await restore_deferred(live, lane)
         return await live.with_media(done.events)
 
-    async def restore(self, session_id: str, event_id: str, lane: str | None = None, *, id: str | None = None) -> Event:
+    async def restore(
+        self,
+        session_id: str,
+        event_id: str,
+        lane: str | None = None,
+        *,
+        id: str | None = None,
+        max_tokens: int | None = None,
+    ) -> Event:
         """Appends a quoted copy of an archived message to the context, with its source.
 
-        It counts as no turn, and nothing before it changes. With an `id` it is idempotent.
+        It counts as no turn, and nothing before it changes. With an `id` it is idempotent. InvalidInput is raised if
+        the copy takes more than `max_tokens`, or if the context with it exceeds a known window.
         """
-        return await restore_event(await self._live(session_id, refresh=True), event_id, lane, id)
+        live = await self._live(session_id, refresh=True)
+        limits = RestoreLimits(max_tokens, self.window_of(live.record))
+        return await restore_event(live, event_id, lane, id, limits)
+
+    async def restore_after_results(
+        self, session_id: str, event_id: str, lane: str | None = None, *, max_tokens: int | None = None
+    ) -> Event | None:
+        """Restores like `restore` but, while tool calls are open, after the append of their last result.
+
+        A tool that restores needs this: its own call is open while it runs. Returns None if it has to wait.
+        """
+        live = await self._live(session_id, refresh=True)
+        limits = RestoreLimits(max_tokens, self.window_of(live.record))
+        return await restore_after_results(live, event_id, lane, limits)
 
     async def pin(self, session_id: str, event_id: str, *, pinned: bool = True) -> None:
         """Keeps an event visible through every compaction, or unpins it."""

@@ -11,7 +11,7 @@ import msgspec
 from ...errors import HoldfastError, InvalidInput
 from ...messages import Tool, ToolCall, replace_lone_surrogates
 from ...recall import Recall
-from ...recall.tools import RECALL_TOOLS, TOOL_NAMES, ToolAnswer, parse_arguments
+from ...recall.tools import TOOL_NAMES, ToolAnswer, offered_tools, parse_arguments
 from .files import AgentTool, FileChange
 from .permissions import PermissionRules, rule_for
 
@@ -59,7 +59,7 @@ class Toolbox:
     def definitions(self) -> tuple[Tool, ...]:
         """Tool definitions to send to a model."""
         own = tuple(tool.definition for tool in self._tools.values())
-        return own + (RECALL_TOOLS if self._recall is not None else ())
+        return own + (offered_tools(self._recall) if self._recall is not None else ())
 
     def describe(self, call: ToolCall) -> str:
         """Returns the first argument of a call as one line."""

@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...context.events import Event, EventKind, LaneTip, SessionRecord, try_message_in
+from ...context.events import Event, EventKind, LaneTip, SessionRecord
 from ...context.references import reference
 from ...errors import InvalidInput, UnknownSession
 from ...io.text import first_line
-from ...messages import Media, Message, is_framed
+from ...messages import Media, Message
 from ...recall.passage import resolve_reference
+from ...sessions.history import first_user_line, user_message_in
 from ...stores import Slice
 from .base import ChatCommand, CommandResult, clip_line, format_table, split_arguments, split_first_word
 
 if TYPE_CHECKING:
     from ..chat import Chat
-
-
-_TITLE_SCAN_EVENTS = 20
-"""Events searched for the first user message of a session."""
-_SYNTHETIC_MARKS = ("synthetic", "aside", "source", "closes")
-"""Body fields that mark user-role messages written by a program."""
 
 
 class UserMessage(msgspec.Struct, frozen=True):
@@ -71,23 +66,6 @@ async def find_user_message(chat: Chat, written: str) -> UserMessage:
     return chosen
 
 
-def user_message_in(event: Event) -> Message | None:
-    """Returns the event's message if the user wrote it."""
-    if any(event.body.get(mark) for mark in _SYNTHETIC_MARKS):
-        return None
-    message = try_message_in(event)
-    return message if message is not None and message.role == "user" and not is_framed(message) else None
-
-
-async def first_user_line(chat: Chat, record: SessionRecord) -> str:
-    """Returns the first line of the user's first message, as a title of the session."""
-    opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
-    for event in await chat.sessions.store.read(record.id, opening):
-        if (message := user_message_in(event)) is not None and (line := first_line(message.text)):
-            return line
-    return "(no messages yet)"
-
-
 MAX_LISTED_SESSIONS = 20
 """Rows of /sessions."""
 _SESSION_HEADER = ("  session", "started", "events", "first message")
@@ -101,7 +79,7 @@ async def _run_sessions(chat: Chat, argument: str) -> CommandResult:
     if written:
         record = await find_session(chat, written)
         await chat.switch(record.id)
-        return CommandResult(clip_line(f"Now in session {record.id}: {await first_user_line(chat, record)}"))
+        return CommandResult(clip_line(f"Now in session {record.id}: {await _title(chat, record)}"))
     records = await chat.sessions.list()
     rows = [await _session_row(chat, record) for record in records[:MAX_LISTED_SESSIONS]]
     more = len(records) - len(rows)
@@ -122,6 +100,10 @@ async def _run_clear(chat: Chat, argument: str) -> CommandResult:
     left = chat.record.id
     record = await chat.new()
     return CommandResult(f"New session {record.id}. The old one is kept: /sessions {left} switches back.")
+
+
+async def _title(chat: Chat, record: SessionRecord) -> str:
+    return await first_user_line(chat.sessions.store, record.id) or "(no messages yet)"
 
 
 async def find_session(chat: Chat, written: str) -> SessionRecord:
@@ -149,7 +131,7 @@ async def _session_row(chat: Chat, record: SessionRecord, branch: str = "") -> S
         f"{mark} {branch}{record.id}",
         record.created[:10],
         f"{record.version:,}",
-        await first_user_line(chat, record),
+        await _title(chat, record),
     )
 
 

@@ -21,9 +21,9 @@ from ...io.processes import stop_on_signals
 from ...io.streams import MAX_LINE_BYTES, JsonLinesWriter, OversizedLine, read_descriptor, split_lines
 from ...models import scrub
 from ...recall.passage import resolve_reference
+from ...sessions.history import user_message_in
 from ...settings import Settings
 from ..chat import Chat
-from ..commands.sessions import user_message_in
 from ..open_chat import open_chat
 from ..prompt_runner import PromptRunner
 from ..state import ChatCompactionResult, compaction_error_event, compaction_failure_message
