@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from spring_helpers import Scenario, names
 
-from holdfast import CompactionResult, Outcome, compact
+from holdfast import CompactionResult, KeepLedger, Outcome, StructuredSummary, compact
 from holdfast.context import Request
 from holdfast.errors import InvalidLimit
 from holdfast.models import Reply, ScriptedModel
@@ -217,3 +218,51 @@ async def test_s12_prompt_includes_tool_name_arguments_and_response(scenario: Sc
     assert result.removed == 4
     for expected in ("find_berth", '"ship"', "Aurora", "berth 17 is free"):
         assert expected in model.calls[0].prompt
+
+
+async def test_s11_synthetic_events_inside_the_kept_window_are_replaced_too(scenario: Scenario) -> None:
+    await append_long(scenario, "u1", "a1", "u2", "a2", "u3")
+    await scenario.service.append(
+        scenario.id, {"role": "assistant", "content": long("before")}, id="sum", synthetic=True
+    )
+    await append_long(scenario, "a3")
+    model = ScriptedModel(SUMMARY)
+    result = await compacted(scenario, PLAIN, model)
+    assert long("before") in model.calls[0].prompt
+    assert await seen(scenario) == ["Please", SUMMARY, "u3", "a3"]
+    assert names(result.archived) == ["u1", "a1", "u2", "a2"]
+
+
+async def test_s15_estimator_of_the_recursive_summary_counts_the_tokens_saved(scenario: Scenario) -> None:
+    await append_long(scenario, "u1", "a1", "u2", "a2", "u3", "a3")
+    counted = RecursiveSummary(3, 1, verify=False, estimator=lambda text: 100)
+    result = await compacted(scenario, counted, ScriptedModel(SUMMARY))
+    assert (result.removed, result.tokens_saved) == (4, 200)
+
+
+@pytest.mark.parametrize("mark", [{"synthetic": True}, {"aside": True}], ids=["synthetic", "aside"])
+@pytest.mark.parametrize("strategy", [RecursiveSummary(3, 1), StructuredSummary(), KeepLedger()])
+async def test_s8_a_program_in_the_users_voice_does_not_state_the_task(
+    scenario: Scenario, strategy: Any, mark: dict[str, bool]
+) -> None:
+    """S8, L7: synthetic events are apart from real ones."""
+    opening = {"role": "user", "content": "Whales are large animals."}
+    await scenario.service.append(scenario.id, opening, id="opening", **mark)  # type: ignore[arg-type]
+    for turn in range(1, 9):
+        await append_long(scenario, f"u{turn}", f"a{turn}")
+    assert (await scenario.service.title(scenario.id)).startswith("u1 says")
+    handoff = await scenario.service.handoff(scenario.id, "Go on.", max_tokens=3_000)
+    assert task_in(handoff.message).startswith("u1 says")
+    result = await scenario.service.compact(
+        scenario.id, always, strategy, target=2_400, summarizer=ScriptedModel(STRUCTURED)
+    )
+    assert result.outcome is Outcome.COMPACTED
+    assert task_in("\n".join(map(bare, await scenario.visible()))).startswith("u1 says")
+
+
+STRUCTURED = "### Current State\n- Working on: the harbour\n\n### Pending Work\n- [ ] ships"
+
+
+def task_in(text: str) -> str:
+    """The text under the heading of the task."""
+    return re.split(r"#+ (?:The task|Original Task|Task).*\n", text)[1]

@@ -122,3 +122,37 @@ async def test_s15_every_window_takes_an_estimator(scenario: Scenario) -> None:
         scenario.id, always, TokenWindow(max_tokens=4, estimator=lambda text: len(text))
     )
     assert names(result.kept) == ["u3", "a3"]
+
+
+@pytest.mark.parametrize("strategy", [SlidingWindow(3), TurnWindow(2), TokenWindow(90)], ids=lambda s: type(s).__name__)
+async def test_s8_synthetic_events_inside_the_kept_window_come_first(
+    scenario: Scenario, strategy: SlidingWindow | TurnWindow | TokenWindow
+) -> None:
+    await scenario.append_named("u1", "a1", "u2")
+    await scenario.append_text("assistant", "a2", "a2 " + "x" * 60)
+    await scenario.append_named("u3")
+    await scenario.append_named("shadow", "summary", synthetic=True)
+    await scenario.append_named("a3", "u4")
+    result = await scenario.service.compact(scenario.id, always, strategy)
+    visible = await scenario.visible()
+    assert visible[:2] == ["shadow", "summary"] and visible[-3:] == ["u3", "a3", "u4"]
+    assert visible.count("shadow") == visible.count("summary") == 1
+    assert {"shadow", "summary"} <= set(names(result.kept)) and names(result.edited) == []
+    assert not {"shadow", "summary"} & set(names(result.archived))
+    assert await scenario.service.verify(scenario.id) == []
+    await scenario.append_named("a4", "u5", "a5")
+    await scenario.service.compact(scenario.id, always, SlidingWindow(2))
+    assert await scenario.visible() == ["shadow", "summary", "u5", "a5"]
+    await scenario.service.undo(scenario.id)
+    await scenario.service.undo(scenario.id)
+    assert (await scenario.visible())[4:8] == ["u3", "shadow", "summary", "a3"]
+
+
+@pytest.mark.parametrize(("strategy", "limit"), [(SlidingWindow, 2), (TurnWindow, 1), (TokenWindow, 2)])
+async def test_s15_estimator_of_a_window_counts_the_tokens_saved(
+    scenario: Scenario, strategy: type[SlidingWindow] | type[TurnWindow] | type[TokenWindow], limit: int
+) -> None:
+    await scenario.append_named("u1", "a1", "u2", "a2")
+    result = await scenario.service.compact(scenario.id, always, strategy(limit, estimator=lambda text: len(text) // 2))
+    assert result.outcome is Outcome.COMPACTED
+    assert result.tokens_saved == result.removed

@@ -28,6 +28,8 @@ class Decision(msgspec.Struct, frozen=True):
     tokens_before: int
     tokens_after: int
     why: str = ""
+    tokens_saved: int | None = None
+    """By the plan's own estimator, if it has one."""
     plan: Plan | None = None
     planned: PlannedContext | None = None
     remarks: tuple[str, ...] = ()
@@ -72,7 +74,15 @@ def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, 
     fits = limit is None or after <= limit
     outcome = Outcome.COMPACTED if fits else Outcome.CANNOT_FIT
     why = "" if fits else f"the smallest valid context has {after} tokens, over the limit of {limit}"
-    return Decision(outcome, before, after, why, plan, planned, plan.remarks)
+    return Decision(outcome, before, after, why, _tokens_saved(request, plan, planned), plan, planned, plan.remarks)
+
+
+def _tokens_saved(request: Request, plan: Plan, planned: PlannedContext) -> int | None:
+    if (estimator := plan.estimator) is None:
+        return None
+    sums = request.view.token_sums_for(estimator)
+    after = sums.overhead + sum(map(estimator.measure, planned.messages))
+    return max(0, estimator.tokens(request.view.units(sums)) - estimator.tokens(after))
 
 
 def _shorter_notes(request: Request) -> Plan | None:

@@ -111,6 +111,7 @@ class CompactionResult:
         partition: Callable[[], Partition],
         tokens_before: int,
         tokens_after: int,
+        tokens_saved: int | None = None,
         checkpoint: Callable[[], Checkpoint | None],
         why: str = "",
         strategy: str = "",
@@ -126,6 +127,7 @@ class CompactionResult:
         self.outcome = outcome
         self.tokens_before = tokens_before
         self.tokens_after = tokens_after
+        self._tokens_saved = tokens_saved
         self.why = why
         """The reason if nothing changed or the target was missed."""
         self.strategy = strategy
@@ -179,8 +181,8 @@ class CompactionResult:
 
     @property
     def tokens_saved(self) -> int:
-        """Tokens before minus tokens after; never negative."""
-        return max(0, self.tokens_before - self.tokens_after)
+        """Tokens before minus tokens after, or as the strategy's own estimator counts both; never negative."""
+        return self._tokens_saved if self._tokens_saved is not None else max(0, self.tokens_before - self.tokens_after)
 
     @cached_property
     def checkpoint(self) -> Checkpoint | None:

@@ -155,6 +155,7 @@ class CompactionRun:
             partition=partition,
             tokens_before=decision.tokens_before,
             tokens_after=decision.tokens_after,
+            tokens_saved=decision.tokens_saved,
             checkpoint=checkpoint,
             why=decision.why,
             strategy=plan.strategy if plan else "",

@@ -54,6 +54,8 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
             kept[index] = "turn"
         else:
             kept.setdefault(index, "pin")
+    moved = _moved_first(request, plan)
+    kept |= dict.fromkeys(moved, "note")
     if plan.notes is not None:
         kept = {index: kind for index, kind in kept.items() if kind != "note"}
 
@@ -74,22 +76,33 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
             reasoning = _reasoning_edits(view.messages[index])
             if reasoning:
                 edits[index] = tuple(sorted({*edits.get(index, ()), *reasoning}, key=lambda edit: edit.part))
+    for index in moved:
+        edits[index] = tuple(map(Edit, range(len(view.messages[index].parts))))
     live = view.messages[plan.cut :]
     for index, changes in edits.items():
         live[index - plan.cut] = apply_edits(view.messages[index], changes)
     emptied = {index - plan.cut for index in edits if not live[index - plan.cut].parts}
     visible_live = [message for index, message in enumerate(live) if index not in emptied]
-    visible = {shown.source for shown in head}
-    gone = [index for index in range(plan.cut) if index not in kept] if kept else range(plan.cut)
+    visible, synthetic = {shown.source for shown in head}, set(view.synthetic)
+    gone = [index for index in (*range(plan.cut), *moved) if index not in kept] if kept or moved else range(plan.cut)
     return PlannedContext(
         head=tuple(head),
         live=tuple(live),
         edits=edits,
         archived=tuple(gone),
-        superseded=frozenset(index for index in view.synthetic if index < plan.cut and index not in kept),
+        superseded=frozenset(index for index in gone if index in synthetic),
         dropped=tuple(shown for shown in view.head if shown.source and shown.source not in visible),
         messages=tuple(normalize_for_wire([*(shown.message for shown in head), *visible_live], rules)),
     )
+
+
+def _moved_first(request: Request, plan: Plan) -> list[int]:
+    """Returns the synthetic events after the cut that leave their place; one with a tool call or result stays."""
+    view = request.view
+    if not plan.synthetic_first or not view.events:
+        return []
+    later = (index for index in view.synthetic if index >= plan.cut and view.messages[index].parts)
+    return [index for index in later if not (view.messages[index].calls or view.messages[index].results)]
 
 
 def request_after(request: Request, plan: Plan) -> Request:
@@ -118,6 +131,7 @@ def merge_plans(first: Plan, second: Plan, request: Request) -> Plan:
         notes=first.notes if second.notes is None else second.notes,
         notes_last=first.notes_last if second.notes is None else second.notes_last,
         archives_newest=first.archives_newest or second.archives_newest,
+        synthetic_first=first.synthetic_first or second.synthetic_first,
         preamble=(*first.preamble, *(index + first.cut for index in second.preamble)),
         dropped_from_head=first.dropped_from_head | second.dropped_from_head,
         kept_in_head=first.kept_in_head | second.kept_in_head,
@@ -125,6 +139,7 @@ def merge_plans(first: Plan, second: Plan, request: Request) -> Plan:
         summary=second.summary or first.summary,
         target=second.target or first.target,
         strategy=f"{first.strategy}+{second.strategy}",
+        estimator=first.estimator or second.estimator,
         fallback=second.fallback or first.fallback,
         remarks=(*first.remarks, *second.remarks),
         ledger=first.ledger if second.ledger is None else second.ledger,

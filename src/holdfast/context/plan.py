@@ -8,6 +8,7 @@ import msgspec
 
 from ..errors import Outcome
 from ..messages import FormatRules, Json, Message, rules_for
+from ..tokens import Estimator
 from .checkpoint import Edit
 from .view import HeadMessage, TokenSums, View
 
@@ -26,6 +27,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Place the notes after the rest of the head instead of before it."""
     archives_newest: bool = False
     """Archive the newest user message with its reply: alone after the notes it would look like an open request."""
+    synthetic_first: bool = False
+    """Move synthetic events after the cut into the head, or replace them by `notes`."""
     preamble: tuple[int, ...] = ()
     """Live messages before the cut that stay visible."""
     dropped_from_head: frozenset[str] = frozenset()
@@ -39,6 +42,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Token limit of the result, where always-kept messages leave too little of the strategy's own target."""
     strategy: str = ""
     """Name of the strategy that made the plan."""
+    estimator: Estimator | None = None
+    """Counts the tokens that the result reports as saved; None is the session's own count."""
     fallback: str = ""
     """Strategy used because the summarizer failed."""
     remarks: tuple[str, ...] = ()

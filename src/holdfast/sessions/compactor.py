@@ -285,10 +285,12 @@ class _Commit:
             ids = [*(item.source or "" for item in planned.dropped), *(view.ids[index] for index in planned.archived)]
             superseded = {view.ids[index] for index in planned.superseded}
             gone = set(ids)
+            unchanged = gone.union(shown.source or "" for shown in planned.head)
+            edited = [view.ids[index] for index in sorted(planned.edits)]
             return Partition(
                 [event for id, event in view.events.items() if id not in gone],
                 [view.events[id] for id in ids if id in view.events and id not in superseded],
-                [view.events[view.ids[index]] for index in sorted(planned.edits) if view.ids[index] in view.events],
+                [view.events[id] for id in edited if id in view.events and id not in unchanged],
             )
 
         return run.result(

@@ -10,7 +10,7 @@ import msgspec
 
 from ..compaction import SummarizerRun
 from ..context import Request
-from ..context.events import EventKind, message_in
+from ..context.events import EventKind
 from ..context.references import citation
 from ..errors import Aborted, InvalidInput, InvalidLimit
 from ..ledger import FileRecord, HistoryExtractor, Ledger, PageRenderer, SectionRenderer, clip
@@ -19,7 +19,7 @@ from ..messages import Message, is_note
 from ..models import context_window_of
 from ..models.calls import Failure, Steps
 from ..stores import Slice
-from ..strategies.history import full_history_text, message_numbers, previous_ledger
+from ..strategies.history import full_history_text, message_numbers, previous_ledger, program_messages
 from ..strategies.memory import pin_memory, read_memory
 from ..strategies.read_back import read_notes_back
 from ..strategies.summary import previous_summary
@@ -45,6 +45,7 @@ from ..summaries.handoff import (
 from ..summaries.memory import render_memory
 from ..summaries.structured import UNKNOWN_TASK
 from ..tokens import count_tokens
+from .history import user_message_in
 from .live import LiveSession
 
 _FIRST_EVENTS = 20
@@ -100,8 +101,10 @@ class SessionDigest:
             view.checkpoint.summary or ("" if self.has_notes else previous_summary(request, notes))
         )
         self.memory = replace_surrogates(render_memory(read_memory(view)))
-        first = [(one.message, view.events[one.source].seq) for one in view.head if one.source in view.events]
-        live = list(zip(view.messages, message_numbers(request, earlier.archived), strict=True))
+        shown = [one for one in view.head if one.kind != "note"]
+        first = [(one.message, view.events[one.source].seq) for one in shown if one.source in view.events]
+        ours, numbers = program_messages(view), message_numbers(request, earlier.archived)
+        live = [(view.messages[index], numbers[index]) for index in range(len(numbers)) if index not in ours]
         restored = {event.seq for event in view.events.values() if "source" in event.body}
         self._shown = [one for one in (*first, *live) if not is_note(one[0]) or one[1] in restored]
         self.extractor = HistoryExtractor(earlier)
@@ -144,8 +147,8 @@ def _unzip(numbered: Sequence[tuple[Message, int]]) -> tuple[list[Message], list
 async def first_task(live: LiveSession) -> LedgerLine | None:
     """Returns the first user message of the log, if there is one."""
     for event in await live.store.read(live.id, Slice(kinds=(EventKind.MESSAGE,), limit=_FIRST_EVENTS)):
-        message = message_in(event)
-        if message.role == "user" and message.text.strip() and not (event.body.get("synthetic") or is_note(message)):
+        message = user_message_in(event)
+        if message is not None and message.text.strip() and not is_note(message):
             return LedgerLine(clip(replace_surrogates(message.text), _MAX_TASK_CHARS), "user", "", event.seq, 0, 0)
     return None
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..context import Request
+from ..context import Request, View
 from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger
-from ..messages import Message, Text, ToolResult
+from ..messages import Message, Text, ToolResult, is_framed
 
 
 def count_newly_archived(request: Request, cut: int) -> int:
@@ -47,9 +47,15 @@ def previous_ledger(request: Request) -> Ledger:
 
 def read_history(history: HistoryExtractor, request: Request, numbers: Sequence[int], start: int, end: int) -> None:
     """Extracts notes from these live messages; notes and summaries among them are no one's words."""
-    notes = set(request.view.synthetic)
+    notes = program_messages(request.view)
     indices = [index for index in range(start, end) if index not in notes]
     history.read([request.messages[index] for index in indices], [numbers[index] for index in indices])
+
+
+def program_messages(view: View) -> set[int]:
+    """Returns the indices of messages in the user's voice that a program wrote: synthetic events and plain asides."""
+    asides = {index for index in view.fillers if not is_framed(view.messages[index])}
+    return asides.union(view.synthetic)
 
 
 def message_text(message: Message) -> str:

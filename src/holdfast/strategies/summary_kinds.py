@@ -72,7 +72,8 @@ class StructuredSummary(Summary):
 class RecursiveSummary(Summary):
     """Keeps the newest events; each summary includes the previous one, and is shown as a question and its answer.
 
-    `overlap_size` kept events are shown to the model for continuity, and not summarized.
+    `overlap_size` kept events are shown to the model for continuity, and not summarized. `estimator` counts
+    `tokens_saved` of the result.
     """
 
     def __init__(

@@ -52,8 +52,21 @@ def archive_before(request: Request, cut: int, strategy: str, preamble: tuple[in
 AnyEstimator = Estimator | Callable[[str], int] | str | None
 
 
+def window_before(
+    request: Request, cut: int, strategy: str, estimator: Estimator | None, preamble: tuple[int, ...] = ()
+) -> Plan | Skip:
+    """Returns the plan of a window: synthetic events come first, and `estimator` counts the tokens saved."""
+    plan = archive_before(request, cut, strategy, preamble)
+    if isinstance(plan, Skip):
+        return plan
+    return msgspec.structs.replace(plan, synthetic_first=True, estimator=estimator)
+
+
 class SlidingWindow(BaseStrategy):
-    """Keeps the last N events; notes and summaries are kept before them and do not count."""
+    """Keeps the last N events; notes and summaries are kept before them and do not count.
+
+    `estimator` counts `tokens_saved` of the result; the window itself counts events.
+    """
 
     def __init__(self, max_events: int = 20, estimator: AnyEstimator = None) -> None:
         require_positive("max_events", max_events)
@@ -70,11 +83,14 @@ class SlidingWindow(BaseStrategy):
 
         places = range(view.leading_system_count, len(view.messages) + 1)
         raw = places[bisect_left(places, True, key=lambda cut: view.events_from(cut) <= self.max_events)]
-        return archive_before(request, snap_to_turn(request, raw, fits), "sliding window")
+        return window_before(request, snap_to_turn(request, raw, fits), "sliding window", self.estimator)
 
 
 class TurnWindow(BaseStrategy):
-    """Keeps the last N whole turns, and messages before the first user message."""
+    """Keeps the last N whole turns, and messages before the first user message.
+
+    `estimator` counts `tokens_saved` of the result; the window itself counts turns.
+    """
 
     def __init__(self, max_turns: int = 10, estimator: AnyEstimator = None) -> None:
         require_positive("max_turns", max_turns)
@@ -88,7 +104,7 @@ class TurnWindow(BaseStrategy):
         preamble = (
             () if view.split_turn or view.checkpoint_id else tuple(range(view.leading_system_count, view.turns[0]))
         )
-        return archive_before(request, view.turns[-self.max_turns], "turn window", preamble)
+        return window_before(request, view.turns[-self.max_turns], "turn window", self.estimator, preamble)
 
 
 class TokenWindow(BaseStrategy):
@@ -113,7 +129,7 @@ class TokenWindow(BaseStrategy):
         if fits(0):
             return Skip(Outcome.NOTHING_TO_COMPACT, f"the context fits {self.max_tokens} tokens")
         raw = bisect_left(range(len(request.messages) + 1), True, key=fits)
-        return archive_before(request, snap_to_turn(request, raw, fits), "token window")
+        return window_before(request, snap_to_turn(request, raw, fits), "token window", self.estimator)
 
 
 KEEP_TOKENS = 20_000
