@@ -1,4 +1,4 @@
-"""Background compaction: checked at each turn's end, waited for only over the hard threshold (W2, W13)."""
+"""Background compaction: checked at each turn's end, and waited for by the next turn (W2, W13)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compaction_session import SUMMARY, append_turns, make_message, visible_name
 from holdfast import MemoryStore, Outcome, SessionService
 from holdfast.compaction import Preset
 from holdfast.errors import InvalidInput, InvalidLimit, NoRoom, UnknownSession
-from holdfast.jobs import BackgroundCompactor, Job, QueueError, QueueSettings
+from holdfast.jobs import BackgroundCompactor, Job, JobRunner, QueueError, QueueSettings
 from holdfast.models import ScriptedModel
 from holdfast.strategies import StateSummary
 from holdfast.triggers import EventCount, all_of, always
@@ -201,14 +201,47 @@ async def test_background_sweeps_periodically() -> None:
 HARD = EventCount(11)
 
 
-async def test_before_turn_over_soft_threshold_does_not_wait() -> None:
+async def test_before_turn_over_soft_threshold_does_not_wait_for_a_job_that_no_worker_runs() -> None:
+    service, queue = service_with(), RecordingQueue()
+    background = BackgroundCompactor(service, queue, hard=HARD)
+    await talk(service, turns=5)
+    assert await background.on_turn_end("s")
+    context = await background.before_turn("s", timeout=600)
+    assert (len(context), context.timed_out) == (10, False)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["in this process", "in another process"])
+async def test_w13_before_turn_waits_while_the_session_is_being_compacted(elsewhere: bool) -> None:
+    model, store, contexts = Slow(), MemoryStore(), []
+    worker = service_with(model, store)
+    service = service_with(store=store) if elsewhere else worker
+    background = BackgroundCompactor(service, RecordingQueue(), hard=HARD)
+    await talk(service, turns=5)
+
+    async def turn() -> None:
+        contexts.append(await background.before_turn("s"))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(JobRunner(worker), Job("session", "s"))
+        await until(lambda: model.asked)
+        group.start_soon(turn)
+        await anyio.sleep(0.05)
+        assert contexts == [], "the compaction is running"
+        model.goes_on.set()
+    assert (len(contexts[0]), contexts[0].timed_out) == (5, False)
+
+
+async def test_w13_before_turn_reports_that_the_wait_timed_out(caplog: pytest.LogCaptureFixture) -> None:
     model = Slow()
     service = service_with(model)
     async with service, BackgroundCompactor(service, hard=HARD) as background:
         await talk(service, turns=5)
         await background.on_turn_end("s")
         await until(lambda: model.asked)
-        assert len(await background.before_turn("s")) == 10, "at once, as it was"
+        with caplog.at_level(logging.WARNING, "holdfast.jobs"):
+            context = await background.before_turn("s", timeout=0.05)
+        assert (len(context), context.timed_out) == (10, True)
+        assert "session 's': no compaction ended within 0.05 s, the turn starts uncompacted" in caplog.text
         model.goes_on.set()
 
 

@@ -86,7 +86,7 @@ async def test_bullmq_job_options_match_the_document(redis_url: str, settings: Q
     worker = BullMQWorker(redis_url, JobRunner(service_with(), settings))._worker()
     assert {name: worker.opts[name] for name in ("concurrency", "lockDuration", "maxStalledCount")} == {
         "concurrency": 2,
-        "lockDuration": 30_000,
+        "lockDuration": 300_000,
         "maxStalledCount": 1,
     }
     assert worker.name == settings.name and QueueSettings().name == "context-compaction"

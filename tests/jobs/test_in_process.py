@@ -6,8 +6,10 @@ import anyio
 import pytest
 from job_sessions import until
 
+from holdfast import MemoryStore, SessionService
 from holdfast.errors import InvalidInput
-from holdfast.jobs import InProcessQueue, Job, JobFailed, QueueError, QueueSettings
+from holdfast.jobs import InProcessQueue, Job, JobFailed, JobRunner, QueueError, QueueSettings
+from holdfast.models import Failure, ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
@@ -172,7 +174,7 @@ def test_queue_settings_defaults_match_the_document() -> None:
     settings = QueueSettings()
     assert settings.name == "context-compaction"
     assert (settings.concurrency, settings.attempts, settings.backoff) == (2, 2, 3.0)
-    assert (settings.deadline, settings.lock) == (300.0, 30.0)
+    assert (settings.deadline, settings.lock) == (300.0, 300.0)
     assert QueueSettings(concurrency=7).concurrency == 7
 
 
@@ -184,3 +186,19 @@ def test_queue_settings_defaults_match_the_document() -> None:
 def test_queue_settings_invalid_number_is_refused(setting: str, value: object) -> None:
     with pytest.raises(InvalidInput, match=setting):
         QueueSettings(**{setting: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("preset", ["workstream", "spring", "codex", "layer", "pi"])
+async def test_w12_a_summary_is_tried_twice_in_all(preset: str) -> None:
+    """The queue's attempts are not multiplied by the preset's own retries."""
+    model = ScriptedModel(Failure("transport", "the server is busy"), repeat=True)
+    async with SessionService(MemoryStore(), preset=preset, summarizer=model) as service:
+        await service.create(id="s", format="openai-chat")
+        for number in range(44):
+            role = "assistant" if number % 2 else "user"
+            await service.append("s", {"role": role, "content": f"{number} " + "word " * 6_000})
+        runner = JobRunner(service, QueueSettings(backoff=0.01))
+        async with InProcessQueue(runner, runner.settings) as queue:
+            await queue.enqueue(Job("session", "s"))
+            await until(lambda: runner.stats.report()["jobs"] == 2)
+    assert len(model.calls) == 2

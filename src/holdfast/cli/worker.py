@@ -20,6 +20,7 @@ from ..jobs.bullmq import public_address
 from ..jobs.health import Health, HealthFile, HealthPort, health_reporter
 from ..models import scrub
 from ..sessions import SessionService
+from ..sessions.lease import LEASE_SECONDS
 from ..settings import Settings, load_settings, open_configured_store, preset_for
 from . import options
 from .options import PRESET_NAME, CountType
@@ -68,7 +69,7 @@ def worker_command(
         raise InvalidInput("A worker needs a store shared with other processes: memory: is private to it.")
     refuse_foreign_database(settings.store)
     how = QueueSettings(**numbers)
-    work = JobRunner(_build_service(settings, how.lock), how)
+    work = JobRunner(_build_service(settings, min(how.lock, LEASE_SECONDS)), how)
     worker = SweepingWorker(work) if queue == IN_MEMORY else BullMQWorker(queue, work)
     healthy = Health(work.stats, partial(_ping_worker, worker))
     place = None if health is None else health_reporter(health, healthy)

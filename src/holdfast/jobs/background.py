@@ -1,7 +1,7 @@
 """Background compaction as seen by an application: one call at the end of each turn, one before the next.
 
-Over the soft threshold (the preset's trigger) a compaction is enqueued and the conversation continues. Over the hard
-threshold no room is left for a reply, and the turn waits for the compaction.
+Over the soft threshold (the preset's trigger) a compaction is enqueued. A turn waits for one that is running; over the
+hard threshold, where no room is left for a reply, also for one that is enqueued.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class SweepingWorker:
 
 
 TURN_TIMEOUT = 60.0
-"""Seconds that a turn waits over the hard threshold."""
+"""Seconds that a turn waits for a compaction."""
 _POLL_SECONDS = 0.1
 """Seconds between two checks of a session whose job no worker has started."""
 
@@ -141,16 +141,21 @@ class BackgroundCompactor:
         session_id: str,
         timeout: float = TURN_TIMEOUT,  # noqa: ASYNC109 - a timeout leads to a fallback, not to a cancellation
     ) -> Context:
-        """Returns the context to send. Over the hard threshold it first waits until a compaction has made room.
+        """Returns the context to send, after a running compaction and, over the hard threshold, an enqueued one.
 
-        After `timeout` seconds it returns the context uncompacted if that fits the window, else raises NoRoom.
+        After `timeout` seconds it logs a warning and returns the context uncompacted, with `timed_out` set, if that
+        fits the window, else raises NoRoom.
         """
         require_seconds(timeout)
-        if await self._is_full(session_id):
-            await self._enqueue(session_id)
-            with anyio.move_on_after(timeout):
+        with anyio.move_on_after(timeout) as wait:
+            await self.sessions.ready(session_id)
+            if await self._is_full(session_id):
+                await self._enqueue(session_id)
                 await self._wait_for_room(session_id)
         context = await self.sessions.context(session_id)
+        if wait.cancelled_caught:
+            context.timed_out = True
+            log.warning("session %r: no compaction ended within %g s, the turn starts uncompacted", session_id, timeout)
         window = self.sessions.window_of(await self.sessions.get(session_id))
         if window is not None and context.tokens > window:
             raise NoRoom(session_id, context.tokens, window, timeout)

@@ -47,19 +47,19 @@ class Queue(Protocol):
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of a queue and its workers. Times are in seconds; the defaults are the workstream document's."""
+    """Settings of a queue and its workers. Times are in seconds."""
 
     name: str = "context-compaction"
     concurrency: int = 2
     """Jobs that one worker runs at the same time."""
     attempts: int = 2
-    """Maximum attempts, the first one included."""
+    """Maximum attempts, the first one included. A job that may fail makes each model call once per attempt."""
     backoff: float = 3.0
     """Delay before the second attempt, doubled before each further one."""
     deadline: float = 300.0
     """Time limit of one attempt."""
-    lock: float = 30.0
-    """Lock duration of a job and lease of its session; a live worker renews both."""
+    lock: float = 300.0
+    """Lock duration of a job; a live worker renews it."""
     grace: float = 30.0
     """Time that a stopping worker has to finish running jobs before it gives them back."""
     sweep: float = 60.0

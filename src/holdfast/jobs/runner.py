@@ -11,14 +11,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import anyio
 import msgspec
 
 from ..errors import InvalidInput, JobFailed, Outcome, UnknownSession
-from ..models import scrub
+from ..models import Limits, scrub
 from ..sessions import SessionService
 from ..sessions.compactor import compact_session
 from .queue import Job, QueueSettings
@@ -111,13 +110,24 @@ class JobRunner:
         return done
 
     async def _compact(self, job: Job, will_retry: bool) -> JobResult:
-        compact = partial(compact_session, self.sessions, will_retry=True) if will_retry else self.sessions.compact
-        result = await compact(job.entity_id, on_conflict="rebase")
+        result = await compact_session(
+            self.sessions, job.entity_id, on_conflict="rebase", limits=self._limits(), will_retry=will_retry
+        )
         if result.outcome is Outcome.SUMMARY_FAILED:
             raise JobFailed(f"the summary failed: {result.why}")
         if result.outcome is Outcome.CONFLICT and await self.sessions.due(job.entity_id):
             raise JobFailed(f"it lost the race, and the session is still over its threshold: {result.why}")
         return JobResult(result.outcome, result.tokens_before, result.tokens_after, result.why, result.round)
+
+    def _limits(self) -> Limits | None:
+        """Where a failed summary fails the job, the queue's attempts are all there are: calls are not retried as well.
+
+        Other presets fall back in the same attempt, and keep their own retries.
+        """
+        limits, preset = self.sessions.limits, self.sessions.preset
+        if preset is None or getattr(preset.strategy, "last_resort", None) not in ("unchanged", "ask"):
+            return limits
+        return msgspec.structs.replace(limits or Limits(), attempts=1)
 
     def _failed(self, job: Job, why: str, *, retryable: bool = True) -> JobFailed:
         self.stats.count(FAILED_OUTCOME)

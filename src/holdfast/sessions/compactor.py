@@ -68,10 +68,11 @@ async def compact_session(
     notify: Notify | None = None,
     abort: Abort | None = None,
     listen: Listener | None = None,
+    limits: Limits | None = None,
     will_retry: bool = False,
     urgent: bool = False,
 ) -> CompactionResult:
-    """`SessionService.compact`, with two switches for loops and workers.
+    """`SessionService.compact`, with limits and two switches for loops and workers.
 
     Without a budget or a target, the size at which the trigger fires is the budget of a strategy that was not chosen
     by the caller, and half of it the target of any strategy that has one.
@@ -114,7 +115,7 @@ async def compact_session(
         summarizer=service._summarizer(summarizer),
         instructions=instructions,
         min_saving=min_saving if automatic else min_saving or 0.0,
-        limits=service.limits,
+        limits=limits or service.limits,
         notify=hooks.with_listeners(notify),
         abort=abort,
     )

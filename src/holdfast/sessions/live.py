@@ -197,6 +197,7 @@ class Context(Sequence[Json]):
         system: Any = None,
         tools: Any = None,
         known: bool = False,
+        timed_out: bool = False,
         view: View,
     ) -> None:
         self.messages = messages
@@ -208,6 +209,8 @@ class Context(Sequence[Json]):
         self.tools = tools
         self.known = known
         """Whether the tokens are based on the provider's report, not on an estimate alone."""
+        self.timed_out = timed_out
+        """Whether the wait for a compaction ended before the compaction did."""
         self._view, self._live = view, len(view.messages)
 
     @cached_property

@@ -302,6 +302,7 @@ class SessionService:
             system=live.record.system,
             tools=live.record.tools,
             known=view.calibration.known_tokens is not None,
+            timed_out=not ready,
             view=view,
         )
         count = len(view.messages)

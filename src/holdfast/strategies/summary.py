@@ -103,7 +103,7 @@ MAX_SUMMARY_TOKENS = 16_000
 """Size limit of a summary with its restored facts and excerpts."""
 _MIN_SUMMARY_TOKENS = 1_000
 _SUMMARY_SHARE = 0.6
-"""Share of the room for the summary itself; the rest is for restored facts and excerpts."""
+"""Share of the room for the summary itself; of the rest, up to 16,000 tokens are for facts and excerpts."""
 _CARRIED_CHARS = 60_000
 """Characters of lines that are carried to the next round."""
 _MIN_EXCERPT_TOKENS = 200
@@ -145,7 +145,7 @@ class SummaryRun:
             files=replace_surrogates("\n".join(take_fitting(list_by_folder(self.ledger.files), _FILE_LIST_CHARS))),
             round=view.checkpoint.carry.round + 1,
             instructions=replace_surrogates(request.instructions or ""),
-            token_budget=max(1, int(self.room * _SUMMARY_SHARE)),
+            token_budget=max(1, int(self.room * _SUMMARY_SHARE), self.room - MAX_SUMMARY_TOKENS),
             summarizer_window=request.summarizer_window,
             count_tokens=self._tokens,
             make_notes=self._render_notes,
@@ -170,7 +170,7 @@ class SummaryRun:
         """Returns the tokens available for the summary, restored facts and excerpts."""
         request, chosen, limit = self.request, self.chosen, self.request.target
         if limit is None:
-            return MAX_SUMMARY_TOKENS
+            return self.summary.max_room
         view, sums = request.view, request.view.token_sums
         frame = self.summary.shown_as("")
         units = sum(map(sums.estimator.measure, frame)) - sum(map(sums.estimator.measure, self.notes))
@@ -183,14 +183,15 @@ class SummaryRun:
             units -= size if shown.source in chosen.dropped_from_head else 0
         if chosen.archives_newest:
             units -= sums.estimator.measure(self._newest())
-        return max(_MIN_SUMMARY_TOKENS, min(MAX_SUMMARY_TOKENS, limit - request.tokens_after_cut(chosen.cut, units)))
+        room = limit - request.tokens_after_cut(chosen.cut, units)
+        return max(_MIN_SUMMARY_TOKENS, min(self.summary.max_room, room))
 
     def _tokens(self, text: str) -> int:
         return count_tokens(self.request.view.token_sums.estimator, text)
 
     @cached_property
     def _sections(self) -> SectionRenderer:
-        return SectionRenderer(self.history, citation, self.room)
+        return SectionRenderer(self.history, citation, min(self.room, MAX_SUMMARY_TOKENS))
 
     @cached_property
     def _page_renderer(self) -> PageRenderer:
@@ -204,7 +205,7 @@ class SummaryRun:
         remarks = (*draft.remarks, *checked.remarks)
         shown = draft.rendered.replace(draft.text, checked.text, 1) or checked.text
         if self.summary.verify:
-            left = self.room - self._tokens(shown)
+            left = min(MAX_SUMMARY_TOKENS, self.room - self._tokens(shown))
             found = log_section(shown, self._visible(), self.ledger, left, self._tokens, self._archived(shown))
             shown = f"{shown}\n\n{found.section}"
             remarks = (*remarks, *found.remarks)
@@ -314,6 +315,8 @@ class Summary(BaseStrategy):
     """Replaces the messages that `keep` archives with a summary written by a model."""
 
     min_saving = 0.10
+    max_room = MAX_SUMMARY_TOKENS
+    """Size limit of the summary with what follows it."""
 
     def __init__(
         self,

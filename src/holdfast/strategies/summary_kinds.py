@@ -117,8 +117,10 @@ class StateSummary(Summary):
     """Keeps the last messages; summarizes the rest as a system message and a structured state.
 
     Calls of tools in `tools`, or whose name starts with one of `prefixes`, are included in the transcript; others are
-    left out.
+    left out. The summary is rolled up above 80,000 tokens, or earlier where the target has less room.
     """
+
+    max_room = 100_000
 
     def __init__(
         self,

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from holdfast import CompactionResult, Outcome
+from holdfast import CompactionResult, MemoryStore, Outcome, SessionService
 from holdfast.cli import main
 from holdfast.compaction.presets import PRESETS, preset_named
 from holdfast.errors import InvalidLimit
+from holdfast.models import ScriptedModel
 from holdfast.triggers import always
 
 Json = dict[str, Any]
@@ -114,3 +115,20 @@ def test_explicit_target_or_budget_takes_precedence() -> None:
 def test_cli_reports_the_target_of_the_preset() -> None:
     result = CliRunner().invoke(main, ["compact", "example", "--preset", "spring", "--json"])
     assert json.loads(result.stdout)["target"] == 3_000
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("tokens", "rolled_up"), [(75_000, []), (85_000, ["rollup"])])
+async def test_w7_workstream_rolls_a_summary_up_above_80_000_tokens(tokens: int, rolled_up: list[str]) -> None:
+    """Three chunks of the transcript, each building on the summary so far."""
+    texts = (f"KEY FACTS:{' the harbour was dredged' * (size // 8)}" for size in (36_000, 70_000, tokens))
+    summaries = [json.dumps({"summary": text, "state_delta": {}}) for text in texts]
+    model = ScriptedModel([*summaries, "KEY FACTS: the harbour was dredged"])
+    async with SessionService(MemoryStore(), preset="workstream", summarizer=model) as service:
+        await service.create(id="s", format="openai-chat")
+        for number in range(44):
+            text = f"{number} " + ("y" * 9_000 if number < 38 else "ok")
+            await service.append("s", {"role": "assistant" if number % 2 else "user", "content": text})
+        result = await service.compact("s", always)
+    assert (result.outcome, result.why) == (Outcome.COMPACTED, "")
+    assert [call.purpose for call in model.calls] == ["summary", "summary", "summary", *rolled_up]
