@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,10 @@ from typing import Any
 
 import pytest
 from cli_files import FORMATS, Run, claude_code, codex, conversation, loaded, pi, request, write_json, write_lines
+
+from holdfast import SessionService, SlidingWindow
+from holdfast.stores import open_store
+from holdfast.triggers import always
 
 Records = Callable[[], list[dict[str, Any]]]
 REAL = sorted(Path(os.environ.get("HOLDFAST_SESSIONS", os.devnull)).glob("*/*.jsonl.gz"))
@@ -121,3 +126,68 @@ def test_inspect_real_sessions(path: Path, run: Run) -> None:
         assert result["valid"] is True
         assert result["outcome"] in ("compacted", "not_needed", "cannot_fit")
         assert result["outcome"] != "compacted" or result["tokens_after"] <= budget
+
+
+USAGES = (5_000, 5_300, 9_000, 9_100)
+
+
+def reported_turns() -> list[dict[str, Any]]:
+    """Four turns; by characters the second is the largest, by reported usage the third."""
+    return [
+        {"role": role, "content": f"turn {number} " + "word " * size}
+        for number, size in enumerate((10, 900, 100, 20), 1)
+        for role in ("user", "assistant")
+    ]
+
+
+def test_p3_inspect_names_the_largest_turn_of_a_session_by_reported_usage(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+    usages = iter(USAGES)
+
+    async def fill() -> None:
+        async with SessionService(open_store(path)) as service:
+            await service.create(id="s", format="openai-chat")
+            for message in reported_turns():
+                replied = message["role"] == "assistant"
+                used = {"input": next(usages) - 10, "output": 4, "cache_read": 6} if replied else None
+                await service.append("s", message, usage=used)
+
+    asyncio.run(fill())
+    for options in ((), ("--whole",)):
+        turn = facts(run, path, *options)["largest_turn"]
+        assert (turn["number"], turn["tokens"], turn["index"]) == (3, 3_700, 4)
+    assert "largest   turn 3, 3,700 tokens, from message 4: turn 3" in run("inspect", path).stdout
+
+
+def test_p3_inspect_compares_no_usage_across_a_compaction(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "agent.db"
+
+    async def fill() -> None:
+        async with SessionService(open_store(path)) as service:
+            await service.create(id="s", format="openai-chat")
+            sizes = (None, 5_000, None, 5_300, None, 20_000, None, 50_000)
+            for message, used in zip(reported_turns(), sizes, strict=True):
+                if used == 20_000:
+                    await service.compact("s", always, SlidingWindow(2))
+                await service.append("s", message, usage=used and {"input": used, "output": 0})
+
+    asyncio.run(fill())
+    live = facts(run, path)["largest_turn"]
+    assert (live["line"].split()[:2], live["tokens"]) == (["turn", "4"], 30_000)
+    whole = facts(run, path, "--whole")
+    assert (whole["turns"], whole["largest_turn"]["number"], whole["largest_turn"]["tokens"]) == (4, 4, 30_000)
+
+
+def test_p3_inspect_names_the_largest_turn_of_a_file_by_reported_usage(run: Run, tmp_path: Path) -> None:
+    usages = iter(USAGES)
+    first = claude_code()[0]
+    records, parent = [], None
+    for number, message in enumerate(reported_turns()):
+        if message["role"] == "assistant":
+            usage = {"input_tokens": 5, "cache_read_input_tokens": next(usages) - 10, "output_tokens": 5}
+            message |= {"usage": usage, "model": "claude-opus-4-5", "id": f"m{number}"}
+            message["content"] = [{"type": "text", "text": message["content"]}]
+        records.append(dict(first, type=message["role"], uuid=f"e{number}", parentUuid=parent, message=message))
+        parent = f"e{number}"
+    turn = facts(run, write_lines(tmp_path / "session.jsonl", records))["largest_turn"]
+    assert (turn["number"], turn["tokens"]) == (3, 3_700)

@@ -14,7 +14,7 @@ from holdfast.cli.options import estimator_names
 from holdfast.compaction.breakdown import ContextBreakdown, align_shares, break_down
 from holdfast.compaction.stateless import prompt_overhead
 from holdfast.messages import decode_all, framed_message
-from holdfast.tokens import estimator_for
+from holdfast.tokens import ReportedUsage, estimator_for
 
 CHARS = estimator_for("chars/4")
 
@@ -99,3 +99,37 @@ def test_align_shares_merges_small_tools() -> None:
         assert sum(row[side].tokens for row in rows) == whole.tokens
     assert rows[2][1].tokens == 0
     assert len(align_shares(before, after, most=10)) == 6
+
+
+def turns_of(*sizes: int) -> list[dict[str, str]]:
+    """Turns of a user message and a reply of so many characters each."""
+    return [{"role": role, "content": "x" * size} for size in sizes for role in ("user", "assistant")]
+
+
+def test_p3_turn_tokens_are_the_difference_of_consecutive_reports() -> None:
+    """By characters the second turn is the largest, by the provider's count the third."""
+    reports = (ReportedUsage(5_000, 2), ReportedUsage(5_300, 4), ReportedUsage(9_000, 6))
+    found = break_down(decode_all(turns_of(40, 4_000, 400, 80))[0], CHARS, reports=reports)
+    assert [turn.tokens for turn in found.turns] == [24, 300, 3_700, 44]
+    assert found.largest_turn is not None and found.largest_turn.number == 3
+
+
+def test_p3_turns_between_two_distant_reports_share_the_difference_by_estimate() -> None:
+    reports = (ReportedUsage(1_000, 2), ReportedUsage(4_000, 6))
+    found = break_down(decode_all(turns_of(40, 390, 190))[0], CHARS, reports=reports)
+    assert sum(turn.tokens for turn in found.turns[1:]) == 3_000
+    assert found.turns[1].tokens == pytest.approx(2_000, abs=10)
+
+
+def test_p3_reply_stored_in_several_messages_reports_once() -> None:
+    messages = [*turns_of(40), {"role": "user", "content": "x"}, *[{"role": "assistant", "content": "y"}] * 3]
+    reports = (ReportedUsage(1_000, 2), *(ReportedUsage(1_700, covers) for covers in (4, 5, 6)))
+    assert break_down(decode_all(messages)[0], CHARS, reports=reports).turns[1].tokens == 700
+
+
+@pytest.mark.parametrize(("second", "compacted_at"), [(900, ()), (1_000, ()), (8_000, (3,))])
+def test_p3_turn_with_a_compaction_or_a_smaller_report_is_estimated(second: int, compacted_at: tuple[int, ...]) -> None:
+    reports = (ReportedUsage(1_000, 2), ReportedUsage(second, 4))
+    messages = decode_all(turns_of(40, 400))[0]
+    found = break_down(messages, CHARS, reports=reports, compacted_at=compacted_at)
+    assert found.turns == break_down(messages, CHARS).turns

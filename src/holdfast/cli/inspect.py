@@ -79,7 +79,14 @@ def build_context_report(
     token_estimator = choose_estimator(estimator, window.model)
     with name_file_in_errors(source):
         messages, name = decode_all(source.messages, format or source.format)
-    parts = break_down(messages, token_estimator, source.system, source.tools)
+    parts = break_down(
+        messages,
+        token_estimator,
+        source.system,
+        source.tools,
+        reports=source.reports,
+        compacted_at=source.compacted_at,
+    )
     covered_estimate = None
     if source.reported is not None:
         whole = source.reported.covers >= len(messages)

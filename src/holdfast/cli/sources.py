@@ -11,19 +11,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from importlib.resources.abc import Traversable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ..compaction.stateless import decode_payloads, trace_numbers
-from ..context.events import message_in
+from ..context.events import Event, LaneTip, message_in
 from ..errors import InvalidInput, InvalidLimit
 from ..io.arguments import did_you_mean, unknown_name_message
 from ..io.files import write_file_atomically
 from ..messages import COMMON, Json, encode_all
 from ..sessions import BlockingSessionService
-from ..tokens import ReportedUsage
+from ..tokens import ReportedUsage, Usage
 from ..transcripts import Transcript, entry_numbers, live_context, read_transcript
 from ..transcripts.examples import example_path
 from ..transcripts.plain import is_request_body
@@ -149,6 +150,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     path: str | None = None
     """Input file, protected against accidental overwriting."""
     reported: ReportedUsage | None = None
+    reports: tuple[ReportedUsage, ...] = ()
+    """All sizes that the provider reported for these messages, oldest first."""
+    compacted_at: tuple[int, ...] = ()
+    """Indices of the messages before which the context was compacted: sizes across them do not compare."""
     past_compactions: tuple[EarlierCompaction, ...] = ()
     notes: tuple[str, ...] = ()
     logged: int = 0
@@ -241,14 +246,14 @@ def _source_from_file(path: str, name: str, whole: bool) -> Source:
     plain = transcript.kind == "messages"
     if whole:
         messages, numbers = transcript.messages, entry_numbers(transcript)
-        reported = None if transcript.compactions else _reported_usage(transcript, 0, 0)
+        reports = _reported_sizes(transcript, 0)
+        reported = reports[-1] if reports and not transcript.compactions else None
+        compacted_at = tuple(past.after for past in transcript.compactions)
     else:
         view = live_context(transcript)
-        messages, numbers, reported = (
-            view.messages,
-            view.numbers,
-            _reported_usage(transcript, view.first, len(view.head)),
-        )
+        messages, numbers, compacted_at = view.messages, view.numbers, ()
+        reports = _reported_sizes(transcript, view.first - len(view.head), _last_compaction_index(transcript))
+        reported = reports[-1] if reports else None
     return Source(
         name=name,
         kind=transcript.kind,
@@ -263,6 +268,8 @@ def _source_from_file(path: str, name: str, whole: bool) -> Source:
         id=transcript.id,
         path=path,
         reported=reported,
+        reports=reports,
+        compacted_at=compacted_at,
         past_compactions=tuple(
             EarlierCompaction(
                 _compaction_time(transcript, past.after),
@@ -280,17 +287,13 @@ def _source_from_file(path: str, name: str, whole: bool) -> Source:
     )
 
 
-def _reported_usage(transcript: Transcript, first: int, before: int) -> ReportedUsage | None:
-    counted = [
-        place
+def _reported_sizes(transcript: Transcript, hidden: int, since: int = 0) -> tuple[ReportedUsage, ...]:
+    """Sizes reported from the entry `since` on, for a context in which `hidden` entries are not shown."""
+    return tuple(
+        ReportedUsage(entry.usage.total, place + 1 - hidden)
         for place, entry in enumerate(transcript.entries)
-        if entry.usage is not None and place >= _last_compaction_index(transcript)
-    ]
-    if not counted:
-        return None
-    usage = transcript.entries[counted[-1]].usage
-    assert usage is not None
-    return ReportedUsage(usage.total, before + counted[-1] + 1 - first)
+        if entry.usage is not None and place >= since
+    )
 
 
 def _last_compaction_index(transcript: Transcript) -> int:
@@ -318,6 +321,8 @@ def source_from_session(
         numbers = trace_numbers(decode_payloads(messages, name), decoded, [event.seq for event in logged])
     if not messages:
         raise InvalidInput(f"The session {record.id!r} of {location.path} holds no messages yet: append some first.")
+    current = record.lanes.get("", LaneTip()).epoch
+    reports = _session_reports([event for event in logged if whole or event.epoch == current], numbers)
     compactions = [(event.time, event.body) for event in sessions.events(record.id, kind="compaction", lane="")]
     return Source(
         name=location.path,
@@ -331,6 +336,8 @@ def source_from_session(
         id=record.id,
         path=None,
         reported=ReportedUsage(context.tokens, len(messages)) if context.known and not whole else None,
+        reports=reports,
+        compacted_at=_epoch_changes(logged, numbers) if whole else (),
         past_compactions=tuple(
             EarlierCompaction(
                 time, body.get("tokens_before"), body.get("tokens_after"), body.get("summary"), body.get("strategy")
@@ -340,3 +347,17 @@ def source_from_session(
         logged=len(logged),
         numbers=numbers,
     )
+
+
+def _session_reports(events: Sequence[Event], numbers: Sequence[int]) -> tuple[ReportedUsage, ...]:
+    """Sizes reported with these events, for the messages with these event numbers."""
+    ends = {number: place for place, number in enumerate(numbers, 1)}
+    found = ((event.body.get("usage"), ends.get(event.seq)) for event in events)
+    return tuple(ReportedUsage(msgspec.convert(usage, Usage).total, end) for usage, end in found if usage and end)
+
+
+def _epoch_changes(events: Sequence[Event], numbers: Sequence[int]) -> tuple[int, ...]:
+    """Indices of the first messages after a compaction or an undo."""
+    starts = {number: place for place, number in reversed(list(enumerate(numbers)))}
+    later = (after.seq for before, after in pairwise(events) if before.epoch != after.epoch)
+    return tuple(starts[seq] for seq in later if seq in starts)

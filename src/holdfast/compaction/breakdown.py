@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any, Literal
 
 import msgspec
 
 from ..io.text import first_line
 from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_note
-from ..tokens import Estimator
+from ..tokens import Estimator, ReportedUsage
 from .stateless import prompt_overhead
 
 
@@ -87,40 +88,70 @@ class ContextBreakdown(msgspec.Struct, frozen=True):
 
 
 def break_down(
-    messages: Sequence[Message], estimator: Estimator, system: Any = None, tools: Any = None
+    messages: Sequence[Message],
+    estimator: Estimator,
+    system: Any = None,
+    tools: Any = None,
+    *,
+    reports: Sequence[ReportedUsage] = (),
+    compacted_at: Sequence[int] = (),
 ) -> ContextBreakdown:
-    """Counts the tokens of a context, including system prompt and tool definitions."""
+    """Counts the tokens of a context, including system prompt and tool definitions.
+
+    Turns between two of the provider's `reports` have the difference as their size, unless the context was compacted
+    before a message in between (`compacted_at`); everything else is estimated.
+    """
     tally = _TokenTally(estimator)
     tally.add_overhead("system", "system prompt", prompt_overhead(system, None))
     tally.add_overhead("tools", "tool definitions", prompt_overhead(None, tools))
     names = {call.id: call.name for message in messages for call in message.calls}
-    turns: list[tuple[int, int]] = []
+    turns: list[int] = []
     results: list[ResultSize] = []
+    sizes = [tally.total]
     for index, message in enumerate(messages):
         if message.role == "user" and not is_note(message):
-            turns.append((index, tally.total))
+            turns.append(index)
         for part, units in tally.add(message, names):
             if isinstance(part, ToolResult):
                 tool = part.name or names.get(part.call_id, "tool")
                 results.append(ResultSize(index, tool, estimator.tokens(units), first_line(part.text)))
+        sizes.append(tally.total)
     results.sort(key=lambda result: -result.tokens)
     return ContextBreakdown(
         tokens=estimator.tokens(tally.total),
         messages=len(messages),
         shares=tally.shares(),
-        turns=_turn_sizes(turns, messages, estimator, tally.total),
+        turns=_turn_sizes(turns, messages, _cumulative_tokens(sizes, estimator, reports, compacted_at)),
         results=tuple(results),
     )
 
 
-def _turn_sizes(
-    starts: list[tuple[int, int]], messages: Sequence[Message], estimator: Estimator, end: int
-) -> tuple[TurnSize, ...]:
-    ends = [units for _, units in starts[1:]] + [end]
+def _turn_sizes(starts: list[int], messages: Sequence[Message], cumulative: Sequence[float]) -> tuple[TurnSize, ...]:
+    ends = [*starts[1:], len(messages)]
     return tuple(
-        TurnSize(number, index, estimator.tokens(after - units), first_line(messages[index].text))
-        for number, ((index, units), after) in enumerate(zip(starts, ends, strict=False), 1)
+        TurnSize(number, index, round(cumulative[end] - cumulative[index]), first_line(messages[index].text))
+        for number, (index, end) in enumerate(zip(starts, ends, strict=False), 1)
     )
+
+
+def _cumulative_tokens(
+    units: Sequence[int], estimator: Estimator, reports: Sequence[ReportedUsage], compacted_at: Sequence[int]
+) -> list[float]:
+    """Tokens up to each message: reported differences, spread by estimate over the messages between two reports.
+
+    A reply that is stored in several messages reports the same size with each: its last one counts. A difference that
+    is not positive says that something was removed, not what was added.
+    """
+    estimated = [float(estimator.tokens(size)) for size in units]
+    given = sorted((report for report in reports if 0 < report.covers < len(units)), key=lambda report: report.covers)
+    points = [report for report, after in zip_longest(given, given[1:]) if not after or after.tokens != report.tokens]
+    steps = [after - before for before, after in pairwise(estimated)]
+    for first, last in pairwise(points):
+        gained, guess = last.tokens - first.tokens, estimated[last.covers] - estimated[first.covers]
+        if gained > 0 and guess > 0 and not any(first.covers <= place < last.covers for place in compacted_at):
+            for index in range(first.covers, last.covers):
+                steps[index] *= gained / guess
+    return list(accumulate(steps, initial=estimated[0]))
 
 
 class _TokenTally:
