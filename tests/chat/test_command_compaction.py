@@ -60,11 +60,14 @@ async def test_compact_with_nothing_to_compact_says_why(harness: CommandHarness,
 
 async def test_p9_compact_with_failed_summary_reports_error_and_changes_nothing(tmp_path: Path) -> None:
     model = ScriptedAgentModel(["a1 " * 900, "a2 " * 900, "a3 " * 900], answers=Failure("auth", "the key is wrong"))
-    async with CommandHarness(tmp_path, model, preset=preset_named("pi", 1_000, 550)).open() as harness:
+    async with CommandHarness(tmp_path, model, preset=preset_named("pi", 1_000, 550), window=8_000).open() as harness:
         await harness.send_prompts("u1", "u2", "u3")
         before = await harness.texts()
         assert "the key is wrong" in collapse(await harness.run_all("/compact"))
         assert await harness.texts() == before
+        calls = len(model.calls)
+        assert (await harness.run_all("/compact --without-model")).startswith("Compacted: ")
+        assert len(model.calls) == calls and await harness.texts() != before
 
 
 async def test_compact_without_model_names_the_fallback(tmp_path: Path) -> None:
@@ -90,13 +93,23 @@ async def test_undo_without_compaction_reports_error(harness: CommandHarness) ->
     assert await harness.run_all("/undo 2") == "Unexpected argument '2': the usage is /undo."
 
 
-async def test_p2_autocompact_toggles_and_saves_setting(harness: CommandHarness, own_settings: Path) -> None:
+@pytest.mark.parametrize("word", ["on", "off"])
+async def test_p2_autocompact_alone_shows_the_setting(harness: CommandHarness, own_settings: Path, word: str) -> None:
+    await harness.run_all(f"/autocompact {word}")
+    before, auto = saved_in(own_settings), harness.chat.auto
     text = await harness.run_all("/autocompact")
+    assert text.startswith(f"Automatic compaction is {word}.\n") and "threshold" in text
+    assert text.endswith("Change it: /autocompact on, /autocompact off.")
+    assert (harness.chat.auto, saved_in(own_settings)) == (auto, before)
+
+
+async def test_p2_autocompact_saves_setting(harness: CommandHarness, own_settings: Path) -> None:
+    text = await harness.run_all("/autocompact off")
     assert text.startswith("Automatic compaction is off. It is saved in")
     assert str(own_settings) in text.replace("\n", "")
     assert (harness.chat.auto, harness.chat.agent.keeper.auto) == (False, False)
     assert saved_in(own_settings) == {"compaction": {"enabled": False}}
-    assert (await harness.run_all("/autocompact")).startswith("Automatic compaction is on.")
+    assert (await harness.run_all("/autocompact on")).startswith("Automatic compaction is on.")
     assert load_settings(harness.chat.folder.root).compaction.enabled is True
 
 

@@ -201,6 +201,10 @@ def test_json_mode_prints_compaction_failures(harbor: Path, run: Run) -> None:
     shown = kinds(done.stdout)
     assert shown.index("compaction_started") < shown.index("compaction_failed") < shown.index("error")
     assert done.exit_code == 0, "the chat continues"
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    error = next(record["error"] for record in records if record["type"] == "error")
+    assert error.endswith("): the conversation continues unchanged."), "no request could compact again"
+    assert "Choose:" not in done.stdout
     done = run("chat", "--mode", "json", "And now?", *scripted("Fine."), *store, "--continue")
     assert {"compaction_started", "compaction_completed", "compaction_boundary"} <= set(kinds(done.stdout))
     done = run("chat", "--mode", "json", "Well?", *scripted(LONG), *store, "--continue", "--no-auto-compact")

@@ -151,9 +151,12 @@ class Keeper:
         result = await self._compact_automatically(self.preset.trigger_in(self.window.size), self.window.size)
         return result is not None and result.tokens_saved > 0
 
-    async def compact(self, instructions: str | None = None, abort: Abort | None = None) -> CompactionResult:
-        """Compacts now, regardless of the trigger and of `auto`."""
-        return await self._compact(always, self.window.size, instructions=instructions, abort=abort)
+    async def compact(
+        self, instructions: str | None = None, abort: Abort | None = None, *, without_model: bool = False
+    ) -> CompactionResult:
+        """Compacts now, regardless of the trigger and of `auto`; `without_model` by the ledger, not by the preset."""
+        strategy = KeepLedger() if without_model else None
+        return await self._compact(always, self.window.size, strategy, instructions=instructions, abort=abort)
 
     # -- overflow and cut-off replies ------------------------------------------------------------------
 

@@ -115,15 +115,20 @@ class Chat(ChatConfig):
         """Waits until every queued job is done."""
         await self._queue.wait_idle()
 
-    async def compact(self, instructions: str | None = None) -> ChatCompactionResult:
-        """Compacts now. A running agent is aborted first and continues afterwards if it had not finished."""
+    async def compact(self, instructions: str | None = None, *, without_model: bool = False) -> ChatCompactionResult:
+        """Compacts now. A running agent is aborted first and continues afterwards if it had not finished.
+
+        `without_model` uses the ledger instead of the preset's strategy.
+        """
+        if without_model and instructions:
+            raise InvalidInput("Instructions are for a model's summary: leave them out, or compact with the model.")
         if self._interruption is not None or self.activity == "compacting":
             raise InvalidInput("A compaction is already running: wait until it is done, or stop it.")
         self._input_buffer.is_open, self._interruption = False, Interruption()
         if self.activity == "running":
             self.agent.abort()
         with self.abortable() as abort:
-            work = partial(self._compact, instructions, abort, self._interruption)
+            work = partial(self._compact, instructions, abort, self._interruption, without_model=without_model)
             return await self._queue.submit(work, "compacting", urgent=True)
 
     # -- sessions ----------------------------------------------------------------------------------
@@ -228,12 +233,12 @@ class Chat(ChatConfig):
                 self._queue_prompt(text)
 
     async def _compact(
-        self, instructions: str | None, abort: Abort, interruption: Interruption
+        self, instructions: str | None, abort: Abort, interruption: Interruption, *, without_model: bool
     ) -> ChatCompactionResult:
         """Compacts, reopens the input, then continues the interrupted run or reports its end."""
         result: CompactionResult | None = None
         try:
-            result = await self.agent.keeper.compact(instructions, abort)
+            result = await self.agent.keeper.compact(instructions, abort, without_model=without_model)
             self.emit(await self.agent.window_usage())
         finally:
             continues = interruption.should_continue and result is not None and result.outcome is not Outcome.ABORTED

@@ -10,6 +10,7 @@ from ..agent.events import AgentEvent, ErrorEvent, RunFinished, SizeCertainty
 from ..compaction import CompactionResult
 from ..errors import Outcome
 from ..hooks.events import CompactionFailed
+from ..strategies.fallback import USER_CHOICES
 
 Activity = Literal["idle", "running", "compacting"]
 
@@ -74,13 +75,27 @@ class Interruption(msgspec.Struct):
         return self.finished is not None and self.finished.status == "aborted"
 
 
-def compaction_error_event(event: AgentEvent) -> ErrorEvent | None:
-    """Returns the error event for a failed compaction; None for other events and for aborted compactions."""
+CONTINUES_UNCHANGED = "the conversation continues unchanged"
+"""Follows a failed compaction where the client cannot send requests."""
+
+
+def compaction_error_event(event: AgentEvent, actions: str = CONTINUES_UNCHANGED) -> ErrorEvent | None:
+    """Returns the error event for a failed compaction; None for other events and for aborted compactions.
+
+    `actions` says what the client can do now.
+    """
     if not isinstance(event, CompactionFailed) or event.outcome == Outcome.ABORTED:
         return None
-    return ErrorEvent(compaction_failure_message(event.outcome, event.why))
+    return ErrorEvent(compaction_failure_message(event.outcome, event.why, actions))
 
 
-def compaction_failure_message(outcome: str, why: str) -> str:
-    reason = f"{outcome}: {why}".strip().rstrip(".:")
-    return f"The compaction failed, and nothing was changed ({reason}): compact again, or start a new session."
+def compaction_failure_message(outcome: str, why: str, actions: str) -> str:
+    reason = f"{outcome}: {why.removesuffix(USER_CHOICES)}".strip().rstrip(".:")
+    return f"The compaction failed, and nothing was changed ({reason}): {actions}."
+
+
+def without_choices(event: AgentEvent) -> AgentEvent:
+    """Returns the event of a failed compaction without the choices that a client cannot make."""
+    if not isinstance(event, CompactionFailed):
+        return event
+    return msgspec.structs.replace(event, why=event.why.removesuffix(USER_CHOICES))

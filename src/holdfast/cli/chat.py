@@ -16,6 +16,7 @@ from ..agent.events import AgentEvent, ErrorEvent, EventListener, Retrying, Sess
 from ..agent.tools import Permission, PermissionRequest, approve_all
 from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
 from ..chat.open_chat import open_chat
+from ..chat.state import without_choices
 from ..errors import InvalidInput
 from ..hooks import ACCURACY_NOTICE, CompactionCompleted, CompactionStarted
 from ..io.processes import stop_on_signals
@@ -163,7 +164,7 @@ async def print_events(arguments: ChatArguments, prompt: str | None) -> int:
 
     def on_event(event: AgentEvent) -> None:
         runner.handle_event(event)
-        out.send(event)
+        out.send(without_choices(event))
         if (problem := compaction_error_event(event)) is not None:
             out.send(problem)
 

@@ -26,7 +26,8 @@ LastResort = Literal["unchanged", "truncate", "ledger", "ask", "error"]
 """Policy if the summary fails: change nothing, truncate, use the ledger, let the user choose, or raise an error."""
 LAST_RESORTS: tuple[str, ...] = get_args(LastResort)
 """All values of `LastResort`."""
-_USER_CHOICES = "compact again, compact without a model, or continue unchanged"
+USER_CHOICES = ". Choose: compact again, compact without a model, or continue unchanged."
+"""Ends the reason of a failure that leaves the decision to the user."""
 
 
 def with_fallback(
@@ -64,7 +65,7 @@ def with_fallback(
     if last_resort in ("unchanged", "error") or fits:
         return answer
     if last_resort == "ask":
-        return msgspec.structs.replace(answer, why=f"{answer.why}. Choose: {_USER_CHOICES}.")
+        return msgspec.structs.replace(answer, why=f"{answer.why}{USER_CHOICES}")
     instead = KeepLedger(max_tokens) if last_resort == "ledger" else truncate or Truncate(max_tokens=max_tokens)
     plan = as_fallback((yield from run_strategy(instead, request)), answer.why)
     if isinstance(plan, Skip):

@@ -183,6 +183,23 @@ async def test_compact_failure_is_an_error_record(tmp_path: Path) -> None:
     assert client.record_types().count("error") == 1
 
 
+async def test_p9_every_action_offered_after_a_failed_compaction_is_a_request(tmp_path: Path) -> None:
+    model = ScriptedAgentModel([LONG, LONG, "fine", "on"], answers=Failure("auth", "the key is wrong"))
+    async with rpc_client(tmp_path, model, preset=preset_named("pi", 1_000, 1_000), window=20_000) as client:
+        await send_prompts(client, "Read the tables.", "Read them again.", "And now?")
+        error = await client.request_error(type="compact")
+        assert error.endswith(
+            "(summary_failed: auth: the key is wrong): send compact to try again, compact with without_model to do it "
+            "without a model, new_session to start over, or prompt to continue unchanged."
+        )
+        assert "summary_failed" in await client.request_error(type="compact")
+        done = await client.request(type="compact", without_model=True)
+        assert (done["outcome"], done["tokens_after"] < done["tokens_before"]) == ("compacted", True)
+        assert "leave them out" in await client.request_error(type="compact", without_model=True, instructions="x")
+        assert (await client.request(type="prompt", text="Go on."))["status"] == "done"
+        assert (await client.request(type="new_session"))["session"] == client.chat.record.id
+
+
 async def test_automatic_compaction_failure_is_an_error_record(tmp_path: Path) -> None:
     model = ScriptedAgentModel([LONG, "fine"], answers=Failure("auth", "the key is wrong"))
     async with rpc_client(tmp_path, model, preset=preset_named("pi", 1_000, 1_000), window=5_500) as client:

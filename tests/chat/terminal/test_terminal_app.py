@@ -72,10 +72,19 @@ async def test_paste_of_many_lines_is_one_text_without_control_characters(tmp_pa
         await harness.wait_for_text("▸ 488 more lines")
 
 
+async def test_p2_autocompact_alone_opens_its_choices(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        await harness.type("/autocompact")
+        await harness.press("enter")
+        await harness.wait_for_text("Automatic compaction is on.", "  /autocompact on\n  /autocompact off\n")
+        await harness.press("down", "down")
+        assert harness.app.input.text == "/autocompact off"
+
+
 async def test_completion_list_is_navigated_by_tab_and_arrows(tmp_path: Path) -> None:
     async with open_app(tmp_path) as harness:
         await harness.type("/aut")
-        await harness.wait_for_text("/autocompact  turn automatic")
+        await harness.wait_for_text("/autocompact  show automatic")
         await harness.press("tab")
         assert harness.app.input.text == "/autocompact "
         await harness.wait_for_text("  /autocompact on\n  /autocompact off\n")

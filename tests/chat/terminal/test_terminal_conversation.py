@@ -73,7 +73,7 @@ def test_input_supports_newlines_paste_history_and_completion(terminal: Callable
     chat.press("Up", "Up").wait_for_text("❯ one two pasted first pasted second ^G ──")
     chat.press("C-c").wait_idle()
     chat.screen.type("/aut")
-    chat.wait_for_text("/autocompact turn automatic")
+    chat.wait_for_text("/autocompact show automatic")
     chat.press("Tab").wait_for_text("❯ /autocompact ──")
     chat.screen.type("o")
     chat.wait_for_text("/autocompact on")

@@ -65,10 +65,18 @@ async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     word = split_arguments(argument, 1, AUTOCOMPACT.usage)[0].lower()
     if word not in ("", "on", "off"):
         raise InvalidInput(f"Automatic compaction is on or off, not {word!r}: {AUTOCOMPACT.usage}.")
-    wanted = word == "on" if word else not chat.auto
+    if not word:
+        return CommandResult(_autocompact_setting(chat), draft="/autocompact ")
+    wanted = word == "on"
     chat.configure(auto=wanted)
     text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"
     return CommandResult("\n".join([text, "", *format_table(_autocompact_rows(chat))]))
+
+
+def _autocompact_setting(chat: Chat) -> str:
+    now = f"Automatic compaction is {'on' if chat.auto else 'off'}."
+    change = "Change it: /autocompact on, /autocompact off."
+    return "\n".join([now, "", *format_table(_autocompact_rows(chat)), "", change])
 
 
 def _persist_auto_setting(chat: Chat, wanted: bool) -> str:
@@ -106,14 +114,23 @@ async def _complete_on_off(chat: Chat, words: Sequence[str]) -> Iterable[str]:
 AUTOCOMPACT = ChatCommand(
     "autocompact",
     "/autocompact [on|off]",
-    "turn automatic compaction on or off",
+    "show automatic compaction, or turn it on or off",
     _run_autocompact,
     _complete_on_off,
 )
 
 
+_WITHOUT_MODEL = "--without-model"
+
+
 async def _run_compact(chat: Chat, argument: str) -> CommandResult:
+    if argument == _WITHOUT_MODEL:
+        return CommandResult(describe_compaction(await chat.compact(without_model=True)))
     return CommandResult(describe_compaction(await chat.compact(argument or None)))
+
+
+async def _complete_compact(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    return (_WITHOUT_MODEL,) if len(words) == 1 and words[0].startswith("-") else ()
 
 
 def describe_compaction(done: ChatCompactionResult) -> str:
@@ -142,7 +159,13 @@ async def _run_undo(chat: Chat, argument: str) -> CommandResult:
     )
 
 
-COMPACT = ChatCommand("compact", "/compact [INSTRUCTIONS]", "replace older messages with a summary", _run_compact)
+COMPACT = ChatCommand(
+    "compact",
+    "/compact [INSTRUCTIONS]",
+    "replace older messages with a summary",
+    _run_compact,
+    _complete_compact,
+)
 UNDO = ChatCommand("undo", "/undo", "undo the last compaction", _run_undo)
 MAX_BREAKDOWN_ROWS = 14
 MAX_LARGEST_RESULTS = 5

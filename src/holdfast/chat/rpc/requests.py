@@ -54,6 +54,7 @@ class AbortRequest(RpcRequest, frozen=True, tag="abort"):
 
 class CompactRequest(RpcRequest, frozen=True, tag="compact"):
     instructions: str | None = None
+    without_model: bool = False
     response_data = ChatCompactionResult
 
 

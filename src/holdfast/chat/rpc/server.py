@@ -163,7 +163,7 @@ class RpcConnection:
         """Forwards an event of the chat to the client."""
         self._runner.handle_event(event)
         self._send(event)
-        if not self._compacting and (problem := compaction_error_event(event)) is not None:
+        if not self._compacting and (problem := compaction_error_event(event, COMPACTION_ACTIONS)) is not None:
             self._send(problem)
 
     async def run(self, chunks: AsyncIterable[bytes]) -> None:
@@ -217,7 +217,7 @@ class RpcConnection:
             case AbortRequest():
                 return AbortData(chat.activity, self._runner.abort(chat))
             case CompactRequest():
-                return await self._compact(request.instructions)
+                return await self._compact(request)
             case SetAutoCompactionRequest():
                 chat.configure(auto=request.enabled)
                 return AutoCompactionData(request.enabled)
@@ -259,19 +259,24 @@ class RpcConnection:
         self._chat.send(text)
         return EmptyData()
 
-    async def _compact(self, instructions: str | None) -> ChatCompactionResult:
+    async def _compact(self, request: CompactRequest) -> ChatCompactionResult:
         if self._compacting:
             raise InvalidInput("A compaction is already running: wait until it is done, or stop it.")
         self._compacting = True
         try:
-            done = await self._chat.compact(instructions)
+            done = await self._chat.compact(request.instructions, without_model=request.without_model)
         finally:
             self._compacting = False
         if done.outcome in _FAILED_OUTCOMES and done.tokens_after >= done.tokens_before:
-            raise HoldfastError(compaction_failure_message(done.outcome, done.why))
+            raise HoldfastError(compaction_failure_message(done.outcome, done.why, COMPACTION_ACTIONS))
         return done
 
 
+COMPACTION_ACTIONS = (
+    "send compact to try again, compact with without_model to do it without a model, new_session to start over, or "
+    "prompt to continue unchanged"
+)
+"""The requests that a client can send after a failed compaction."""
 _FAILED_OUTCOMES = (Outcome.SUMMARY_FAILED, Outcome.CANNOT_FIT)
 
 
