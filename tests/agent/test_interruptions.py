@@ -195,8 +195,10 @@ async def test_interrupted_reply_is_marked_for_the_model(tmp_path: Path) -> None
     abort_at(agent, WindowUsage, harbor)
     await agent.run("Or explain this.")
     assert (await agent.run("Never mind.")).status == "done"
-    said = [message["content"] for message in harbor.model.steps[-1].messages if message["role"] == "assistant"]
-    assert len(said) == 2 and said[0].startswith("At") and all(text.endswith(INTERRUPTED_MARK) for text in said)
+    replies = [message["content"] for message in harbor.model.steps[-1].messages if message["role"] == "assistant"]
+    assert (
+        len(replies) == 2 and replies[0].startswith("At") and all(text.endswith(INTERRUPTED_MARK) for text in replies)
+    )
 
 
 @pytest.mark.parametrize("arguments", ['{"path": "tides.t', "[1]", '"tides.txt"'])

@@ -74,8 +74,8 @@ async def test_abort_acts_at_once_and_keeps_partial_reply(tmp_path: Path) -> Non
         assert stopped == {"activity": "running", "dropped": 0}
         assert (await client.wait_for_response("p"))["data"]["status"] == "aborted"
         messages = (await client.request(type="get_messages"))["messages"]
-        said, _, mark = messages[1]["content"].partition("\n\n")
-        assert messages[1]["role"] == "assistant" and "a long story of the harbor".startswith(said)
+        partial, _, mark = messages[1]["content"].partition("\n\n")
+        assert messages[1]["role"] == "assistant" and "a long story of the harbor".startswith(partial)
         assert mark == "[Interrupted by the user.]"
 
 
