@@ -107,14 +107,18 @@ async def test_import_session_continues_and_is_compacted(kind: str, service: Ses
 
 
 @each_that_compacts
-async def test_import_usage_counts_within_its_epoch(kind: str, service: SessionService, tmp_path: Path) -> None:
-    """P3."""
+async def test_imported_usage_does_not_decide_the_size(kind: str, service: SessionService, tmp_path: Path) -> None:
+    """It counts another tool's prompt; the first reply here tells (P3)."""
     record = await imported(service, write_session(kind, tmp_path))
     context = await service.context(record.id)
-    assert context.known and context.tokens == 65
-    last = (await service.events(record.id, kind=EventKind.COMPACTION))[-1]
-    fork = await service.fork(record.id, at=last.id)
-    assert not (await service.context(fork.id)).known
+    assert not context.known
+    events = await service.events(record.id)
+    assert any("usage" in event.body for event in events), "the figures are kept"
+    await service.append(record.id, {"role": "user", "content": "And now?"})
+    reply = {"role": "assistant", "content": "Now we sail."}
+    await service.append(record.id, reply, usage={"input": 200, "output": 5})
+    context = await service.context(record.id)
+    assert context.known and context.tokens == 205
 
 
 async def test_import_keeps_ids_and_times(service: SessionService, tmp_path: Path) -> None:

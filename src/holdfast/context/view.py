@@ -252,7 +252,8 @@ class View:
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False
-        if self.calibrated and event.epoch == self.checkpoint_id and (usage := body.get("usage")):
+        usage = None if body.get("foreign_usage") else body.get("usage")
+        if self.calibrated and event.epoch == self.checkpoint_id and usage:
             size = self.token_sums.estimator.tokens(self.units())
             self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
 
