@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from carried_rounds import Kept, Payloads, forgetful, kept_in, run_rounds
 from holdfast import Outcome, Pipeline, PruneToolResults, SlidingWindow, TokenWindow, Truncate, TurnWindow, compact
-from holdfast.compaction.presets import PRESETS
+from holdfast.compaction.presets import PRESETS, pi_preset
 from holdfast.messages import Message, Text, ToolCall, ToolResult, encode_all
 from holdfast.models import Failure, ModelCall, ScriptedModel
 from holdfast.strategies import KeepFraction, KeepLast, KeepLedger, StateSummary
@@ -38,7 +38,7 @@ Options = dict[str, Any]
 
 
 def summarized(name: str) -> Callable[[int], Options]:
-    preset = PRESETS[name]
+    preset = pi_preset(keep=1_800) if name == "pi" else PRESETS[name]  # a whole round fits in what pi keeps by default
     return lambda seed: {
         "strategy": preset.strategy,
         "summarizer": forgetful(seed),
