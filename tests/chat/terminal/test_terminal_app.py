@@ -9,7 +9,7 @@ from app_harness import open_app
 from textual import events
 
 from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelta, ToolFinished, ToolStarted, Unsent
-from holdfast.agent.tools import FileChange, PermissionRequest
+from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
 from holdfast.messages import ToolCall
 
@@ -166,7 +166,7 @@ async def test_long_command_is_approved_only_after_all_of_it_was_unfolded(
 async def test_diff_stays_in_the_transcript(tmp_path: Path) -> None:
     async with open_app(tmp_path) as harness:
         call = ToolCall("1", "edit_file", {"path": "tides.csv", "old": "high 9", "new": "high 10"})
-        change = FileChange(tmp_path / "tides.csv", "tides.csv", b"high 9\n", b"high 10\n", "Edited tides.csv.")
+        change = PlannedChange(tmp_path / "tides.csv", "tides.csv", b"high 9\n", b"high 10\n", "Edited tides.csv.")
         session = harness.chat.record.id
         harness.conversation.handle_event(ToolStarted(session, "1", "edit_file", "tides.csv"))
         asked = PermissionRequest("edit_file", "tides.csv", call, change, "edit_file")

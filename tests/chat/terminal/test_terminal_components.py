@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from holdfast.agent.tools import FileChange, PermissionRequest
+from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat.terminal import run_terminal
 from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState
 from holdfast.chat.terminal.approval import approval_preview, fold_rows, wrap_rows
@@ -42,7 +42,7 @@ def shown(tool: str, **arguments: str) -> str:
 
 def shown_change(before: str | None, after: str) -> list[str]:
     content = None if before is None else before.encode()
-    change = FileChange(Path("/harbor/a.py"), "a.py", content, after.encode(), "")
+    change = PlannedChange(Path("/harbor/a.py"), "a.py", content, after.encode(), "")
     lines = approval_preview(PermissionRequest("write_file", "", ToolCall("1", "write_file", {}), change))
     return [line.plain for line in lines]
 

@@ -1,6 +1,6 @@
 """Tools of the agent: read, search, edit and write files in one folder, run commands there, and recall."""
 
-from .files import AgentTool, FileChange, ToolArguments, WorkingFolder, command_tool, file_tools
+from .files import AgentTool, PlannedChange, ToolArguments, WorkingFolder, command_tool, file_tools
 from .permissions import PermissionRules
 from .toolbox import INVALID_JSON, Approve, Permission, PermissionRequest, Toolbox, approve_all
 
@@ -8,10 +8,10 @@ __all__ = [
     "INVALID_JSON",
     "AgentTool",
     "Approve",
-    "FileChange",
     "Permission",
     "PermissionRequest",
     "PermissionRules",
+    "PlannedChange",
     "ToolArguments",
     "Toolbox",
     "WorkingFolder",

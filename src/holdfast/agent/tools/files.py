@@ -86,7 +86,7 @@ class ToolArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of a tool: each field is a parameter; the first one describes the call in a line."""
 
 
-class FileChange(msgspec.Struct, frozen=True):
+class PlannedChange(msgspec.Struct, frozen=True):
     """A change of one file, made before the user is asked, so that what is shown is what is written."""
 
     path: Path
@@ -110,7 +110,7 @@ class AgentTool(msgspec.Struct, frozen=True):
     """Takes the arguments, or the change that `plan` made of them."""
     changes: bool = False
     """Whether it changes something, so that the user is asked first."""
-    plan: Callable[[Any], Awaitable[FileChange]] | None = None
+    plan: Callable[[Any], Awaitable[PlannedChange]] | None = None
     """Makes the change of a file that the arguments ask for, without writing it."""
 
     @property
@@ -181,13 +181,13 @@ def file_tools(folder: WorkingFolder) -> list[AgentTool]:
     async def search(given: SearchFiles) -> str:
         return await anyio.to_thread.run_sync(_search, folder, given, abandon_on_cancel=True)
 
-    async def plan_edit(given: EditFile) -> FileChange:
+    async def plan_edit(given: EditFile) -> PlannedChange:
         return await anyio.to_thread.run_sync(_plan_edit, folder, given)
 
-    async def plan_write(given: WriteFile) -> FileChange:
+    async def plan_write(given: WriteFile) -> PlannedChange:
         return await anyio.to_thread.run_sync(_plan_write, folder, given)
 
-    async def write(change: FileChange) -> str:
+    async def write(change: PlannedChange) -> str:
         return await anyio.to_thread.run_sync(_write_change, folder, change)
 
     return [
@@ -270,7 +270,7 @@ def _excerpt(text: str, line: str) -> str:
     return f"{'…' if start else ''}{line[start:end].strip()}{'…' if line[end:].strip() else ''}"
 
 
-def _plan_edit(folder: WorkingFolder, given: EditFile) -> FileChange:
+def _plan_edit(folder: WorkingFolder, given: EditFile) -> PlannedChange:
     path = folder.resolve(given.path)
     text = folder.read_text(path, _DECODE_ERRORS)
     count = text.count(given.old) if given.old else 0
@@ -278,23 +278,23 @@ def _plan_edit(folder: WorkingFolder, given: EditFile) -> FileChange:
         why = "does not occur" if not count else f"occurs {count} times: add the text around it"
         raise InvalidInput(f"The text to replace {why} in {given.path}.")
     before, after = (one.encode(errors=_DECODE_ERRORS) for one in (text, text.replace(given.old, given.new)))
-    return FileChange(path, folder.display_name(path), before, after, f"Edited {given.path}.")
+    return PlannedChange(path, folder.display_name(path), before, after, f"Edited {given.path}.")
 
 
-def _plan_write(folder: WorkingFolder, given: WriteFile) -> FileChange:
+def _plan_write(folder: WorkingFolder, given: WriteFile) -> PlannedChange:
     path = folder.resolve(given.path)
     if path.is_dir():
         raise InvalidInput(f"{given.path} is a folder: name a file.")
     before = _content(path)
     done = f"{'Wrote' if before is None else 'Replaced'} {given.path}."
-    return FileChange(path, folder.display_name(path), before, given.content.encode(), done)
+    return PlannedChange(path, folder.display_name(path), before, given.content.encode(), done)
 
 
 def _content(path: Path) -> bytes | None:
     return path.read_bytes() if path.exists() else None
 
 
-def _write_change(folder: WorkingFolder, change: FileChange) -> str:
+def _write_change(folder: WorkingFolder, change: PlannedChange) -> str:
     """Writes the file if it is still as it was shown to the user."""
     if folder.resolve(str(change.path)) != change.path or _content(change.path) != change.before:
         raise InvalidInput(f"{change.name} has changed since the user was asked, and was not written: read it again.")

@@ -63,13 +63,16 @@ class PermissionRules:
 
     @property
     def rules(self) -> list[str]:
+        """The rules in the order in which they were added."""
         return self._read().get(self._folder, []) if self._file else list(self._rules)
 
     def allows(self, call: ToolCall) -> bool:
+        """Whether a rule allows this call."""
         rule = rule_for(call)
         return rule is not None and rule in self.rules
 
     def add(self, rule: str) -> None:
+        """Allows all calls under this rule from now on."""
         self._save([*(one for one in self.rules if one != rule), rule])
 
     def revoke(self, rule: str) -> None:

@@ -12,7 +12,7 @@ from ...errors import HoldfastError, InvalidInput
 from ...messages import Tool, ToolCall, replace_lone_surrogates
 from ...recall import Recall
 from ...recall.tools import TOOL_NAMES, ToolAnswer, offered_tools, parse_arguments
-from .files import AgentTool, FileChange
+from .files import AgentTool, PlannedChange
 from .permissions import PermissionRules, rule_for
 
 log = logging.getLogger("holdfast")
@@ -30,7 +30,7 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     line: str
     """The call in one line."""
     call: ToolCall
-    change: FileChange | None = None
+    change: PlannedChange | None = None
     """What would be written to which file."""
     rule: str | None = None
     """What `always` would allow; None if it would allow too much."""

@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ...agent.tools import FileChange, Permission, PermissionRequest
+from ...agent.tools import Permission, PermissionRequest, PlannedChange
 from ...io.text import escape_controls, sanitize_line
 from .theme import BOLD, DIM, ERROR, PLAIN, SUCCESS, WARNING
 
@@ -49,7 +49,7 @@ def _numbered_lines(lines: Sequence[str]) -> Iterator[Text]:
         yield Text.assemble((f"{number:>{width}} ", DIM), (line, BOLD))
 
 
-def _change_preview(change: FileChange) -> Iterator[Text]:
+def _change_preview(change: PlannedChange) -> Iterator[Text]:
     """Yields a title and the diff of a file; of a new file, all its lines."""
     before, after = _file_lines(change.before or b""), _file_lines(change.after)
     if change.before is None:
