@@ -125,7 +125,7 @@ class JobRunner:
         Other presets fall back in the same attempt, and keep their own retries.
         """
         limits, preset = self.sessions.limits, self.sessions.preset
-        if preset is None or getattr(preset.strategy, "last_resort", None) not in ("unchanged", "ask"):
+        if preset is None or getattr(preset.strategy, "last_resort", None) not in ("unchanged", "ask", "error"):
             return limits
         return msgspec.structs.replace(limits or Limits(), attempts=1)
 

@@ -30,7 +30,7 @@ NOTHING = {Outcome.NOTHING_TO_COMPACT, Outcome.NO_PROGRESS}
 ALLOWED = {"pi": 13_107, "layer": 1_000, "workstream": 16_384, "holdfast": 8_192, "amp": 8_192}
 """Maximum summary tokens; pi's for the others."""
 QUOTES_ANSWERED = ("claude_code", "opencode")
-"""Their summary archives an answered request with its reply and quotes both; lines like its own structure are marked."""
+"""Their summary archives an answered request with its reply and quotes both; lines like its structure are marked."""
 MAX_CALLS = 24
 LONG = 80
 """Messages of a long session used by most tests."""
