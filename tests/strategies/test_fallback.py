@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Any, get_args
 
 import anyio
@@ -10,7 +11,7 @@ import pytest
 
 from holdfast import Abort, CompactionResult, Outcome, Summary, acompact, compact
 from holdfast.context import Plan, Request, Skip
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, SummaryFailed
 from holdfast.messages import framed_message
 from holdfast.models import Failure, Limits, Reply, ScriptedModel
 from holdfast.models.calls import ModelCall, Steps
@@ -41,9 +42,9 @@ def summary(last_resort: Any, **more: Any) -> Summary:
     return Summary(KeepLast(4), FreeText(), AsUser(), last_resort=last_resort, verify=False, **more)
 
 
-def test_last_resort_accepts_exactly_four_policies() -> None:
-    assert tuple(get_args(LastResort)) == LAST_RESORTS == ("unchanged", "truncate", "ledger", "ask")
-    with pytest.raises(InvalidInput, match="unchanged, truncate, ledger, ask"):
+def test_last_resort_accepts_exactly_five_policies() -> None:
+    assert tuple(get_args(LastResort)) == LAST_RESORTS == ("unchanged", "truncate", "ledger", "ask", "error")
+    with pytest.raises(InvalidInput, match="unchanged, truncate, ledger, ask, error"):
         summary("pray")
 
 
@@ -74,7 +75,8 @@ def test_g6_truncate_and_ledger_need_no_model(policy: str, by: str) -> None:
 @pytest.mark.parametrize("policy", LAST_RESORTS)
 def test_callback_is_called_once_for_any_policy(policy: str, caplog: pytest.LogCaptureFixture) -> None:
     failures: list[Request] = []
-    with caplog.at_level(logging.WARNING, "holdfast"):
+    raised = pytest.raises(SummaryFailed, match="Overloaded") if policy == "error" else nullcontext()
+    with caplog.at_level(logging.WARNING, "holdfast"), raised:
         run(summary(policy, on_failure=failures.append), ScriptedModel(DOWN, repeat=True))
     assert len(failures) == 1
     assert caplog.text.count("no summary") == 1
