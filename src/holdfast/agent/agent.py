@@ -11,11 +11,21 @@ import anyio
 from ..compaction import Abort
 from ..context.events import Event
 from ..hooks.events import CompactionCompleted, CompactionEvent, CompactionSkipped
-from ..messages import Json, Message, Text, ToolCall, ToolResult, decode_all, encode_all, replace_lone_surrogates
+from ..messages import (
+    CUT_OFF_MARK,
+    INTERRUPTED_MARK,
+    Json,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    encode_all,
+    replace_lone_surrogates,
+)
 from ..models import RetryWait, step_with_retry
 from ..models.calls import ChatModel, Failure, Limits, ReplyDelta, StepCall, StepReply
 from ..sessions import Context
-from .continuation import CUT_OFF_MARK, INTERRUPTED_MARK
 from .events import (
     AgentEvent,
     EventListener,

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from ..context.events import Event
-from ..messages import Json, Message, ToolCall, decode_one, is_framed
+from ..messages import Json, Message, ToolCall, decode_one, is_framed, is_interrupted
 from ..sessions import Context
 
 
@@ -33,8 +33,6 @@ def _is_complete(call: ToolCall) -> bool:
 
 CONTINUE_PROMPT = "(The conversation was compacted in the middle of your work. Continue where you stopped.)"
 INTERRUPTED_PROMPT = "(You were interrupted. Continue where you stopped.)"
-INTERRUPTED_MARK, CUT_OFF_MARK = "[Interrupted by the user.]", "[The reply was cut off here.]"
-"""End of a reply that did not end by itself, so that the model knows."""
 _NEWEST_MESSAGES = 8
 """Newest messages that decide whether a continue prompt is needed."""
 
@@ -63,7 +61,7 @@ def _shows_continue_prompt(context: Context) -> bool:
 
 def is_unfinished(message: Message) -> bool:
     """Whether the agent has something to go on with after this message: no reply, or one that was interrupted."""
-    return message.role in ("user", "tool") or message.text.endswith((INTERRUPTED_MARK, CUT_OFF_MARK))
+    return message.role in ("user", "tool") or is_interrupted(message)
 
 
 class OverflowRecovery(msgspec.Struct, frozen=True):

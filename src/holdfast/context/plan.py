@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from ..errors import Outcome
-from ..messages import FormatRules, Json, Message, rules_for
+from ..messages import FormatRules, Json, Message, is_interrupted, rules_for
 from ..tokens import Estimator
 from .checkpoint import Edit
 from .view import HeadMessage, TokenSums, View
@@ -157,7 +157,9 @@ class Request:
             return False
         since = messages[newest + 1 :] if isinstance(newest, int) else messages
         last = next((message for message in reversed(since) if message.role != "system"), None)
-        return last is not None and last.role == "assistant" and not last.calls and bool(last.text.strip())
+        if last is None or last.role != "assistant" or is_interrupted(last):
+            return False
+        return not last.calls and bool(last.text.strip())
 
     def tokens_after_cut(self, cut: int, extra: int = 0, sums: TokenSums | None = None) -> int:
         """Tokens of the context that this cut would leave, plus `extra` units of notes."""

@@ -109,3 +109,12 @@ CONTINUE = framed_message("(Go on.)")
 def is_filler(message: Message) -> bool:
     """Whether this message was only inserted for a wire format."""
     return message.role == "user" and message.parts in (OPENING.parts, CONTINUE.parts)
+
+
+INTERRUPTED_MARK, CUT_OFF_MARK = "[Interrupted by the user.]", "[The reply was cut off here.]"
+"""End of a reply that did not end by itself, so that the model knows."""
+
+
+def is_interrupted(message: Message) -> bool:
+    """Whether this reply did not end by itself."""
+    return message.role == "assistant" and message.text.endswith((INTERRUPTED_MARK, CUT_OFF_MARK))

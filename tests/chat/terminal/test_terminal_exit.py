@@ -9,7 +9,7 @@ from harbor_model import SUMMARY, HarborModel
 from terminal_harness import TerminalChat
 from terminal_screens import SCREEN_TYPES, TIMEOUT, process_ended
 
-from holdfast.agent.continuation import INTERRUPTED_MARK
+from holdfast.messages import INTERRUPTED_MARK
 from providers import Call, ProviderServer, Say, Stall
 
 ENDLESS = Stall(after=3, text="This story of the sea never comes to its end.")

@@ -9,7 +9,7 @@ import pytest
 from holdfast import CompactionResult, MemoryStore, Outcome, SessionService, check, compact
 from holdfast.compaction.presets import PRESETS
 from holdfast.errors import SummaryFailed
-from holdfast.messages import Message, decode_all, encode_all, is_note
+from holdfast.messages import CUT_OFF_MARK, INTERRUPTED_MARK, Message, decode_all, encode_all, is_note
 from holdfast.messages import assistant as assistant_message
 from holdfast.messages import user as user_message
 from holdfast.messages.parts import Text, ToolCall, ToolResult
@@ -89,6 +89,15 @@ def test_h3_answered_request_and_its_reply_are_quoted_in_the_summary(name: str) 
     text = shown(compacted(name, messages, "openai-chat"), "openai-chat")
     assert f"### The user's last message\n[17] {REQUEST}" in text
     assert f"### The reply to it\n[20] {REPLY}" in text
+
+
+@pytest.mark.parametrize("mark", [INTERRUPTED_MARK, CUT_OFF_MARK])
+@whole_history
+def test_request_with_an_interrupted_reply_is_not_answered(name: str, mark: str) -> None:
+    """The request stays: it is still open."""
+    reply = assistant_message(f"I will now deploy\n\n{mark}")
+    result = compacted(name, [*talk(8), user_message(REQUEST), reply], "openai-chat")
+    assert any(message.get("content") == REQUEST for message in result.messages)
 
 
 @each_format
