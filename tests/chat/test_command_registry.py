@@ -163,7 +163,7 @@ class TestCompletion:
             "/autocompact o": ["/autocompact on", "/autocompact off"],
             "/branch ": ["/branch 1", "/branch 2"],
             "/edit 2": ["/edit 2"],
-            "/preset cl": ["/preset claude_code"],
+            "/preset cl": ["/preset claude_code", "/preset claude_code_ts"],
             "/model anth": ["/model anthropic:"],
             f"/sessions {first[:6]}": [f"/sessions {first}"],
             "/reference ": [f"/reference {first}"],

@@ -57,9 +57,10 @@ def compact_command(
     """
     import msgspec  # heavy imports are here, so that --help does not wait for them
 
+    from ..errors import SummaryFailed
     from ..messages import check, rules_for
     from .compaction import compaction_from_options
-    from .compaction_report import CompactCommandRun, print_compaction_report
+    from .compaction_report import CompactCommandRun, print_compaction_report, summary_error
     from .console import make_console, show_progress
     from .model_window import choose_estimator, window_of
     from .sources import check_writable, name_file_in_errors, open_source, refuse_existing
@@ -74,17 +75,20 @@ def compact_command(
     token_estimator = choose_estimator(estimator or compaction.estimator, window.model)
     limit = compaction.token_limit(window, budget)
     with name_file_in_errors(source):
-        result = compaction.compact(
-            source.messages,
-            limit,
-            target=target,
-            system=source.system,
-            tools=source.tools,
-            usage=source.reported,
-            estimator=token_estimator,
-            format=format or source.format,
-            numbers=source.numbers,
-        )
+        try:
+            result = compaction.compact(
+                source.messages,
+                limit,
+                target=target,
+                system=source.system,
+                tools=source.tools,
+                usage=source.reported,
+                estimator=token_estimator,
+                format=format or source.format,
+                numbers=source.numbers,
+            )
+        except SummaryFailed as problem:
+            return _print_failed_summary(summary_error(compaction, problem.why), as_json=as_json)
         problems = check(result.messages, rules_for(result.format or "common").name)
     run = CompactCommandRun(
         source=source,
@@ -106,6 +110,17 @@ def compact_command(
     else:
         print_compaction_report(make_console(stderr=out == "-"), run)
     return run.exit_code
+
+
+def _print_failed_summary(error: str, *, as_json: bool) -> int:
+    """Prints the error of a preset that raises it; returns the exit code."""
+    import msgspec
+
+    from .compaction_report import NO_SUMMARY
+
+    failed = {"type": "error", "error": error, "outcome": "summary_failed"}
+    click.echo(msgspec.json.encode(failed) if as_json else f"holdfast: {error}", err=not as_json)
+    return NO_SUMMARY
 
 
 def _write_messages(run: CompactCommandRun) -> None:

@@ -24,6 +24,21 @@ from .sources import Source
 FITS, CANNOT_FIT, NO_SUMMARY = 0, 1, 3
 
 
+def summary_error(compaction: CliCompaction, why: str) -> str:
+    """Returns the error message for a summary that failed without a fallback."""
+    if compaction.model is None:
+        name = f"the preset {compaction.preset.name}" if compaction.preset else "the strategy"
+        return (
+            f"No summary was written, and nothing has changed: no summarizer was named, and {name} needs one. "
+            "Name one with --summarizer, or use no model: --strategy ledger."
+        )
+    why = printable(" ".join(why.split())).rstrip(".")
+    return (
+        f"No summary was written, and nothing has changed: {why}. Try again, name another --summarizer, or use "
+        "no model: --strategy ledger."
+    )
+
+
 class CompactCommandRun(msgspec.Struct, frozen=True, kw_only=True):
     """The inputs and the result of one compaction."""
 
@@ -57,18 +72,8 @@ class CompactCommandRun(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def error(self) -> str | None:
         """The error message if the summary failed and no fallback was used."""
-        if self.result.outcome is not Outcome.SUMMARY_FAILED:
-            return None
-        if self.compaction.model is None:
-            name = f"the preset {self.compaction.preset.name}" if self.compaction.preset else "the strategy"
-            return (
-                f"No summary was written, and nothing has changed: no summarizer was named, and {name} needs one. "
-                "Name one with --summarizer, or use no model: --strategy ledger."
-            )
-        why = printable(" ".join(self.result.why.split())).rstrip(".")
         return (
-            f"No summary was written, and nothing has changed: {why}. Try again, name another --summarizer, or use "
-            "no model: --strategy ledger."
+            summary_error(self.compaction, self.result.why) if self.result.outcome is Outcome.SUMMARY_FAILED else None
         )
 
     @property

@@ -111,8 +111,10 @@ def is_filler(message: Message) -> bool:
     return message.role == "user" and message.parts in (OPENING.parts, CONTINUE.parts)
 
 
-INTERRUPTED_MARK, CUT_OFF_MARK = "[Interrupted by the user.]", "[The reply was cut off here.]"
-"""End of a reply that did not end by itself, so that the model knows."""
+INTERRUPTED_MARK = "[Interrupted by the user.]"
+"""End of a reply that the user stopped, so that the model knows."""
+CUT_OFF_MARK = "[The reply was cut off here.]"
+"""End of a reply whose connection was lost."""
 
 
 def is_interrupted(message: Message) -> bool:
