@@ -55,12 +55,12 @@ async def test_open_chat_applies_all_settings(tmp_path: Path) -> None:
 async def test_open_chat_resumes_session_and_rejects_unknown_one(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     with pytest.raises(InvalidInput, match="no session to continue"):
-        await newest_session(settings)
+        await newest_session(settings, tmp_path)
     async with open_chat(settings, folder=tmp_path, on_event=lambda event: None, approve=approve_all) as chat:
         chat.send("hello")
         await chat.wait_idle()
         session = chat.record.id
-    assert await newest_session(settings) == session
+    assert await newest_session(settings, tmp_path) == session
     async with open_chat(
         settings, folder=tmp_path, on_event=lambda event: None, approve=approve_all, session=session
     ) as chat:
@@ -87,3 +87,41 @@ async def test_open_chat_without_model_explains_how_to_set_one(tmp_path: Path) -
     for hint in ("--model", "HOLDFAST_MODEL", "settings.toml", "http://localhost:8080/v1#MODEL", "script:FILE"):
         assert hint in str(problem.value)
     assert not (tmp_path / "sessions.db").exists()
+
+
+async def test_continue_finds_the_session_last_used_in_the_folder(tmp_path: Path) -> None:
+    """Not the newest of the store, and not the one created last."""
+    settings, used = make_settings(tmp_path), dict[str, str]()
+    for name in ("east", "west"):
+        (tmp_path / name).mkdir()
+
+    async def talk(name: str, session: str | None = None) -> str:
+        async with open_chat(
+            settings, folder=tmp_path / name, on_event=lambda event: None, approve=approve_all, session=session
+        ) as chat:
+            chat.send("hello")
+            await chat.wait_idle()
+            return chat.record.id
+
+    used["east"], other, used["west"] = await talk("east"), await talk("east"), await talk("west")
+    await talk("east", used["east"])
+    for name in ("east", "west"):
+        assert await newest_session(settings, tmp_path / name) == used[name]
+    assert other not in used.values()
+    with pytest.raises(InvalidInput, match="no session to continue in"):
+        await newest_session(settings, tmp_path)
+
+
+async def test_chat_in_which_nothing_was_said_leaves_no_session(tmp_path: Path) -> None:
+    settings = make_settings(tmp_path)
+    async with open_chat(settings, folder=tmp_path, on_event=lambda event: None, approve=approve_all) as chat:
+        await chat.new()
+        chat.send("hello")
+        await chat.wait_idle()
+        session = chat.record.id
+        await chat.new()
+        assert {record.id for record in await chat.sessions.list()} == {session, chat.record.id}
+    async with open_chat(
+        settings, folder=tmp_path, on_event=lambda event: None, approve=approve_all, session=session
+    ) as chat:
+        assert [record.id for record in await chat.sessions.list()] == [session]

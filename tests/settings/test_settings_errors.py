@@ -122,11 +122,19 @@ def test_settings_unrelated_variable_is_ignored(variable: str, home: Home) -> No
     assert set(home.load(**{f"HOLDFAST_{variable}": "x"}).origins.values()) == {"default"}
 
 
+def test_settings_variable_takes_a_count_as_the_option_does(home: Home) -> None:
+    assert home.load(HOLDFAST_WINDOW="50k").window == 50_000
+
+
 @pytest.mark.parametrize(
     ("variable", "text", "expected"),
     [
-        ("HOLDFAST_WINDOW", "many", "The variable HOLDFAST_WINDOW: window takes a whole number, not 'many'"),
-        ("HOLDFAST_WINDOW", "0", "The variable HOLDFAST_WINDOW: window is 0: it must be at least 1"),
+        (
+            "HOLDFAST_WINDOW",
+            "many",
+            "HOLDFAST_WINDOW: window takes a whole number of at least 1, like 100000",
+        ),
+        ("HOLDFAST_WINDOW", "0", "100k or 1.5M, not '0'"),
         ("HOLDFAST_AUTO_COMPACT", "maybe", "compaction.enabled takes true or false, not 'maybe'"),
         ("HOLDFAST_PRESET", "pie", "There is no preset 'pie': did you mean 'pi'?"),
     ],

@@ -55,6 +55,7 @@ class Chat(ChatConfig):
         self._aborts: set[Abort] = set()
         self._input_buffer = InputBuffer()
         self._interruption: Interruption | None = None
+        self._created: set[str] = set()
 
     @asynccontextmanager
     async def running(self, session_id: str | None = None) -> AsyncIterator[Chat]:
@@ -68,6 +69,8 @@ class Chat(ChatConfig):
             finally:
                 self._worker_running = False
                 group.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await self._delete_if_empty(self.record)
 
     # -- prompts -----------------------------------------------------------------------------------
 
@@ -134,8 +137,10 @@ class Chat(ChatConfig):
     # -- sessions ----------------------------------------------------------------------------------
 
     async def new(self, *, how: SessionOrigin = "new") -> SessionRecord:
-        """Creates an empty session and switches to it; the old one is kept."""
-        return await self._change_session(self._create_session, how)
+        """Creates an empty session and switches to it; the old one is kept unless it is empty."""
+        record = await self._change_session(self._create_session, how)
+        self._created.add(record.id)
+        return record
 
     async def switch(self, session_id: str, *, how: SessionOrigin = "switched") -> SessionRecord:
         """Switches to another session."""
@@ -150,12 +155,22 @@ class Chat(ChatConfig):
         self.require_idle()
 
         async def move() -> SessionRecord:
-            record = await find()
+            record, left = await find(), getattr(self, "record", None)
             self.record, self.agent = record, self._build_agent(record, self.emit)
+            if left is not None and left.id != record.id:
+                await self._delete_if_empty(left)
             self.emit(SessionChanged(record.id, how, record.parent))
             return record
 
         return await (self._queue.submit(move) if self._worker_running else move())
+
+    async def is_kept(self, record: SessionRecord) -> bool:
+        """False for a session that this chat created and in which nothing was said: it is deleted."""
+        return record.id not in self._created or (await self.sessions.get(record.id)).version > 0
+
+    async def _delete_if_empty(self, record: SessionRecord) -> None:
+        if not await self.is_kept(record):
+            await self.sessions.delete(record.id)
 
     async def undo(self) -> str | None:
         """Undoes the last compaction; returns the checkpoint now in force, if any."""

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ..types import SummarizerLike
 
 
+FOLDER = "folder"
+"""Key of a session's metadata: the folder that its agent works in."""
+
+
 @dataclass(eq=False, repr=False)
 class ChatConfig:
     """Configuration of a chat; creates sessions and builds the agent of a session."""
@@ -53,7 +57,8 @@ class ChatConfig:
 
     async def _create_session(self) -> SessionRecord:
         tools = encode_tools(self.model.format, self._build_toolbox("").definitions)
-        return await self.sessions.create(system=self.system, tools=tools, model=self.model.name)
+        about = {FOLDER: str(self.folder.root)}
+        return await self.sessions.create(system=self.system, tools=tools, model=self.model.name, metadata=about)
 
     def _build_agent(self, record: SessionRecord, on_event: EventListener) -> Agent:
         window = self._windows.setdefault(

@@ -47,7 +47,7 @@ def load_chat_arguments(
     if newest:
         from ..chat.open_chat import newest_session
 
-        session = anyio.run(newest_session, settings)
+        session = anyio.run(newest_session, settings, folder)
     return ChatArguments(settings, folder, session, yes)
 
 

@@ -140,7 +140,7 @@ _CHAT_OPTIONS = (
         "--folder", default=".", metavar="FOLDER", help="Folder the agent works in; default: the current one."
     ),
     click.option("--session", metavar="ID", help="Continue this session of the store."),
-    click.option("--continue", "newest", is_flag=True, help="Continue the newest session of the store."),
+    click.option("--continue", "newest", is_flag=True, help="Continue the session last used in this folder."),
     click.option("--yes", is_flag=True, help="Allow changes without asking."),
     click.option("--no-auto-compact", is_flag=True, help="Compact only on request."),
 )

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from ..compaction.presets import preset_named
 from ..errors import InvalidInput, InvalidLimit
+from ..io.arguments import parse_count
 from ..io.secrets import scrub
 
 PREFIX = "HOLDFAST_"
@@ -48,11 +49,7 @@ class SettingKey(Struct, frozen=True):
         text = text.strip()
         match self.kind:
             case "count":
-                try:
-                    return self.validate(int(text), where)
-                except ValueError as problem:
-                    if isinstance(problem, InvalidInput):
-                        raise
+                return parse_count(text, f"{where}: {self.name}")
             case "flag" if text.lower() in (*_TRUE_WORDS, *_FALSE_WORDS):
                 return text.lower() in _TRUE_WORDS
             case "commands":

@@ -59,6 +59,8 @@ def test_every_command_works_in_a_real_terminal(terminal: Callable[..., Terminal
     chat.press("C-c").wait_idle()
     chat.send(f"/reference {first} When does the tide turn?").wait_for_text("added to this one")
     chat.send("/nonsense").wait_for_text("There is no command /nonsense")
+    chat.send("And the skippers?").wait_for_text("❯ And the skippers?", "That was reply")
+    chat.wait_idle()
     chat.screen.type("/quit")
     chat.quit("Enter")
     walked = {line.split()[0][1:] for line, *_ in WALK} | {"handoff", "reference", "quit"}

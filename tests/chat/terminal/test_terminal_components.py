@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from rich.text import Text
 
 from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat.terminal import run_terminal
-from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState
+from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState, continue_command
 from holdfast.chat.terminal.approval import approval_preview, fold_rows, wrap_rows
 from holdfast.chat.terminal.driver import TerminalStream, terminal_exists
 from holdfast.chat.terminal.input_box import InputHistory
@@ -33,6 +34,18 @@ def test_ctrl_c_state_stops_clears_warns_or_quits() -> None:
     assert ctrl_c.press(busy=False, typed=True) == "clear"
     ctrl_c.reset()
     assert ctrl_c.press(busy=False, typed=False) == "warn"
+
+
+def test_line_on_leaving_repeats_the_options_that_were_given(tmp_path: Path) -> None:
+    flags = {"store": "a b.db", "model": "script:x.json", "window": 50_000}
+    settings = load_settings(tmp_path, flags, environ={"HOME": str(tmp_path), "HOLDFAST_PRESET": "pi"})
+    words = shlex.split(continue_command("abc", settings))
+    assert words[:4] == ["holdfast", "chat", "--session", "abc"]
+    assert dict(zip(words[4::2], words[5::2], strict=True)) == {
+        "--store": settings.store,
+        "--model": "script:x.json",
+        "--window": "50000",
+    }
 
 
 def shown(tool: str, **arguments: str) -> str:

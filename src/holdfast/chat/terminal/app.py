@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 import time
@@ -325,11 +326,25 @@ async def _run_chat(settings: Settings, folder: str | Path, session: str | None,
             chat.send(prompt)
         with _handle_exit_signals(app):
             await app.run_async()
+        kept = await chat.is_kept(chat.record)
     if app.terminal_lost:
         _discard_output()
         return HANGUP_EXIT_CODE
-    click.echo(f"To continue this session: holdfast chat --session {chat.record.id}")
+    if kept:
+        click.echo(f"To continue this session: {continue_command(chat.record.id, settings)}")
     return app.return_code or 0
+
+
+_REPEATED_OPTIONS = ("store", "model", "summarizer", "preset", "window")
+
+
+def continue_command(session: str, settings: Settings) -> str:
+    """Returns the command that continues a session, with the options that were given for this one."""
+    given = [
+        name for name in ("store", "model", "summarizer", "preset", "window") if settings.origins.get(name) == "flag"
+    ]
+    options = [word for name in given for word in (f"--{name}", str(settings.value(name)))]
+    return shlex.join(["holdfast", "chat", "--session", session, *options])
 
 
 def _discard_output() -> None:
