@@ -7,6 +7,7 @@ mentions them, the task, the user's rules and the files.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import groupby
 
@@ -241,8 +242,8 @@ def _build_section(
             task = "\n".join(chosen.get("task", ()))
             apart = [fact for fact in facts if fact.text not in task]
             included += len(facts) - len(apart)
-            kept = _newest_that_fit(apart, most)
-            more = _newest_that_fit([fact for fact in known if fact.text not in task], most - _size(kept))
+            kept = _choose_that_fit(apart, most)
+            more = _choose_that_fit([fact for fact in known if fact.text not in task], most - _size(kept))
             rules += [*kept, *more]
             left -= _size(more)
             lines = [fact.text for fact in kept]
@@ -255,10 +256,10 @@ def _build_section(
             left -= sum(len(line) + _CITATION_CHARACTERS for line in lines) + len(_TITLES[kind]) + 5
             included += _count_included(lines, facts, kind)
             chosen[kind] = lines
-    stated = _newest_that_fit([fact for fact in lost if fact.kind == "statement"], left)
+    stated = _choose_that_fit([fact for fact in lost if fact.kind == "statement"], left)
     left -= _size(stated)
     known = [fact for fact in covered if fact.kind == "statement"]
-    also = _newest_that_fit(known, min(left, int(room * _COVERED_SHARE)))
+    also = _choose_that_fit(known, min(left, int(room * _COVERED_SHARE)))
     if rules or stated or also:
         chosen["constraint"] = _with_citations([*rules, *stated, *also])
     left -= _size(also) + len(_TITLES["read"]) + 5
@@ -278,14 +279,20 @@ def _count_included(lines: Sequence[str], facts: Sequence[Fact], kind: str) -> i
     return sum(base_name(fact.text) in text for fact in facts)
 
 
-def _newest_that_fit(facts: Sequence[Fact], room: int) -> list[Fact]:
-    """Returns as many of the newest facts as fit."""
-    kept = []
-    for fact in reversed(facts):
-        if len(fact.text) + _CITATION_CHARACTERS <= room:
-            room -= len(fact.text) + _CITATION_CHARACTERS
-            kept.append(fact)
-    return kept[::-1]
+def _choose_that_fit(facts: Sequence[Fact], room: int) -> list[Fact]:
+    """Returns facts that fit: one of each message first, newest first, so that a pasted text does not displace others."""
+    seen: Counter[int] = Counter()
+    ranked: list[tuple[int, int]] = []
+    for index, fact in enumerate(facts):
+        ranked.append((seen[fact.place], -index))
+        seen[fact.place] += 1
+    kept: list[int] = []
+    for _, index in sorted(ranked):
+        size = len(facts[-index].text) + _CITATION_CHARACTERS
+        if size <= room:
+            room -= size
+            kept.append(-index)
+    return [facts[index] for index in sorted(kept)]
 
 
 def _with_citations(facts: Iterable[Fact]) -> list[str]:
