@@ -89,8 +89,8 @@ def test_last_conclusion_survives_a_cut_after_it() -> None:
     assert any("shard_12" in line for line in section(page, CONCLUSIONS))
 
 
-def test_p12_calls_since_last_user_message_are_listed() -> None:
-    """P12: completed calls must not be repeated."""
+def test_h3_calls_since_last_user_message_are_listed() -> None:
+    """Completed calls must not be repeated."""
     body = "\n".join(f"line_{at} = compute_{at}({at})" for at in range(2_000))
     messages = [user("Hello."), assistant("Hi."), user("Transfer 500 EUR to Miller, then write the report.")]
     messages += tool_use("1", "make_transfer", "booked as T-4711\nthank you", to="Miller", amount=500, currency="EUR")

@@ -1,4 +1,4 @@
-"""Valid and invalid histories for Anthropic and Gemini (A4): name, messages, and broken rules by index."""
+"""Valid and invalid histories for Anthropic and Gemini: name, messages, and broken rules by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Valid and invalid histories for OpenAI's two formats (A4): name, messages, and broken rules by index."""
+"""Valid and invalid histories for OpenAI's two formats: name, messages, and broken rules by index."""
 
 from __future__ import annotations
 

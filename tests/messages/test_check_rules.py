@@ -1,4 +1,4 @@
-"""H2: `check` reports what each provider would reject (A4), in agreement with the independent judge."""
+"""H2: `check` reports what each provider would reject, in agreement with the independent judge."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ LEADING = by_model(Claude.thought(), Claude.text)
     ],
 )
 def test_repair_change_drops_signed_reasoning(given: Messages) -> None:
-    """A4: the signature of thinking covers everything before it."""
+    """The signature of thinking covers everything before it."""
     assert "thinking" not in repr(repair(given, "anthropic"))
 
 

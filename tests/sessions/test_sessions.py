@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from typing import Any, ClassVar
 
@@ -157,6 +158,22 @@ async def test_l10_rounds_come_from_the_record_and_a_prune_adds_none(service: Se
     await service.undo("s")
     await service.undo("s")
     assert "found" in str((await service.context("s")).messages)
+
+
+async def test_l9_compaction_writes_one_record_and_one_line_of_metrics(
+    service: SessionService, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A compaction that changes nothing writes neither."""
+    await append(service, "u1", "a1", "u2", "a2")
+    caplog.set_level(logging.INFO, "holdfast")
+    unchanged = await service.compact("s", always, SlidingWindow(4))
+    assert (unchanged.outcome, unchanged.version, caplog.messages) == (Outcome.NOTHING_TO_COMPACT, 4, [])
+    result = await service.compact("s", always, SlidingWindow(2))
+    (record,) = [event.body for event in await service.events("s", kind="compaction")]
+    assert (record["tokens_before"], record["tokens_after"]) == (result.tokens_before, result.tokens_after)
+    assert (record["carry"]["round"], record["archived"]) == (1, [{"first": "u1", "last": "a1", "count": 2}])
+    (line,) = caplog.messages
+    assert "round=1 " in line and f"tokens={result.tokens_before}->{result.tokens_after} archived=2 " in line
 
 
 async def test_rebase_allows_plain_appends(service: SessionService) -> None:

@@ -40,6 +40,7 @@ async def test_s16_lane_events_count_neither_as_events_nor_as_turns(scenario: Sc
 
 
 async def test_s8_sliding_window_at_limit_changes_nothing(scenario: Scenario) -> None:
+    """S1: a result without a change is not written."""
     await scenario.append_named("u1", "a1")
     result = await scenario.service.compact(scenario.id, always, SlidingWindow(max_events=2))
     assert result.outcome is Outcome.NOTHING_TO_COMPACT
@@ -71,6 +72,14 @@ async def test_s9_turn_window_keeps_the_preamble(scenario: Scenario) -> None:
     assert await scenario.visible() == ["a0", "u3", "a3"]
 
 
+async def test_s9_preamble_follows_the_synthetic_events(scenario: Scenario) -> None:
+    await scenario.append_named("a0")
+    await scenario.append_named("shadow", "summary", synthetic=True)
+    await scenario.append_named("u1", "a1", "u2", "a2")
+    await scenario.service.compact(scenario.id, always, TurnWindow(max_turns=1))
+    assert await scenario.visible() == ["shadow", "summary", "a0", "u2", "a2"]
+
+
 async def test_s9_turn_window_keeps_all_summary_turns(scenario: Scenario) -> None:
     await scenario.append_named("shadow-1", "summary-1", "shadow-2", "summary-2", synthetic=True)
     await scenario.append_named("u1", "a1", "u2", "a2", "u3", "a3")
@@ -95,6 +104,15 @@ async def test_s10_token_window_stops_at_first_event_that_does_not_fit(scenario:
     result = await scenario.service.compact(scenario.id, always, TokenWindow(max_tokens=10))
     assert names(result.kept) == ["u2"]
     assert names(result.archived) == ["u1", "a1"]
+
+
+async def test_s10_synthetic_events_are_deducted_from_the_budget(scenario: Scenario) -> None:
+    await scenario.append_named("shadow", synthetic=True)  # "User: shadow" is 12
+    await scenario.append_named("u1", "a1", "u2", "a2")  # 21 a turn
+    fits = await scenario.service.compact(scenario.id, always, TokenWindow(max_tokens=12 + 42))
+    assert fits.outcome is Outcome.NOTHING_TO_COMPACT
+    await scenario.service.compact(scenario.id, always, TokenWindow(max_tokens=12 + 41))
+    assert await scenario.visible() == ["shadow", "u2", "a2"]
 
 
 async def test_s10_token_window_never_starts_at_a_lane_message(scenario: Scenario) -> None:

@@ -1,4 +1,4 @@
-"""Notes in little room: they are shortened or carried on, never silently lost (P12, H3)."""
+"""Notes in little room: they are shortened or carried on, never silently lost (H3)."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_image_in_result_is_cleared_with_it() -> None:
     assert pruned.tokens_saved > 1_000
 
 
-def test_a4_signed_thinking_after_cleared_result_is_removed() -> None:
+def test_signed_thinking_after_cleared_result_is_removed() -> None:
     thinking = {"type": "thinking", "thinking": "hm", "signature": "sig"}
     result_message = {"role": "user", "content": [block("a", "x" * 900)]}
     answer = {"role": "assistant", "content": [thinking, {"type": "text", "text": "done"}]}

@@ -40,7 +40,7 @@ def reason_for(text: str, longest: int = 10_000, **more: object) -> str:
     ],
 )
 def test_s13_rejection_reason_names_every_flaw(reply: Reply, why: str) -> None:
-    """S13, DESIGN rule 2: blank, refused, cut off, a tool call, or longer than its input."""
+    """S13: blank, refused, cut off, a tool call, or longer than its input."""
     assert why in rejection_reason(reply, 10_000, len)
 
 

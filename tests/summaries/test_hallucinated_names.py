@@ -94,7 +94,7 @@ def test_label_inside_a_plan_does_not_end_the_plan() -> None:
 
 
 def test_summary_is_never_emptied() -> None:
-    """DESIGN rule 2: a summary is never blank."""
+    """A summary is never blank."""
     found = remove_hallucinated_names("## Done\n- Wrote ghost_table.py", lambda: HISTORY)
     assert (found.text, found.removed_lines) == ("## Done\n- Wrote ghost_table.py", ())
     assert found.hallucinated

@@ -66,7 +66,7 @@ def test_l15_as_assistant_begins_with_its_title() -> None:
 @each_renderer
 @given(text=st.text())
 def test_every_rendering_is_framed_and_verbatim(render: SummaryRenderer, text: str) -> None:
-    """DESIGN rule 8: a frame with a digest that is verified before it is trusted."""
+    """A frame with a digest that is verified before it is trusted."""
     notes = render(text)
     assert all(map(is_framed, notes))
     (content,) = [note for note in notes if not is_aside(note)]

@@ -63,7 +63,7 @@ def task_in(text: str) -> str:
 
 
 def test_l6_prompt_has_limits_and_headings() -> None:
-    """At most 800 tokens asked, 1,000 allowed, temperature 0.3, all headings, no code blocks."""
+    """At most 800 tokens asked, 1,000 allowed, temperature 0.3, all headings (also those of P24), no code blocks."""
     (call,) = Run(summary_input(), ANSWER).calls
     assert (call.max_tokens, call.temperature) == (1_000, 0.3)
     assert call.prompt.endswith("Write at most 800 tokens.")
@@ -73,6 +73,8 @@ def test_l6_prompt_has_limits_and_headings() -> None:
         "Current State",
         "Pending Work",
         "Errors & Resolutions",
+        "Constraints",
+        "Critical Context",
     ):
         assert f"### {heading}\n" in call.prompt
     assert "No code blocks" in call.prompt

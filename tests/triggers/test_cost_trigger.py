@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import MemoryStore, SessionService
+from holdfast.compaction.presets import PRESETS
 from holdfast.context import Checkpoint, HeadMessage, Request
 from holdfast.errors import InvalidInput, InvalidLimit, Outcome
 from holdfast.messages import Message, Text
@@ -239,6 +240,16 @@ def test_h5_threshold_of_long_history_takes_constant_work() -> None:
         CostTrigger(window=10**9).threshold(Request(view))
         looks.append(looked.count)
     assert looks[0] == looks[1] > 0
+
+
+def test_h5_trigger_of_every_preset_decides_without_reading_messages() -> None:
+    """The sums that a trigger compares are kept as messages are appended."""
+    for count in (5, 10_000):
+        view = request_for(rounds(count, 50)).view
+        view.messages = looked = Looked(view.messages)
+        for preset in PRESETS.values():
+            preset.trigger_in(preset.window)(Request(view))
+        assert looked.count == 0
 
 
 @pytest.mark.anyio

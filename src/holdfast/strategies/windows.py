@@ -101,9 +101,8 @@ class TurnWindow(BaseStrategy):
         view = request.view
         if view.turn_count <= self.max_turns:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"at most {self.max_turns} turns are visible")
-        preamble = (
-            () if view.split_turn or view.checkpoint_id else tuple(range(view.leading_system_count, view.turns[0]))
-        )
+        opening = range(0) if view.split_turn or view.checkpoint_id else range(view.leading_system_count, view.turns[0])
+        preamble = tuple(index for index in opening if index not in view.synthetic)
         return window_before(request, view.turns[-self.max_turns], "turn window", self.estimator, preamble)
 
 

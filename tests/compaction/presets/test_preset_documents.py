@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import CompactionResult, MemoryStore, Outcome, SessionService, check, compact
-from holdfast.compaction.presets import PRESETS
+from holdfast.compaction.presets import PRESETS, pi_preset
 from holdfast.errors import SummaryFailed
 from holdfast.messages import CUT_OFF_MARK, INTERRUPTED_MARK, Message, decode_all, encode_all, is_note
 from holdfast.messages import assistant as assistant_message
@@ -17,6 +17,8 @@ from holdfast.models import ScriptedModel
 from holdfast.models.calls import Failure
 from holdfast.summaries import CLAUDE_CODE_TASK, CODEX_TASK, GOAT_TASK, OPENCODE_TASK, PI_TASK, SYSTEM_PROMPT
 from holdfast.triggers import always
+from sized import request_for
+from sized import user as sized_user
 
 Json = dict[str, Any]
 FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
@@ -66,6 +68,36 @@ def compacted(name: str, messages: list[Message], format: str, **options: Any) -
 
 def shown(result: CompactionResult, format: str) -> str:
     return "\n".join(message.text for message in decode_all(list(result.messages), format)[0])
+
+
+LARGEST = {
+    "holdfast": [(200_000, 156_073)],
+    "spring": [(200_000, 3_999)],
+    "pi": [(200_000, 183_616)],
+    "claude_code": [(200_000, 190_000)],
+    "claude_code_ts": [(200_000, 190_000)],
+    "codex": [(200_000, 180_000), (272_000, 244_000), (128_000, 121_600)],
+    "opencode": [(200_000, 168_000)],
+    "layer": [(128_000, 93_599)],
+    "workstream": [(200_000, 139_999)],
+    "goat": [(200_000, 146_892)],
+}
+"""Of each preset, windows and the largest size that is not compacted in them."""
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "size"), [(name, *edge) for name, edges in LARGEST.items() for edge in edges]
+)
+def test_preset_compacts_above_the_size_of_its_document(name: str, window: int, size: int) -> None:
+    """S6, P2, P20, P21, P22, P24, L2, W1, G2: to the token."""
+    trigger = PRESETS[name].trigger_in(window)
+    for tokens, fires in ((size, False), (size + 1, True)):
+        messages = [*(sized_user(100) for _ in range(11)), sized_user(tokens - 1_100)]
+        assert trigger(request_for(messages)) is fires
+
+
+def test_p23_amp_compacts_at_no_size() -> None:
+    assert not PRESETS["amp"].trigger_in(200_000)(request_for([sized_user(400_000)]))
 
 
 @each_format
@@ -225,6 +257,56 @@ def test_p2_last_reply_within_20_000_tokens_stays_in_a_small_window() -> None:
     result = compacted("pi", messages, "openai-chat", window=60_000)
     assert list(result.messages[-2:]) == encode_all([user_message(REQUEST), reply], "openai-chat")
     assert result.tokens_after <= 30_000
+
+
+@pytest.mark.parametrize(("reserve", "limit"), [(16_384, 13_107), (10_000, 8_000)])
+def test_p8_summary_call_of_pi_may_use_four_fifths_of_the_reserve(reserve: int, limit: int) -> None:
+    model = ScriptedModel("They talked.")
+    result = pi_preset(reserve).compact(encode_all(talk(60), "openai-chat"), trigger=always, summarizer=model)
+    assert result.outcome is Outcome.COMPACTED
+    assert [call.max_tokens for call in model.calls] == [limit]
+
+
+SYSTEM = Message("system", (Text("You look after a harbour."),))
+
+
+def test_l15_layer_shows_system_then_summary_then_the_last_ten() -> None:
+    """L5, L15: the summary is an assistant message headed by its round."""
+    messages = [SYSTEM, *talk(20)]
+    model = ScriptedModel("### Current State\n- Working on: the piers", repeat=True)
+    first = compacted("layer", messages, "openai-chat", summarizer=model)
+    assert [message["role"] for message in first.messages[:2]] == ["system", "assistant"]
+    assert first.messages[1]["content"].startswith("## Session Summary (Compaction Round 1)\n\n### Original Task\nq0 ")
+    assert list(first.messages[2:]) == encode_all(messages[-10:], "openai-chat")
+    more = [*first.messages, *encode_all(talk(12), "openai-chat")]
+    second = PRESETS["layer"].compact(more, trigger=always, summarizer=model, previous=first.checkpoint)
+    assert second.messages[1]["content"].startswith("## Session Summary (Compaction Round 2)\n\n### Original Task\nq0 ")
+    assert "This summary takes in 1 earlier round." in second.messages[1]["content"]
+
+
+def test_w10_workstream_shows_the_summary_as_first_system_message_after_the_prompt() -> None:
+    """W3, W10: the last six messages follow; before the first compaction there is no such message."""
+    messages = [SYSTEM, *talk(20)]
+    given = encode_all(messages, "openai-chat")
+    unchanged = PRESETS["workstream"].compact(given, summarizer=ScriptedModel("never asked"))
+    assert (unchanged.outcome, list(unchanged.messages)) == (Outcome.NOT_NEEDED, given)
+    answer = '{"summary": "KEY FACTS:\\n- The piers are of oak.", "state_delta": {}}'
+    result = compacted("workstream", messages, "openai-chat", summarizer=ScriptedModel(answer))
+    assert result.messages[0] == given[0]
+    assert result.messages[1]["role"] == "system"
+    assert result.messages[1]["content"].startswith("Compacted context summary:\n\nKEY FACTS:\n- The piers are of oak.")
+    assert list(result.messages[2:]) == given[-6:]
+
+
+def test_w4_workstream_reads_only_the_tools_of_its_document() -> None:
+    tools = ("userQuestions", "proceedInOnboarding", "linearCreateIssue", "bash", "userQuestionsLater")
+    calls = tuple(ToolCall(f"c{at}", tool, {"of": tool}) for at, tool in enumerate(tools))
+    results = tuple(ToolResult(call.id, (Text(f"result of {call.name}"),), False, call.name) for call in calls)
+    model = ScriptedModel('{"summary": "KEY FACTS: none", "state_delta": {}}')
+    messages = [user_message("Go."), Message("assistant", calls), Message("tool", results), *talk(20)]
+    compacted("workstream", messages, "openai-chat", summarizer=model)
+    read = [tool for tool in tools if f"result of {tool}\n" in model.calls[0].prompt]
+    assert read == ["userQuestions", "proceedInOnboarding", "linearCreateIssue"]
 
 
 def test_g_claude_code_ts_keeps_the_newest_half() -> None:
