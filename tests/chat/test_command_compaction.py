@@ -46,6 +46,7 @@ async def test_p1_compact_reports_tokens_and_messages(harness: CommandHarness) -
 
 
 async def test_p1_compact_instructions_reach_the_summarizer(harness: CommandHarness) -> None:
+    """P8: the model that answers writes the summary too."""
     await harness.send_prompts("u1", "u2", "u3")
     await harness.run_all("/compact mind the depths\nof the berths")
     assert "mind the depths\nof the berths" in harness.model.calls[-1].prompt
