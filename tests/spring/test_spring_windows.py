@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
+
 import pytest
 from spring_helpers import Scenario, names
 
@@ -174,3 +177,59 @@ async def test_s15_estimator_of_a_window_counts_the_tokens_saved(
     result = await scenario.service.compact(scenario.id, always, strategy(limit, estimator=lambda text: len(text) // 2))
     assert result.outcome is Outcome.COMPACTED
     assert result.tokens_saved == result.removed
+
+
+def event_size(name: str) -> int:
+    return len(f"{'User' if name[0] == 'u' else 'Assistant'}: {name}")
+
+
+def from_next_turn(events: list[str], cut: int) -> list[str]:
+    return next((events[place:] for place in range(cut, len(events)) if events[place][0] == "u"), [])
+
+
+def last_events(real: list[str], synthetic: list[str], limit: int) -> list[str]:
+    return real if len(real) <= limit else from_next_turn(real, len(real) - limit)
+
+
+def last_turns(real: list[str], synthetic: list[str], limit: int) -> list[str]:
+    turns = [place for place, name in enumerate(real) if name[0] == "u"]
+    return real if len(turns) <= limit else real[: turns[0]] + real[turns[-limit] :]
+
+
+def last_tokens(real: list[str], synthetic: list[str], limit: int) -> list[str]:
+    room = limit - sum(map(event_size, synthetic))
+    cut = next(cut for cut in range(len(real) + 1) if sum(map(event_size, real[cut:])) <= max(0, room))
+    return real if cut == 0 else from_next_turn(real, cut)
+
+
+WINDOWS: dict[str, tuple[type[SlidingWindow | TurnWindow | TokenWindow], Callable[..., list[str]], tuple[int, int]]] = {
+    "S8": (SlidingWindow, last_events, (1, 6)),
+    "S9": (TurnWindow, last_turns, (1, 4)),
+    "S10": (TokenWindow, last_tokens, (30, 160)),
+}
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(("window", "described", "limits"), WINDOWS.values(), ids=WINDOWS)
+async def test_s8_s9_s10_windows_of_random_logs_are_those_described(
+    scenario: Scenario,
+    window: Callable[[int], SlidingWindow | TurnWindow | TokenWindow],
+    described: Callable[..., list[str]],
+    limits: tuple[int, int],
+    seed: int,
+) -> None:
+    """Three compactions in a row, with synthetic events anywhere; where nothing would be left, S14 decides."""
+    random, real, synthetic = Random(seed), list[str](), list[str]()
+    for number in range(3):
+        for place in range(random.randint(1, 8)):
+            is_synthetic = random.random() < 0.15
+            name = f"{random.choice('ua')}{number}{place}{random.choice(['', '', 'x' * 30])}"
+            await scenario.append_named(name, synthetic=is_synthetic)
+            (synthetic if is_synthetic else real).append(name)
+        limit = random.randint(*limits)
+        before, kept = await scenario.visible(), described(real, synthetic, limit)
+        await scenario.service.compact(scenario.id, always, window(limit))
+        if not kept and real:
+            return
+        assert await scenario.visible() == (before if kept == real else synthetic + kept)
+        real = kept

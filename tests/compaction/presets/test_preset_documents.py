@@ -298,6 +298,14 @@ def test_w10_workstream_shows_the_summary_as_first_system_message_after_the_prom
     assert list(result.messages[2:]) == given[-6:]
 
 
+@pytest.mark.parametrize("format", ["anthropic", "gemini"])
+def test_w10_summary_is_a_user_message_where_messages_have_no_system_role(format: str) -> None:
+    model = ScriptedModel('{"summary": "KEY FACTS:\\n- The piers are of oak.", "state_delta": {}}')
+    first = decode_all(list(compacted("workstream", talk(20), format, summarizer=model).messages), format)[0][0]
+    assert (first.role, is_note(first)) == ("user", True)
+    assert first.text.startswith("Compacted context summary:")
+
+
 def test_w4_workstream_reads_only_the_tools_of_its_document() -> None:
     tools = ("userQuestions", "proceedInOnboarding", "linearCreateIssue", "bash", "userQuestionsLater")
     calls = tuple(ToolCall(f"c{at}", tool, {"of": tool}) for at, tool in enumerate(tools))
