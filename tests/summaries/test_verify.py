@@ -140,6 +140,17 @@ def test_limited_room_goes_to_the_newest_constraints() -> None:
     assert found.remarks[1] == f"{found.left_out} more did not fit: they are in the archive"
 
 
+def test_h3_pasted_text_does_not_displace_the_users_other_statements() -> None:
+    """One sentence of each message comes first, whether it is worded as a rule or not."""
+    pasted = "\n".join(f"You must always describe step {number} of the procedure in detail." for number in range(60))
+    told = "\n".join(f"Step {number} of the old procedure took an hour or two." for number in range(60))
+    known = ledger(TASK, "Never delete the archive.", "Frau Wendt signs every change of the schema.", pasted, told)
+    found = restore("They worked.", known, 1_200)
+    stated = "\n".join(under(found.section, "The user said"))
+    assert "Never delete the archive." in stated and "Frau Wendt signs every change of the schema." in stated
+    assert stated.count("procedure in detail") > 1
+
+
 def test_constraints_come_before_other_statements() -> None:
     statements = [f"The gull number {number} sat on the pier all day." for number in range(40)]
     found = restore(TASK, ledger(TASK, "Never delete the archive folder.", *statements), room=500)
