@@ -280,7 +280,7 @@ def _count_included(lines: Sequence[str], facts: Sequence[Fact], kind: str) -> i
 
 
 def _choose_that_fit(facts: Sequence[Fact], room: int) -> list[Fact]:
-    """Returns facts that fit: one of each message first, newest first, so that a pasted text does not displace others."""
+    """Returns facts that fit: one of each message first, so that a pasted text does not displace the others."""
     seen: Counter[int] = Counter()
     ranked: list[tuple[int, int]] = []
     for index, fact in enumerate(facts):
