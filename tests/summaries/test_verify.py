@@ -143,8 +143,8 @@ def test_limited_room_goes_to_the_newest_constraints() -> None:
 def test_h3_pasted_text_does_not_displace_the_users_other_statements() -> None:
     """One sentence of each message comes first, whether it is worded as a rule or not."""
     pasted = "\n".join(f"You must always describe step {number} of the procedure in detail." for number in range(60))
-    told = "\n".join(f"Step {number} of the old procedure took an hour or two." for number in range(60))
-    known = ledger(TASK, "Never delete the archive.", "Frau Wendt signs every change of the schema.", pasted, told)
+    notes = "\n".join(f"Step {number} of the old procedure took an hour or two." for number in range(60))
+    known = ledger(TASK, "Never delete the archive.", "Frau Wendt signs every change of the schema.", pasted, notes)
     found = restore("They worked.", known, 1_200)
     stated = "\n".join(under(found.section, "The user said"))
     assert "Never delete the archive." in stated and "Frau Wendt signs every change of the schema." in stated
