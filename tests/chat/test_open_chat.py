@@ -112,7 +112,7 @@ async def test_continue_finds_the_session_last_used_in_the_folder(tmp_path: Path
         await newest_session(settings, tmp_path)
 
 
-async def test_chat_in_which_nothing_was_said_leaves_no_session(tmp_path: Path) -> None:
+async def test_chat_without_a_message_leaves_no_session(tmp_path: Path) -> None:
     settings = make_settings(tmp_path)
     async with open_chat(settings, folder=tmp_path, on_event=lambda event: None, approve=approve_all) as chat:
         await chat.new()
