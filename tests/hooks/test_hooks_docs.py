@@ -13,7 +13,7 @@ import holdfast.hooks
 from compaction_session import SUMMARY, append_turns
 from holdfast import Outcome, SessionService, SQLiteStore
 from holdfast.hooks import BeforeCompaction, Hooks, Telemetry
-from holdfast.hooks.command_protocol import command_input
+from holdfast.hooks.runner import command_input
 from holdfast.models import ScriptedModel
 from holdfast.strategies import KeepLast
 from holdfast.triggers import EventCount

@@ -16,7 +16,7 @@ from holdfast.summaries import RejectedSummary, Structured, SummaryDraft, Summar
 from holdfast.summaries.structured import COLUMNS, render_sections
 from holdfast.summaries.structured_headings import OWN_HEADINGS
 from holdfast.summaries.structured_parse import parse_sections
-from holdfast.summaries.structured_report import missing_text
+from holdfast.summaries.structured_writer import missing_text
 from holdfast.summaries.transcript import SummaryTranscriptEntry
 
 TASK = "Move the tide tables of Osterhaven to the new format."

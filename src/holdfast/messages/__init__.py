@@ -23,9 +23,8 @@ from .frame import (
     system_text,
 )
 from .json_text import compact_json_length, from_json, to_json
-from .media import extract_media, restore_media
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
-from .payload import copy_json, describe_media, replace_lone_surrogates
+from .payload import copy_json, describe_media, extract_media, replace_lone_surrogates, restore_media
 from .repair import join_results, needs_user_between, normalize_for_wire, repair, repair_messages, repair_pairs
 from .sdk import reply_usage, unpack_reply
 from .tool_definitions import Tool, encode_tools, request_fields

@@ -243,8 +243,8 @@ class SessionService:
     ) -> Event:
         """Appends a quoted copy of an archived message to the context, with its source.
 
-        It counts as no turn, and nothing before it changes. With an `id` it is idempotent. InvalidInput is raised if
-        the copy takes more than `max_tokens`, or if the context with it exceeds a known window.
+        It counts as no turn, and nothing before it changes. With an `id` it is idempotent. Raises InvalidInput if it
+        takes more than `max_tokens` or would exceed a known window.
         """
         live = await self._live(session_id, refresh=True)
         limits = RestoreLimits(max_tokens, self.window_of(live.record))
@@ -253,10 +253,7 @@ class SessionService:
     async def restore_after_results(
         self, session_id: str, event_id: str, lane: str | None = None, *, max_tokens: int | None = None
     ) -> Event | None:
-        """Restores like `restore` but, while tool calls are open, after the append of their last result.
-
-        A tool that restores needs this: its own call is open while it runs. Returns None if it has to wait.
-        """
+        """Restores like `restore`; while tool calls are open, after their last result, and returns None until then."""
         live = await self._live(session_id, refresh=True)
         limits = RestoreLimits(max_tokens, self.window_of(live.record))
         return await restore_after_results(live, event_id, lane, limits)
