@@ -180,6 +180,15 @@ async def test_diff_stays_in_the_transcript(tmp_path: Path) -> None:
         await harness.wait_for_text("1 - high 9", "1 + high 10", "Edited tides.csv.")
 
 
+async def test_notice_of_ctrl_c_disappears_when_it_is_no_longer_true(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        await harness.press("ctrl+c")
+        await harness.wait_for_text("Ctrl-C again quits")
+        await harness.wait_until(lambda: "Ctrl-C again quits" not in harness.text)
+        await harness.press("ctrl+c")
+        await harness.wait_for_text("Ctrl-C again quits")
+
+
 async def test_transcript_follows_end_unless_scrolled_up(tmp_path: Path) -> None:
     async with open_app(tmp_path) as harness:
         session = harness.chat.record.id

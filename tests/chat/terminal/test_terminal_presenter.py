@@ -119,6 +119,18 @@ def test_errors_are_shown_once() -> None:
     assert Presented(ReplyStored(S, "e", "I was", finish="length")).lines == ["  I was"]
 
 
+def test_retry_counts_down_in_the_footer() -> None:
+    now = [100.0]
+    state = FooterState(lambda: now[0])
+    EventPresenter(TerminalTranscript(lambda: None), state).handle_event(Retrying(S, "busy", 12.4))
+    assert (state.activity, state.elapsed) == ("retrying", "in 13 s")
+    now[0] += 10
+    assert state.elapsed == "in 3 s"
+    state.set_activity("writing")
+    now[0] += 2
+    assert state.elapsed == "2 s"
+
+
 def test_compaction_progress_becomes_compaction_entry() -> None:
     """P11, P15, P22."""
     presented = Presented(CompactionStarted(S, "auto", 9_000), CompactionProgress(S, "writing the summary", 1, 120))

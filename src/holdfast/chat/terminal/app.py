@@ -66,6 +66,11 @@ class CtrlCState:
         """Forgets the last press, because another key was pressed."""
         self._last = float("-inf")
 
+    @property
+    def would_quit(self) -> bool:
+        """Whether a press now would quit."""
+        return self._clock() - self._last < DOUBLE_PRESS_SECONDS
+
     def press(self, *, busy: bool, typed: bool) -> Literal["leave", "stop", "clear", "warn"]:
         """Returns the action for this press."""
         now = self._clock()
@@ -75,6 +80,7 @@ class CtrlCState:
         return "stop" if busy else "clear" if typed else "warn"
 
 
+_QUIT_NOTICE = "Ctrl-C again quits"
 REDRAW_INTERVAL = 0.05
 """Minimum seconds between redraws; events in between are drawn together."""
 _SPINNER_INTERVAL = 0.2
@@ -253,8 +259,14 @@ class ChatTerminal(App[None]):
                 self.input.input_history.add(self.input.text)
                 self.input.clear()
             case "warn":
-                self.conversation.footer_state.notice = "Ctrl-C again quits"
+                self.conversation.footer_state.notice = _QUIT_NOTICE
+                self.set_timer(DOUBLE_PRESS_SECONDS, self._clear_quit_notice)
         self.conversation.redraw_needed.set()
+
+    def _clear_quit_notice(self) -> None:
+        if self.conversation.footer_state.notice == _QUIT_NOTICE and not self._ctrl_c.would_quit:
+            self.conversation.footer_state.notice = ""
+            self.conversation.redraw_needed.set()
 
     def action_leave_or_delete(self) -> None:
         if self.input.text and self.input.has_focus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import ceil
 
 from rich.style import Style
 from rich.text import Text
@@ -55,15 +56,23 @@ class FooterState:
         """One-time message; the next key clears it."""
         self._clock = clock
         self._activity_since = 0.0
+        self._retry_at: float | None = None
 
     @property
-    def seconds(self) -> int:
-        """Duration of the current activity."""
-        return int(self._clock() - self._activity_since)
+    def elapsed(self) -> str:
+        """Duration of the current activity, or the time left until a retry."""
+        if self._retry_at is not None:
+            return f"in {max(0, ceil(self._retry_at - self._clock()))} s"
+        return f"{int(self._clock() - self._activity_since)} s"
 
     def set_activity(self, what: str) -> None:
         if what != self.activity:
-            self.activity, self._activity_since = what, self._clock()
+            self.activity, self._activity_since, self._retry_at = what, self._clock(), None
+
+    def wait_for_retry(self, seconds: float) -> None:
+        """Counts down to the next attempt of a model call."""
+        self.set_activity("retrying")
+        self._retry_at = self._clock() + seconds
 
     def update_usage(self, event: WindowUsage) -> None:
         self.tokens, self.window, self.known, self.auto = event.tokens, event.window, event.known, event.auto
@@ -139,5 +148,5 @@ def _activity_forms(state: FooterState, theme: ChatTheme) -> list[Text]:
         return []
     frames = theme.symbols.spinner
     symbol = Text(f"{frames[int(time.monotonic() * _SPINNER_FPS) % len(frames)]}", ACCENT)
-    whole = Text(" ").join([symbol, Text(sanitize_line(state.activity)[:24]), Text(f"{state.seconds} s", DIM)])
+    whole = Text(" ").join([symbol, Text(sanitize_line(state.activity)[:24]), Text(state.elapsed, DIM)])
     return [whole, symbol]

@@ -89,6 +89,7 @@ class EventPresenter:
                 self.footer_state.update_usage(event)
             case Retrying():
                 self._add_note(f"No answer ({event.why}): retrying in {event.seconds:.0f} s.", "warning")
+                self.footer_state.wait_for_retry(event.seconds)
             case Queued():
                 self.transcript.add_waiting(event.text, QUEUED)
             case RunFinished():
