@@ -26,10 +26,15 @@ def parse_count(text: str, name: str) -> int:
     raise InvalidLimit(f"{name} takes a whole number of at least 1, like 100000, 100k or 1.5M, not {text!r}.")
 
 
+def closest_name(given: str, names: Iterable[str], likeness: float = 0.5) -> str | None:
+    """Returns the most similar name, if one is alike enough."""
+    return next(iter(difflib.get_close_matches(given.lower(), list(names), 1, likeness)), None)
+
+
 def did_you_mean(given: str, names: Iterable[str]) -> str:
     """Returns "did you mean 'x'?" for the closest name, or an empty string."""
-    near = difflib.get_close_matches(given.lower(), list(names), 1, 0.5)
-    return f"did you mean {near[0]!r}?" if near else ""
+    near = closest_name(given, names)
+    return f"did you mean {near!r}?" if near else ""
 
 
 def unknown_name_message(what: str, given: str, names: Sequence[str], hidden: Sequence[str] = ()) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -12,6 +11,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import anyio.to_thread
 
 from ..errors import InvalidInput
+from ..io.arguments import closest_name
 from ..io.secrets import scrub
 from ..tokens.catalog import CATALOG
 from .anthropic import Anthropic
@@ -175,10 +175,8 @@ def _unknown_model_message(name: str, provider: str, model: str, has_provider: b
     if provider.lower() in PROVIDERS:
         return f"{shown!r} names no model."
     if has_provider:
-        similar = difflib.get_close_matches(provider.lower(), PROVIDERS, 1, 0.5)
-        return f"There is no provider {scrub(provider)!r}" + (
-            f": did you mean {similar[0]}:{model}?" if similar else "."
-        )
+        similar = closest_name(provider, PROVIDERS)
+        return f"There is no provider {scrub(provider)!r}" + (f": did you mean {similar}:{model}?" if similar else ".")
     entry = CATALOG.find(name)
     if entry is not None and entry.provider in PROVIDERS:
         return f"{shown!r} names no provider: did you mean {entry.provider}:{name}?"

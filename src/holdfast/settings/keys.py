@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgspec import Struct
 
 from ..compaction.presets import preset_named
 from ..errors import InvalidInput, InvalidLimit
-from ..io.arguments import parse_count
+from ..io.arguments import closest_name, parse_count
 from ..io.secrets import scrub
 
 PREFIX = "HOLDFAST_"
+_LIKENESS = 0.7
+"""How alike a misspelled key must be to be suggested."""
 _TRUE_WORDS, _FALSE_WORDS = ("1", "true", "on", "yes"), ("0", "false", "off", "no")
 
 
@@ -92,7 +92,7 @@ SECTIONS = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in
 def check_section(name: str, where: str) -> None:
     """Raises InvalidInput for an empty table whose name is not a section: it may be misspelled."""
     if name not in SECTIONS:
-        near = _closest(name.lower(), SECTIONS)
+        near = closest_name(name, SECTIONS, _LIKENESS)
         hint = f"did you mean [{near}]?" if near else f"use one of {', '.join(f'[{one}]' for one in SECTIONS)}."
         raise InvalidInput(f"{where}: there is no section [{name}]: {hint}")
 
@@ -109,12 +109,8 @@ def closest_key(name: str) -> str | None:
     """The most similar key; its section may be missing, and camel case as in `reserveTokens` is recognised."""
     tails = {key.rpartition(".")[2]: key for key in KEYS}
     wanted = name.lower()
-    found = _closest(wanted, KEYS) or _closest(wanted.rpartition(".")[2], tails)
+    found = closest_name(wanted, KEYS, _LIKENESS) or closest_name(wanted.rpartition(".")[2], tails, _LIKENESS)
     return tails.get(found, found) if found else None
-
-
-def _closest(name: str, names: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, list(names), 1, 0.7)), None)
 
 
 def _preset_name(value: str, where: str) -> str:

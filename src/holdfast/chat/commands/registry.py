@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import msgspec
 
 from ...agent.continuation import is_unfinished
 from ...errors import HoldfastError, InvalidInput
+from ...io.arguments import closest_name
 from ...messages import decode_all, is_framed
 from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
@@ -74,8 +74,8 @@ def find_command(name: str) -> ChatCommand:
     """Returns the command with this name; raises `InvalidInput` with the closest match."""
     if (found := _COMMANDS_BY_NAME.get(name.lower())) is not None:
         return found
-    near = difflib.get_close_matches(name.lower(), _COMMANDS_BY_NAME, 1)
-    hint = f"did you mean /{near[0]}?" if near else "/help lists all commands; start with // to send it to the agent."
+    near = closest_name(name, _COMMANDS_BY_NAME, 0.6)
+    hint = f"did you mean /{near}?" if near else "/help lists all commands; start with // to send it to the agent."
     raise InvalidInput(f"There is no command /{name}: {hint}")
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, ClassVar, get_args
 
 import msgspec
 
 from ...agent.tools import Permission
 from ...errors import InvalidInput
+from ...io.arguments import closest_name
 from ..prompt_runner import PromptResult
 from ..state import ChatCompactionResult, ChatState
 from .records import (
@@ -168,8 +168,8 @@ def _explain_invalid(given: Any, why: str) -> str:
     if not isinstance(kind, str):
         return f"This is not a request ({why}): give it a type, one of {', '.join(REQUESTS)}."
     if kind not in REQUESTS:
-        near = difflib.get_close_matches(kind, REQUESTS, 1, 0.5)
-        return f"There is no request {kind!r}: {f'did you mean {near[0]!r}?' if near else f'use {_request_types()}.'}"
+        near = closest_name(kind, REQUESTS)
+        return f"There is no request {kind!r}: {f'did you mean {near!r}?' if near else f'use {_request_types()}.'}"
     fields = ", ".join(REQUESTS[kind].__struct_fields__)
     return f"Invalid request {kind!r} ({why}): its fields are {fields}."
 
