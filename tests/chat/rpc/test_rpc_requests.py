@@ -152,6 +152,32 @@ async def test_approval_is_not_requested_with_yes(tmp_path: Path) -> None:
     assert "approval_request" not in client.record_types() and (tmp_path / "berths.txt").exists()
 
 
+async def test_model_can_be_switched(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('["from the other model"]')
+    async with rpc_client(tmp_path, ["from the first model"]) as client:
+        data = await client.request(type="set_model", model=f"script:{tmp_path / 'other.json'}")
+        assert data["model"] == "script:other.json" and data["window"] > 0
+        assert (await client.request(type="prompt", text="hello"))["text"] == "from the other model"
+        assert "provider" in await client.request_error(type="set_model", model="nobody:nothing")
+
+
+async def test_session_can_be_exported_and_handed_off(tmp_path: Path) -> None:
+    """P23: the draft is reviewed before it is sent."""
+    model = ScriptedAgentModel(["The tide turns at noon.", "Told."], answers="The tide turns at noon [2].")
+    async with rpc_client(tmp_path, model) as client:
+        await send_prompts(client, "When does the tide turn?")
+        first = (await client.request(type="get_state"))["session"]
+        exported = await client.request(type="export", format="messages")
+        assert exported["format"] == "messages" and "The tide turns at noon." in exported["text"]
+        lossless = await client.request(type="export")
+        assert first in lossless["text"].splitlines()[0] and lossless["warnings"] == []
+        drafted = await client.request(type="handoff", goal="Tell the skippers.")
+        assert drafted["session"] != first and "noon" in drafted["message"]
+        assert (await client.request(type="get_messages"))["messages"] == []
+        assert (await client.request(type="prompt", text=drafted["message"]))["text"] == "Told."
+        assert "goal" in await client.request_error(type="handoff")
+
+
 async def test_compact_emits_events_and_responds_when_done(tmp_path: Path) -> None:
     model = ScriptedAgentModel([LONG, LONG, "fine"], answers="They read the tide tables of Osterhaven.")
     async with rpc_client(tmp_path, model, window=20_000) as client:

@@ -79,6 +79,32 @@ class SessionData(msgspec.Struct, frozen=True):
     parent: str | None
 
 
+class ModelData(msgspec.Struct, frozen=True):
+    """Data of a `set_model` response."""
+
+    model: str
+    window: int
+
+
+class ExportData(msgspec.Struct, frozen=True):
+    """Data of an `export` response."""
+
+    format: str
+    text: str
+    """Content of the file."""
+    warnings: tuple[str, ...]
+    """What the format cannot represent."""
+
+
+class HandoffData(msgspec.Struct, frozen=True):
+    """Data of a `handoff` response."""
+
+    session: str
+    message: str
+    """Draft of the first message of the new session: send it as a prompt."""
+    remarks: tuple[str, ...]
+
+
 class UndoData(msgspec.Struct, frozen=True):
     """Data of an `undo` response."""
 

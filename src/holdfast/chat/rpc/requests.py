@@ -9,13 +9,17 @@ import msgspec
 from ...agent.tools import Permission
 from ...errors import InvalidInput
 from ...io.arguments import closest_name
+from ...transcripts.exporting import ExportFormat
 from ..prompt_runner import PromptResult
 from ..state import ChatCompactionResult, ChatState
 from .records import (
     AbortData,
     AutoCompactionData,
     EmptyData,
+    ExportData,
+    HandoffData,
     MessagesData,
+    ModelData,
     RequestId,
     SessionData,
     SessionListData,
@@ -63,6 +67,11 @@ class SetAutoCompactionRequest(RpcRequest, frozen=True, tag="set_auto_compaction
     response_data = AutoCompactionData
 
 
+class SetModelRequest(RpcRequest, frozen=True, tag="set_model"):
+    model: str
+    response_data = ModelData
+
+
 class ApproveRequest(RpcRequest, frozen=True, tag="approve"):
     request: str
     permission: Permission
@@ -76,6 +85,11 @@ class BranchRequest(RpcRequest, frozen=True, tag="branch"):
 class ForkRequest(RpcRequest, frozen=True, tag="fork"):
     at: str | int | None = None
     response_data = SessionData
+
+
+class HandoffRequest(RpcRequest, frozen=True, tag="handoff"):
+    goal: str
+    response_data = HandoffData
 
 
 class UndoRequest(RpcRequest, frozen=True, tag="undo"):
@@ -105,6 +119,11 @@ class GetMessagesRequest(RpcRequest, frozen=True, tag="get_messages"):
     response_data = MessagesData
 
 
+class ExportRequest(RpcRequest, frozen=True, tag="export"):
+    format: ExportFormat = "holdfast"
+    response_data = ExportData
+
+
 AnyRequest = (
     PromptRequest
     | ContinueRequest
@@ -112,15 +131,18 @@ AnyRequest = (
     | AbortRequest
     | CompactRequest
     | SetAutoCompactionRequest
+    | SetModelRequest
     | ApproveRequest
     | BranchRequest
     | ForkRequest
+    | HandoffRequest
     | UndoRequest
     | NewSessionRequest
     | SwitchSessionRequest
     | ListSessionsRequest
     | GetStateRequest
     | GetMessagesRequest
+    | ExportRequest
 )
 REQUESTS: dict[str, type[RpcRequest]] = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyRequest)}
 _REQUEST_DECODER: msgspec.json.Decoder[RpcRequest] = msgspec.json.Decoder(AnyRequest)

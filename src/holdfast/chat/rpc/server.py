@@ -19,10 +19,11 @@ from ...context.events import Event, EventKind, SessionRecord, try_message_in
 from ...errors import HoldfastError, InvalidInput, Outcome
 from ...io.processes import stop_on_signals
 from ...io.streams import MAX_LINE_BYTES, JsonLinesWriter, OversizedLine, read_descriptor, split_lines
-from ...models import scrub
+from ...models import resolve_chat_model, scrub
 from ...recall.passage import resolve_reference
 from ...sessions.history import user_message_in
 from ...settings import Settings
+from ...transcripts.exporting import export_session
 from ..chat import Chat
 from ..open_chat import open_chat
 from ..prompt_runner import PromptRunner
@@ -32,9 +33,12 @@ from .records import (
     ApprovalRequest,
     AutoCompactionData,
     EmptyData,
+    ExportData,
+    HandoffData,
     Hello,
     LoggedMessage,
     MessagesData,
+    ModelData,
     RpcError,
     RpcResponse,
     SessionData,
@@ -48,15 +52,18 @@ from .requests import (
     BranchRequest,
     CompactRequest,
     ContinueRequest,
+    ExportRequest,
     ForkRequest,
     GetMessagesRequest,
     GetStateRequest,
+    HandoffRequest,
     InvalidRequest,
     ListSessionsRequest,
     NewSessionRequest,
     PromptRequest,
     RpcRequest,
     SetAutoCompactionRequest,
+    SetModelRequest,
     SteerRequest,
     SwitchSessionRequest,
     UndoRequest,
@@ -231,6 +238,9 @@ class RpcConnection:
                 return await (logged_messages(chat) if request.whole else context_messages(chat))
             case ListSessionsRequest():
                 return await list_sessions(chat, request.limit)
+            case ExportRequest():
+                exported = await export_session(chat.sessions, chat.record.id, request.format)
+                return ExportData(request.format, exported.data.decode(), exported.warnings)
         return await self._change_session(request)
 
     async def _change_session(self, request: RpcRequest) -> msgspec.Struct:
@@ -251,7 +261,20 @@ class RpcConnection:
                 return _session_data(await chat.new())
             case SwitchSessionRequest():
                 return _session_data(await chat.switch(request.session))
+            case SetModelRequest():
+                chat.configure(model=resolve_chat_model(request.model))
+                return ModelData(chat.model.name, chat.agent.keeper.window.size)
+            case HandoffRequest():
+                return await self._hand_off(_require_text(request.goal))
         raise AssertionError(request.command)
+
+    async def _hand_off(self, goal: str) -> HandoffData:
+        """Drafts the first message of a new session with this goal, and switches to that session."""
+        chat = self._chat
+        with chat.abortable() as abort:
+            drafted = await chat.sessions.handoff(chat.record.id, goal, summarizer=chat.summary_model, abort=abort)
+        record = await chat.new(how="handed_off")
+        return HandoffData(record.id, drafted.message, tuple(drafted.remarks))
 
     def _steer(self, text: str) -> EmptyData:
         if self._chat.activity == "idle":
