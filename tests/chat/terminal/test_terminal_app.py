@@ -189,6 +189,32 @@ async def test_notice_of_ctrl_c_disappears_when_it_is_no_longer_true(tmp_path: P
         await harness.wait_for_text("Ctrl-C again quits")
 
 
+async def test_resumed_conversation_can_be_read_whole(tmp_path: Path) -> None:
+    """One line a message with its number; unfolded all of it, Markdown rendered, another tool's summary as one."""
+    summary = "This session is being continued from a previous conversation that ran out of context. They moored."
+    call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "berths.txt"}'}}
+    messages = [
+        {"role": "user", "content": summary},
+        {"role": "user", "content": "List the berths.\nAll of them."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "berth 1: free\nberth 2: taken"},
+        {"role": "assistant", "content": "**Two** berths:\n\n- one free\n- one taken"},
+        {"role": "user", "content": "Thanks."},
+        {"role": "assistant", "content": "Fair winds."},
+    ]
+    async with open_app(tmp_path) as harness:
+        record = await harness.chat.sessions.create(format="openai-chat")
+        await harness.chat.sessions.append(record.id, messages)
+        await harness.chat.switch(record.id)
+        await harness.wait_for_text(
+            "summary of earlier messages", "List the berths. All of them.  #2", "#5", "Fair winds."
+        )
+        assert "berth 2: taken" not in harness.text and "being continued" not in harness.text
+        await harness.press("ctrl+o")
+        await harness.wait_for_text("berth 2: taken", "Two berths:", "They moored.", "All of them.")
+        assert "**Two**" not in harness.text
+
+
 async def test_transcript_follows_end_unless_scrolled_up(tmp_path: Path) -> None:
     async with open_app(tmp_path) as harness:
         session = harness.chat.record.id

@@ -11,7 +11,7 @@ from ...agent.events import AgentEvent, ErrorEvent, RunFinished, SessionChanged,
 from ...agent.tools import Permission, PermissionRequest
 from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
-from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, strip_frame
+from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, is_note, strip_frame
 from ..chat import Chat
 from ..commands import CommandResult, run_command
 from . import entries
@@ -20,7 +20,7 @@ from .footer import FooterState
 from .presenter import EventPresenter
 from .transcript import TerminalTranscript
 
-_MAX_HISTORY_ENTRIES = 40
+_MAX_HISTORY_ENTRIES = 300
 """Entries shown of an existing session."""
 
 
@@ -28,7 +28,12 @@ async def load_history_preview(chat: Chat) -> tuple[list[TerminalEntry], list[st
     """Returns the visible context as entries, and the user's prompts in it, oldest first."""
     context = await chat.sessions.context(chat.record.id)
     messages, _ = decode_all(context.messages, context.format)
-    entries = [entry for message in messages for entry in _history_entries(message)]
+    results = {result.call_id: result for message in messages for result in message.results}
+    entries = [
+        entry
+        for message, number in zip(messages, context.numbers, strict=True)
+        for entry in _history_entries(message, number, results)
+    ]
     left = len(entries) - _MAX_HISTORY_ENTRIES
     if left > 0:
         summaries = [entry for entry in entries[:left] if isinstance(entry, SummaryEntry)]
@@ -37,21 +42,22 @@ async def load_history_preview(chat: Chat) -> tuple[list[TerminalEntry], list[st
             NoteEntry(f"{left} earlier messages are also in the context: /context, /search"),
             *entries[left:],
         ]
-    prompts = [message.text for message in messages if message.role == "user" and not is_framed(message)]
+    prompts = [message.text for message in messages if message.role == "user" and not is_note(message)]
     return _with_last_reply(entries, messages), prompts
 
 
-def _history_entries(message: Message) -> Iterator[TerminalEntry]:
-    if is_framed(message):
-        yield SummaryEntry(strip_frame(message))
+def _history_entries(message: Message, number: int, results: dict[str, ToolResult]) -> Iterator[TerminalEntry]:
+    if is_note(message):
+        yield SummaryEntry(strip_frame(message) if is_framed(message) else message.text)
         return
     if message.text.strip():
-        yield HistoryEntry(message.role, message.text)
+        yield HistoryEntry(message.role, message.text, number)
     for part in message.parts:
         if isinstance(part, ToolCall):
-            yield HistoryEntry("tool", f"{part.name} {' '.join(map(str, part.arguments_dict.values()))}")
-        elif isinstance(part, ToolResult) and part.is_error:
-            yield HistoryEntry("tool", f"failed: {part.text}")
+            result = results.get(part.id)
+            failed = "failed: " if result is not None and result.is_error else ""
+            line = f"{failed}{part.name} {' '.join(map(str, part.arguments_dict.values()))}"
+            yield HistoryEntry("tool", line, number, "" if result is None else result.text)
 
 
 def _with_last_reply(entries: list[TerminalEntry], messages: Sequence[Message]) -> list[TerminalEntry]:
