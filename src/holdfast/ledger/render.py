@@ -39,6 +39,7 @@ from .text import (
     USER_MESSAGES,
     clip_evenly,
     clip_for_page,
+    lines_after_gap,
     quote_structure,
     take_fitting,
 )
@@ -307,6 +308,11 @@ class SectionRenderer:
         )
 
 
+def _find_important(text: str) -> list[str]:
+    """Returns what must not be clipped from a user message: its rules, and what an earlier page selected from it."""
+    return list(dict.fromkeys([*find_constraints(text), *lines_after_gap(text)]))
+
+
 def part_key(line: LedgerLine) -> PartKey:
     return line.place, line.part
 
@@ -382,7 +388,7 @@ class PageRenderer:
         whole = min(room + self._trail_chars, _MAX_SECTIONS_SCALE * room)
         task = find_task(history.users)
         requests = archived_lines((line for line in history.users if line is not task), staying)
-        users = clip_evenly(requests, int(whole * _USERS_SHARE), READABLE_CHARS, find_constraints)
+        users = clip_evenly(requests, int(whole * _USERS_SHARE), READABLE_CHARS, _find_important)
         conclusions = clip_evenly(
             archived_lines(history.closings, staying), int(whole * _CLOSINGS_SHARE), 2 * BRIEF_CHARS
         )

@@ -110,6 +110,12 @@ def clip_evenly(
     return [(lines[at].place, kept[at]) for at in sorted(kept)]
 
 
+def lines_after_gap(text: str) -> list[str]:
+    """Returns the lines that an earlier page selected from a clipped message: they follow its gap."""
+    _, gap, rest = text.rpartition(_GAP)
+    return [line.strip() for line in rest.split("\n")[1:] if line.strip()] if gap else []
+
+
 def _clip_around(text: str, find_rules: Callable[[str], list[str]], room: int) -> str:
     """Clips a text for the page, and adds the rules that the gap would hide, as far as they fit half of the room."""
     shown = clip_for_page(text, room)
@@ -118,7 +124,7 @@ def _clip_around(text: str, find_rules: Callable[[str], list[str]], room: int) -
     rules = take_fitting(hidden, room // 2)
     if not rules:
         return shown
-    return f"{clip_for_page(text, room - sum(map(len, rules)) - len(rules))} {quote_structure(' '.join(rules))}"
+    return "\n".join([clip_for_page(text, room - sum(map(len, rules)) - len(rules)), *map(quote_structure, rules)])
 
 
 def take_fitting(lines: Iterable[str], room: int) -> list[str]:
