@@ -16,6 +16,7 @@ import msgspec
 from ..context import Carry, View
 from ..ledger import FileRecord, Ledger, base_name, is_ledger_page, merge_ledgers, name_kind, parse_page
 from ..ledger.lines import LedgerLine
+from ..ledger.text import TASK
 from ..messages import Json, Message, is_aside, is_foreign_summary, is_framed, strip_frame
 from ..summaries.log_section import parse_log_section, split_log_section
 from ..summaries.state import WorkstreamState, parse_state
@@ -42,6 +43,10 @@ def read_notes_back(view: View) -> None:
         if not is_aside(view.messages[index])
     ]
     ledger = reduce(merge_ledgers, ledgers, Ledger())
+    if view.turns and not any(map(_states_task, notes)):  # the task is still visible: it precedes what the notes quote
+        task, counted = view.turns[0], ledger.archived + view.leading_system_count - view.synthetic[0]
+        place = view.numbers[task] if view.numbers else counted + task
+        ledger.users.insert(0, LedgerLine(view.messages[task].text, "user", "", place, 0, 0))
     if view.events:
         ledger = _without_places(ledger)
     truncated = next((parsed for note in reversed(notes) if (parsed := parse_truncation_note(note))), None)
@@ -65,6 +70,15 @@ def read_note(note: Message, *, opens_context: bool = True) -> Ledger:
     if is_framed(note):
         return _read_summary(strip_frame(note))
     return _read_foreign_summary(note.text, opens_context) if is_foreign_summary(note) else Ledger()
+
+
+def _states_task(note: Message) -> bool:
+    if is_ledger_page(note):
+        return f"\n{TASK} " in note.text
+    if is_framed(note):
+        summary, section = split_log_section(strip_frame(note))
+        return parse_log_section(section).task_place is not None or bool(original_task(summary)) or not section
+    return True
 
 
 def _read_summary(text: str) -> Ledger:

@@ -135,6 +135,9 @@ def log_section(
     quotes_task = bool(last and task and archived.last and archived.last.reply and task.place == archived.last.place)
     shows_task = archived.shows_task or quotes_task
     facts = [fact for fact in _deduplicate(required_facts(ledger)) if not (fact.kind == "task" and shows_task)]
+    if task is not None and archived.last is not None and not archived.last.reply and archived.last.place < task.place:
+        # an earlier request is still visible: it is the task, and this one a later statement
+        facts = [msgspec.structs.replace(fact, kind="constraint") if fact.kind == "task" else fact for fact in facts]
     missing = set(missing_facts(facts, f"{summary}\n{visible}\n{last}"))
     lost = [fact for fact in facts if fact in missing]
     covered = [fact for fact in facts if fact not in missing and (fact.kind == "file" or not _stays(fact, archived))]
@@ -256,14 +259,16 @@ def _build_section(
             left -= sum(len(line) + _CITATION_CHARACTERS for line in lines) + len(_TITLES[kind]) + 5
             included += _count_included(lines, facts, kind)
             chosen[kind] = lines
-    stated = _choose_that_fit([fact for fact in lost if fact.kind == "statement"], left)
+    listed = list(list_by_folder(read))
+    reserved = min(sum(len(line) + 1 for line in listed) + len(_TITLES["read"]) + 5, int(room * _READ_SHARE))
+    stated = _choose_that_fit([fact for fact in lost if fact.kind == "statement"], left - reserved)
     left -= _size(stated)
     known = [fact for fact in covered if fact.kind == "statement"]
-    also = _choose_that_fit(known, min(left, int(room * _COVERED_SHARE)))
+    also = _choose_that_fit(known, min(left - reserved, int(room * _COVERED_SHARE)))
     if rules or stated or also:
         chosen["constraint"] = _with_citations([*rules, *stated, *also])
     left -= _size(also) + len(_TITLES["read"]) + 5
-    chosen["read"] = take_fitting(list_by_folder(read), min(left, int(room * read_share)))
+    chosen["read"] = take_fitting(listed, min(left, int(room * read_share)))
     parts = [_heading(kind) + "\n".join(chosen[kind]) for kind in _TITLES if chosen.get(kind)]
     return ("\n\n".join(parts), included + len(stated)) if parts else ("", 0)
 
