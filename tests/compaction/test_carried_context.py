@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from carried_rounds import Kept, Payloads, forgetful, kept_in, run_rounds
 from holdfast import Outcome, Pipeline, PruneToolResults, SlidingWindow, TokenWindow, Truncate, TurnWindow, compact
 from holdfast.compaction.presets import PRESETS, pi_preset
-from holdfast.messages import Message, Text, ToolCall, ToolResult, encode_all
+from holdfast.ledger import is_ledger_page
+from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, framed_message
 from holdfast.models import Failure, ModelCall, ScriptedModel
 from holdfast.strategies import KeepFraction, KeepLast, KeepLedger, StateSummary
 from holdfast.triggers import always
@@ -204,3 +205,18 @@ def test_l5_state_and_its_ids_are_read_back() -> None:
     assert "- [t1] Task 1 (open)" in asked[1] and "STATE:" not in asked[1].partition("</previous-summary")[0]
     assert result.checkpoint is not None and result.checkpoint.carry.state is not None
     assert [item["id"] for item in result.checkpoint.carry.state["tasks"]] == ["t1", "t2"]
+
+
+def test_h3_visible_task_is_known_after_it_was_archived_in_a_later_round() -> None:
+    """The note quotes a later statement while the task is visible; when the task is archived, it is still the task."""
+    note = framed_message(
+        "They worked.\n\n## From the log, word for word\nCompaction round 1: 9 messages archived.\n\n"
+        "### The user said\n[7] Call it Transcript in both cases."
+    )
+    task = "Move the tide tables of Osterhaven to the new format."
+    later = [message for number in range(8) for message in turn(number, f"And part {number}?", "/srv/c.py", "read")]
+    messages = [*encode_all([note], "openai-chat"), {"role": "user", "content": task}]
+    messages += [{"role": "assistant", "content": "I moved some of them."}, *encode_all(later, "openai-chat")]
+    result = compact(messages, budget=4_000, target=2_000, trigger=always, strategy=KeepLedger(), estimator="chars/4")
+    (page,) = filter(is_ledger_page, decode_all(result.messages)[0])
+    assert f"## Task [10]\n{task}" in page.text and "Call it Transcript in both cases." in page.text

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.ledger import clip
-from holdfast.ledger.text import clip_for_page
+from holdfast.ledger.lines import LedgerLine
+from holdfast.ledger.text import clip_evenly, clip_for_page, lines_after_gap
 
 _NAME = re.compile(r"[A-Za-z0-9_.@/#-]+")
 names = st.from_regex(r"[A-Za-z0-9_.@/#-]{1,300}", fullmatch=True)
@@ -29,3 +30,13 @@ def test_clip_text_without_blanks_cuts_between_names() -> None:
 
 def test_clip_for_page_replaces_unbreakable_text_by_its_length() -> None:
     assert clip_for_page("eyJhbGciOi" * 200, 400) == "[2,000 characters in one piece]"
+
+
+def test_h3_lines_that_an_earlier_page_selected_survive_another_clipping() -> None:
+    """They follow the gap of the clipped message."""
+    selected = ["I review everything on my phone.", "Our customers run Python 3.11."]
+    text = "\n".join([clip("The function reads every file of both trees twice. " * 40, 800), *selected])
+    assert lines_after_gap(text) == selected
+    clipped = clip_evenly([LedgerLine(text, "user", "", 3, 0, 0)], 500, 400, lines_after_gap)
+    assert lines_after_gap(clipped[0][1]) == selected
+    assert lines_after_gap("no gap\nhere") == []

@@ -12,7 +12,7 @@ from holdfast.ledger import Ledger
 from holdfast.ledger.entries import FileRecord
 from holdfast.ledger.lines import LedgerLine
 from holdfast.summaries import LOG_HEADING, restore_missing_facts
-from holdfast.summaries.log_section import RestoredFacts
+from holdfast.summaries.log_section import Archived, LastRequest, RestoredFacts, log_section
 
 TASK = "Move the tide tables of Osterhaven to the new format."
 
@@ -149,6 +149,28 @@ def test_h3_pasted_text_does_not_displace_the_users_other_statements() -> None:
     stated = "\n".join(under(found.section, "The user said"))
     assert "Never delete the archive." in stated and "Frau Wendt signs every change of the schema." in stated
     assert stated.count("procedure in detail") > 1
+
+
+def test_h3_files_that_were_read_have_room_beside_many_statements() -> None:
+    """P13: what a later round reads back lists them."""
+    notes = "\n".join(f"Step {number} of the old procedure took an hour or two." for number in range(90))
+    read = [FileRecord(f"/srv/harbor/{name}.py", reads=1, time=1) for name in ("tides", "berths", "moles")]
+    known = ledger(TASK, notes, files=read)
+    found = log_section("They worked.", "", known, 1_500, len, Archived(1, 9))
+    assert "/srv/harbor/: tides.py, berths.py, moles.py" in found.section
+    assert "old procedure" in found.section and len(found.section) <= 1_500
+
+
+def test_h3_request_that_is_still_visible_is_the_task() -> None:
+    """Words of the user from later messages are statements then, whichever of them is archived first."""
+    steering = ledger("Call it Transcript in both cases.")
+    archived = Archived(1, 9, last=LastRequest(3, "Change it."))
+    section = log_section("They worked.", "", steering, 1_500, len, archived).section
+    assert "### The task" in section, "the archived request came first"
+    later = Ledger(users=[line("Call it Transcript in both cases.", 7)])
+    section = log_section("They worked.", "", later, 1_500, len, archived).section
+    assert "### The task" not in section and "the task is" not in section
+    assert "[7] Call it Transcript in both cases." in section
 
 
 def test_constraints_come_before_other_statements() -> None:
