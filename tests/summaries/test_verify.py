@@ -151,7 +151,7 @@ def test_h3_pasted_text_does_not_displace_the_users_other_statements() -> None:
     assert stated.count("procedure in detail") > 1
 
 
-def test_h3_files_that_were_read_have_room_beside_many_statements() -> None:
+def test_h3_files_that_were_read_have_room_next_to_many_statements() -> None:
     """P13: what a later round reads back lists them."""
     notes = "\n".join(f"Step {number} of the old procedure took an hour or two." for number in range(90))
     read = [FileRecord(f"/srv/harbor/{name}.py", reads=1, time=1) for name in ("tides", "berths", "moles")]
