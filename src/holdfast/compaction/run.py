@@ -172,7 +172,7 @@ class CompactionRun:
     # -- for the next checkpoint ----------------------------------------------------------------------
 
     def _carry(self, decision: Decision, pins: Iterable[str]) -> Carry:
-        """Everything later compactions need from before the boundary. A prune does not raise the round; a cut does."""
+        """Everything later compactions need from before the boundary. Only archived messages raise the round."""
         view, plan, planned = self.request.view, _accepted(decision), decision.planned
         assert planned is not None
         before = view.checkpoint.carry
@@ -184,7 +184,7 @@ class CompactionRun:
             before_boundary = before.before_boundary + plan.cut
         kept_until = view.version if view.events else len(view.messages) - plan.cut
         return Carry(
-            round=before.round + (plan.cut > 0),
+            round=before.round + planned.archives,
             archived=before.archived + count + len(planned.dropped),
             format=None if view.format == COMMON else view.format,
             counter=view.token_sums.estimator.name,

@@ -363,7 +363,7 @@ class StatelessCompaction:
             messages=lambda: encoded,
             partition=lambda: self._partition(decision),
             checkpoint=lambda: self.previous if plan is None else self._checkpoint(decision, encoded, cost),
-            round=view.checkpoint.carry.round + (plan is not None and plan.cut > 0),
+            round=view.checkpoint.carry.round + (planned is not None and planned.archives),
             format=self.format,
             cost=cost,
         )

@@ -40,6 +40,11 @@ class PlannedContext(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
     """The whole context as it would be sent."""
 
+    @property
+    def archives(self) -> bool:
+        """Whether anything is archived: system messages before the cut stay, and notes are only replaced."""
+        return bool(self.dropped) or not self.superseded.issuperset(self.archived)
+
 
 def apply_plan(request: Request, plan: Plan) -> PlannedContext:
     """Returns the context that this plan would leave; changes nothing."""

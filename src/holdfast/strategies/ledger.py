@@ -352,7 +352,7 @@ class _LedgerPlanner:
 
     def _round_note(self) -> str:
         """Returns the number of the round: a page is all that a process without the checkpoint knows of it."""
-        round = self.request.view.checkpoint.carry.round + (self.cut > 0)
+        round = self.request.view.checkpoint.carry.round + (self.count > self.earlier_count)
         return f" {ROUND}{round:,}." if round > 1 else ""
 
     def _progress_note(self) -> str:
