@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from holdfast import Outcome, compact
 from holdfast.compaction.result import CompactionResult
+from holdfast.context.events import message_in
 from holdfast.ledger import HistoryExtractor, find_task
 from holdfast.messages import Message, decode_all, encode_all, is_note
 from holdfast.models import ModelCall, ScriptedModel
@@ -69,7 +70,7 @@ def run_rounds(
         previous = {} if carried else {"previous": checkpoint}
         result = compact(messages, format=format, trigger=always, min_saving=0.0, **previous, **options)
         outcomes.append(result.outcome)
-        rounds += bool(result.archived)
+        rounds += any(not is_note(message_in(event)) for event in result.archived)  # notes are only replaced
         assert not counted or result.round == rounds, (result.round, rounds, result.outcome)
         messages, checkpoint = json.loads(json.dumps(list(result.messages))), result.checkpoint
     assert result is not None
