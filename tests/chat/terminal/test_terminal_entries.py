@@ -12,16 +12,15 @@ from holdfast.chat.terminal.entries import (
     CommandOutputEntry,
     CompactionEntry,
     CompactionProgressEntry,
-    HistoryEntry,
     NoteEntry,
     PromptEntry,
     ReasoningEntry,
     ReplyEntry,
-    SummaryEntry,
     TerminalEntry,
     ToolCallEntry,
     WelcomeEntry,
 )
+from holdfast.chat.terminal.history import HistoryEntry, SummaryEntry
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
 from holdfast.hooks.events import ACCURACY_NOTICE, CompactionCompleted
 

@@ -16,8 +16,9 @@ from holdfast.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from holdfast.chat.terminal.entries import HistoryEntry, NoteEntry, ReplyEntry
+from holdfast.chat.terminal.entries import NoteEntry, ReplyEntry
 from holdfast.chat.terminal.footer import FooterState
+from holdfast.chat.terminal.history import HistoryEntry
 from holdfast.chat.terminal.presenter import EventPresenter
 from holdfast.chat.terminal.transcript import MAX_ENTRIES, TerminalTranscript
 from holdfast.hooks.events import (

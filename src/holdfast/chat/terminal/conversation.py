@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import anyio
 
@@ -11,60 +11,13 @@ from ...agent.events import AgentEvent, ErrorEvent, RunFinished, SessionChanged,
 from ...agent.tools import Permission, PermissionRequest
 from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
-from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, is_note, strip_frame
 from ..chat import Chat
 from ..commands import CommandResult, run_command
 from . import entries
-from .entries import HistoryEntry, NoteEntry, ReplyEntry, SummaryEntry, TerminalEntry
 from .footer import FooterState
+from .history import load_history_preview
 from .presenter import EventPresenter
 from .transcript import TerminalTranscript
-
-_MAX_HISTORY_ENTRIES = 300
-"""Entries shown of an existing session."""
-
-
-async def load_history_preview(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
-    """Returns the visible context as entries, and the user's prompts in it, oldest first."""
-    context = await chat.sessions.context(chat.record.id)
-    messages, _ = decode_all(context.messages, context.format)
-    results = {result.call_id: result for message in messages for result in message.results}
-    entries = [
-        entry
-        for message, number in zip(messages, context.numbers, strict=True)
-        for entry in _history_entries(message, number, results)
-    ]
-    left = len(entries) - _MAX_HISTORY_ENTRIES
-    if left > 0:
-        summaries = [entry for entry in entries[:left] if isinstance(entry, SummaryEntry)]
-        entries = [
-            *summaries,
-            NoteEntry(f"{left} earlier messages are also in the context: /context, /search"),
-            *entries[left:],
-        ]
-    prompts = [message.text for message in messages if message.role == "user" and not is_note(message)]
-    return _with_last_reply(entries, messages), prompts
-
-
-def _history_entries(message: Message, number: int, results: dict[str, ToolResult]) -> Iterator[TerminalEntry]:
-    if is_note(message):
-        yield SummaryEntry(strip_frame(message) if is_framed(message) else message.text)
-        return
-    if message.text.strip():
-        yield HistoryEntry(message.role, message.text, number)
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            result = results.get(part.id)
-            failed = "failed: " if result is not None and result.is_error else ""
-            line = f"{failed}{part.name} {' '.join(map(str, part.arguments_dict.values()))}"
-            yield HistoryEntry("tool", line, number, "" if result is None else result.text)
-
-
-def _with_last_reply(entries: list[TerminalEntry], messages: Sequence[Message]) -> list[TerminalEntry]:
-    last = messages[-1] if messages else None
-    if last is None or last.role != "assistant" or last.calls or not last.text.strip() or is_framed(last):
-        return entries
-    return [*entries[:-1], ReplyEntry(last.text)]
 
 
 class PendingApproval:

@@ -30,12 +30,10 @@ __all__ = [
     "CommandOutputEntry",
     "CompactionEntry",
     "CompactionProgressEntry",
-    "HistoryEntry",
     "NoteEntry",
     "PromptEntry",
     "ReasoningEntry",
     "ReplyEntry",
-    "SummaryEntry",
     "TerminalEntry",
     "ToolCallEntry",
     "WelcomeEntry",
@@ -149,66 +147,6 @@ class CompactionEntry(TerminalEntry):
             return indent_lines(wrap_plain(f"{theme.symbols.folded} summary, {count} lines (Ctrl-O)", width - 2, DIM))
         head = indent_lines(wrap_plain(f"{theme.symbols.unfolded} summary", width - 2, DIM))
         return head + indent_lines(wrap_plain(self._summary, width - 6, DIM), f"    {theme.symbols.gutter} ", DIM)
-
-
-_HISTORY_CHARS, _HISTORY_LINE = 600, 60
-"""Characters used of an earlier message."""
-
-
-class HistoryEntry(TerminalEntry):
-    """A message from before this start of the program: one line with its number; unfolded, all of it."""
-
-    tight = True
-
-    def __init__(self, role: str, text: str, number: int = 0, result: str = "") -> None:
-        super().__init__()
-        self._role, self._text, self._result = role, text.strip(), result.strip()
-        self._line = sanitize_line(text[:_HISTORY_CHARS])
-        self._number = f"  #{number}" if number else ""
-        self.foldable = bool(self._result) or "\n" in self._text or len(self._text) > _HISTORY_LINE
-        self.prompt_text = text if role == "user" else None
-
-    def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        symbols = theme.symbols
-        symbol = {"user": symbols.prompt, "tool": symbols.dot}.get(self._role, " ")
-        if not self.folded:
-            body = indent_lines(self._body(width - 4), "  ")
-            return [*with_marker(f"{symbol} ", DIM, wrap_plain(f"{self._role}{self._number}", width - 2, DIM)), *body]
-        line = Text(self._line, PLAIN if self._role == "user" else DIM)
-        room = width - 2 - len(self._number)
-        if line.cell_len > room:
-            line.truncate(max(room - len(symbols.ellipsis), 0))
-            line.append(symbols.ellipsis, DIM)
-        line.append(self._number, DIM)
-        return with_marker(f"{symbol} ", DIM, [truncate_text(line, width - 2, symbols.ellipsis)])
-
-    def _body(self, width: int) -> list[Strip]:
-        if self._role == "assistant" and len(self._text) <= MAX_MARKDOWN_CHARS:
-            return render_rich(ReplyMarkdown(sanitize(self._text)), width)
-        text = "\n".join(filter(None, (self._text, self._result)))
-        return wrap_plain(sanitize(text[:_TOOL_RESULT_CHARS]), width, PLAIN)
-
-
-class SummaryEntry(TerminalEntry):
-    """The summary that replaces compacted messages; folded."""
-
-    tight = True
-    foldable = True
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._text = sanitize(text).strip()
-
-    def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        symbols = theme.symbols
-        count = self._text.count("\n") + 1
-        head = f"{symbols.folded if self.folded else symbols.unfolded} summary of earlier messages, {count} lines"
-        drawn = wrap_plain(head, width, DIM)
-        return (
-            drawn
-            if self.folded
-            else drawn + indent_lines(wrap_plain(self._text, width - 4, DIM), f"  {symbols.gutter} ", DIM)
-        )
 
 
 NoteTone = Literal["quiet", "aside", "warning", "problem"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from .entries import HistoryEntry, NoteEntry, PromptEntry, TerminalEntry
+from .entries import NoteEntry, PromptEntry, TerminalEntry
+from .history import HistoryEntry
 
 MAX_ENTRIES = 400
 """Entries kept on the screen; the session keeps all."""

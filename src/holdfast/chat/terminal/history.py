@@ -1,0 +1,134 @@
+"""The conversation before this start of the program: its messages as entries, one line each until unfolded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.strip import Strip
+
+from ...io.text import sanitize, sanitize_line
+from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, is_note, strip_frame
+from .drawing import (
+    MAX_MARKDOWN_CHARS,
+    ReplyMarkdown,
+    indent_lines,
+    render_rich,
+    truncate_text,
+    with_marker,
+    wrap_plain,
+)
+from .entries import NoteEntry, ReplyEntry, TerminalEntry
+from .theme import DIM, PLAIN, ChatTheme
+
+if TYPE_CHECKING:
+    from ..chat import Chat
+
+_HISTORY_CHARS, _HISTORY_LINE = 600, 60
+"""Characters read for the one line of a message; a text longer than the second can be unfolded."""
+_UNFOLDED_CHARS = 40_000
+"""Shown of an unfolded message."""
+
+
+class HistoryEntry(TerminalEntry):
+    """A message from before this start of the program: one line with its number; unfolded, all of it."""
+
+    tight = True
+
+    def __init__(self, role: str, text: str, number: int = 0, result: str = "") -> None:
+        super().__init__()
+        self._role, self._text, self._result = role, text.strip(), result.strip()
+        self._line = sanitize_line(text[:_HISTORY_CHARS])
+        self._number = f"  #{number}" if number else ""
+        self.foldable = bool(self._result) or "\n" in self._text or len(self._text) > _HISTORY_LINE
+        self.prompt_text = text if role == "user" else None
+
+    def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
+        symbols = theme.symbols
+        symbol = {"user": symbols.prompt, "tool": symbols.dot}.get(self._role, " ")
+        if not self.folded:
+            body = indent_lines(self._body(width - 4), "  ")
+            return [*with_marker(f"{symbol} ", DIM, wrap_plain(f"{self._role}{self._number}", width - 2, DIM)), *body]
+        line = Text(self._line, PLAIN if self._role == "user" else DIM)
+        room = width - 2 - len(self._number)
+        if line.cell_len > room:
+            line.truncate(max(room - len(symbols.ellipsis), 0))
+            line.append(symbols.ellipsis, DIM)
+        line.append(self._number, DIM)
+        return with_marker(f"{symbol} ", DIM, [truncate_text(line, width - 2, symbols.ellipsis)])
+
+    def _body(self, width: int) -> list[Strip]:
+        if self._role == "assistant" and len(self._text) <= MAX_MARKDOWN_CHARS:
+            return render_rich(ReplyMarkdown(sanitize(self._text)), width)
+        text = "\n".join(filter(None, (self._text, self._result)))
+        return wrap_plain(sanitize(text[:_UNFOLDED_CHARS]), width, PLAIN)
+
+
+class SummaryEntry(TerminalEntry):
+    """The summary that replaces compacted messages; folded."""
+
+    tight = True
+    foldable = True
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = sanitize(text).strip()
+
+    def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
+        symbols = theme.symbols
+        count = self._text.count("\n") + 1
+        head = f"{symbols.folded if self.folded else symbols.unfolded} summary of earlier messages, {count} lines"
+        drawn = wrap_plain(head, width, DIM)
+        return (
+            drawn
+            if self.folded
+            else drawn + indent_lines(wrap_plain(self._text, width - 4, DIM), f"  {symbols.gutter} ", DIM)
+        )
+
+
+_MAX_HISTORY_ENTRIES = 300
+"""Entries shown of an existing session."""
+
+
+async def load_history_preview(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
+    """Returns the visible context as entries, and the user's prompts in it, oldest first."""
+    context = await chat.sessions.context(chat.record.id)
+    messages, _ = decode_all(context.messages, context.format)
+    results = {result.call_id: result for message in messages for result in message.results}
+    entries = [
+        entry
+        for message, number in zip(messages, context.numbers, strict=True)
+        for entry in _history_entries(message, number, results)
+    ]
+    left = len(entries) - _MAX_HISTORY_ENTRIES
+    if left > 0:
+        summaries = [entry for entry in entries[:left] if isinstance(entry, SummaryEntry)]
+        entries = [
+            *summaries,
+            NoteEntry(f"{left} earlier messages are also in the context: /context, /search"),
+            *entries[left:],
+        ]
+    prompts = [message.text for message in messages if message.role == "user" and not is_note(message)]
+    return _with_last_reply(entries, messages), prompts
+
+
+def _history_entries(message: Message, number: int, results: dict[str, ToolResult]) -> Iterator[TerminalEntry]:
+    if is_note(message):
+        yield SummaryEntry(strip_frame(message) if is_framed(message) else message.text)
+        return
+    if message.text.strip():
+        yield HistoryEntry(message.role, message.text, number)
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            result = results.get(part.id)
+            failed = "failed: " if result is not None and result.is_error else ""
+            line = f"{failed}{part.name} {' '.join(map(str, part.arguments_dict.values()))}"
+            yield HistoryEntry("tool", line, number, "" if result is None else result.text)
+
+
+def _with_last_reply(entries: list[TerminalEntry], messages: Sequence[Message]) -> list[TerminalEntry]:
+    last = messages[-1] if messages else None
+    if last is None or last.role != "assistant" or last.calls or not last.text.strip() or is_framed(last):
+        return entries
+    return [*entries[:-1], ReplyEntry(last.text)]
