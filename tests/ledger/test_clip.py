@@ -40,3 +40,26 @@ def test_h3_lines_that_an_earlier_page_selected_survive_another_clipping() -> No
     clipped = clip_evenly([LedgerLine(text, "user", "", 3, 0, 0)], 500, 400, lines_after_gap)
     assert lines_after_gap(clipped[0][1]) == selected
     assert lines_after_gap("no gap\nhere") == []
+
+
+def user_lines(*texts: str) -> list[LedgerLine]:
+    return [LedgerLine(text, "user", "", place, 0, 0) for place, text in enumerate(texts)]
+
+
+def never(text: str) -> list[str]:
+    return [text] if "never" in text else []
+
+
+def test_h3_a_repeated_rule_does_not_displace_another_rule() -> None:
+    """Rules take half of the room, newest first."""
+    lines = user_lines("never push", *["next?"] * 40, *["never merge on a Friday"] * 20, *["next?"] * 20)
+    kept = dict(clip_evenly(lines, 200, 400, never))
+    assert kept[0] == "never push"
+    assert sum(text == "never merge on a Friday" for text in kept.values()) == 1
+
+
+def test_l7_short_user_messages_get_more_room_if_none_is_left_out_then() -> None:
+    lines = user_lines(*["Our customers run Python 3.11."] * 10)
+    assert len(clip_evenly(lines, 200, 400)) < 10
+    assert len(clip_evenly(lines, 200, 400, most_room=400)) == 10
+    assert clip_evenly(lines, 200, 400, most_room=300) == clip_evenly(lines, 200, 400)

@@ -54,8 +54,8 @@ _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_S
     0.12,
 )
 """Largest share of the room for each section; the excerpts get what is left."""
-_USERS_SHARE, _CLOSINGS_SHARE = 0.20, 0.05
-"""Largest shares of the room for user messages and conclusions."""
+_USERS_SHARE, _MAX_USERS_SHARE, _CLOSINGS_SHARE = 0.20, 0.30, 0.05
+"""Largest shares of the room for user messages, for user messages if none is left out then, and for conclusions."""
 _MAX_SECTIONS_SCALE = 2
 """Beside a long trail, the sections are at most so many times larger than on a page without one."""
 _MAX_LAST_ERRORS, _MAX_EARLIER_RUN_ERRORS = 10, 3
@@ -388,7 +388,13 @@ class PageRenderer:
         whole = min(room + self._trail_chars, _MAX_SECTIONS_SCALE * room)
         task = find_task(history.users)
         requests = archived_lines((line for line in history.users if line is not task), staying)
-        users = clip_evenly(requests, int(whole * _USERS_SHARE), READABLE_CHARS, _find_important)
+        users = clip_evenly(
+            requests,
+            int(whole * _USERS_SHARE),
+            READABLE_CHARS,
+            _find_important,
+            most_room=int(whole * _MAX_USERS_SHARE),
+        )
         conclusions = clip_evenly(
             archived_lines(history.closings, staying), int(whole * _CLOSINGS_SHARE), 2 * BRIEF_CHARS
         )

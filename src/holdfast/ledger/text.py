@@ -85,22 +85,29 @@ def unquote_structure(text: str) -> str:
 
 
 def clip_evenly(
-    lines: Sequence[LedgerLine], room: int, longest: int, find_rules: Callable[[str], list[str]] = lambda text: []
+    lines: Sequence[LedgerLine],
+    room: int,
+    longest: int,
+    find_rules: Callable[[str], list[str]] = lambda text: [],
+    most_room: int = 0,
 ) -> list[tuple[int, str]]:
     """Clips all lines to one length that fits `room`; below the minimum length, keeps only the newest.
 
-    Lines with rules may take half of the room first, and the rules take half of a clipped line.
+    If with `most_room` none is left out, they take as much of it as they need. Otherwise lines with rules may take half
+    of the room first, and the rules take half of a clipped line.
     """
-    most = 1 + room // CITATION_CHARS  # more citations than this cannot fit
+    most = 1 + max(room, most_room) // CITATION_CHARS  # more citations than this cannot fit
     length, sizes = longest, [len(line.text) for line in lines[-most:]]
     while length > BRIEF_CHARS and sum([min(length, size) + CITATION_CHARS for size in sizes]) > room:
         length -= 20
-    crowded = len(lines) > most or sum([min(length, size) + CITATION_CHARS for size in sizes]) > room
-    preferred = [at for at, line in enumerate(lines) if find_rules(line.text)] if crowded else []
+    needed = sum([min(length, size) + CITATION_CHARS for size in sizes])
+    if len(lines) <= most and needed <= most_room:
+        room = max(room, needed)
+    preferred = _newest_with_rules(lines, find_rules) if len(lines) > most or needed > room else []
     kept: dict[int, str] = {}
-    for choice, limit in ((preferred, room // 2), (range(len(lines)), room)):
+    for newest_first, limit in ((preferred, room // 2), (range(len(lines) - 1, -1, -1), room)):
         left = limit - sum(len(text) + CITATION_CHARS for text in kept.values())
-        for at in reversed(choice[-most:]):
+        for at in newest_first[:most]:
             if at in kept:
                 continue
             text = _clip_around(lines[at].text, find_rules, length)
@@ -108,6 +115,16 @@ def clip_evenly(
                 break
             kept[at] = text
     return [(lines[at].place, kept[at]) for at in sorted(kept)]
+
+
+def _newest_with_rules(lines: Sequence[LedgerLine], find_rules: Callable[[str], list[str]]) -> list[int]:
+    """Returns the positions of the lines with rules, newest first; rules that a newer line repeats do not count."""
+    found, known = list[int](), set[str]()
+    for at in range(len(lines) - 1, -1, -1):
+        if not known.issuperset(rules := find_rules(lines[at].text)):
+            known.update(rules)
+            found.append(at)
+    return found
 
 
 def lines_after_gap(text: str) -> list[str]:
