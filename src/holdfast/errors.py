@@ -15,6 +15,7 @@ HoldfastError
 │   ├── AmbiguousReference  several events match a reference
 │   ├── DuplicateEvent      an event id was reused with other content
 │   ├── StaleVersion        `after=` is not the newest version
+│   ├── Conflict            another writer compacted, pinned, undid or redacted meanwhile
 │   └── NoRoom              the context does not fit, and no compaction finished in time
 ├── StoreError              the store cannot do it
 │   ├── StoreClosed
@@ -36,6 +37,7 @@ __all__ = [
     "AlreadyImported",
     "AmbiguousReference",
     "CheckpointMismatch",
+    "Conflict",
     "CorruptLog",
     "DuplicateEvent",
     "EmptyTranscript",
@@ -165,6 +167,21 @@ class StaleVersion(SessionError):
         )
         self.expected = expected
         self.actual = actual
+
+
+class Conflict(SessionError):
+    """Raised when another writer compacted, pinned, undid or redacted since the caller read the session.
+
+    Nothing was written. The session is read again, so that a second call acts on what is there now.
+    """
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"Another writer has changed session {session_id!r} meanwhile: nothing was written; read its context "
+            "again and retry.",
+            session_id,
+        )
+        self.outcome = Outcome.CONFLICT
 
 
 class NoRoom(SessionError):

@@ -154,6 +154,7 @@ async def test_l10_rounds_come_from_the_record_and_a_prune_adds_none(service: Se
     assert first.round == 1
     await append(service, "u3", "a3")
     assert (await SessionService(service.store).compact("s", always, SlidingWindow(2))).round == 2
+    assert await service.round("s") == 2
     await service.undo("s")
     await service.undo("s")
     await service.undo("s")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.context.events import Event, LaneTip, SessionRecord
-from holdfast.stores import Appended, Slice
+from holdfast.stores import Appended, Rewrite, Slice
 
 EVERYTHING = Slice(any_lane=True)
 
@@ -33,6 +33,17 @@ async def begin(store: Any, *event_ids: str, session_id: str = "s", **fields: An
 
 async def fork(store: Any, parent: str, at: int, session_id: str, **lanes: LaneTip) -> None:
     await store.create(record(session_id, parent=parent, parent_seq=at, version=at, lanes=lanes))
+
+
+def rewriting(session_id: str, version: int, *events: Event, **fields: Any) -> Rewrite:
+    note = Event(f"r{version}", "redaction", "2026-01-01T00:00:02.000Z", {})
+    return Rewrite(session_id, version, note, events, **fields)
+
+
+async def rewrite(store: Any, session_id: str, *events: Event, forget: tuple[str, ...] = ()) -> bool:
+    """Replaces the bodies of events of one session that has no forks."""
+    version = (await store.session(session_id)).version
+    return bool(await store.rewrite([rewriting(session_id, version, *events, forget_media=forget)]))
 
 
 async def ids(store: Any, session_id: str = "s", which: Slice = EVERYTHING) -> list[str]:

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from holdfast.io import files
 from holdfast.stores import JSONLStore, Slice
 from holdfast.stores.jsonl import folder
 from holdfast.stores.jsonl.folder import file_name
-from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record
+from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, rewriting
 
 pytestmark = pytest.mark.anyio
 
@@ -281,7 +282,38 @@ class TestRedaction:
             path = place / "s.jsonl"
             path.write_bytes(path.read_bytes() + b'{"v":1,"id":"e3","text":"hunter2')
             await fork(store, "s", 2, "f")
-            await store.rewrite("f", [message("e2", "-")], ["d"])
-            assert await ids(store, "f", EVERYTHING) == ["e1", "e2"]
+            change = rewriting("s", 2, message("e2", "-"), forget_media=("d",))
+            assert await store.rewrite([change, rewriting("f", 2)])
+            assert await ids(store, "f", EVERYTHING) == ["e1", "e2", "r2"]
             assert await store.problems("f") == await store.problems("s") == []
         assert not [path for path, data in contents(place).items() if b"hunter2" in data]
+
+    @pytest.mark.parametrize("died_at", [1, 2, 3, 4])
+    async def test_rewrite_of_several_files_survives_a_crash_whole_or_not_at_all(
+        self, place: Path, monkeypatch: pytest.MonkeyPatch, died_at: int
+    ) -> None:
+        """The journal decides: from there on, the next process finishes."""
+        async with JSONLStore(place) as store:
+            await begin(store, "e1")
+            await fork(store, "s", 1, "f")
+            await store.append("f", [message("f1")])
+        real, moves = os.replace, []
+
+        def replace(source: str, target: str) -> None:
+            moves.append(target)
+            if len(moves) == died_at:
+                raise KeyboardInterrupt
+            real(source, target)
+
+        monkeypatch.setattr(os, "replace", replace)
+        async with JSONLStore(place) as store:
+            changes = [rewriting("s", 1, message("e1", "gone")), rewriting("f", 2, message("f1", "gone"))]
+            with suppress(KeyboardInterrupt):
+                await store.rewrite(changes)
+        monkeypatch.undo()
+        async with JSONLStore(place) as store:
+            left = {hit.event.id for hit in await store.search("says")}
+            assert left == ({"e1", "f1"} if died_at == 1 else set())
+            assert await store.problems("s") == await store.problems("f") == []
+            assert (await store.session("f")).version == (2 if died_at == 1 else 3)
+        assert not [path for path in contents(place) if path.suffix in (".new", ".json")]

@@ -18,7 +18,7 @@ from holdfast.stores import MemoryStore, PostgresStore, Where
 from holdfast.stores.postgres import fts_tokens, index, search
 from holdfast.stores.postgres.fts_tokens import build_tsquery, condition_terms
 from stores.databases import raw_connection
-from stores.logs import begin, message, record
+from stores.logs import begin, message, record, rewrite
 from stores.test_store_conformance import fill_search_index
 from stores.test_store_search import ALPHABET, chat_event, search_ids
 
@@ -133,7 +133,7 @@ async def test_rewrite_removes_text_from_index(store: PostgresStore, postgres: s
     await begin(store)
     await store.append("s", [message("e1", "my password is hunter22"), message("e2", "hunter22 again")])
     await fill_search_index(store)
-    await store.rewrite("s", [message("e1", "gone"), message("e2", "gone")])
+    assert await rewrite(store, "s", message("e1", "gone"), message("e2", "gone"))
     async with raw_connection(postgres) as connection:
         assert await connection.fetchval("SELECT count(*) FROM holdfast.search WHERE words @@ 'hunter22'") == 0
     assert await search_ids(store, "hunter22") == []

@@ -27,7 +27,7 @@ from holdfast.stores.postgres import writes
 from holdfast.triggers import always
 from servers.server import Server
 from stores.databases import raw_connection, terminate_connections
-from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record
+from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, rewrite
 
 pytestmark = pytest.mark.anyio
 NOWHERE = "postgresql://ann:hunter22@127.0.0.1:1/agents"
@@ -98,7 +98,7 @@ class TestConcurrency:
                         case 1:
                             await store.delete(name)
                         case 2:
-                            await store.rewrite(name, [message("e1", "gone")])
+                            await rewrite(store, name, message("e1", "gone"))
                         case _:
                             await store.append(other, [message(f"{seed}.{step}")])
                 except HoldfastError as error:
@@ -169,16 +169,18 @@ class TestBrokenConnections:
 
             monkeypatch.setattr(writes, name, write_and_disconnect)
 
-        for name in ("create_session", "append_events", "rewrite_events", "delete_session"):
+        for name in ("create_session", "append_events", "rewrite_sessions", "delete_session"):
             break_once(name)
         await store.create(record("s", owner="ann", lanes={"": LaneTip(epoch="c")}))
         with pytest.raises(InvalidInput, match="exists already"):
             await store.create(record("s", owner="bob"))
         done = await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1"), after=0)
         assert (done.fresh, done.version, await ids(store)) == (True, 1, ["c1"])
-        await store.rewrite("s", [compaction("c1", summary="gone")])
+        assert not await rewrite(store, "s", compaction("c1", summary="gone")), "the repeated attempt finds it written"
+        [event] = await store.read("s", Slice(ids=("c1",)))
+        assert event.body["summary"] == "gone"
         await store.delete("s")
-        assert broken == ["create_session", "append_events", "rewrite_events", "delete_session"]
+        assert broken == ["create_session", "append_events", "rewrite_sessions", "delete_session"]
         assert await store.sessions() == []
 
     async def test_read_cancelled_releases_connection(self, store: PostgresStore) -> None:

@@ -18,7 +18,7 @@ from holdfast.errors import (
     UnknownSession,
 )
 from holdfast.stores import Log, PostgresStore, Search, Slice, Unchanged
-from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, seqs
+from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, rewrite, rewriting, seqs
 
 pytestmark = pytest.mark.anyio
 
@@ -57,11 +57,13 @@ class TestSessions:
         assert await store.sessions(owner="nobody") == []
         assert await store.sessions(limit=0) == []
 
-    @pytest.mark.parametrize("operation", ["session", "read", "append", "media", "rewrite", "delete", "problems"])
+    @pytest.mark.parametrize("operation", ["session", "read", "append", "media", "forks", "delete", "problems"])
     async def test_unknown_session_raises_everywhere(self, store: Any, operation: str) -> None:
-        arguments = {"read": [EVERYTHING], "append": [[message("e1")]], "media": [["d"]], "rewrite": [[]]}
+        arguments = {"read": [EVERYTHING], "append": [[message("e1")]], "media": [["d"]]}
         with pytest.raises(UnknownSession):
             await getattr(store, operation)("nowhere", *arguments.get(operation, []))
+        with pytest.raises(UnknownSession):
+            await store.rewrite([rewriting("nowhere", 0)])
         with pytest.raises(UnknownSession):
             await store.search("word", session_id="nowhere")
         assert await store.sessions() == []
@@ -414,7 +416,7 @@ class TestRewrite:
         await begin(store, "e1")
         await store.append("s", [message("e2", "my password is hunter2")], media={"d": "x", "k": "y"})
         [before] = await store.read("s", Slice(ids=("e2",)))
-        await store.rewrite("s", [msgspec.structs.replace(before, body={"redacted": True})], ["d"])
+        assert await rewrite(store, "s", msgspec.structs.replace(before, body={"redacted": True}), forget=("d",))
         [after] = await store.read("s", Slice(ids=("e2",)))
         assert after == msgspec.structs.replace(before, body={"redacted": True})
         assert await store.search("hunter2") == []
@@ -422,20 +424,59 @@ class TestRewrite:
         assert await store.problems("s") == []
         again = await store.append("s", [message("e2", "my password is hunter2")])
         assert (again.fresh, again.events[0].body) == (False, {"redacted": True})
-        assert (await store.append("s", [message("e3")])).version == 3
+        assert (await store.append("s", [message("e3")])).version == 4
+        assert await ids(store) == ["e1", "e2", "r2", "e3"]
 
     async def test_rewrite_unknown_event_changes_nothing(self, store: Any) -> None:
         await begin(store, "e1")
         with pytest.raises(UnknownEvent):
-            await store.rewrite("s", [message("e1", "gone"), message("none")])
+            await rewrite(store, "s", message("e1", "gone"), message("none"))
         assert len(await store.search("says")) == 1
+        assert (await store.session("s")).version == 1
 
-    async def test_rewrite_through_fork_changes_parent_event(self, store: Any) -> None:
+    async def test_rewrite_changes_several_sessions_or_none(self, store: Any) -> None:
         await begin(store, "e1", "e2")
         await fork(store, "s", 1, "f")
-        await store.rewrite("f", [message("e1", "gone")])
-        assert (await store.read("s", Slice()))[0].body["message"]["content"] == "gone"
+        await store.append("f", [message("f1")])
+        parent, child = rewriting("s", 2, message("e1", "gone")), rewriting("f", 2, message("f1", "gone"))
+        assert not await store.rewrite([parent]), "its fork shares e1"
+        assert not await store.rewrite([parent, msgspec.structs.replace(child, version=1)])
+        assert len(await store.search("says")) == 3
+        assert (await store.session("s")).version == (await store.session("f")).version == 2
+        assert await store.rewrite([parent, child])
         assert [hit.event.id for hit in await store.search("says")] == ["e2"]
+        assert (await store.read("f", Slice()))[0].body["message"]["content"] == "gone"
+        assert await store.problems("s") == await store.problems("f") == []
+
+    async def test_rewrite_needs_no_fork_that_shares_nothing(self, store: Any) -> None:
+        await begin(store, "e1", "e2")
+        await fork(store, "s", 1, "f")
+        assert [each.id for each in await store.forks("s")] == ["f"]
+        assert await store.rewrite([rewriting("s", 2, message("e2", "gone"), since=2)])
+        assert await store.forks("f") == []
+
+    async def test_rewrite_moves_the_mark_of_every_lane(self, store: Any) -> None:
+        """A compaction that was made before is refused in every lane."""
+        await begin(store, "e1")
+        await store.append("s", [message("e2", lane="sub")])
+        lanes = (await store.session("s")).lanes
+        assert await rewrite(store, "s", message("e1", "gone"))
+        for lane in (None, "sub"):
+            before = lanes.get(lane or "", LaneTip())
+            done = await store.append(
+                "s", [compaction(f"c{lane}", lane)], when=Unchanged(lane=lane, mark=before.mark), tip=before
+            )
+            assert done.conflict
+        after = (await store.session("s")).lanes
+        assert (after[""].mark, after["sub"].mark, after["sub"].base) == (3, 3, 1)
+
+    async def test_rewrite_replaces_system_prompt_and_metadata(self, store: Any) -> None:
+        await begin(store, "e1", system="The key is hunter2.", metadata={"k": "hunter2"}, owner="ann")
+        [change] = [msgspec.structs.replace(rewriting("s", 1), record=record("s", system="gone", metadata={"k": "-"}))]
+        assert await store.rewrite([change])
+        found = await store.session("s")
+        assert (found.system, found.metadata, found.owner, found.version) == ("gone", {"k": "-"}, "ann", 2)
+        assert await store.rewrite([])
 
 
 class TestDelete:

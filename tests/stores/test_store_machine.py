@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from holdfast.context.events import Event, LaneTip, SessionRecord
 from holdfast.errors import HoldfastError
 from holdfast.stores import JSONLStore, MemoryStore, PostgresStore, Slice, SQLiteStore, Unchanged
+from stores.logs import rewriting
 
 NAMES = st.sampled_from(["a", "b", "c", "../D"])
 IDS = st.integers(0, 25).map(lambda number: f"e{number}")
@@ -117,7 +118,15 @@ class Stores(RuleBasedStateMachine):
 
     @rule(name=NAMES, event=EVENTS)
     def rewrite(self, name: str, event: Event) -> None:
-        self.same(lambda store: store.rewrite(name, [event], ["d"] if event.kind == "new" else []))
+        known = self.model._sessions.get(name)
+        change = rewriting(
+            name,
+            known.version if known else 0,
+            event,
+            forget_media=("d",) if event.kind == "new" else (),
+            since=event.seq,
+        )
+        self.same(lambda store: store.rewrite([change]))
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:

@@ -65,17 +65,22 @@ def replace_durably(path: str, pieces: Iterable[bytes]) -> None:
     """Creates or replaces a file atomically and syncs it to disk: readers see the old content or the new."""
     fresh = f"{path}.new"
     try:
-        with open(fresh, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
+        write_durably(fresh, pieces)
         os.replace(fresh, path)
     except BaseException:
         if os.path.exists(fresh):
             os.unlink(fresh)
         raise
     sync_folder(os.path.dirname(path))
+
+
+def write_durably(path: str, pieces: Iterable[bytes]) -> None:
+    """Writes a file and syncs its content to disk."""
+    with open(path, "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_folder(path: str) -> None:

@@ -99,6 +99,7 @@ class BlockingSessionService:
     handoff = _blocking(SessionService.handoff)
     title = _blocking(SessionService.title)
     redact = _blocking(SessionService.redact)
+    redact_text = _blocking(SessionService.redact_text)
     export = _blocking(SessionService.export)
     import_ = _blocking(SessionService.import_)
     verify = _blocking(SessionService.verify)

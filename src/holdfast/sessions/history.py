@@ -161,5 +161,6 @@ async def _verify_lane(live: LiveSession, lane: str | None) -> list[str]:
     found = []
     if encode_all(kept.context_messages(), kept.format) != encode_all(fresh.context_messages(), fresh.format):
         found.append(f"{name} differs from the one rebuilt from the log")
+        live.forget()
     found += [f"{name}: {problem}" for problem in find_problems(fresh.context_messages(), rules_for(fresh.format))]
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
@@ -15,12 +16,13 @@ from ..context import Checkpoint, HeadMessage, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, message_in
 from ..errors import InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, request_fields, restore_media
-from ..stores import Log, Slice
+from ..stores import Log, Slice, Unchanged
 from ..tokens import Estimator
 
 if TYPE_CHECKING:
     from .restore import RestoreLimits
 
+log = logging.getLogger("holdfast")
 MARKS = frozenset((EventKind.COMPACTION, EventKind.UNDO, EventKind.REDACTION))
 """Events after which a lane's view is rebuilt."""
 
@@ -35,6 +37,8 @@ class LiveSession:
         self.calibrated = calibrated
         self.deferred_restores: dict[str, dict[str, RestoreLimits]] = {}
         """Lane key → ids of archived messages to restore once its open tool calls have their results."""
+        self.healed = 0
+        """How often a view was found to differ from the log."""
         self._views: dict[str, View] = {}
         self._moving = anyio.Lock(fast_acquire=True)
         """Held while record and views change, so that they agree whenever it is free."""
@@ -67,6 +71,7 @@ class LiveSession:
             events = await self.with_media(await self.store.read(self.id, missed))
         self.record = record
         self._take(events)
+        self._heal()
 
     def _take(self, events: Sequence[Event]) -> None:
         """Applies events to the views, without awaiting after the record changed: a cancellation leaves both equal."""
@@ -78,6 +83,15 @@ class LiveSession:
             elif (view := self._views.get(lane_key(event.lane))) is not None:
                 view.append(event)
 
+    def _heal(self) -> None:
+        """Drops views that do not stand on the checkpoint that the log names: they are read again."""
+        for key, view in list(self._views.items()):
+            tip = self.record.lanes.get(key)
+            if tip is not None and view.checkpoint_id != tip.epoch:
+                log.warning("A view of session %s differed from its log and is read again.", self.id)
+                self.healed += 1
+                del self._views[key]
+
     async def appended(self, events: Sequence[Event], version: int, tip: LaneTip | None = None) -> None:
         """Applies what this process appended; refreshes first if other writers were faster."""
         async with self._moving:
@@ -87,6 +101,20 @@ class LiveSession:
                 self._take(events)
             elif version > self.version:
                 await self._refresh()
+
+    async def mark(self, event: Event, tip: LaneTip, after: int | None = None) -> bool:
+        """Appends an event that changes what the lane shows, by compare-and-set; False if another writer was faster.
+
+        `tip` is made from what was seen: its mark is the condition. `after` is an older version that the caller saw.
+        """
+        if after is not None and tip.mark > after:
+            return False
+        done = await self.store.append(self.id, [event], when=Unchanged(lane=event.lane, mark=tip.mark), tip=tip)
+        if done.conflict:
+            await self.refresh()
+        elif done.fresh:
+            await self.appended(done.events, done.version, tip)
+        return not done.conflict
 
     def _move(self, last: Event, version: int, tip: LaneTip | None) -> None:
         key, lanes = lane_key(last.lane), self.record.lanes

@@ -1,73 +1,191 @@
-"""Redaction, the only rewrite of a log: its owner removes the content of an event for privacy."""
+"""Redaction, the only rewrite of a log: its owner removes content for privacy, in every session that shares it.
+
+One redaction is one step of the store: the events, what was derived from them, and a note that makes every process
+read again and refuses compactions made before. A cancelled or killed caller may repeat it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
+from anyio import to_thread
 
-from ..context import Checkpoint
-from ..context.events import Event, EventKind, message_in, new_id, now
-from ..errors import InvalidInput
-from ..messages import (
-    Json,
-    Message,
-    Part,
-    Text,
-    ToolCall,
-    ToolResult,
-    add_frame,
-    encode_all,
-    is_framed,
-    strip_frame,
-)
-from ..stores import Slice
-from ..strategies.truncation import user_topics
-from ..tokens import part_text
+from ..context.events import Event, EventKind, SessionRecord, message_in, new_id, now
+from ..errors import Conflict, InvalidInput
+from ..messages import Json, Message, Part, Reasoning, Text, ToolCall, ToolResult, encode_all
+from ..stores import Log, Rewrite, Slice
 from .live import LiveSession
+from .scrubbing import (
+    REDACTED,
+    NotesScrubber,
+    Scrubber,
+    TextScrubber,
+    scrub_checkpoint,
+    scrub_data,
+    strings_in,
+    texts_of,
+)
 
-REDACTED = "[redacted]"
-_MIN_QUOTE = 12
-"""Shorter text is too common to be searched in notes."""
+MAX_ATTEMPTS = 20
+"""How often a redaction is planned again because another process wrote meanwhile."""
+Family = Mapping[str, tuple[SessionRecord, Sequence[Event]]]
+"""Sessions that share an event, by id, each with its own events; the one that has it first."""
 
 
 async def redact_event(live: LiveSession, event_id: str) -> None:
-    """Scrubs the event, its restored copies, and every head and note that quotes it."""
-    event = await live.event(event_id)
-    if event.kind != EventKind.MESSAGE:
-        raise InvalidInput(f"Event {event_id!r} is a {event.kind}: only messages can be redacted.")
-    if "redacted" in event.body:
-        return
-    message = message_in(event)
-    quotes = _quotes(message)
-    everything = await live.store.read(live.id, Slice(any_lane=True))
-    changed = [_tombstone(event, message)]
-    changed += [
-        _tombstone(copy, message_in(copy))
-        for copy in everything
-        if copy.kind == EventKind.MESSAGE and copy.body.get("source") == event_id
+    """Removes the content of one message, its restored copies, and what checkpoints quote of it."""
+    for _ in range(MAX_ATTEMPTS):
+        event = await live.event(event_id)
+        if event.kind != EventKind.MESSAGE:
+            raise InvalidInput(f"Event {event_id!r} is a {event.kind}: only messages can be redacted.")
+        family = await _family(live.store, await _owner(live, event.seq), event.seq)
+        if "redacted" in event.body and _is_noted(family, event_id):
+            await live.store.rewrite(())  # finishes an interrupted erasure
+            return
+        changes = await to_thread.run_sync(_without_message, family, event)
+        if await live.store.rewrite(changes):
+            await live.refresh()
+            return
+        await live.refresh()
+    raise Conflict(live.id)
+
+
+async def redact_text(live: LiveSession, text: str) -> int:
+    """Removes a text from every event, record and note; returns the number of events that had it."""
+    if not text.strip():
+        raise InvalidInput("There is nothing to redact: give a text that is not blank.")
+    for _ in range(MAX_ATTEMPTS):
+        family = await _family(live.store, await _owner(live, 0), 1)
+        changes = await to_thread.run_sync(_without_text, family, text)
+        if await live.store.rewrite(changes):
+            await live.refresh()
+            return sum(len(change.events) for change in changes)
+        await live.refresh()
+    raise Conflict(live.id)
+
+
+async def _owner(live: LiveSession, seq: int) -> SessionRecord:
+    """Returns the session whose own event this is: itself, or an ancestor. For seq 0, the oldest ancestor."""
+    record = await live.store.session(live.id)
+    while record.parent is not None and seq <= record.parent_seq:
+        record = await live.store.session(record.parent)
+    return record
+
+
+async def _family(store: Log, owner: SessionRecord, seq: int) -> Family:
+    family: dict[str, tuple[SessionRecord, Sequence[Event]]] = {}
+    waiting = [owner]
+    for record in waiting:
+        own = Slice(any_lane=True, after=record.parent_seq, until=record.version)
+        family[record.id] = (record, await store.read(record.id, own))
+        waiting += [fork for fork in await store.forks(record.id) if fork.parent_seq >= seq]
+    return family
+
+
+def _is_noted(family: Family, event_id: str) -> bool:
+    return any(
+        event.kind == EventKind.REDACTION and event.body.get("event") == event_id
+        for _, events in family.values()
+        for event in events
+    )
+
+
+def _without_message(family: Family, redacted: Event) -> list[Rewrite]:
+    def is_copy(event: Event) -> bool:
+        return event.id == redacted.id or event.body.get("source") == redacted.id
+
+    everything = [event for _, events in family.values() for event in events]
+    gone = {event.id for event in everything if event.kind == EventKind.MESSAGE and is_copy(event)}
+    others = (event for event in everything if event.kind == EventKind.MESSAGE and event.id not in gone)
+    known = (text for event in others for text in strings_in(event.body.get("message")))
+    scrub = NotesScrubber(texts_of(message_in(redacted)), known)
+
+    def change(event: Event) -> Json:
+        if event.id in gone:
+            return event.body if "redacted" in event.body else _tombstone(event)
+        return event.body if event.kind == EventKind.MESSAGE else _scrubbed(event, scrub, gone)
+
+    return _changes(family, change, {"event": redacted.id}, redacted.seq, redacted.lane)
+
+
+def _without_text(family: Family, text: str) -> list[Rewrite]:
+    scrub = TextScrubber(text)
+    everything = [event for _, events in family.values() for event in events]
+    clean: dict[str, Json] = {
+        event.id: scrub_data(_without_signed(event, scrub), scrub)
+        for event in everything
+        if event.kind == EventKind.MESSAGE
+    }
+    notes = NotesScrubber([text], (text for body in clean.values() for text in strings_in(body.get("message"))))
+
+    def change(event: Event) -> Json:
+        return clean[event.id] if event.id in clean else _scrubbed(event, lambda quote: notes(scrub(quote)), ())
+
+    changes = _changes(family, change, {}, 1, None)
+    records = [family[each.session_id][0] for each in changes]
+    return [
+        msgspec.structs.replace(each, record=_scrubbed_record(record, scrub))
+        for each, record in zip(changes, records, strict=True)
     ]
-    for other in everything:
-        if other.kind == EventKind.COMPACTION:
-            body = _scrubbed(other.body, event_id, quotes)
-            if body != other.body:
-                changed.append(msgspec.structs.replace(other, body=body))
-    await live.store.rewrite(live.id, changed, _media_of(event, everything))
-    note = Event(new_id(), EventKind.REDACTION, now(), {"event": event_id}, event.lane)
-    await live.store.append(live.id, [note], tip=live.tip(event.lane))
 
 
-def _tombstone(event: Event, message: Message) -> Event:
+def _changes(
+    family: Family, change: Callable[[Event], Json], note: Json, since: int, lane: str | None
+) -> list[Rewrite]:
+    changed = {
+        id: [msgspec.structs.replace(event, body=body) for event in events if (body := change(event)) != event.body]
+        for id, (_, events) in family.items()
+    }
+    kept = {event.id for events in changed.values() for event in events}
+    in_use = {
+        digest
+        for id, (_, events) in family.items()
+        for event in [*changed[id], *(event for event in events if event.id not in kept)]
+        for digest in event.body.get("media", ())
+    }
+    return [
+        Rewrite(
+            id,
+            record.version,
+            Event(new_id(), EventKind.REDACTION, now(), note, lane if lane is None or lane in record.lanes else None),
+            tuple(changed[id]),
+            tuple(sorted({digest for event in events for digest in event.body.get("media", ())} - in_use)),
+            since,
+        )
+        for id, (record, events) in family.items()
+    ]
+
+
+def _scrubbed(event: Event, scrub: Scrubber, gone: Iterable[str]) -> Json:
+    """Returns the body of an event that is no message."""
+    if event.kind == EventKind.COMPACTION:
+        return scrub_checkpoint(event.body, scrub, gone)
+    if event.kind == EventKind.ATTEMPT:
+        return {**event.body, "why": scrub(str(event.body.get("why", "")))}
+    return event.body
+
+
+def _scrubbed_record(record: SessionRecord, scrub: Scrubber) -> SessionRecord:
+    return msgspec.structs.replace(
+        record,
+        system=scrub_data(record.system, scrub),
+        tools=scrub_data(record.tools, scrub),
+        metadata=scrub_data(record.metadata, scrub, keys=True),
+    )
+
+
+def _tombstone(event: Event) -> Json:
     """The event without its content: still a valid message, with its calls and results in place."""
+    message = message_in(event)
     format = event.body.get("format") or "openai-chat"
-    bare = message.with_parts(tuple(_bare(part) for part in message.parts if _bare(part) is not None))  # type: ignore[misc]
+    bare = message.with_parts(tuple(kept for part in message.parts if (kept := _bare(part)) is not None))
     payload: Json = encode_all([bare], format)[0] if bare.parts else {"role": message.role, "content": REDACTED}
     body: Json = {"message": payload, "redacted": event.digest}
     for key in ("format", "usage", "foreign_usage", "synthetic", "aside", "source", "closes"):
         if key in event.body:
             body[key] = event.body[key]
-    return msgspec.structs.replace(event, body=body)
+    return body
 
 
 def _bare(part: Part) -> Part | None:
@@ -82,54 +200,16 @@ def _bare(part: Part) -> Part | None:
             return None
 
 
-def _quotes(message: Message) -> list[str]:
-    """Texts of this message that notes may quote: its whole texts, and their first words."""
-    texts = [part_text(part) for part in message.parts] + [message.text, *user_topics([message])]
-    if is_framed(message):
-        texts.append(strip_frame(message).partition("\n")[2])
-    return sorted({text for text in texts if len(text) >= _MIN_QUOTE}, key=len, reverse=True)
+def _without_signed(event: Event, scrub: Scrubber) -> Json:
+    """Returns the body without reasoning that has the text: a changed one would no longer match its signature."""
+    message = message_in(event)
+    parts = tuple(part for part in message.parts if not (isinstance(part, Reasoning) and _has(part, scrub)))
+    if parts == message.parts:
+        return event.body
+    bare: Message = message.with_parts(parts or (Text(REDACTED),))
+    return {**event.body, "message": encode_all([bare], event.body.get("format") or "openai-chat")[0]}
 
 
-def _scrubbed(body: Json, event_id: str, quotes: Iterable[str]) -> Json:
-    """Returns the body of a checkpoint without anything of the event."""
-    checkpoint = msgspec.convert(body, Checkpoint)
-    head = []
-    for item in checkpoint.head:
-        if item.message is not None and item.ref == event_id:
-            item = msgspec.structs.replace(item, message=None)
-        elif item.message is not None:
-            item = msgspec.structs.replace(item, message=_without(item.message, quotes))
-        head.append(item)
-    clean: Json = msgspec.to_builtins(msgspec.structs.replace(checkpoint, head=tuple(head)))
-    known = set(Checkpoint.__struct_fields__)
-    return {**{k: v for k, v in body.items() if k not in known}, **_replace(clean, quotes)}
-
-
-def _without(message: Message, quotes: Iterable[str]) -> Message:
-    parts: list[Part] = []
-    for part in message.parts:
-        if isinstance(part, Text) and (clean := _replace(part.text, quotes)) != part.text:
-            part = Text(add_frame(clean.rpartition("\n[holdfast:")[0])) if is_framed(message) else Text(clean)
-        parts.append(part)
-    return message if tuple(parts) == message.parts else message.with_parts(tuple(parts))
-
-
-def _replace(value: Any, quotes: Iterable[str]) -> Any:
-    if isinstance(value, str):
-        for quote in quotes:
-            value = value.replace(quote, REDACTED)
-        return value
-    if isinstance(value, dict):
-        return {key: _replace(item, quotes) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace(item, quotes) for item in value]
-    return value
-
-
-def _media_of(event: Event, everything: Iterable[Event]) -> list[str]:
-    """Returns media of this event that no other event has."""
-    own = set(event.body.get("media", ()))
-    for other in everything:
-        if other.id != event.id:
-            own -= set(other.body.get("media", ()))
-    return sorted(own)
+def _has(part: Reasoning, scrub: Scrubber) -> bool:
+    plain = msgspec.to_builtins(part)
+    return bool(scrub_data(plain, scrub) != plain)

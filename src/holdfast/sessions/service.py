@@ -14,7 +14,7 @@ from anyio import to_thread
 from ..compaction import Preset, SummarizerRun, not_triggered, preset_named
 from ..context import Request, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, new_id, now
-from ..errors import InvalidInput, NoRoom, StoreClosed
+from ..errors import Conflict, InvalidInput, NoRoom, StoreClosed
 from ..hooks import Hooks
 from ..hooks.timeouts import require_seconds
 from ..messages import COMMON, Json, ToolCall, encode_all, format_name, repair_messages, rules_for
@@ -35,7 +35,7 @@ from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
 from .live import Context, LiveSession
 from .message_events import message_events
 from .notes import SessionStartTexts, append_memory
-from .redaction import redact_event
+from .redaction import redact_event, redact_text
 from .restore import RestoreLimits, restore_after_results, restore_deferred, restore_event
 from .transfer import export_session, import_session
 
@@ -258,13 +258,23 @@ class SessionService:
         limits = RestoreLimits(max_tokens, self.window_of(live.record))
         return await restore_after_results(live, event_id, lane, limits)
 
-    async def pin(self, session_id: str, event_id: str, *, pinned: bool = True) -> None:
-        """Keeps an event visible through every compaction, or unpins it."""
-        live = await self._live(session_id)
+    async def pin(
+        self, session_id: str, event_id: str, *, pinned: bool = True, id: str | None = None, after: int | None = None
+    ) -> None:
+        """Keeps an event visible through every compaction, or unpins it.
+
+        With an `id` it is idempotent. `after` is the version that the caller saw: Conflict is raised if another writer
+        has compacted, pinned, undone or redacted since. Without it, the pin holds whatever was written meanwhile.
+        """
+        live = await self._live(session_id, refresh=after is not None)
         event = await live.event(event_id)
         if event.kind != EventKind.MESSAGE:
             raise InvalidInput(f"Event {event_id!r} is a {event.kind}: only messages can be pinned.")
-        await self._mark(live, Event(new_id(), EventKind.PIN, now(), {"event": event_id, "pinned": pinned}, event.lane))
+        body = {"event": event_id, "pinned": pinned}
+        mark = Event(new_id() if id is None else id, EventKind.PIN, now(), body, event.lane)
+        while not await live.mark(mark, live.tip(event.lane), after):
+            if after is not None:
+                raise Conflict(session_id)
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -439,9 +449,15 @@ class SessionService:
         """Clears old tool results in place; the log keeps them."""
         return await self.compact(session_id, always, strategy or PruneToolResults(), "rebase", lane=lane)
 
-    async def undo(self, session_id: str, *, lane: str | None = None, to: str | None = None) -> str | None:
-        """Undoes the last compaction, or goes back to the checkpoint `to`; returns the checkpoint now in force."""
-        live = await self._live(session_id, refresh=True)
+    async def undo(
+        self, session_id: str, *, lane: str | None = None, to: str | None = None, after: int | None = None
+    ) -> str | None:
+        """Undoes the last compaction, or goes back to the checkpoint `to`; returns the checkpoint now in force.
+
+        `after` is the version that the caller saw, by default the one that this service saw last. Conflict is raised
+        if another writer has compacted, pinned, undone or redacted since: the undo would take that away.
+        """
+        live = await self._live(session_id, refresh=after is not None)
         view = await live.view(lane)
         if view.checkpoint_id is None:
             raise InvalidInput(f"Session {session_id!r} has no compaction to undo.")
@@ -449,7 +465,9 @@ class SessionService:
         start = await live.start_of(earlier)
         tip = live.tip(lane)
         back = LaneTip(tip.mark, earlier, start, tip.base, tip.base_epoch)
-        await self._mark(live, Event(new_id(), EventKind.UNDO, now(), {"to": earlier}, lane), back)
+        with anyio.CancelScope(shield=True):  # a cancellation in here would report that nothing changed
+            if not await live.mark(Event(new_id(), EventKind.UNDO, now(), {"to": earlier}, lane), back, after):
+                raise Conflict(session_id)
         return earlier
 
     # -- from one session to another, and memory --------------------------------------------------------
@@ -534,9 +552,19 @@ class SessionService:
     # -- the owner's rights ----------------------------------------------------------------------------
 
     async def redact(self, session_id: str, event_id: str) -> None:
-        """Removes the content of one event for privacy; its id and digest stay as a tombstone."""
+        """Removes the content of one message for privacy; its id and digest stay as a tombstone.
+
+        It is also removed from what was derived from it: copies, notes, summaries, the search index, and forks. The
+        bytes are erased from the store's files. May be repeated, after a cancellation too.
+        """
         await redact_event(await self._live(session_id, refresh=True), event_id)
-        self._open.clear()
+
+    async def redact_text(self, session_id: str, text: str) -> int:
+        """Removes a text, such as a password, wherever the session and its forks have it; returns how many events had.
+
+        System prompt, tools and metadata are included. Like `redact`, it erases and may be repeated.
+        """
+        return await redact_text(await self._live(session_id, refresh=True), text)
 
     async def export(self, session_id: str) -> ExportedLines:
         """Returns the whole session as plain data, one record a line, to be imported anywhere."""
@@ -572,12 +600,6 @@ class SessionService:
             if refresh:
                 await live.refresh()
         return live
-
-    async def _mark(self, live: LiveSession, event: Event, tip: LaneTip | None = None) -> None:
-        tip = tip or live.tip(event.lane)
-        done = await self.store.append(live.id, [event], tip=tip)
-        if done.fresh:
-            await live.appended(done.events, done.version, tip)
 
     def _require_open(self) -> None:
         if self._closed:

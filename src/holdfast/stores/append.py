@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
 from ..context.events import SCHEMA, Event, LaneTip, SessionRecord, digest_of, lane_key
-from ..errors import DuplicateEvent, InvalidInput, StaleVersion
-from .base import Appended, Unchanged
+from ..errors import DuplicateEvent, InvalidInput, StaleVersion, UnknownEvent
+from .base import Appended, Rewrite, Unchanged
 
 NO_TIP = LaneTip()
 
@@ -149,10 +149,56 @@ def check_record(record: SessionRecord, parent_version: int | None) -> None:
         raise InvalidInput(f"A session cannot be forked at {record.parent_seq}: its parent ends at {last}.")
 
 
-def rewrite_entry(stored: LogEntry, body: bytes, content: object) -> LogEntry:
+def with_new_fields(record: SessionRecord, new: SessionRecord) -> SessionRecord:
+    """Returns the stored record with the fields that a redaction may change."""
+    return msgspec.structs.replace(record, system=new.system, tools=new.tools, metadata=new.metadata)
+
+
+class RewritePlan(msgspec.Struct, frozen=True):
+    """The entries and tips that an accepted rewrite writes in one session."""
+
+    change: Rewrite
+    entries: tuple[LogEntry, ...]
+    note: LogEntry
+    tips: dict[str, LaneTip]
+
+
+def encode_rewrite(change: Rewrite) -> tuple[tuple[LogEntry, ...], LogEntry]:
+    """Encodes the new bodies and the note before any lock is taken."""
+    return encode_events(change.events), encode_events([change.note])[0]
+
+
+def plan_rewrite(
+    change: Rewrite,
+    encoded: tuple[tuple[LogEntry, ...], LogEntry],
+    stored: Mapping[str, LogEntry],
+    version: int,
+    tips: Mapping[str, LaneTip],
+    forks: Iterable[tuple[str, int]],
+    others: Collection[str],
+) -> RewritePlan | None:
+    """Returns what a rewrite writes in one session; None if the session has moved, or has a fork not among `others`.
+
+    `stored` are the session's own entries by id, `forks` its forks with the seq up to which they share its events.
+    """
+    if version != change.version or any(seq >= change.since and fork not in others for fork, seq in forks):
+        return None
+    entries, note = encoded
+    for entry in entries:
+        if entry.event.id not in stored:
+            raise UnknownEvent(entry.event.id, change.session_id)
+    new = tuple(_rewrite_entry(stored[entry.event.id], entry) for entry in entries)
+    placed, first = _assign_seqs({note.event.id: note}, version, tips)
+    written = placed[note.event.id]
+    moved = {"": NO_TIP, **first, **tips}
+    moved = {lane: msgspec.structs.replace(tip, mark=written.event.seq) for lane, tip in moved.items()}
+    return RewritePlan(change, new, written, moved)
+
+
+def _rewrite_entry(stored: LogEntry, new: LogEntry) -> LogEntry:
     """Returns the entry with another body; id, kind, lane and original digest are kept."""
-    event = stored.event
-    return LogEntry(event, body, stored.digest, digest_of([event.kind, event.lane, content]))
+    event = msgspec.structs.replace(stored.event, body=new.event.body)
+    return LogEntry(event, new.body, stored.digest, digest_of([event.kind, event.lane, event.body]))
 
 
 def find_problems(record: SessionRecord, own: Iterable[LogEntry], seqs: Mapping[str, int]) -> list[str]:

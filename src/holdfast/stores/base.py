@@ -35,6 +35,23 @@ class Appended(msgspec.Struct, frozen=True):
     """False if nothing was written: a retry of known events, or a conflict."""
 
 
+class Rewrite(msgspec.Struct, frozen=True):
+    """What a redaction changes in one session."""
+
+    session_id: str
+    version: int
+    """The session must still be at this version."""
+    note: Event
+    """The redaction, appended in the same step. It moves every lane's mark: a compaction made before is refused."""
+    events: tuple[Event, ...] = ()
+    """Events of this session itself, not of its ancestors, with their new bodies."""
+    forget_media: tuple[str, ...] = ()
+    since: int = 1
+    """Forks that share this seq must be changed in the same step."""
+    record: SessionRecord | None = None
+    """New system prompt, tools and metadata."""
+
+
 class Slice(msgspec.Struct, frozen=True):
     """Selects events of a session, in order of `seq`."""
 
@@ -136,8 +153,15 @@ class Log(Protocol):
         """Returns media appended to this session or its ancestors, by digest."""
         ...
 
-    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
-        """Replaces the bodies of stored events, for redaction only; the search index is scrubbed as well."""
+    async def forks(self, session_id: str) -> list[SessionRecord]:
+        """Lists the sessions forked from this one, oldest first."""
+        ...
+
+    async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
+        """Replaces bodies, for redaction only: all changes or none, search index included; old bytes are erased.
+
+        False, with nothing written, if a session has another version or a fork that is not among the changes.
+        """
         ...
 
     async def delete(self, session_id: str) -> None:

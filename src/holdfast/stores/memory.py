@@ -9,7 +9,7 @@ from typing import NamedTuple, Self
 import msgspec
 
 from ..context.events import Event, LaneTip, SessionRecord, lane_key
-from ..errors import InvalidInput, StoreClosed, UnknownEvent, UnknownSession
+from ..errors import InvalidInput, StoreClosed, UnknownSession
 from .append import (
     NO_TIP,
     AppendPlan,
@@ -17,11 +17,13 @@ from .append import (
     check_names,
     check_record,
     encode_events,
+    encode_rewrite,
     find_problems,
     plan_append,
-    rewrite_entry,
+    plan_rewrite,
+    with_new_fields,
 )
-from .base import ANYWHERE, Appended, Hit, LeaseWaiters, Slice, Unchanged, Where
+from .base import ANYWHERE, Appended, Hit, LeaseWaiters, Rewrite, Slice, Unchanged, Where
 from .search import CALL_LOOKBACK, EventFilter, Match, Query
 
 
@@ -164,22 +166,38 @@ class MemoryStore:
                     found.setdefault(digest, session.media[digest][1])
         return found
 
-    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
+    async def forks(self, session_id: str) -> list[SessionRecord]:
         self._get(session_id)
-        changed: list[LogEntry] = []
-        for entry in encode_events(events):
-            stored = self._find_entry(session_id, entry.event.id)
-            if stored is None:
-                raise UnknownEvent(entry.event.id, session_id)
-            changed.append(rewrite_entry(stored, entry.body, entry.event.body))
-        for session, _ in self._chain(session_id):
-            for entry in changed:
-                own = session.by_id.get(entry.event.id)
-                if own is not None and own.event.seq == entry.event.seq:
-                    session.entries[own.event.seq - session.entries[0].event.seq] = entry
-                    session.by_id[entry.event.id] = entry
-            for digest in forget_media:
+        names = [name for name, found in self._sessions.items() if found.record.parent == session_id]
+        return [await self.session(name) for name in names]
+
+    async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
+        names = {change.session_id for change in changes}
+        plans = []
+        for change in changes:
+            session = self._get(change.session_id)
+            forks = [
+                (name, found.record.parent_seq)
+                for name, found in self._sessions.items()
+                if found.record.parent == change.session_id
+            ]
+            encoded = encode_rewrite(change)
+            plan = plan_rewrite(change, encoded, session.by_id, session.version, session.lanes, forks, names)
+            if plan is None:
+                return False
+            plans.append(plan)
+        for plan in plans:
+            session = self._sessions[plan.change.session_id]
+            for entry in plan.entries:
+                session.entries[entry.event.seq - session.entries[0].event.seq] = entry
+                session.by_id[entry.event.id] = entry
+            for digest in plan.change.forget_media:
                 session.media.pop(digest, None)
+            if plan.change.record is not None:
+                session.record = with_new_fields(session.record, _copy_record(plan.change.record))
+            session.add(plan.note)
+            session.lanes.update(plan.tips)
+        return True
 
     async def delete(self, session_id: str) -> None:
         deleted = self._get(session_id)

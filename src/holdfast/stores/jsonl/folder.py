@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
 from typing import BinaryIO
 
 import msgspec
 
-from ...context.events import LaneTip, SessionRecord, lane_key
+from ...context.events import EventKind, LaneTip, SessionRecord, lane_key
 from ...errors import CorruptLog, UnknownSession
 from ...io import files
 from ..append import NO_TIP, LogEntry
@@ -43,8 +43,8 @@ def file_name(identifier: str) -> str:
 
 
 log = logging.getLogger("holdfast.stores.jsonl")
-FOLDER_LOCK = ".folder.lock"
-"""A name that no session's files can have."""
+FOLDER_LOCK, JOURNAL = ".folder.lock", ".rewrite.json"
+"""Names that no session's files can have."""
 READ_BYTES = 1_000_000
 """Approximate number of bytes per read."""
 BATCH_LINES = 5000
@@ -79,14 +79,63 @@ class SessionFolder:
     @contextmanager
     def shared_lock(self, writing: bool = False) -> Iterator[None]:
         """Shared lock on the folder: no file is replaced or removed while it is held."""
-        with self._lock(os.path.join(self.path, FOLDER_LOCK), writing, shared=True):
-            yield
+        while True:
+            with self._lock(os.path.join(self.path, FOLDER_LOCK), writing, shared=True):
+                if not os.path.exists(self._journal) or not os.access(self.path, os.W_OK):
+                    yield
+                    return
+            with self.exclusive_lock():  # which finishes what a killed process began
+                pass
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
         """Exclusive lock on the folder, for redaction and deletion."""
         with self._lock(os.path.join(self.path, FOLDER_LOCK), writing=True):
+            self._finish_replacing()
             yield
+
+    @property
+    def _journal(self) -> str:
+        return os.path.join(self.path, JOURNAL)
+
+    def replace_together(self, contents: Mapping[str, Iterable[bytes]], unlink: Sequence[str]) -> None:
+        """Replaces several files and removes others, under the exclusive lock: all of it, whenever the process dies.
+
+        The journal is the moment of decision: with it, the next holder of the lock goes on to the end; without it,
+        nothing has happened.
+        """
+        try:
+            for path, pieces in contents.items():
+                files.write_durably(f"{path}.new", pieces)
+            names = (
+                [os.path.basename(path) for path in contents],
+                [os.path.relpath(path, self.path) for path in unlink],
+            )
+            files.replace_durably(self._journal, [msgspec.json.encode(names)])
+        except BaseException:
+            for path in contents:
+                with suppress(FileNotFoundError):
+                    os.unlink(f"{path}.new")
+            raise
+        self._finish_replacing()
+
+    def _finish_replacing(self) -> None:
+        """Completes a replacement whose journal is there; removes new files that were never decided on."""
+        if os.path.exists(self._journal):
+            with open(self._journal, "rb") as file:
+                replaced, removed = msgspec.json.decode(file.read(), type=tuple[list[str], list[str]])
+            for name in replaced:
+                path = os.path.join(self.path, name)
+                with suppress(FileNotFoundError):
+                    os.replace(f"{path}.new", path)
+            for name in removed:
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.path, name))
+            files.sync_folder(self.path)
+            os.unlink(self._journal)
+        for name in os.listdir(self.path):
+            if name.endswith(".jsonl.new"):
+                os.unlink(os.path.join(self.path, name))
 
     @contextmanager
     def _lock(self, path: str, writing: bool, shared: bool = False) -> Iterator[None]:
@@ -246,3 +295,5 @@ def _apply_tip(tips: dict[str, LaneTip], located: LocatedLine) -> None:
         tips[lane] = LaneTip(base=event.seq - 1, base_epoch=tips.get("", NO_TIP).epoch)
     if located.line.tip is not None:
         tips[lane] = located.line.tip
+    if event.kind == EventKind.REDACTION:
+        tips.update({lane: msgspec.structs.replace(tip, mark=event.seq) for lane, tip in tips.items()})

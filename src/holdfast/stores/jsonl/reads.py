@@ -35,6 +35,14 @@ def list_sessions(folder: SessionFolder, owner: str | None, limit: int | None) -
         return [_read_session(folder, record.id) for record in chosen[: None if limit is None else max(0, limit)]]
 
 
+def list_forks(folder: SessionFolder, session_id: str) -> list[SessionRecord]:
+    folder.require_session(session_id)
+    with folder.shared_lock():
+        forks = [record for record in folder.read_headers() if record.parent == session_id]
+        forks.sort(key=lambda record: (record.created, record.id))
+        return [_read_session(folder, record.id) for record in forks]
+
+
 def read_events(folder: SessionFolder, session_id: str, which: Slice) -> list[Event]:
     with folder.shared_lock():
         return list(_read_slice(folder, folder.chain(session_id), which))

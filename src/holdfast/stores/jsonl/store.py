@@ -15,8 +15,8 @@ import msgspec
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidInput, StoreClosed, StoreError
 from ...io import files
-from ..append import check_names, encode_events, require_unicode
-from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Slice, Unchanged, Where
+from ..append import check_names, encode_events, encode_rewrite, require_unicode
+from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Rewrite, Slice, Unchanged, Where
 from . import reads, writes
 from .folder import SessionFolder
 from .index import StaleIndexError
@@ -124,9 +124,12 @@ class JSONLStore:
     async def media(self, session_id: str, digests: Sequence[str]) -> dict[str, str]:
         return await self._run(lambda folder: reads.read_media(folder, session_id, digests))
 
-    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
-        entries = encode_events(events)
-        await self._run(lambda folder: writes.rewrite_events(folder, session_id, entries, forget_media))
+    async def forks(self, session_id: str) -> list[SessionRecord]:
+        return await self._run(lambda folder: reads.list_forks(folder, session_id))
+
+    async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
+        encoded = [encode_rewrite(change) for change in changes]
+        return await self._run(lambda folder: writes.rewrite_sessions(folder, changes, encoded))
 
     async def delete(self, session_id: str) -> None:
         await self._run(lambda folder: writes.delete_session(folder, session_id))

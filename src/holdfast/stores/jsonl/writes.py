@@ -11,13 +11,22 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ...context.events import LaneTip, SessionRecord
-from ...errors import InvalidInput, StoreClosed, UnknownEvent
+from ...errors import InvalidInput, StoreClosed
 from ...io import files
-from ..append import AppendPlan, LogEntry, check_record, plan_append, required_lanes, rewrite_entry
-from ..base import Appended, Unchanged
+from ..append import (
+    AppendPlan,
+    LogEntry,
+    RewritePlan,
+    check_record,
+    plan_append,
+    plan_rewrite,
+    required_lanes,
+    with_new_fields,
+)
+from ..base import Appended, Rewrite, Unchanged
 from .folder import SessionFolder, file_name
 from .format import TORN_MARKER, CompleteAppend, LocatedLine, LogLine, encode_header, encode_line, reparent_header
-from .index import IndexedFile, StaleIndexError
+from .index import MAX_SEQ, IndexedFile, StaleIndexError
 
 log = logging.getLogger("holdfast.stores.jsonl")
 
@@ -97,39 +106,50 @@ def _store_media(folder: SessionFolder, session_id: str, media: Mapping[str, str
             files.replace_durably(path, [data.encode()])
 
 
-def rewrite_events(folder: SessionFolder, session_id: str, entries: Sequence[LogEntry], forget: Sequence[str]) -> None:
-    """Replaces the files that contain the events, dropping torn bytes, which may contain the same text."""
-    folder.require_session(session_id)
+def rewrite_sessions(
+    folder: SessionFolder, changes: Sequence[Rewrite], encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]]
+) -> bool:
+    """Replaces the sessions' files together, dropping torn bytes, which may contain the same text."""
+    for change in changes:
+        folder.require_session(change.session_id)
     with folder.exclusive_lock():
-        chain = folder.chain(session_id)
-        stored = folder.find_entries(chain, [entry.event.id for entry in entries])
-        for entry in entries:
-            if entry.event.id not in stored:
-                raise UnknownEvent(entry.event.id, session_id)
-        changed = {
-            (entry.event.id, stored[entry.event.id].event.seq): rewrite_entry(
-                stored[entry.event.id], entry.body, entry.event.body
-            )
-            for entry in entries
-        }
-        for indexed, _ in chain:
-            _rewrite_file(folder, indexed.id, changed)
-            for digest in forget:
-                path = os.path.join(folder.media_folder(indexed.id), file_name(digest))
-                if os.path.exists(path):
-                    os.unlink(path)
+        plans: list[RewritePlan] = []
+        names = {change.session_id for change in changes}
+        parents = [(fork.parent, fork.id, fork.parent_seq) for fork in folder.read_headers() if fork.parent in names]
+        for change, ready in zip(changes, encoded, strict=True):
+            indexed = folder.sync_index(change.session_id)
+            stored = folder.find_entries([(indexed, MAX_SEQ)], [event.id for event in change.events])
+            forks = [(fork, seq) for parent, fork, seq in parents if parent == change.session_id]
+            tips = folder.index.lane_tips(indexed)
+            plan = plan_rewrite(change, ready, stored, indexed.version, tips, forks, names)
+            if plan is None:
+                return False
+            plans.append(plan)
+        forgotten = [
+            os.path.join(folder.media_folder(plan.change.session_id), file_name(digest))
+            for plan in plans
+            for digest in plan.change.forget_media
+        ]
+        for plan in plans:
+            folder.index.remove_file(plan.change.session_id)
+        folder.replace_together(
+            {folder.log_file(plan.change.session_id): _rewritten_file(folder, plan) for plan in plans}, forgotten
+        )
+        return True
 
 
-def _rewrite_file(folder: SessionFolder, session_id: str, changed: Mapping[tuple[str, int], LogEntry]) -> None:
-    lines = list(_read_lines(folder, session_id))
-    if not any((line.entry.event.id, line.entry.event.seq) in changed for line in lines):
-        return
-    data = [_read_header_line(folder, session_id)]
-    for line in lines:
+def _rewritten_file(folder: SessionFolder, plan: RewritePlan) -> Iterator[bytes]:
+    change = plan.change
+    if change.record is None:
+        yield _read_header_line(folder, change.session_id)
+    else:
+        yield encode_new_header(with_new_fields(folder.read_header(change.session_id), change.record))
+    changed = {(entry.event.id, entry.event.seq): entry for entry in plan.entries}
+    for line in _read_lines(folder, change.session_id):
         entry = changed.get((line.entry.event.id, line.entry.event.seq), line.entry)
-        data.append(encode_line(msgspec.structs.replace(line, entry=entry)))
-    folder.index.remove_file(session_id)
-    files.replace_durably(folder.log_file(session_id), data)
+        media = [digest for digest in line.media if digest not in change.forget_media]
+        yield encode_line(msgspec.structs.replace(line, entry=entry, media=media))
+    yield encode_line(LogLine(plan.note, plan.tips[plan.note.event.lane or ""]))
 
 
 def delete_session(folder: SessionFolder, session_id: str) -> None:

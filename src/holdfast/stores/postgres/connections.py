@@ -36,6 +36,7 @@ _MESSAGES: dict[str, tuple[type[HoldfastError], str]] = {
         "There is no room left on the server of {where}; nothing was written: free some space, then retry.",
     ),
     "54000": (InvalidInput, "{where} cannot store this ({why}): keep ids, lanes and owners under 1,000 characters."),
+    "55P03": (StoreError, "{where} is held by another process ({why}): nothing was changed; retry in a minute."),
     "57014": (StoreError, "{where} stopped a statement that took too long ({why}): retry when it is less busy."),
     "XX001": (CorruptLog, "{where} is damaged ({why}): restore a backup of it."),
     "XX002": (CorruptLog, "An index of {where} is damaged ({why}): REINDEX it, or restore a backup."),

@@ -41,6 +41,11 @@ async def list_sessions(connection: Any, tenant: str, owner: str | None, limit: 
     return [record_from_row(row) for row in rows]
 
 
+async def list_forks(connection: Any, tenant: str, session_id: str) -> list[SessionRecord]:
+    await require_session(connection, tenant, session_id)
+    return [record_from_row(row) for row in await connection.fetch(_READ_SQL["forks"], tenant, escape_nul(session_id))]
+
+
 async def read_events(connection: Any, tenant: str, session_id: str, which: Slice) -> list[Event]:
     if which.ids:
         return await _read_by_id(connection, tenant, session_id, which)

@@ -10,6 +10,10 @@ SELECT * FROM holdfast.session_1 AS s WHERE s.tenant = $1 ORDER BY s.created DES
 SELECT * FROM holdfast.session_1 AS s
 WHERE s.tenant = $1 AND s.owner = $3 ORDER BY s.created DESC, s.id DESC LIMIT $2
 
+-- name: forks
+SELECT f.* FROM holdfast.session_1 AS f
+WHERE f.tenant = $1 AND f.parent = $2 ORDER BY f.created, f.id
+
 -- name: exists
 SELECT s.key FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = $2
 

@@ -12,8 +12,8 @@ import anyio
 
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidLimit, StoreClosed
-from ..append import check_names, encode_events, require_unicode
-from ..base import ANYWHERE, Appended, Hit, Slice, Unchanged, Where
+from ..append import check_names, encode_events, encode_rewrite, require_unicode
+from ..base import ANYWHERE, Appended, Hit, Rewrite, Slice, Unchanged, Where
 from ..search import SearchRequest
 from . import lease, reads, schema, search, writes
 from .connections import ConnectionPool, ConnectionWork, PostgresAddress
@@ -113,10 +113,14 @@ class PostgresStore:
             self._loop_resources.indexer.wake()
         return done
 
-    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
-        entries = encode_events(events)
-        await self._run(lambda c, _: writes.rewrite_events(c, self._tenant, session_id, entries, forget_media))
+    async def forks(self, session_id: str) -> list[SessionRecord]:
+        return await self._run(lambda c, _: reads.list_forks(c, self._tenant, session_id))
+
+    async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
+        encoded = [encode_rewrite(change) for change in changes]
+        done = await self._run(lambda c, _: writes.rewrite_sessions(c, self._tenant, changes, encoded))
         self._loop_resources.indexer.wake()
+        return done
 
     async def delete(self, session_id: str) -> None:
         await self._run(lambda c, unsure: writes.delete_session(c, self._tenant, session_id, unsure))

@@ -8,20 +8,29 @@ from typing import Any
 import msgspec
 
 from ...context.events import Event, LaneTip, SessionRecord, lane_key
-from ...errors import InvalidInput, UnknownEvent, UnknownSession
-from ..append import AppendPlan, LogEntry, check_record, plan_append, required_lanes, rewrite_entry
-from ..base import Appended, Unchanged
+from ...errors import InvalidInput, UnknownSession
+from ..append import (
+    AppendPlan,
+    LogEntry,
+    RewritePlan,
+    check_record,
+    plan_append,
+    plan_rewrite,
+    required_lanes,
+    with_new_fields,
+)
+from ..base import Appended, Rewrite, Unchanged
 from . import index
 from .reads import read_session
 from .rows import (
     LONG_TIMEOUT,
     clamp_bigint,
+    entry_from_row,
     escape_nul,
     event_columns,
     find_events,
     load_statements,
     media_columns,
-    require_session,
     tip_columns,
     tip_from_row,
     unescape_nul,
@@ -30,6 +39,9 @@ from .rows import (
 _WRITE_SQL = load_statements("writes.sql")
 _UNIQUE_VIOLATION, _APPEND_CONFLICT = "23505", "HF001"
 """SQLSTATEs of an append that must be planned step by step: an id is known, or the lane's mark has moved."""
+
+LOCK_SECONDS = 30
+"""How long a redaction or deletion waits for the indexers of other processes."""
 
 
 class AppendRequest(msgspec.Struct, frozen=True):
@@ -198,33 +210,71 @@ async def _write_plan(connection: Any, tenant: str, name: str, plan: AppendPlan,
         await connection.execute(_WRITE_SQL["add_media"], tenant, name, plan.result.version, *media_columns(media))
 
 
-async def rewrite_events(
-    connection: Any, tenant: str, session_id: str, entries: Sequence[LogEntry], forget: Sequence[str]
-) -> None:
+async def rewrite_sessions(
+    connection: Any,
+    tenant: str,
+    changes: Sequence[Rewrite],
+    encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]],
+) -> bool:
     """Replaces bodies under the exclusive lock, so that no indexer adds removed text again."""
     async with connection.transaction():
-        await connection.execute(_WRITE_SQL["alone"], timeout=LONG_TIMEOUT)
-        await require_session(connection, tenant, session_id)
-        stored = await find_events(connection, tenant, session_id, [entry.event.id for entry in entries])
-        for entry in entries:
-            if entry.event.id not in stored:
-                raise UnknownEvent(entry.event.id, session_id)
-        new = {e.event.id: rewrite_entry(stored[e.event.id], e.body, e.event.body) for e in entries}
-        known = await connection.fetch(
-            _WRITE_SQL["rewrite"],
-            tenant,
-            escape_nul(session_id),
-            [escape_nul(name) for name in new],
-            [entry.body.decode() for entry in new.values()],
-            [entry.rewritten for entry in new.values()],
-        )
-        await index.index_events(connection, tenant, known)
-        names = [escape_nul(digest) for digest in forget]
-        await connection.execute(_WRITE_SQL["forget_media"], tenant, escape_nul(session_id), names)
+        await _lock_store(connection)
+        names = {change.session_id for change in changes}
+        rows = await connection.fetch(_WRITE_SQL["lock_all"], tenant, [escape_nul(name) for name in names])
+        versions = {unescape_nul(row["id"]): row["version"] for row in rows}
+        plans = []
+        for change, ready in zip(changes, encoded, strict=True):
+            if change.session_id not in versions:
+                raise UnknownSession(change.session_id)
+            name, ids = escape_nul(change.session_id), [escape_nul(event.id) for event in change.events]
+            own = map(entry_from_row, await connection.fetch(_WRITE_SQL["own_events"], tenant, name, ids))
+            tips = {
+                unescape_nul(lane): tip_from_row(tip)
+                for lane, *tip in await connection.fetch(_WRITE_SQL["all_tips"], tenant, name)
+            }
+            forks = [
+                (unescape_nul(fork), seq) for fork, seq in await connection.fetch(_WRITE_SQL["forks"], tenant, name)
+            ]
+            stored = {entry.event.id: entry for entry in own}
+            plan = plan_rewrite(change, ready, stored, versions[change.session_id], tips, forks, names)
+            if plan is None:
+                return False
+            plans.append(plan)
+        for plan in plans:
+            await _write_rewrite(connection, tenant, plan)
+    return True
+
+
+async def _write_rewrite(connection: Any, tenant: str, plan: RewritePlan) -> None:
+    change, name = plan.change, escape_nul(plan.change.session_id)
+    indexed = await connection.fetch(
+        _WRITE_SQL["rewrite"],
+        tenant,
+        name,
+        [escape_nul(entry.event.id) for entry in plan.entries],
+        [entry.body.decode() for entry in plan.entries],
+        [entry.rewritten for entry in plan.entries],
+    )
+    await index.index_events(connection, tenant, indexed)
+    forget = [escape_nul(digest) for digest in change.forget_media]
+    await connection.execute(_WRITE_SQL["forget_media"], tenant, name, forget)
+    if change.record is not None:
+        stored = await read_session(connection, tenant, change.session_id)
+        record = encode_record(with_new_fields(stored, change.record))
+        await connection.execute(_WRITE_SQL["set_record"], tenant, name, record)
+    note = plan.note.event
+    appended = AppendPlan((plan.note,), plan.tips, Appended((note,), note.seq))
+    await _write_plan(connection, tenant, name, appended, {})
+
+
+async def _lock_store(connection: Any) -> None:
+    """Waits a limited time for the lock that keeps indexers away; inside a transaction."""
+    await connection.execute(_WRITE_SQL["limit_waiting"], f"{LOCK_SECONDS}s")
+    await connection.execute(_WRITE_SQL["alone"])
 
 
 async def delete_session(connection: Any, tenant: str, session_id: str, unsure: bool) -> None:
-    gone = await connection.fetchval(_WRITE_SQL["delete"], tenant, escape_nul(session_id), None, timeout=LONG_TIMEOUT)
+    gone = await _delete(connection, tenant, session_id, None)
     if not gone and not unsure:
         raise UnknownSession(session_id)
 
@@ -235,9 +285,14 @@ async def list_expired(connection: Any, tenant: str, before: str) -> list[str]:
 
 async def delete_expired(connection: Any, tenant: str, session_id: str, before: str) -> bool:
     """Deletes a session, unless it was appended to since it was listed."""
-    gone: bool = await connection.fetchval(
-        _WRITE_SQL["delete"], tenant, escape_nul(session_id), escape_nul(before), timeout=LONG_TIMEOUT
-    )
+    return await _delete(connection, tenant, session_id, before)
+
+
+async def _delete(connection: Any, tenant: str, session_id: str, before: str | None) -> bool:
+    async with connection.transaction():
+        await _lock_store(connection)
+        arguments = (tenant, escape_nul(session_id), escape_nul(before))
+        gone: bool = await connection.fetchval(_WRITE_SQL["delete"], *arguments, timeout=LONG_TIMEOUT)
     return gone
 
 

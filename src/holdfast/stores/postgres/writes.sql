@@ -75,14 +75,35 @@ CROSS JOIN unnest($4::text[], $5::text[]) AS m (digest, data)
 WHERE s.tenant = $1 AND s.id = $2
 ON CONFLICT DO NOTHING
 
+-- name: limit_waiting
+SELECT set_config('lock_timeout', $1, true)
+
 -- name: alone
 SELECT holdfast.alone_1()
+
+-- name: lock_all
+SELECT s.id, s.version FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = ANY ($2) ORDER BY s.key FOR UPDATE
+
+-- name: all_tips
+SELECT l.lane, l.mark, l.epoch, l.start, l.base, l.base_epoch
+FROM holdfast.sessions AS s JOIN holdfast.lanes AS l ON l.session = s.key
+WHERE s.tenant = $1 AND s.id = $2
+
+-- name: forks
+SELECT f.id, f.parent_seq
+FROM holdfast.sessions AS s JOIN holdfast.sessions AS f ON f.parent = s.key
+WHERE s.tenant = $1 AND s.id = $2 ORDER BY f.key
+
+-- name: own_events
+SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v, e.digest, e.rewritten
+FROM holdfast.sessions AS s JOIN holdfast.events AS e ON e.session = s.key
+WHERE s.tenant = $1 AND s.id = $2 AND e.id = ANY ($3)
 
 -- name: rewrite
 WITH changed AS (
     UPDATE holdfast.events AS e SET body = n.body, rewritten = n.rewritten
-    FROM holdfast.chain_1($1, $2) AS c, unnest($3::text[], $4::text[], $5::text[]) AS n (id, body, rewritten)
-    WHERE e.session = c.key AND e.seq <= c.until AND e.id = n.id
+    FROM holdfast.sessions AS s, unnest($3::text[], $4::text[], $5::text[]) AS n (id, body, rewritten)
+    WHERE s.tenant = $1 AND s.id = $2 AND e.session = s.key AND e.id = n.id
     RETURNING e.*
 ), forgotten AS (
     DELETE FROM holdfast.search AS x USING changed AS e WHERE x.session = e.session AND x.seq = e.seq
@@ -95,8 +116,12 @@ JOIN holdfast.sessions AS s ON s.key = e.session
 ORDER BY e.seq
 
 -- name: forget_media
-DELETE FROM holdfast.media AS m USING holdfast.chain_1($1, $2) AS c
-WHERE m.session = c.key AND m.digest = ANY ($3)
+DELETE FROM holdfast.media AS m USING holdfast.sessions AS s
+WHERE s.tenant = $1 AND s.id = $2 AND m.session = s.key AND m.digest = ANY ($3)
+
+-- name: set_record
+UPDATE holdfast.records AS r SET record = $3 FROM holdfast.sessions AS s
+WHERE s.tenant = $1 AND s.id = $2 AND r.session = s.key
 
 -- name: delete
 SELECT holdfast.delete_1($1, $2, $3)

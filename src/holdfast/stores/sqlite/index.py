@@ -126,6 +126,9 @@ _SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO 
 _HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'search'"
 _ADD_TOKENS = "INSERT INTO search (rowid, text) VALUES (?, ?)"
 _DELETE_TOKENS = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?, ?)"
+_MERGE_SEGMENTS = "INSERT INTO search (search, rank) VALUES ('merge', ?)"
+_MERGE_PAGES = 500
+"""Pages of the index that one step merges."""
 _LAST_ROW = "SELECT coalesce(max(row), 0) FROM events"
 _EXTEND_SPAN = """
 INSERT INTO spans (block, first, last) VALUES (?1, ?2, ?2)
@@ -218,17 +221,29 @@ def fill_index(connection: sqlite3.Connection, batch: int | None = None) -> bool
         connection.execute(_SET_META, ("watermark", at))
     connection.execute("COMMIT")
     if not rows and _get_meta(connection, "scrub"):
-        _scrub_index(connection)
+        erase_removed_text(connection)
     return bool(rows)
 
 
-def _scrub_index(connection: sqlite3.Connection) -> None:
-    """Erases removed text: merges the index segments, then truncates the write-ahead log."""
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute("INSERT INTO search (search) VALUES ('optimize')")
-    connection.execute(_SET_META, ("scrub", 0))
-    connection.execute("COMMIT")
-    connection.execute("PRAGMA wal_checkpoint (TRUNCATE)").fetchall()
+def erase_removed_text(connection: sqlite3.Connection) -> None:
+    """Erases the bytes of removed text: merges the index in small steps, then truncates the write-ahead log.
+
+    Outside a transaction. If another process reads for too long, the erasure stays requested.
+    """
+    if index_usable(connection):
+        pages, before = -_MERGE_PAGES, -2  # negative: all segments are merged into one
+        while connection.total_changes - before >= 2:
+            before = connection.total_changes
+            connection.execute(_MERGE_SEGMENTS, (pages,))
+            pages = _MERGE_PAGES
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint (TRUNCATE)").fetchone()
+    if not busy:
+        connection.execute(_SET_META, ("scrub", 0))
+
+
+def request_erasure(connection: sqlite3.Connection) -> None:
+    """Notes that removed text is still in the files, for this process or the next that is idle."""
+    connection.execute(_SET_META, ("scrub", 1))
 
 
 def reindex_event(connection: sqlite3.Connection, row: int, new: str) -> None:
@@ -257,8 +272,8 @@ def rewind_watermark(connection: sqlite3.Connection) -> None:
 
 def _begin_removal(connection: sqlite3.Connection) -> bool:
     """Schedules scrubbing; returns False without a usable index, which is then marked for a rebuild."""
+    request_erasure(connection)
     if index_usable(connection):
-        connection.execute(_SET_META, ("scrub", 1))
         return True
     if connection.execute(_HAS_INDEX).fetchone():
         connection.execute(_SET_META, ("reading", 0))

@@ -35,6 +35,7 @@ SELECT lane FROM used WHERE lane IS NOT NULL
 """
 _ALL_SESSION_IDS = "SELECT id FROM sessions ORDER BY created DESC, id DESC LIMIT ?"
 _SESSION_IDS_OF_OWNER = "SELECT id FROM sessions WHERE owner = ? ORDER BY created DESC, id DESC LIMIT ?"
+_SESSION_IDS_OF_FORKS = "SELECT id FROM sessions WHERE parent = (SELECT key FROM sessions WHERE id = ?) ORDER BY key"
 _READ_MEDIA = "SELECT digest, data FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
 _OWN_EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE session = ? ORDER BY seq, row"  # noqa: S608
 _IDS_WITH_PREFIX = """
@@ -91,6 +92,12 @@ def _read_by_id(
         if (which.any_lane or row[4] == lane) and (not which.kinds or row[1] in which.kinds)
     ]
     return iter(sorted(rows, key=lambda row: row[5], reverse=which.newest))
+
+
+def list_forks(connection: sqlite3.Connection, session_id: str) -> list[SessionRecord]:
+    session_chain(connection, session_id)
+    ids = connection.execute(_SESSION_IDS_OF_FORKS, (session_id,)).fetchall()
+    return [read_session(connection, name) for (name,) in ids]
 
 
 def list_sessions(connection: sqlite3.Connection, owner: str | None, limit: int | None) -> list[SessionRecord]:

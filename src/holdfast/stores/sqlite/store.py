@@ -14,8 +14,8 @@ import anyio.to_thread
 
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidInput, InvalidLimit, StoreClosed
-from ..append import check_names, encode_events, require_unicode
-from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Slice, Unchanged, Where
+from ..append import check_names, encode_events, encode_rewrite, require_unicode
+from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Rewrite, Slice, Unchanged, Where
 from ..search import SearchRequest
 from . import index, reads, search, writes
 from .connection import open_reader, open_writer, translate_sqlite_error
@@ -116,9 +116,15 @@ class SQLiteStore:
 
         return await self._writer.run(work)
 
-    async def rewrite(self, session_id: str, events: Sequence[Event], forget_media: Sequence[str] = ()) -> None:
-        entries = encode_events(events)
-        await self._writer.run(lambda c: writes.rewrite_events(c, session_id, entries, forget_media))
+    async def forks(self, session_id: str) -> list[SessionRecord]:
+        return await self._read(lambda c: reads.list_forks(c, session_id))
+
+    async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
+        encoded = [encode_rewrite(change) for change in changes]
+        if not await self._writer.run(lambda c: writes.rewrite_sessions(c, changes, encoded)):
+            return False
+        await self._writer.run_alone(index.erase_removed_text)
+        return True
 
     async def delete(self, session_id: str) -> None:
         await self._writer.run(lambda c: writes.delete_session(c, session_id))

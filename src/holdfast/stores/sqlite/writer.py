@@ -31,10 +31,12 @@ class WriteJob:
     It may raise a HoldfastError only before its first write: the transaction then continues without it.
     """
 
-    __slots__ = ("error", "future", "loop", "result", "work")
+    __slots__ = ("alone", "error", "future", "loop", "result", "work")
 
-    def __init__(self, work: DatabaseWork[Any]) -> None:
+    def __init__(self, work: DatabaseWork[Any], *, alone: bool = False) -> None:
         self.work = work
+        self.alone = alone
+        """Outside a transaction, after everything queued before it."""
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
@@ -53,12 +55,20 @@ class WriterThread:
         self._closed = False
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
+        self._held: WriteJob | None = None
         self._unindexed_jobs = 1
         """Jobs committed since the index was complete; starts at 1, since a crash may have left events unindexed."""
 
     async def run(self, work: DatabaseWork[T]) -> T:
         """Runs the job in a transaction and returns its result after the commit."""
         job = WriteJob(work)
+        self._put(job)
+        result: T = await job.future
+        return result
+
+    async def run_alone(self, work: DatabaseWork[T]) -> T:
+        """Runs the job outside a transaction, after those queued before it."""
+        job = WriteJob(work, alone=True)
         self._put(job)
         result: T = await job.future
         return result
@@ -91,7 +101,7 @@ class WriterThread:
     def _serve(self) -> None:
         try:
             while (job := self._next_job()) is not None:
-                if not self._commit_group(job):
+                if not (self._run_alone(job) if job.alone else self._commit_group(job)):
                     break
         finally:
             if self._connection is not None:
@@ -99,6 +109,9 @@ class WriterThread:
 
     def _next_job(self) -> WriteJob | None:
         """Returns the next job; fills the search index batch by batch while the queue is empty."""
+        if (held := self._held) is not None:
+            self._held = None
+            return held
         timeout = IDLE_SECONDS
         while self._unindexed_jobs and self._connection is not None:
             try:
@@ -131,6 +144,9 @@ class WriterThread:
                     break
                 if job is None:
                     more = False
+                elif job.alone:
+                    self._held = job
+                    break
                 else:
                     jobs.append(job)
                     _run_job(job, connection)
@@ -146,6 +162,16 @@ class WriterThread:
                     self._commit_alone(job)
         _deliver_results(jobs)
         return more
+
+    def _run_alone(self, job: WriteJob) -> bool:
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            _run_job(job, self._connection)
+        except BaseException as error:
+            job.error = self._translate(error)
+        _deliver_results([job])
+        return True
 
     def _commit_alone(self, job: WriteJob) -> None:
         """Runs a job in its own transaction after its group failed, so that only the failing job fails."""

@@ -8,11 +8,21 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from ...context.events import LaneTip, SessionRecord
-from ...errors import InvalidInput, UnknownEvent, UnknownSession
-from ..append import AppendPlan, LogEntry, check_record, plan_append, require_unicode, required_lanes, rewrite_entry
-from ..base import Appended, Unchanged
+from ...errors import InvalidInput, UnknownSession
+from ..append import (
+    AppendPlan,
+    LogEntry,
+    RewritePlan,
+    check_record,
+    plan_append,
+    plan_rewrite,
+    require_unicode,
+    required_lanes,
+    with_new_fields,
+)
+from ..base import Appended, Rewrite, Unchanged
 from . import index
-from .rows import MAX_SEQ, SessionChain, StoredSessionFields, find_events, session_chain
+from .rows import MAX_SEQ, SessionChain, StoredSessionFields, find_events, lane_tips, read_session, session_chain
 
 _SESSION_STATE = """
 SELECT s.key, s.version, s.parent, l.lane, l.mark, l.epoch, l.start, l.base, l.base_epoch
@@ -33,9 +43,11 @@ _ADD_MEDIA = "INSERT OR IGNORE INTO media (session, digest, seq, data) VALUES (?
 _SESSION_VERSION_AND_KEY = "SELECT version, key FROM sessions WHERE id = ?"
 _INSERT_SESSION = "INSERT INTO sessions (id, version, parent, parent_seq, owner, created) VALUES (?, ?, ?, ?, ?, ?)"
 _INSERT_RECORD = "INSERT INTO records (session, record) VALUES (?, ?)"
-_EVENT_ROW = "SELECT row FROM events WHERE session = ? AND id = ? AND seq <= ?"
+_EVENT_ROW = "SELECT row FROM events WHERE session = ? AND id = ?"
+_REPLACE_RECORD = "UPDATE records SET record = ? WHERE session = ?"
 _REPLACE_BODY = "UPDATE events SET body = ?, rewritten = ? WHERE row = ?"
 _DELETE_MEDIA = "DELETE FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
+_NAMES_OF_FORKS = "SELECT id, parent_seq FROM sessions WHERE parent = ? ORDER BY key"
 _FORKS_OF_SESSION = "SELECT key, parent_seq FROM sessions WHERE parent = ?"
 _COPY_SHARED_EVENTS = """
 INSERT INTO events (session, seq, id, lane, kind, time, epoch, v, digest, rewritten, body)
@@ -150,23 +162,44 @@ def _set_tips(connection: sqlite3.Connection, key: int, tips: Mapping[str, LaneT
         connection.execute(_SET_TIP, row)
 
 
-def rewrite_events(
-    connection: sqlite3.Connection, session_id: str, entries: Sequence[LogEntry], forget: Sequence[str]
-) -> None:
-    chain = session_chain(connection, session_id)
-    stored = find_events(connection, chain, [entry.event.id for entry in entries])
-    for entry in entries:
-        if entry.event.id not in stored:
-            raise UnknownEvent(entry.event.id, session_id)
-    for entry in entries:
-        new = rewrite_entry(stored[entry.event.id], entry.body, entry.event.body)
-        for key, until in chain:
-            for (row,) in connection.execute(_EVENT_ROW, (key, entry.event.id, until)).fetchall():
-                index.reindex_event(connection, row, new.body.decode())
-                connection.execute(_REPLACE_BODY, (new.body.decode(), new.rewritten, row))
-    names = msgspec.json.encode([require_unicode(session_id, digest) for digest in forget]).decode()
-    for key, _ in chain:
-        connection.execute(_DELETE_MEDIA, (key, names))
+def rewrite_sessions(
+    connection: sqlite3.Connection, changes: Sequence[Rewrite], encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]]
+) -> bool:
+    plans: list[tuple[int, RewritePlan]] = []
+    names = {change.session_id for change in changes}
+    for change, ready in zip(changes, encoded, strict=True):
+        row = connection.execute(_SESSION_VERSION_AND_KEY, (change.session_id,)).fetchone()
+        if row is None:
+            raise UnknownSession(change.session_id)
+        version, key = row
+        stored = find_events(connection, [(key, MAX_SEQ)], [event.id for event in change.events])
+        forks = connection.execute(_NAMES_OF_FORKS, (key,)).fetchall()
+        plan = plan_rewrite(change, ready, stored, version, dict(lane_tips(connection, key)), forks, names)
+        if plan is None:
+            return False
+        plans.append((key, plan))
+    for key, plan in plans:
+        _write_rewrite(connection, key, plan)
+    return True
+
+
+def _write_rewrite(connection: sqlite3.Connection, key: int, plan: RewritePlan) -> None:
+    change = plan.change
+    for entry in plan.entries:
+        body = entry.body.decode()
+        ((row,),) = connection.execute(_EVENT_ROW, (key, entry.event.id)).fetchall()
+        index.reindex_event(connection, row, body)
+        connection.execute(_REPLACE_BODY, (body, entry.rewritten, row))
+    forget = [require_unicode(change.session_id, digest) for digest in change.forget_media]
+    connection.execute(_DELETE_MEDIA, (key, msgspec.json.encode(forget).decode()))
+    if change.record is not None:
+        stored = read_session(connection, change.session_id)
+        fields = encode_session_fields(with_new_fields(stored, change.record))
+        connection.execute(_REPLACE_RECORD, (fields, key))
+    _insert_events(connection, key, [plan.note])
+    connection.execute(_SET_VERSION, (plan.note.event.seq, key, change.version))
+    _set_tips(connection, key, plan.tips)
+    index.request_erasure(connection)
 
 
 def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
