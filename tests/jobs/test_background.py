@@ -12,6 +12,7 @@ from job_sessions import PRESET, Slow, rounds, service_with, talk, until
 from compaction_session import SUMMARY, append_turns, make_message, visible_names
 from holdfast import MemoryStore, Outcome, SessionService
 from holdfast.compaction import Preset
+from holdfast.context.events import Event
 from holdfast.errors import InvalidInput, InvalidLimit, NoRoom, UnknownSession
 from holdfast.jobs import BackgroundCompactor, Job, JobRunner, QueueError, QueueSettings
 from holdfast.models import ScriptedModel
@@ -184,6 +185,16 @@ async def test_background_start_sweeps_sessions_left_by_a_crash() -> None:
             for name in ("one", "two"):
                 await until(lambda name=name: rounds(service, name))
         assert await rounds(service, "short") == 0
+
+
+async def test_background_sweep_passes_a_session_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    service = service_with()
+    async with service, BackgroundCompactor(service, settings=QueueSettings(sweep=0.02)):
+        await service.create(id="broken")
+        await service.store.append("broken", [Event("e1", "message", "2026-01-01T00:00:00Z", {"format": "anthropic"})])
+        await talk(service)
+        await until(lambda: rounds(service))
+    assert "session broken cannot be checked: Event 'e1' (#1)" in caplog.text
 
 
 async def test_background_sweeps_periodically() -> None:

@@ -66,6 +66,39 @@ def test_password_in_a_url_is_hidden(serve: Serve) -> None:
     assert public_url("https://u:p@host:1/v1?key=x#y") == "https://host:1/v1"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:X9#f8e7d@host:6379/0",
+        "redis://:X9/f8e7d@host:6379/0",
+        "redis://:X9@f8e7d@host:6379/0",
+        "redis://:X9?f8e7d@host:6379/0",
+        "redis://:X9@f8e7d/a?b#c@host:6379/0",
+        "redis://me:X9[f8e7d@host:6379/0",
+        "postgresql://host/db?password=X9f8e7d",
+        "postgresql://host/db?user=me&sslpassword=X9f8e7d&x=1",
+        "postgressql://me:X9f8e7d@host/db",
+        "postgres:me:X9f8e7d@host/db",
+        "postgresql:/me:X9f8e7d@host/db",
+        "host=a password=X9f8e7d",
+    ],
+)
+def test_password_in_an_address_is_hidden_however_it_is_written(url: str) -> None:
+    for text in (public_url(url), scrub(f"cannot open {url!r}"), scrub(url)):
+        assert "X9" not in text and "f8e7d" not in text, text
+    assert "host" in public_url(url)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["eyJ-", "eyJa.", "api_key= ", "basic ", "://a:", ":a", "sk-", "password=", "?key=", "Bearer \t", "x-api-key"],
+)
+def test_scrub_takes_time_in_proportion_to_its_text(unit: str) -> None:
+    """Steps of the regular expression are counted by the clock: a quadratic one takes minutes here."""
+    assert len(scrub(unit * (400_000 // len(unit)))) > 0
+    assert len(scrub("api_key=" + unit[-1] * 400_000)) > 0
+
+
 def test_key_given_as_model_name_is_hidden() -> None:
     for given in ("sk-abcdef1234567890", "sk-abcdef1234567890:x", "http://:sk-abcdef1234567890@"):
         with pytest.raises(InvalidInput) as caught:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any, ClassVar
 
 import pytest
@@ -19,7 +19,8 @@ from holdfast import (
     Truncate,
     check,
 )
-from holdfast.errors import InvalidInput, StoreClosed, UnknownEvent
+from holdfast.context.events import Event
+from holdfast.errors import CorruptLog, InvalidInput, StoreClosed, UnknownEvent
 from holdfast.messages import Message
 from holdfast.stores import Log, Slice
 from holdfast.tokens import CharsPerPiece
@@ -206,6 +207,38 @@ async def test_export_and_import_keep_everything(service: SessionService) -> Non
     assert copy.version == (await service.get("s")).version
     with pytest.raises(InvalidInput, match="not an exported session"):
         await service.import_([{"kind": "message"}])
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "why"),
+    [
+        ("message", lambda body: body.pop("message"), r"Line 2 .* event 'u1' is no valid message"),
+        ("message", lambda body: body.update(message=7), "Line 2"),
+        ("compaction", lambda body: body.update(head=7), "is no valid compaction"),
+        ("compaction", lambda body: body.update(boundary="gone"), "not complete: .* gone"),
+        ("undo", lambda body: body.update(to="gone"), "not complete: undo"),
+    ],
+)
+async def test_h1_malformed_export_is_refused_and_leaves_no_session(
+    service: SessionService, kind: str, change: Callable[[dict[str, Any]], Any], why: str
+) -> None:
+    await append(service, "u1", "a1", "u2", "a2")
+    await service.compact("s", always, SlidingWindow(2))
+    await service.undo("s")
+    lines = await service.export("s")
+    change(next(line for line in lines if line["kind"] == kind)["body"])
+    with pytest.raises(InvalidInput, match=why):
+        await service.import_(lines, id="copy")
+    assert [record.id for record in await service.list()] == ["s"]
+
+
+async def test_h1_event_that_cannot_be_read_is_one_clear_error(service: SessionService) -> None:
+    await append(service, "u1")
+    await service.store.append("s", [Event("e1", "message", "2026-01-01T00:00:00Z", {"format": "anthropic"})])
+    for _ in range(2):
+        with pytest.raises(CorruptLog, match=r"Event 'e1' \(#2\) of session 's' cannot be read"):
+            await service.context("s")
+    assert "cannot be built" in str(await service.verify("s"))
 
 
 async def test_messages_of_another_format_are_converted(service: SessionService) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import anyio.to_thread
@@ -13,6 +12,7 @@ import click
 import msgspec
 
 from ..errors import HoldfastError, InvalidInput
+from ..io.secrets import secrets_in_url
 from ..models import public_url, scrub
 from ..settings import load_settings
 from ..stores.base import DoctorCheck
@@ -83,7 +83,7 @@ def _check_file_store(address: str, named: bool) -> list[DoctorCheck]:
 
 async def _check_queue(address: str) -> list[DoctorCheck]:
     """BullMQ needs a server that never evicts keys."""
-    if urlsplit(address).scheme not in ("redis", "rediss"):
+    if address.partition("://")[0] not in ("redis", "rediss"):
         raise InvalidInput("The queue address is not a Redis URL: use one like redis://host:6379.")
     try:
         from redis.asyncio import Redis
@@ -92,14 +92,19 @@ async def _check_queue(address: str) -> list[DoctorCheck]:
         return [
             DoctorCheck("queue", "problem", "bullmq is not installed", "Run pip install 'holdfast-context[bullmq]'.")
         ]
-    where, client = public_url(address), Redis.from_url(address, socket_timeout=5, socket_connect_timeout=5)
+    where = public_url(address)
+    try:
+        client = Redis.from_url(address, socket_timeout=5, socket_connect_timeout=5)
+    except ValueError:
+        advice = "Write the characters @ : / # ? of a password as %40 %3A %2F %23 %3F."
+        return [DoctorCheck("queue", "problem", f"the address {where} cannot be used", advice)]
     try:
         started = time.monotonic()
         await client.ping()
         took = time.monotonic() - started
         about = await client.info()
     except (RedisError, OSError) as error:
-        text = f"{where} does not answer ({scrub(str(error), _passwords_in(address))})"
+        text = f"{where} does not answer ({scrub(str(error), secrets_in_url(address))})"
         return [DoctorCheck("queue", "problem", text, "Check that the server runs, and the user and password.")]
     finally:
         await client.aclose()
@@ -116,11 +121,6 @@ def _check_queue_durability(about: dict[str, Any]) -> list[DoctorCheck]:
         text = "a restart of the queue's server may lose jobs, until each session's next turn ends"
         found.append(DoctorCheck("queue file", "warning", text, "Set appendonly yes."))
     return found
-
-
-def _passwords_in(address: str) -> tuple[str, ...]:
-    password = urlsplit(address).password
-    return (password,) if password else ()
 
 
 def _public_address(address: str) -> str:

@@ -17,14 +17,15 @@ import msgspec
 from ..errors import HoldfastError
 from ..messages import Json, Message, decode_one
 
-_DECODE_ERRORS = (HoldfastError, KeyError, TypeError, AttributeError, ValueError, RecursionError)
+DECODE_ERRORS = (HoldfastError, LookupError, TypeError, AttributeError, ValueError, RecursionError)
+"""What reading a malformed event may raise."""
 
 
 def try_message_in(event: Event) -> Message | None:
     """Returns the message of an event; None if it has none that can be decoded."""
     try:
         return message_in(event)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return None
 
 

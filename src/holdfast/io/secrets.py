@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.parse import quote
 
 _REDACTED = "[hidden]"
 _MIN_SECRET = 6
 """Shorter values are placeholders or words, and would be hidden all over the text."""
 _SECRET_VARIABLE = re.compile(r"(API_?KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.IGNORECASE)
-_VALUE = r"""["']?\s*[:=,]\s*["'\[]*\s*(?:(?:bearer|basic|token)\s+)?[^\s"',;&}\]]+"""
+_VALUE = r"""["']?\s*+[:=,]\s*+["'\[]*+\s*+(?:(?:bearer|basic|token)\s+)?[^\s"',;&}\]]+"""
 _SECRET_PATTERNS = re.compile(
     r"""
     \b(?P<kept>(?:x-|x-goog-|api-|openai-|anthropic-)?(?:api[-_]?key|authorization|auth[-_]token|access[-_]token))"""
@@ -23,9 +23,12 @@ _SECRET_PATTERNS = re.compile(
     | \b(?:bearer|basic)\s+[\w.~+/=*-]{6,}
     | \b(?:sk|rk|pk|gsk|xai|hf|ghp)[-_][\w*.-]{6,}
     | \bAIza[\w*-]{8,}
-    | \beyJ[\w-]{8,}\.[\w.-]+
+    | (?<![\w-])eyJ[\w-]{8,}+\.[\w.-]+
     | (?<=[?&]key=)[^\s&"']+
-    | (?<=://)[^\s/@"']+(?=@)
+    | (?P<parameter>(?<![\w-])\w{0,30}(?:password|passwd|pwd|secret)=)[^\s&"']+
+    | (?<=://)[^\s"'/?\#@]{0,200}:[^\s"']{0,500}(?=@)
+    | (?<=://)[^\s/@"']{1,500}(?=@)
+    | (?<=:)[^\s:@/"']{1,200}(?=@[\w.\[-])
     """,
     re.IGNORECASE | re.VERBOSE,
 )
@@ -36,7 +39,11 @@ def scrub(text: str, known: Iterable[str] = ()) -> str:
     for secret in sorted({*known, *_environment_secrets()}, key=len, reverse=True):
         if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, _REDACTED).replace(quote(secret, safe=""), _REDACTED)
-    return _SECRET_PATTERNS.sub(lambda found: f"{found['kept']}: {_REDACTED}" if found["kept"] else _REDACTED, text)
+    return _SECRET_PATTERNS.sub(_hide, text)
+
+
+def _hide(found: re.Match[str]) -> str:
+    return f"{found['kept']}: {_REDACTED}" if found["kept"] else f"{found['parameter'] or ''}{_REDACTED}"
 
 
 def _environment_secrets() -> Iterable[str]:
@@ -44,12 +51,19 @@ def _environment_secrets() -> Iterable[str]:
 
 
 def public_url(url: str) -> str:
-    """Returns a URL without user, password and query."""
-    parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    """Returns a URL without user, password and query; a password may have `@`, `/`, `#` and `?` as they are."""
+    scheme, _, rest = url.partition("://")
+    _, place = _split_user(rest)
+    return f"{scheme}://{re.split('[?#]', place)[0]}" if rest else scrub(url)
 
 
 def secrets_in_url(url: str | None) -> tuple[str, ...]:
     """Returns the secret parts of a URL: password and query."""
-    parts = urlsplit(url or "")
-    return tuple(secret for secret in (parts.password, parts.query) if secret)
+    user, place = _split_user((url or "").partition("://")[2])
+    return tuple(secret for secret in (user.partition(":")[2], place.partition("?")[2]) if secret)
+
+
+def _split_user(rest: str) -> tuple[str, str]:
+    """Splits what follows the scheme into user with password, and the place: at the last `@` before a parameter."""
+    user, at, _ = re.split(r"\?(?=[\w.-]+=)", rest)[0].rpartition("@")
+    return user, rest[len(user) + len(at) :]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from ..errors import HoldfastError, InvalidInput, NoRoom, QueueError, UnknownSession
+from ..errors import CorruptLog, InvalidInput, NoRoom, QueueError, StoreError, UnknownSession
 from ..hooks.timeouts import require_seconds
 from ..models import scrub
 from ..sessions import Context, SessionService
@@ -46,6 +46,11 @@ class Sweeper:
                     due = await self.sessions.due(record.id)
                 except UnknownSession:
                     continue  # deleted since it was listed
+                except Exception as problem:  # one session must not stop the others
+                    if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
+                        raise
+                    log.warning("session %s cannot be checked: %s", record.id, scrub(str(problem)))
+                    due = False
                 if due:
                     await self.queue.enqueue(Job(self.domain, record.id))
                     found += 1
@@ -58,7 +63,7 @@ class Sweeper:
         while True:
             try:
                 await self.sweep_once()
-            except HoldfastError as problem:
+            except Exception as problem:  # the application goes on, whatever a sweep met
                 log.warning("the sweep failed: %s", scrub(str(problem)))
             await anyio.sleep(every)
 

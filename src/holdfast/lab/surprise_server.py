@@ -63,7 +63,10 @@ class EchoedPrompt(msgspec.Struct):
 
 def check_server_url(url: str) -> None:
     """Raises InvalidInput for an address that is none, or holds a secret, since results name the server."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise InvalidInput(f"--surprise-url takes an address such as {DEFAULT_URL}, not {scrub(url)!r}.")
     if "@" in parts.netloc or parts.query:

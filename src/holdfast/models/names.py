@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeGuard, cast, overload
-from urllib.parse import unquote, urldefrag, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import anyio.to_thread
 
@@ -159,8 +159,12 @@ def _model_by_name(name: str) -> NamedModel:
 
 def _model_maker(name: str) -> Callable[[], NamedModel]:
     if name.lower().startswith(("http://", "https://")):
-        address, model = urldefrag(name)
-        if not urlsplit(address).hostname:
+        address, _, model = name.partition("#")
+        try:
+            host = urlsplit(address).hostname
+        except ValueError:
+            host = None
+        if not host:
             raise InvalidInput(f"{scrub(name)!r} names no server: use http://localhost:8080/v1#MODEL.")
         return partial(OpenAIChat, unquote(model) or None, base_url=address)
     provider, colon, model = name.partition(":")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint
@@ -125,14 +127,14 @@ async def verify_session(live: LiveSession) -> list[str]:
     """Returns what is wrong; empty if the log, its checkpoints and all its contexts agree."""
     found = list(await live.store.problems(live.id))
     events = await live.store.read(live.id, Slice(any_lane=True))
-    found += _broken_references(events)
+    found += broken_references(events)
     for lane in sorted({lane_key(event.lane) for event in events} | {""}):
         found += await _verify_lane(live, lane or None)
     return found
 
 
-def _broken_references(events: list[Event]) -> list[str]:
-    """Every checkpoint must refer to events before it."""
+def broken_references(events: Sequence[Event]) -> list[str]:
+    """Describes checkpoints and undos that refer to anything but events before them."""
     found: list[str] = []
     seen: set[str] = set()
     for event in events:

@@ -13,8 +13,8 @@ import msgspec
 
 from ..compaction.stateless import decode_payloads, prompt_overhead, trace_numbers
 from ..context import Checkpoint, HeadMessage, View
-from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, message_in
-from ..errors import InvalidInput, UnknownEvent
+from ..context.events import DECODE_ERRORS, Event, EventKind, LaneTip, SessionRecord, lane_key, message_in
+from ..errors import CorruptLog, InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, request_fields, restore_media
 from ..stores import Log, Slice, Unchanged
 from ..tokens import Estimator
@@ -81,7 +81,11 @@ class LiveSession:
             elif event.kind in MARKS:
                 self._views.pop(lane_key(event.lane), None)
             elif (view := self._views.get(lane_key(event.lane))) is not None:
-                view.append(event)
+                try:
+                    self._apply(view, event)
+                except CorruptLog:
+                    self._views.clear()
+                    raise
 
     def _heal(self) -> None:
         """Drops views that do not stand on the checkpoint that the log names: they are read again."""
@@ -158,8 +162,17 @@ class LiveSession:
             inherited = await self.store.read(self.id, Slice(after=start, until=tip.base))
         own = await self.store.read(self.id, Slice(lane=lane, after=max(start, tip.base), until=record.version))
         for event in await self.with_media([*inherited, *own]):
-            view.append(event)
+            self._apply(view, event)
         return view
+
+    def _apply(self, view: View, event: Event) -> None:
+        try:
+            view.append(event)
+        except DECODE_ERRORS as problem:
+            raise CorruptLog(
+                f"Event {event.id!r} (#{event.seq}) of session {self.id!r} cannot be read ({problem!r}): import "
+                "the session again from a correct export, or delete it."
+            ) from problem
 
     async def _begin(self, view: View, epoch: str | None) -> None:
         if epoch is None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio
 import msgspec
 
 from ..context import Checkpoint
-from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, new_id
+from ..context.events import DECODE_ERRORS, Event, EventKind, LaneTip, SessionRecord, lane_key, message_in, new_id
 from ..errors import InvalidInput
 from ..messages import extract_media
 from ..stores import Log, Slice
+from .history import broken_references
 from .live import LiveSession
 
 BATCH = 500
@@ -34,8 +36,37 @@ async def import_session(store: Log, records: Sequence[Mapping[str, Any]], new: 
         events = [msgspec.convert(line, Event) for line in records[1:]]
     except msgspec.ValidationError as problem:
         raise InvalidInput(f"This is not an exported session: {problem}.") from problem
+    _check_events(events)
     record = msgspec.structs.replace(record, id=new or record.id or new_id())
     await store.create(record)
+    try:
+        return await _write_events(store, record, events)
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await store.delete(record.id)
+        raise
+
+
+def _check_events(events: Sequence[Event]) -> None:
+    """Raises InvalidInput for an event that no session could show: nothing is imported then."""
+    for number, event in enumerate(events, 2):
+        try:
+            if event.kind == EventKind.MESSAGE:
+                message_in(event)
+            elif event.kind == EventKind.COMPACTION:
+                msgspec.convert(event.body, Checkpoint)
+            elif event.kind == EventKind.ATTEMPT:
+                _ = int(event.body["failures"]), float(event.body["retry_at"])
+        except DECODE_ERRORS as problem:
+            raise InvalidInput(
+                f"Line {number} of this export cannot be read: event {event.id!r} is no valid {event.kind} "
+                f"({problem!r})."
+            ) from problem
+    if broken := broken_references(events):
+        raise InvalidInput(f"This export is not complete: {broken[0]}.")
+
+
+async def _write_events(store: Log, record: SessionRecord, events: Sequence[Event]) -> SessionRecord:
     seqs: dict[str, int] = {}
     starts: dict[str, int] = {}
     batch: list[Event] = []

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import SplitResult, parse_qsl, unquote, urlencode, urlsplit
 
 from ...errors import CorruptLog, HoldfastError, InvalidInput, StoreClosed, StoreError, StoreReadOnly
-from ...models import scrub
+from ...models import public_url, scrub
 
 RetryAction = Literal["again", "reconnect"]
 _ROLLED_BACK_STATES = ("40001", "40P01")
@@ -110,7 +110,7 @@ class PostgresAddress:
             )
         self.tenant, self._url = _split_tenant(url, parts)
         self._secrets = _find_secrets(parts)
-        self.public = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        self.public = public_url(url)
 
     def __repr__(self) -> str:
         return self.public
