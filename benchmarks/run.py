@@ -22,6 +22,7 @@ ALL = (
     "imports",
     "ledger",
     "hostile",
+    "linear",
     "cost",
     "abort",
 )

@@ -234,3 +234,11 @@ def test_snippet_shows_words_close_together() -> None:
     text = "apple " + "x " * 400 + "apple pear plum" + " y" * 400
     assert "apple pear plum" in make_snippet(text, ("apple", "pear"))
     assert "Straße" in make_snippet("x " * 300 + "Straße" + " y" * 300, ("strasse",))
+
+
+@pytest.mark.parametrize("before", [0, 4_090, 4_095, 8_192, 60_000])
+@pytest.mark.parametrize(("written", "word"), [("Straße", "strasse"), ("e\u0301te\u0301", "été"), ("ｆｕｌｌ", "full")])
+def test_snippet_finds_a_word_that_is_written_otherwise(before: int, written: str, word: str) -> None:
+    """Also where the text is read block by block."""
+    text = "x" * before + f" {written} " + "y" * 9_000
+    assert written in make_snippet(text, (word,))

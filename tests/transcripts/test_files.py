@@ -126,3 +126,17 @@ def test_read_transcript_malformed_record_is_skipped(read: Read, good: dict[str,
     records = [{**good, field: odd} for field in fields]
     compactions = [{"type": kind, "payload": odd, "summary": odd} for kind in ("compaction", "compacted")]
     assert read(good, *records, *compactions, good).entries
+
+
+def test_read_transcript_unpacks_only_what_the_limit_allows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two kilobytes that unpack to two megabytes; the limit may be raised."""
+    path = tmp_path / "bomb.jsonl.gz"
+    path.write_bytes(gzip.compress(LINE + b"\n" + b" " * 2_000_000))
+    monkeypatch.setenv("HOLDFAST_MAX_SESSION_BYTES", "1000000")
+    with pytest.raises(InvalidInput, match="unpacks to more than 1,000,000 bytes: set HOLDFAST_MAX_SESSION_BYTES"):
+        read_transcript(path)
+    monkeypatch.setenv("HOLDFAST_MAX_SESSION_BYTES", "3000000")
+    assert len(read_transcript(path).entries) == 1
+    monkeypatch.setenv("HOLDFAST_MAX_SESSION_BYTES", "lots")
+    with pytest.raises(InvalidInput, match="is a number of bytes, not 'lots'"):
+        read_transcript(path)

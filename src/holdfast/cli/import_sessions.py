@@ -145,7 +145,7 @@ def _import_one(
         return import_file(sessions, file, id)
     except AlreadyImported as known:
         return ImportedFile(file=str(file), outcome="there", id=known.session_id, why=str(known))
-    except (InvalidInput, OSError, RecursionError) as problem:
+    except (InvalidInput, OSError, RecursionError, MemoryError) as problem:
         if alone and not listed:
             raise
         skipped = listed and isinstance(problem, _NOT_A_SESSION)

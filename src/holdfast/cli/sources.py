@@ -27,12 +27,12 @@ from ..sessions import BlockingSessionService
 from ..tokens import ReportedUsage, Usage
 from ..transcripts import Transcript, entry_numbers, live_context, read_transcript
 from ..transcripts.examples import example_path
+from ..transcripts.files import read_session_bytes
 from ..transcripts.plain import is_request_body
 from ..transcripts.records import parse_json_values
 from ..transcripts.transcript import TranscriptWarnings
 from .stores import StoreLocation, find_store, is_store
 
-GZIP_MAGIC = b"\x1f\x8b"
 _MESSAGE_KEYS = ("messages", "input", "contents")
 _REQUEST_KEYS = {"openai-responses": ("input", "instructions"), "gemini": ("contents", "systemInstruction")}
 
@@ -53,11 +53,7 @@ class WireShape(msgspec.Struct, frozen=True):
 
 def detect_shape(path: str) -> WireShape:
     """Detects the shape of a plain file of messages."""
-    with open(path, "rb") as file:
-        data = file.read()
-    values = parse_json_values(
-        gzip.decompress(data) if data.startswith(GZIP_MAGIC) else data, path, TranscriptWarnings()
-    )
+    values = parse_json_values(read_session_bytes(Path(path)), path, TranscriptWarnings())
     if len(values) > 1:
         return WireShape(lines=True)
     if is_request_body(values[0]):

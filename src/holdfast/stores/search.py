@@ -17,6 +17,9 @@ from .base import Hit, Where
 
 SNIPPET_LENGTH = 160
 """Approximate length of a snippet in characters."""
+_MAX_OCCURRENCES = 10_000
+"""Occurrences among which a snippet is chosen."""
+_BLOCK_LENGTH = 4_096
 _CONTROL_CHARACTERS = dict.fromkeys((*range(32), 127), " ")
 
 
@@ -38,7 +41,7 @@ def make_snippet(text: str, words: Sequence[str]) -> str:
 
 def _best_position(text: str, words: Sequence[str]) -> int:
     pattern = re.compile("|".join(re.escape(word) for word in words), re.IGNORECASE)
-    found = [(match.start(), match[0].lower()) for match in pattern.finditer(text)]
+    found = [(match.start(), match[0].lower()) for match in islice(pattern.finditer(text), _MAX_OCCURRENCES)]
     if not found:
         return _normalized_position(text, words)
     best, most, first = found[0][0], 0, 0
@@ -52,14 +55,29 @@ def _best_position(text: str, words: Sequence[str]) -> int:
 
 
 def _normalized_position(text: str, words: Sequence[str]) -> int:
-    """Position of a word that matches only after normalisation, such as `STRASSE` in `Straße`."""
-    normalized, starts = "", []
-    for position, character in enumerate(text):
-        piece = normalize(character)
-        normalized += piece
-        starts += [position] * len(piece)
-    found = [at for word in words if (at := normalized.find(word)) >= 0]
-    return starts[min(found)] if found else 0
+    """Position of a word that matches only after normalisation, such as `STRASSE` in `Straße`.
+
+    Block by block, since a normalised text does not tell where its characters came from.
+    """
+    longest = max(map(len, words), default=0)
+    for start in range(0, len(text), _BLOCK_LENGTH):
+        block = text[start : start + _BLOCK_LENGTH + longest]
+        if any(word in normalize(block) for word in words):
+            return start + _position_in_block(block, words)
+    return 0
+
+
+def _position_in_block(block: str, words: Sequence[str]) -> int:
+    """Last position from which the rest of the block still has a word that the whole block has."""
+    word = next(word for word in words if word in normalize(block))
+    first, last = 0, len(block)
+    while last - first > 1:
+        middle = (first + last) // 2
+        if word in normalize(block[middle:]):
+            first = middle
+        else:
+            last = middle
+    return first
 
 
 UNSEGMENTED_FROM = "\u0e00"

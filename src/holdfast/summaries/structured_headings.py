@@ -50,10 +50,11 @@ _TITLES: tuple[tuple[SectionName, str], ...] = (
 )
 _TITLE_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _TITLES)
 _FILLER_WORDS = re.compile(r"(?:(?:key|technical|critical|important|immediate|optional|work|and|&|resolutions?)\s*)*")
-_MARKDOWN_HEADING = re.compile(r"\s*(#{1,6})\s+(.+?)[\s#]*$")
+_MARKDOWN_HEADING = re.compile(r"\s*+(#{1,6})\s++(.*)$")
 _BOLD_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\*\*|__)((?:(?!\1).)+)\1\s*[:：]?\s*(.*)$")
-_BARE_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\w[\w &]{2,40}?)\s*[:：]?\s*$")
-_SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|[\W_]+$")
+_BARE_HEADING = re.compile(r"\s*+(?:\d{1,2}[.)]\s*+)?(\w[\w &]{2,40}?)\s*+[:：]?+\s*+$")
+_TRAILING = re.compile(r"(?<![\s#])[\s#]++$")
+_SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|(?<![\W_])[\W_]++$")
 _BOLD_LEVEL, BARE_LEVEL = 7, 8
 _MAX_BOLD_WORDS = 4
 """A bold line with more words is a sentence, unless it is exactly a section name."""
@@ -83,8 +84,8 @@ class Heading(msgspec.Struct, frozen=True):
 
 def parse_heading(line: str) -> Heading | None:
     """Parses a Markdown heading, or a bold or bare line that is exactly a section name."""
-    if found := _MARKDOWN_HEADING.match(line):
-        return Heading(len(found[1]), _section_named(found[2]), found[2])
+    if (found := _MARKDOWN_HEADING.match(line)) and (title := _TRAILING.sub("", found[2])):
+        return Heading(len(found[1]), _section_named(title), title)
     if found := _BOLD_HEADING.match(line):
         section = _section_named(found[2], alone=bool(found[3]) or len(found[2].split()) > _MAX_BOLD_WORDS)
         return Heading(_BOLD_LEVEL, section, found[2], found[3]) if section else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from .records import parse_json_values
 from .transcript import Record, Transcript, TranscriptWarnings
 
 TranscriptReader = Callable[[list[Record], TranscriptWarnings], Transcript]
+MAX_SESSION_BYTES, MAX_BYTES_VARIABLE = 1_000_000_000, "HOLDFAST_MAX_SESSION_BYTES"
+"""A small gzip file may unpack to more than the memory has."""
 _READERS: tuple[tuple[Callable[[Record], bool], TranscriptReader], ...] = (
     (claude_code.matches, claude_code.read),
     (codex.matches, codex.read),
@@ -38,6 +41,16 @@ def read_transcript(path: str | os.PathLike[str]) -> Transcript:
     return transcript
 
 
+def max_session_bytes() -> int:
+    """Returns how large a session may be when it is unpacked."""
+    given = os.environ.get(MAX_BYTES_VARIABLE, "")
+    if not given:
+        return MAX_SESSION_BYTES
+    if not given.isdecimal() or not int(given):
+        raise InvalidInput(f"{MAX_BYTES_VARIABLE} is a number of bytes, not {given!r}.")
+    return int(given)
+
+
 def read_session_bytes(file: Path) -> bytes:
     """Reads a file and decompresses gzip. Raises InvalidInput if it cannot be read."""
     try:
@@ -51,8 +64,15 @@ def read_session_bytes(file: Path) -> bytes:
         raise InvalidInput(f"The file {file} cannot be read ({reason}): check its name and permissions.") from error
     if not data.startswith(b"\x1f\x8b"):
         return data
+    limit = max_session_bytes()
     try:
-        return gzip.decompress(data)
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as unpacked:
+            whole = unpacked.read(limit + 1)
+        if len(whole) > limit:
+            raise InvalidInput(
+                f"The file {file} unpacks to more than {limit:,} bytes: set {MAX_BYTES_VARIABLE} if it is a session."
+            )
+        return whole
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"The file {file} is damaged or cut-off gzip: copy it again from its source.") from error
 
