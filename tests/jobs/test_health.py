@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from pathlib import Path
 
@@ -70,6 +71,7 @@ async def test_health_stopping_worker_is_healthy() -> None:
     [
         (b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"200 OK"),
         (b"GET /metrics?now HTTP/1.0\r\n\r\n", b"200 OK"),
+        (b"GET /status HTTP/1.1\r\n\r\n", b"200 OK"),
         (b"GET / HTTP/1.1\r\n\r\n", b"404"),
         (b"POST /healthz HTTP/1.1\r\n\r\n", b"404"),
         (b"\xff\xfe\r\n\r\n", b"404"),
@@ -84,7 +86,8 @@ async def test_health_port_answers_http_requests(request_bytes: bytes, status: b
             await stream.send(request_bytes)
             answer = await stream.receive()
         assert answer.startswith(b"HTTP/1.1 " + status)
-        json.loads(answer.partition(b"\r\n\r\n")[2])
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert b"text/plain; version=0.0.4" in head or json.loads(body)
         async with await anyio.connect_tcp("127.0.0.1", place._port):
             pass  # a client that sends nothing and disconnects
         group.cancel_scope.cancel()
@@ -115,6 +118,22 @@ def test_health_reporter_file_or_port() -> None:
     for where in ("", "0", "host:99999"):
         with pytest.raises(InvalidInput, match="is neither a file nor a port"):
             health_reporter(where, health)
+
+
+def test_metrics_are_in_the_text_format_of_prometheus() -> None:
+    """A help and a type for each family, then samples: names, labels, a number."""
+    stats = JobStats()
+    stats.count("compacted", 400)
+    stats.count("failed")
+    health = Health(stats, Needs())
+    lines = health.metrics().splitlines()
+    assert {'holdfast_jobs_total{outcome="compacted"} 1', "holdfast_tokens_saved_total 400"} <= set(lines)
+    assert "holdfast_healthy 0" in lines
+    samples = [line for line in lines if not line.startswith("#")]
+    for line in samples:
+        found = re.fullmatch(r'(holdfast_[a-z_]+)(?:\{[a-z_]+="[^"\\\n]*"\})? ([0-9.]+)', line)
+        assert found and f"# TYPE {found[1]} " in health.metrics(), line
+    assert health.metrics().endswith("\n")
 
 
 def test_job_stats_count_outcomes_and_time() -> None:

@@ -151,7 +151,7 @@ async def test_worker_process_on_queue_serves_health_and_stops(
         assert get(port, "/else")[0] == 404
         await queue.enqueue(Job("session", "s"))
         until(worker.has_begun)
-        assert get(port, "/metrics")[1]["running"] == 1
+        assert get(port, "/status")[1]["running"] == 1
         worker.signal(signal.SIGTERM)
         assert worker.exit_code() == 0
         assert "was given back" in worker.log_text() and "'given_back': 1" in worker.log_text()
@@ -185,7 +185,7 @@ async def test_worker_process_unreachable_queue_waits_and_hides_secrets(harbour:
     worker = harbour.start("worker", "--queue", "redis://ada:0s7erhaven@127.0.0.1:1", "--health", str(port))
     until(lambda: " failed: " in worker.log_text())
     assert get(port, "/healthz") == (503, {"status": "unreachable"})
-    why = get(port, "/metrics")[1]["why"]
+    why = get(port, "/status")[1]["why"]
     assert "The queue at redis://127.0.0.1:1 cannot be reached" in why
     worker.signal(signal.SIGTERM)
     assert worker.exit_code() == 0

@@ -58,8 +58,27 @@ class Health:
             on_refresh()
 
     def report(self) -> dict[str, Any]:
-        """Status and job statistics, as `/metrics` and the health file have them."""
+        """Status and job statistics, as `/status` and the health file have them."""
         return {"status": self.status, "why": self._why, **self._stats.report()}
+
+    def metrics(self) -> str:
+        """The same numbers in Prometheus' text format."""
+        report = self._stats.report()
+        outcomes = [(f'{{outcome="{name}"}}', count) for name, count in sorted(report["outcomes"].items())]
+        families = (
+            ("healthy", "gauge", "1 while the worker reaches its store and queue.", [("", int(self.healthy))]),
+            ("uptime_seconds", "gauge", "Seconds since the worker started.", [("", report["up_seconds"])]),
+            ("jobs_running", "gauge", "Compactions that run now.", [("", report["running"])]),
+            ("jobs_total", "counter", "Finished compaction jobs by outcome.", outcomes),
+            ("job_seconds_total", "counter", "Time spent in compaction jobs.", [("", report["seconds_total"])]),
+            ("job_seconds_max", "gauge", "Time of the longest compaction job.", [("", report["seconds_longest"])]),
+            ("tokens_saved_total", "counter", "Tokens that compactions saved.", [("", report["tokens_saved"])]),
+        )
+        return "".join(
+            f"# HELP holdfast_{name} {help}\n# TYPE holdfast_{name} {kind}\n"
+            + "".join(f"holdfast_{name}{labels} {value}\n" for labels, value in samples)
+            for name, kind, help, samples in families
+        )
 
 
 log = logging.getLogger("holdfast.jobs")
@@ -148,11 +167,13 @@ async def _request_path(stream: SocketStream) -> str:
 
 
 def _http_response(path: str, health: Health) -> bytes:
-    status, body = "404 Not Found", dict[str, Any](error="Use /healthz or /metrics.")
+    status, body = "404 Not Found", dict[str, Any](error="Use /healthz, /status or /metrics.")
     if path == "/healthz":
         status, body = "200 OK" if health.healthy else "503 Service Unavailable", {"status": health.status}
-    elif path == "/metrics":
+    elif path == "/status":
         status, body = "200 OK", health.report()
-    content = msgspec.json.encode(body) + b"\n"
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n"
+    content, kind = msgspec.json.encode(body) + b"\n", "application/json"
+    if path == "/metrics":
+        status, content, kind = "200 OK", health.metrics().encode(), "text/plain; version=0.0.4; charset=utf-8"
+    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n"
     return head.encode() + b"Connection: close\r\n\r\n" + content
