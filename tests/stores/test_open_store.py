@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,28 @@ def test_open_store_unknown_address_raises(where: str) -> None:
 def test_sqlite_store_invalid_synchronous_raises() -> None:
     with pytest.raises(InvalidLimit, match="FULL or NORMAL"):
         SQLiteStore("x.db", synchronous="OFF")  # type: ignore[arg-type]
+
+
+FORKED = """
+import asyncio, os, sys
+from holdfast.context.events import SessionRecord
+from holdfast.stores import Slice, open_store
+
+store = open_store(sys.argv[1])
+asyncio.run(store.create(SessionRecord("s", "t")))
+if os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+for call in (lambda: store.append("s", []), lambda: store.read("s", Slice())):
+    try:
+        asyncio.run(asyncio.wait_for(call(), 20))
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no fork")
+@pytest.mark.parametrize("name", ["log.db", "log"])
+def test_store_opened_before_a_fork_says_so_in_the_child(name: str, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED, tmp_path / name], capture_output=True, text=True, timeout=60)
+    assert done.stdout.count("StoreError This store was opened before the process forked: open it again") == 2

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from holdfast.context.events import LaneTip
 from holdfast.errors import CorruptLog, DuplicateEvent, StaleVersion, StoreError, StoreReadOnly
 from holdfast.stores import Appended, Slice, SQLiteStore, Unchanged
-from holdfast.stores.sqlite import index, writer
+from holdfast.stores.sqlite import connection, index, writer
+from holdfast.stores.sqlite import store as sqlite_store
 from stores.logs import begin, compaction, ids, message, record, rewrite
 from stores.test_store_conformance import fill_search_index
 
@@ -337,3 +339,52 @@ class TestSearchIndex:
             assert await store.read("s", Slice(ids=("e2",)))
         for each in path.parent.glob("agent.db*"):
             assert b"hunter2" not in each.read_bytes()
+
+
+class TestFileUnderUse:
+    async def test_append_to_a_deleted_file_is_refused(self, path: Path) -> None:
+        async with SQLiteStore(path) as store:
+            await begin(store, "e1")
+            for each in path.parent.glob("agent.db*"):
+                each.unlink()
+            for _ in range(2):
+                with pytest.raises(StoreError, match="was deleted or replaced while it was open; nothing was written"):
+                    await store.append("s", [message("e2")])
+        assert not list(path.parent.iterdir())
+
+    async def test_store_opened_while_read_only_writes_later(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        async with SQLiteStore(path) as store:
+            await begin(store, "e1")
+        async with SQLiteStore(path) as store:
+            monkeypatch.setattr(
+                sqlite_store,
+                "open_writer",
+                lambda path, _: sqlite3.connect(f"file:{path}?mode=ro", uri=True, check_same_thread=False),
+            )
+            with pytest.raises(StoreReadOnly):
+                await store.append("s", [message("e2")])
+            monkeypatch.undo()
+            assert (await store.append("s", [message("e2")])).version == 2
+
+    async def test_appends_that_waited_for_a_lock_fail_together(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connection, "BUSY_SECONDS", 0.3)
+        monkeypatch.setattr(writer, "BUSY_SECONDS", 0.3)
+        async with SQLiteStore(path) as store:
+            await begin(store, "e1")
+            other = sqlite3.connect(path, isolation_level=None)
+            other.execute("BEGIN IMMEDIATE")
+            failures: list[float] = []
+
+            async def append(name: str) -> None:
+                with pytest.raises(StoreError, match="locked for too long"):
+                    await store.append("s", [message(name)])
+                failures.append(anyio.current_time())
+
+            async with anyio.create_task_group() as group:
+                for number in range(12):
+                    group.start_soon(append, f"w{number}")
+            other.close()
+            assert failures[-1] - failures[0] < 0.3 * 11, "not one after the other"
+            assert (await store.append("s", [message("e2")])).version == 2

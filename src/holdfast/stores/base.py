@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
@@ -10,6 +11,7 @@ import msgspec
 
 from ..context.events import Event, LaneTip, SessionRecord
 from ..context.references import reference
+from ..errors import StoreError
 
 
 class Unchanged(msgspec.Struct, frozen=True):
@@ -107,6 +109,12 @@ class Hit(msgspec.Struct, frozen=True):
     def reference(self) -> str:
         """Short reference to the event within its session."""
         return reference(self.event)
+
+
+def require_process(opened_by: int) -> None:
+    """Raises StoreError in a forked child: threads and connections of a store stay in the process that opened it."""
+    if os.getpid() != opened_by:
+        raise StoreError("This store was opened before the process forked: open it again in the child process.")
 
 
 @runtime_checkable

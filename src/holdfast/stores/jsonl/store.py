@@ -16,7 +16,18 @@ from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidInput, StoreClosed, StoreError
 from ...io import files
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
-from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Rewrite, Slice, Unchanged, Where
+from ..base import (
+    ANYWHERE,
+    POLL_SECONDS,
+    Appended,
+    Hit,
+    LeaseWaiters,
+    Rewrite,
+    Slice,
+    Unchanged,
+    Where,
+    require_process,
+)
 from . import reads, writes
 from .folder import SessionFolder
 from .index import StaleIndexError
@@ -83,6 +94,7 @@ class JSONLStore:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._folder = SessionFolder(os.fspath(directory))
         self._waiters = LeaseWaiters()
+        self._process = os.getpid()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -174,6 +186,7 @@ class JSONLStore:
     async def _run(self, work: Callable[[SessionFolder], T]) -> T:
         if self._closed:
             raise StoreClosed
+        require_process(self._process)
         return await anyio.to_thread.run_sync(self._run_with_retry, work)
 
     def _run_with_retry(self, work: Callable[[SessionFolder], T]) -> T:

@@ -19,6 +19,8 @@ _STALE_PLAN_ERRORS = ("InvalidCachedStatementError", "OutdatedSchemaCacheError")
 """Raised by the driver after a migration has changed a table with cached plans."""
 _CONNECTION_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
 """The connection broke, the server is stopping or starting, or has no free connection: worth a retry."""
+_REFUSED_STATES = ("25006",)
+"""A standby refused the write: after a failover the same address may lead to the primary."""
 _INVALID_DATA_STATES = ("22000", "22001", "22003", "22021", "22P02", "22P05")
 _MISSING_TABLE_STATES = ("3F000", "42P01", "42883", "42703")
 _MESSAGES: dict[str, tuple[type[HoldfastError], str]] = {
@@ -203,7 +205,8 @@ class ConnectionPool:
                     result = await work(connection, unsure)
                 except Exception as error:
                     action = None if isinstance(error, HoldfastError) else retry_action(error, connection)
-                    self._release(connection, keep=action != "reconnect" and not isinstance(error, TimeoutError))
+                    unusable = isinstance(error, TimeoutError) or sqlstate_of(error) in _REFUSED_STATES
+                    self._release(connection, keep=action != "reconnect" and not unusable)
                     if action == "reconnect":
                         self._drop_idle()
                     if self._closed:

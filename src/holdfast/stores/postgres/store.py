@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
@@ -13,7 +14,7 @@ import anyio
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidLimit, StoreClosed
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
-from ..base import ANYWHERE, Appended, Hit, Rewrite, Slice, Unchanged, Where
+from ..base import ANYWHERE, Appended, Hit, Rewrite, Slice, Unchanged, Where, require_process
 from ..search import SearchRequest
 from . import lease, reads, schema, search, writes
 from .connections import ConnectionPool, ConnectionWork, PostgresAddress
@@ -75,6 +76,7 @@ class PostgresStore:
         self._timeout = timeout
         self._retry_seconds = retry_seconds
         self._resources: dict[asyncio.AbstractEventLoop, _LoopResources] = {}
+        self._process = os.getpid()
         self._ready = False
         self._closed = False
 
@@ -216,6 +218,7 @@ class PostgresStore:
     async def _run(self, work: ConnectionWork[T]) -> T:
         if self._closed:
             raise StoreClosed
+        require_process(self._process)
         return await self._loop_resources.pool.run(work)
 
     @property

@@ -47,7 +47,7 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
-            if _error_code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > last:
+            if not is_busy(error) or time.monotonic() > last:
                 raise
             time.sleep(0.01)
 
@@ -136,6 +136,10 @@ def _error_code(error: sqlite3.Error) -> int:
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
+def is_busy(error: sqlite3.Error) -> bool:
+    return _error_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 def translate_sqlite_error(error: sqlite3.Error, path: str) -> HoldfastError:
     """Returns a HoldfastError that names the cause and the remedy."""
     code = _error_code(error)
@@ -150,7 +154,7 @@ def translate_sqlite_error(error: sqlite3.Error, path: str) -> HoldfastError:
         return StoreReadOnly(f"{path} cannot be written ({error}): check the permissions of file and folder.")
     if code == sqlite3.SQLITE_CANTOPEN:
         return StoreError(f"{path} cannot be opened: the folder {folder} does not exist; create it first.")
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+    if is_busy(error):
         return StoreError(f"Another process kept {path} locked for too long: retry when it has finished.")
     if code in (sqlite3.SQLITE_ERROR, 0) and "already exists" in str(error):
         return CorruptLog(f"{path} contains tables of another program ({error}): choose another file.")

@@ -15,7 +15,18 @@ import anyio.to_thread
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidInput, InvalidLimit, StoreClosed
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
-from ..base import ANYWHERE, POLL_SECONDS, Appended, Hit, LeaseWaiters, Rewrite, Slice, Unchanged, Where
+from ..base import (
+    ANYWHERE,
+    POLL_SECONDS,
+    Appended,
+    Hit,
+    LeaseWaiters,
+    Rewrite,
+    Slice,
+    Unchanged,
+    Where,
+    require_process,
+)
 from ..search import SearchRequest
 from . import index, reads, search, writes
 from .connection import open_reader, open_writer, translate_sqlite_error
@@ -69,6 +80,7 @@ class SQLiteStore:
         self._synchronous = synchronous
         self._in_memory = self._path == ":memory:"
         self._writer = WriterThread(self._path, self._connect, index.fill_index)
+        self._process = os.getpid()
         self._ready = False
         self._closed = False
         self._lock = threading.Lock()
@@ -188,6 +200,7 @@ class SQLiteStore:
         """Runs a read in a worker thread, on a snapshot; an in-memory database uses the writer's connection."""
         if self._closed:
             raise StoreClosed
+        require_process(self._process)
         if self._in_memory:
             return await self._writer.run(work)
         if not self._ready:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from ...errors import HoldfastError, InvalidInput, StoreClosed
-from .connection import translate_sqlite_error
+from ...errors import HoldfastError, InvalidInput, StoreClosed, StoreError, StoreReadOnly
+from ..base import require_process
+from .connection import BUSY_SECONDS, is_busy, translate_sqlite_error
 
 log = logging.getLogger("holdfast.stores.sqlite")
 T = TypeVar("T")
@@ -31,7 +35,7 @@ class WriteJob:
     It may raise a HoldfastError only before its first write: the transaction then continues without it.
     """
 
-    __slots__ = ("alone", "error", "future", "loop", "result", "work")
+    __slots__ = ("alone", "error", "future", "loop", "result", "since", "work")
 
     def __init__(self, work: DatabaseWork[Any], *, alone: bool = False) -> None:
         self.work = work
@@ -41,6 +45,7 @@ class WriteJob:
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.result: Any = None
         self.error: BaseException | None = None
+        self.since = time.monotonic()
 
 
 class WriterThread:
@@ -55,7 +60,11 @@ class WriterThread:
         self._closed = False
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._held: WriteJob | None = None
+        self._held: deque[WriteJob | None] = deque()
+        """Jobs taken from the queue that run next."""
+        self._process = os.getpid()
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the open file."""
         self._unindexed_jobs = 1
         """Jobs committed since the index was complete; starts at 1, since a crash may have left events unindexed."""
 
@@ -84,6 +93,7 @@ class WriterThread:
         with self._lock:
             if self._closed:
                 raise StoreClosed
+            require_process(self._process)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
                 self._thread.start()
@@ -109,9 +119,8 @@ class WriterThread:
 
     def _next_job(self) -> WriteJob | None:
         """Returns the next job; fills the search index batch by batch while the queue is empty."""
-        if (held := self._held) is not None:
-            self._held = None
-            return held
+        if self._held:
+            return self._held.popleft()
         timeout = IDLE_SECONDS
         while self._unindexed_jobs and self._connection is not None:
             try:
@@ -131,21 +140,19 @@ class WriterThread:
         """Runs the job and those queued behind it in one transaction; False if a stop was queued."""
         jobs, more = [first], True
         try:
-            if self._connection is None:
-                self._connection = self._connect()
-            connection = self._connection
+            connection = self._open()
             connection.execute("BEGIN IMMEDIATE")
             _run_job(first, connection)
             until = time.monotonic() + 0.02
             while more and len(jobs) < MAX_GROUP_COMMIT and time.monotonic() < until:
                 try:
-                    job = self._queue.get_nowait()
+                    job = self._held.popleft() if self._held else self._queue.get_nowait()
                 except queue.Empty:
                     break
                 if job is None:
                     more = False
                 elif job.alone:
-                    self._held = job
+                    self._held.appendleft(job)
                     break
                 else:
                     jobs.append(job)
@@ -157,17 +164,47 @@ class WriterThread:
                 self._roll_back(self._connection)
             if len(jobs) == 1:
                 first.error = self._translate(error)
+                jobs += self._also_failed(error)
             else:
                 for job in jobs:
                     self._commit_alone(job)
         _deliver_results(jobs)
         return more
 
+    def _open(self) -> sqlite3.Connection:
+        """Returns the connection; raises StoreError if its file is no longer there, since nobody could read it."""
+        if self._connection is None:
+            self._connection = self._connect()
+            self._file = _file_identity(self._path)
+        elif self._file is not None and _file_identity(self._path) != self._file:
+            raise StoreError(
+                f"{self._path} was deleted or replaced while it was open; nothing was written: open the store again."
+            )
+        return self._connection
+
+    def _also_failed(self, error: BaseException) -> list[WriteJob]:
+        """Fails the jobs that have waited for the same lock as long as the first; drops a connection without rights."""
+        if not isinstance(error, sqlite3.Error):
+            return []
+        translated = translate_sqlite_error(error, self._path)
+        if isinstance(translated, StoreReadOnly) and self._connection is not None and self._file is not None:
+            self._connection.close()
+            self._connection = None  # the file may be writable at the next attempt
+        if not is_busy(error):
+            return []
+        with suppress(queue.Empty):
+            while True:
+                self._held.append(self._queue.get_nowait())
+        limit = time.monotonic() - BUSY_SECONDS
+        failed = [job for job in self._held if job is not None and job.since <= limit]
+        self._held = deque(job for job in self._held if job is None or job.since > limit)
+        for job in failed:
+            job.error = translated
+        return failed
+
     def _run_alone(self, job: WriteJob) -> bool:
         try:
-            if self._connection is None:
-                self._connection = self._connect()
-            _run_job(job, self._connection)
+            _run_job(job, self._open())
         except BaseException as error:
             job.error = self._translate(error)
         _deliver_results([job])
@@ -196,6 +233,14 @@ class WriterThread:
     def _roll_back(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _file_identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _run_job(job: WriteJob, connection: sqlite3.Connection) -> None:
