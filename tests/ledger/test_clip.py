@@ -63,3 +63,10 @@ def test_l7_short_user_messages_get_more_room_if_none_is_left_out_then() -> None
     assert len(clip_evenly(lines, 200, 400)) < 10
     assert len(clip_evenly(lines, 200, 400, most_room=400)) == 10
     assert clip_evenly(lines, 200, 400, most_room=300) == clip_evenly(lines, 200, 400)
+
+
+def test_h3_long_user_messages_stay_whole_if_they_fit_in_the_most_room() -> None:
+    lines = user_lines(*["Our customers run Python 3.11. " * 10] * 3)
+    clipped, whole = clip_evenly(lines, 800, 400), clip_evenly(lines, 800, 400, most_room=1_000)
+    assert all("[…]" in text for _, text in clipped)
+    assert [text for _, text in whole] == [line.text.strip() for line in lines]

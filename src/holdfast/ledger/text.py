@@ -93,14 +93,16 @@ def clip_evenly(
 ) -> list[tuple[int, str]]:
     """Clips all lines to one length that fits `room`; below the minimum length, keeps only the newest.
 
-    If with `most_room` none is left out, they take as much of it as they need. Otherwise lines with rules may take half
-    of the room first, and the rules take half of a clipped line.
+    If with `most_room` all fit as they are, or at least none is left out, they take as much of it as they need.
+    Otherwise lines with rules may take half of the room first, and the rules take half of a clipped line.
     """
     most = 1 + max(room, most_room) // CITATION_CHARS  # more citations than this cannot fit
     length, sizes = longest, [len(line.text) for line in lines[-most:]]
-    while length > BRIEF_CHARS and sum([min(length, size) + CITATION_CHARS for size in sizes]) > room:
-        length -= 20
     needed = sum([min(length, size) + CITATION_CHARS for size in sizes])
+    if len(lines) > most or needed > most_room:
+        while length > BRIEF_CHARS and needed > room:
+            length -= 20
+            needed = sum([min(length, size) + CITATION_CHARS for size in sizes])
     if len(lines) <= most and needed <= most_room:
         room = max(room, needed)
     preferred = _newest_with_rules(lines, find_rules) if len(lines) > most or needed > room else []
