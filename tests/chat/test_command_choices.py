@@ -165,6 +165,17 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+async def test_export_of_a_session_whose_id_is_a_path_stays_in_the_folder(
+    harness: CommandHarness, tmp_path: Path
+) -> None:
+    await harness.send_prompts("u1")
+    lines = await harness.sessions.export(harness.id)
+    await harness.sessions.import_(lines, id="../../elsewhere")
+    await harness.chat.switch("../../elsewhere")
+    await harness.run_all("/export")
+    assert "elsewhere.jsonl" in names_in(tmp_path)
+
+
 async def test_export_never_overwrites_a_file(harness: CommandHarness, tmp_path: Path) -> None:
     (tmp_path / "kept.jsonl").write_text("mine")
     assert "is not overwritten" in collapse(await harness.run_all("/export kept.jsonl"))

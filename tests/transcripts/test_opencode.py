@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +253,19 @@ def test_opencode_storage_folder_reads_the_same(write: Write, tmp_path: Path) ->
 def test_opencode_storage_session_without_messages(tmp_path: Path) -> None:
     with pytest.raises(EmptyTranscript, match="holds no messages"):
         read_transcript(Session().store(tmp_path / "storage"))
+
+
+@pytest.mark.parametrize("id", ["../../elsewhere", "/elsewhere", "..", "a/b"])
+def test_opencode_storage_ids_lead_nowhere_else(tmp_path: Path, id: str) -> None:
+    """A message's id names the folder of its parts."""
+    file = compacted().store(tmp_path / "storage")
+    info = tmp_path / "storage" / "message" / SESSION / "msg_002.json"
+    info.write_text(json.dumps({**json.loads(info.read_text()), "id": id}))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "prt_1.json").write_text(json.dumps({"type": "text", "text": "a secret of elsewhere"}))
+    transcript = read_transcript(file)
+    assert "a secret" not in str(transcript.messages)
+    assert any("no name of a folder left out" in warning for warning in transcript.warnings)
 
 
 def test_opencode_storage_broken_file_is_named(tmp_path: Path) -> None:

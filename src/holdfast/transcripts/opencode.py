@@ -186,14 +186,21 @@ def assemble_export(file: Path, session: Record, warnings: TranscriptWarnings) -
     """Reads a session's messages and parts from storage into the shape of an export; ids sort by time."""
     storage = file.absolute().parents[2]
     messages = []
-    for info in _read_records(storage / "message" / str(session["id"]), warnings):
-        parts = list(_read_records(storage / "part" / str(info.get("id")), warnings))
+    for info in _read_records(storage / "message", session["id"], warnings):
+        parts = list(_read_records(storage / "part", info.get("id"), warnings))
         messages.append({"info": info, "parts": parts})
     return {"info": session, "messages": messages}
 
 
-def _read_records(folder: Path, warnings: TranscriptWarnings) -> Iterator[Record]:
-    for file in sorted(folder.glob("*.json")):
+def _read_records(folder: Path, id: Any, warnings: TranscriptWarnings) -> Iterator[Record]:
+    """Yields the records in the folder of an id; an id that is no plain name would lead elsewhere."""
+    if not isinstance(id, str) or id in ("", "..") or id != Path(id).name:
+        warnings.count("id", "that is no name of a folder left out")
+        return
+    for file in sorted((folder / id).glob("*.json")):
+        if file.is_symlink():
+            warnings.count("file", "that is a link left out")
+            continue
         value: Any = parse_json_values(file.read_bytes(), str(file), warnings)[0]
         if isinstance(value, dict):
             yield value

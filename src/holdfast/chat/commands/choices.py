@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -100,11 +101,16 @@ async def _run_export(chat: Chat, argument: str) -> CommandResult:
     if written in EXPORT_FORMATS and not format:
         written, format = "", written
     format = format or EXPORT_FORMATS[0]
-    file = _resolve_export_path(chat, written or f"{chat.record.id}.{_EXTENSIONS.get(format, 'jsonl')}")
+    file = _resolve_export_path(chat, written or f"{_file_stem(chat.record.id)}.{_EXTENSIONS.get(format, 'jsonl')}")
     exported = await export_session(chat.sessions, chat.record.id, cast("ExportFormat", format))
     await to_thread.run_sync(_write_new_file, file, exported.data)
     report = f"Written to {file}, {len(exported.data):,} bytes in the format {format}."
     return CommandResult("\n".join([report, *(f"- {note}" for note in exported.warnings)]))
+
+
+def _file_stem(session_id: str) -> str:
+    """Returns a file name for any session id: an imported one may be a path."""
+    return re.sub(r"[^\w.-]+", "-", session_id).lstrip(".-")[:100] or "session"
 
 
 def _resolve_export_path(chat: Chat, written: str) -> Path:
