@@ -79,6 +79,20 @@ def test_print_writes_only_the_answer_to_stdout(harbor: Path, run: Run) -> None:
     assert "read_file tides.txt" in done.stderr and "session " in done.stderr
 
 
+def test_print_reads_project_instructions_unless_turned_off(harbor: Path, run: Run) -> None:
+    Path("AGENTS.md").write_text("Count in fathoms.")
+    done = run("chat", "--print", "When is low water?", *scripted("At 3."), "--store", "s.db")
+    assert "project instructions: AGENTS.md (17 characters)" in done.stderr
+    done = run("chat", "--print", "And now?", *scripted("At 3."), "--store", "s.db", "--no-project-instructions")
+    assert "project instructions" not in done.stderr
+
+    async def systems() -> list[bool]:
+        async with SessionService(open_store("s.db")) as sessions:
+            return ["Count in fathoms." in record.system for record in await sessions.list()]
+
+    assert asyncio.run(systems()) == [False, True]
+
+
 @pytest.mark.parametrize(
     ("prompt", "piped", "asked"),
     [

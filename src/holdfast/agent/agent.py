@@ -28,6 +28,7 @@ from ..models.calls import ChatModel, Failure, Limits, ReplyDelta, StepCall, Ste
 from ..sessions import Context
 from .events import (
     AgentEvent,
+    Attached,
     EventListener,
     ReplyStored,
     Retrying,
@@ -43,6 +44,7 @@ from .events import (
     emit,
 )
 from .keeper import Keeper
+from .mentions import AttachFiles, Attachments
 from .tools import INVALID_JSON, Toolbox
 
 MAX_STEPS = 500
@@ -68,6 +70,7 @@ class Agent:
         system: str = SYSTEM,
         limits: Limits | None = None,
         max_steps: int = MAX_STEPS,
+        attach: AttachFiles | None = None,
     ) -> None:
         self.keeper = keeper
         self.model = model
@@ -76,6 +79,7 @@ class Agent:
         self.system = system
         self.limits = limits or Limits()
         self.max_steps = max_steps
+        self._attach = attach
         self.running = False
         self.size_certainty: SizeCertainty = "estimated"
         keeper.format, keeper.listen = model.format, self._on_compaction_event
@@ -250,17 +254,26 @@ class Agent:
     # -- internals -------------------------------------------------------------------------------------
 
     async def _append_prompt(self, text: str) -> None:
-        """Stores a user message, shielded from cancellation; returns it as an `Unsent` event if the store fails."""
+        """Stores a user message, shielded from cancellation; returns it as an `Unsent` event if the store fails.
+
+        The content of files it names comes first, in a message that does not count as the user's words.
+        """
         try:
             with anyio.CancelScope(shield=True):
-                await self._append(Message("user", (Text(replace_lone_surrogates(text)),)))
+                attached = await self._attach(text) if self._attach is not None else Attachments()
+                if attached.text:
+                    content = Message("user", (Text(replace_lone_surrogates(attached.text)),))
+                    await self._append(content, aside=True)
+                await self._append(Message("user", (Text(replace_lone_surrogates(text)), *attached.images)))
+            if attached.files or attached.problems:
+                self._emit(Attached(self.session, attached.files, attached.problems))
         except Exception:
             self._emit(Unsent(self.session, text))
             raise
 
-    async def _append(self, message: Message) -> list[Event]:
+    async def _append(self, message: Message, *, aside: bool = False) -> list[Event]:
         self.size_certainty = "estimated" if self.size_certainty == "known" else self.size_certainty
-        return await self.keeper.sessions.append(self.session, message)
+        return await self.keeper.sessions.append(self.session, message, aside=aside)
 
     async def _store_partial(self) -> None:
         """Stores the streamed part of an interrupted reply and says for the model how it ended.

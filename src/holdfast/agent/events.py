@@ -95,6 +95,16 @@ class Queued(msgspec.Struct, frozen=True, tag_field="type", tag="queued"):
     waiting: int
 
 
+class Attached(msgspec.Struct, frozen=True, tag_field="type", tag="attached"):
+    """Files named in a message were attached to it, or could not be."""
+
+    session: str
+    files: tuple[str, ...]
+    """Names and sizes."""
+    problems: tuple[str, ...] = ()
+    """A sentence for each file that is not attached."""
+
+
 class Unsent(msgspec.Struct, frozen=True, tag_field="type", tag="unsent"):
     """Input that was not delivered because the agent stopped; returned to the user."""
 
@@ -134,6 +144,7 @@ AgentEvent = (
     | WindowUsage
     | Retrying
     | Queued
+    | Attached
     | Unsent
     | RunFinished
     | SessionChanged

@@ -22,17 +22,21 @@ from ..agent.events import (
     Unsent,
     emit,
 )
+from ..agent.tools.files import MAX_COMMAND_SECONDS, RunCommand, command_tool
 from ..compaction import Abort, CompactionResult
 from ..compaction.presets import Preset
 from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput, Outcome
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
+from ..messages import Message, Text, replace_lone_surrogates
 from ..models.calls import ChatModel
 from .config import ChatConfig
 from .state import Activity, ChatCompactionResult, ChatState, Interruption, chat_compaction_result
-from .work_queue import InputBuffer, WorkQueue
+from .work_queue import InputBuffer, PendingResult, WorkQueue
 
 log = logging.getLogger("holdfast")
+SHELL_HEADING = "(I ran this command in the working folder. Its output follows.)"
+"""Begins the message of a command that the user ran with `!`."""
 
 
 @dataclass(eq=False, repr=False)
@@ -82,6 +86,25 @@ class Chat(ChatConfig):
             self.agent.steer(text)
         else:
             self._queue_prompt(text)
+
+    async def run_shell(self, command: str) -> str:
+        """Runs a command that the user typed, and adds it with its output to the conversation; returns the output.
+
+        A running agent gets it when its run has ended. An aborted command adds nothing.
+        """
+        tool = command_tool(self.folder)
+        with self.abortable() as abort, abort.scope():
+            output = await tool.run(RunCommand(command, MAX_COMMAND_SECONDS))
+        if abort.aborted:
+            raise InvalidInput("Stopped: the command was not added to the conversation.")
+        message = Message("user", (Text(replace_lone_surrogates(f"{SHELL_HEADING}\n\n$ {command}\n\n{output}")),))
+        append = partial(self.sessions.append, self.record.id, message, aside=True)
+        if self._queue.idle:
+            await self._queue.submit(append)
+            self.emit(await self.agent.window_usage())
+        else:
+            self._queue.add(PendingResult(append))
+        return output
 
     def continue_run(self) -> None:
         """Lets the agent continue unfinished work without a new prompt."""
@@ -206,6 +229,7 @@ class Chat(ChatConfig):
             waiting=len(self._input_buffer),
             round=await self.sessions.round(self.record.id),
             folder=str(self.folder.root),
+            instructions=tuple(file.summary for file in self.instructions),
         )
 
     def emit(self, event: AgentEvent) -> None:

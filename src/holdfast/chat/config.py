@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..agent import SYSTEM, Agent, Keeper
 from ..agent.events import EventListener
+from ..agent.mentions import file_attacher
+from ..agent.project_instructions import InstructionFile, read_instructions, with_instructions
 from ..agent.tools import Approve, PermissionRules, Toolbox, WorkingFolder, command_tool, file_tools
 from ..agent.window import ContextWindow
 from ..compaction.presets import Preset
@@ -15,7 +18,8 @@ from ..messages import encode_tools
 from ..models.calls import ChatModel
 from ..recall import Recall
 from ..sessions import SessionService
-from ..settings import Settings
+from ..settings import Settings, project_folders, user_file
+from ..tokens.catalog import takes_images
 
 if TYPE_CHECKING:
     from ..models.calls import Model
@@ -40,15 +44,37 @@ class ChatConfig:
     summarizer: SummarizerLike | None = None
     auto: bool = True
     system: str = ""
+    """System prompt, without project instructions; the default one if empty."""
+    read_project_instructions: bool = False
+    """Whether AGENTS.md and CLAUDE.md are read at the start and for each new session."""
+    instructions: tuple[InstructionFile, ...] = field(default=(), init=False)
+    """Project instructions that are part of the system prompt."""
+    notes: tuple[str, ...] = field(default=(), init=False)
+    """What the user should know about files that were read at the start."""
     permissions: PermissionRules = field(default_factory=PermissionRules)
     """What the user always allows in this folder."""
     settings: Settings | None = None
     """Settings the chat was opened from, with the origin of each value."""
+    dropped_files: set[Path] = field(default_factory=set, init=False)
+    """Images outside the folder that the user dropped onto the terminal, and may attach."""
     _windows: dict[str, ContextWindow] = field(default_factory=dict, init=False)
     """By model name, so that a window learned from errors is kept in the next session."""
 
     def __post_init__(self) -> None:
         self.system = self.system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
+        self._load_instructions()
+
+    def _load_instructions(self) -> None:
+        """Reads the project instructions; they take at most a quarter of the window, at four characters a token."""
+        if self.read_project_instructions:
+            folders = project_folders(self.folder.root)[::-1]
+            window = ContextWindow(self.window, self.model.name, self.preset.window).size
+            self.instructions, self.notes = read_instructions(user_file().parent, folders, window)
+
+    @property
+    def full_system(self) -> str:
+        """The system prompt with the project instructions."""
+        return with_instructions(self.system, self.instructions)
 
     @property
     def summary_model(self) -> SummarizerLike:
@@ -56,9 +82,10 @@ class ChatConfig:
         return self.summarizer or cast("Model", self.model)
 
     async def _create_session(self) -> SessionRecord:
+        self._load_instructions()
         tools = encode_tools(self.model.format, self._build_toolbox("").definitions)
         about = {FOLDER: str(self.folder.root)}
-        return await self.sessions.create(system=self.system, tools=tools, model=self.model.name, metadata=about)
+        return await self.sessions.create(system=self.full_system, tools=tools, model=self.model.name, metadata=about)
 
     def _build_agent(self, record: SessionRecord, on_event: EventListener) -> Agent:
         window = self._windows.setdefault(
@@ -72,7 +99,17 @@ class ChatConfig:
             summarizer=self.summary_model,
             auto=self.auto,
         )
-        return Agent(keeper, self.model, self._build_toolbox(record.id), on_event=on_event, system=self.system)
+        return Agent(
+            keeper,
+            self.model,
+            self._build_toolbox(record.id),
+            on_event=on_event,
+            system=self.full_system,
+            attach=file_attacher(self.folder, self._why_no_images, self.dropped_files),
+        )
+
+    def _why_no_images(self) -> str:
+        return "" if takes_images(self.model.name) else f"the model catalog does not list images for {self.model.name}."
 
     def _build_toolbox(self, session_id: str) -> Toolbox:
         tools = [*file_tools(self.folder), command_tool(self.folder)]

@@ -55,6 +55,7 @@ async def open_chat(
                 summarizer=summarizer,
                 auto=settings.compaction.enabled,
                 settings=settings,
+                read_project_instructions=settings.project_instructions,
             )
             async with chat.running(session):
                 yield chat

@@ -12,7 +12,16 @@ import anyio
 import click
 import msgspec
 
-from ..agent.events import AgentEvent, ErrorEvent, EventListener, Retrying, SessionChanged, ToolFinished, ToolStarted
+from ..agent.events import (
+    AgentEvent,
+    Attached,
+    ErrorEvent,
+    EventListener,
+    Retrying,
+    SessionChanged,
+    ToolFinished,
+    ToolStarted,
+)
 from ..agent.tools import Permission, PermissionRequest, approve_all
 from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
 from ..chat.open_chat import open_chat
@@ -36,12 +45,21 @@ class ChatArguments(msgspec.Struct, frozen=True):
 
 
 def load_chat_arguments(
-    *, folder: str, session: str | None, newest: bool, yes: bool, no_auto_compact: bool, **flags: Any
+    *,
+    folder: str,
+    session: str | None,
+    newest: bool,
+    yes: bool,
+    no_auto_compact: bool,
+    no_project_instructions: bool,
+    **flags: Any,
 ) -> ChatArguments:
     """Merges the options into the settings; prints notes on the settings to stderr."""
     if session is not None and newest:
         raise click.UsageError("--session and --continue exclude each other: use one of them.")
-    settings = load_settings(folder, {**flags, "compaction.enabled": False if no_auto_compact else None})
+    flags["compaction.enabled"] = False if no_auto_compact else None
+    flags["project_instructions"] = False if no_project_instructions else None
+    settings = load_settings(folder, flags)
     for note in settings.notes:
         click.echo(f"holdfast: {note}", err=True)
     if newest:
@@ -131,6 +149,8 @@ def _progress_line(event: AgentEvent) -> str | None:
             return f"compacting {event.tokens:,} tokens"
         case CompactionCompleted():
             return f"compacted: {event.tokens_before:,} → {event.tokens_after:,} tokens. {ACCURACY_NOTICE}"
+        case Attached(problems=problems) if problems:
+            return " ".join(problems)
         case ErrorEvent():
             return event.error
     problem = compaction_error_event(event)
@@ -149,6 +169,8 @@ async def print_answer(arguments: ChatArguments, prompt: str) -> int:
         print_progress(event)
 
     async with _open_headless_chat(arguments, on_event) as chat, stop_on_signals(lambda: runner.abort(chat)) as stopped:
+        for line in (*(f"project instructions: {file.summary}" for file in chat.instructions), *chat.notes):
+            click.echo(printable(line), err=True)
         answered = await runner.run_prompt(chat, prompt)
     if answered.status in ("done", "max_tokens"):
         click.echo(_terminal_safe(answered.text))

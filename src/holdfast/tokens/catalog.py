@@ -27,6 +27,7 @@ __all__ = [
     "Ratios",
     "price_of",
     "prices_of",
+    "takes_images",
 ]
 
 
@@ -50,6 +51,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     output_price: float | None = None
     cache_read_price: float | None = None
     cache_write_price: float | None = None
+    images: bool = False
+    """Whether a prompt may hold images."""
 
     def __post_init__(self) -> None:
         if not self.pattern.strip("* "):
@@ -289,6 +292,12 @@ def prices_of(model: str | None, catalog: Catalog = CATALOG) -> Prices | None:
     """Returns the prices of a model, by the provider's id or the user's name for it; None if it is unknown."""
     entry = catalog.find(model) if model else None
     return None if entry is None else Prices.of(entry)
+
+
+def takes_images(model: str | None, catalog: Catalog = CATALOG) -> bool:
+    """Whether the catalog lists images as input of a model; False if it is unknown."""
+    entry = catalog.find(model) if model else None
+    return entry is not None and entry.images
 
 
 def price_of(usage: Usage, model: str | None, catalog: Catalog = CATALOG) -> float | None:

@@ -17,7 +17,7 @@ from holdfast.chat.terminal import run_terminal
 from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState, continue_command
 from holdfast.chat.terminal.approval import approval_preview, fold_rows, wrap_rows
 from holdfast.chat.terminal.driver import TerminalStream, terminal_exists
-from holdfast.chat.terminal.input_box import InputHistory
+from holdfast.chat.terminal.input_history import InputHistory
 from holdfast.errors import InvalidInput
 from holdfast.io.text import escape_controls
 from holdfast.messages import ToolCall

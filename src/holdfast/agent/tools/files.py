@@ -173,10 +173,10 @@ def file_tools(folder: WorkingFolder) -> list[AgentTool]:
     """Returns the file tools for one folder; none of them accesses files outside it."""
 
     async def read(given: ReadFile) -> str:
-        return await anyio.to_thread.run_sync(_read, folder, given, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(read_lines, folder, given, abandon_on_cancel=True)
 
     async def list_(given: ListFiles) -> str:
-        return await anyio.to_thread.run_sync(_list, folder, given, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(list_folder, folder, given, abandon_on_cancel=True)
 
     async def search(given: SearchFiles) -> str:
         return await anyio.to_thread.run_sync(_search, folder, given, abandon_on_cancel=True)
@@ -199,7 +199,7 @@ def file_tools(folder: WorkingFolder) -> list[AgentTool]:
     ]
 
 
-def _read(folder: WorkingFolder, given: ReadFile) -> str:
+def read_lines(folder: WorkingFolder, given: ReadFile) -> str:
     """Reads some lines without loading the whole file."""
     start = (given.first_line, given.first_character)
     shown, size, line, more = list[str](), 0, 0, ""
@@ -235,7 +235,8 @@ def _continuation_note(given: ReadFile, line: int, place: int) -> str:
     return f"\n[lines {given.first_line}-{line - 1}: go on with first_line={line}]"
 
 
-def _list(folder: WorkingFolder, given: ListFiles) -> str:
+def list_folder(folder: WorkingFolder, given: ListFiles) -> str:
+    """Returns the paths of the files below a folder, one a line."""
     found: list[str] = []
     for path in folder.files(given.path, given.pattern):
         if len(found) == _MAX_LISTED:

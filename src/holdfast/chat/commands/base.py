@@ -33,6 +33,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     draft: str | None = None
     """Text to put into the input for editing."""
     quit: bool = False
+    is_verbatim: bool = False
+    """True for the output of a program: it is not wrapped at the page width."""
 
 
 class ChatCommand(msgspec.Struct, frozen=True):

@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from ..chat import Chat
 
 
-_HELP_FOOTER = "Any other line is sent to the agent; start with // to send a leading slash."
+_HELP_FOOTER = (
+    "!COMMAND runs a shell command and adds its output to the conversation. @PATH in a message attaches a file. Any "
+    "other line is sent to the agent; start with // to send a leading slash."
+)
+_MAX_OUTPUT_LINES = 60
+"""Shown of the output of a shell command; the conversation has more."""
 
 
 async def _run_help(chat: Chat, argument: str) -> CommandResult:
@@ -91,17 +96,26 @@ async def run_command(chat: Chat, line: str) -> CommandResult:
     except OSError as problem:
         about = f" ({problem.filename})" if problem.filename else ""
         page = CommandResult(f"{problem.strerror or problem}{about}.")
-    return msgspec.structs.replace(page, text=format_page(page.text))
+    return page if page.is_verbatim else msgspec.structs.replace(page, text=format_page(page.text))
 
 
 async def _dispatch_line(chat: Chat, line: str) -> CommandResult:
     if not line.strip():
         return await _continue_if_unanswered(chat)
+    if line.startswith("!") and (command := line[1:].strip()):
+        return CommandResult(_clip_lines(await chat.run_shell(command)), is_verbatim=True)
     if not line.startswith("/") or line.startswith("//"):
         chat.send(line[1:] if line.startswith("//") else line)
         return EMPTY_RESULT
     name, argument = split_first_word(line[1:])
     return await find_command(name or "help").run(chat, argument)
+
+
+def _clip_lines(text: str) -> str:
+    """Returns the last lines of an output."""
+    lines = text.split("\n")
+    left = len(lines) - _MAX_OUTPUT_LINES
+    return "\n".join([f"… {left:,} earlier lines", *lines[left:]]) if left > 0 else text
 
 
 async def _continue_if_unanswered(chat: Chat) -> CommandResult:

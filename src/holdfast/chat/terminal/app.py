@@ -25,8 +25,9 @@ from textual.widgets import Static
 
 from ...agent.tools import approve_all
 from ...errors import InvalidInput
-from ...settings import Settings
+from ...settings import Settings, state_folder
 from ..commands import COMMANDS, complete_line
+from ..mentions import FileIndex, unfinished_mention
 from ..open_chat import open_chat
 from .approval import ApprovalPrompt
 from .conversation import Conversation
@@ -34,6 +35,7 @@ from .driver import make_driver_class, terminal_exists
 from .entries import NoteEntry
 from .footer import Footer
 from .input_box import CompletionList, InputBox
+from .input_history import HistoryFile
 from .theme import ChatTheme, detect_theme
 from .view import TranscriptView
 
@@ -118,6 +120,7 @@ class ChatTerminal(App[None]):
         self._ctrl_c = CtrlCState()
         self._leaving = False
         self._last_key = 0.0
+        self._file_index: FileIndex | None = None
 
     def handle_terminal_lost(self) -> None:
         """Starts an orderly exit after the terminal closed or a signal arrived."""
@@ -207,6 +210,8 @@ class ChatTerminal(App[None]):
         text = self.input.text
         if text.startswith("/") and "\n" not in text:
             self.run_worker(self._update_completions(text), group="completing", exclusive=True)
+        elif mention := unfinished_mention(self.input.text_before_cursor):
+            self.run_worker(self._update_mentions(mention), group="completing", exclusive=True)
         else:
             self.completions.set_candidates(())
 
@@ -214,6 +219,13 @@ class ChatTerminal(App[None]):
         candidates = await complete_line(self.conversation.chat, text)
         if text == self.input.text and text not in self.completions.candidates:
             self.completions.set_candidates([one for one in candidates if one != text])
+
+    async def _update_mentions(self, mention: str) -> None:
+        if self._file_index is None:
+            self._file_index = FileIndex(self.conversation.chat.folder)
+        candidates = await self._file_index.complete(mention)
+        if unfinished_mention(self.input.text_before_cursor) == mention:
+            self.completions.set_mentions(() if mention in candidates else candidates)
 
     @on(InputBox.Sent)
     def _input_sent(self, message: InputBox.Sent) -> None:
@@ -242,6 +254,8 @@ class ChatTerminal(App[None]):
     # -- keys ------------------------------------------------------------------------------------------
 
     def action_stop(self) -> None:
+        if self.input.cancel_search():
+            return
         if self.completions.display:
             self.completions.set_candidates(())
         elif self.view.selected is not None:
@@ -250,6 +264,8 @@ class ChatTerminal(App[None]):
             self.conversation.chat.abort()
 
     def action_interrupt(self) -> None:
+        if self.input.cancel_search():
+            return
         match self._ctrl_c.press(busy=self.conversation.busy, typed=bool(self.input.text)):
             case "leave":
                 self.leave()
@@ -332,6 +348,7 @@ async def _run_chat(settings: Settings, folder: str | Path, session: str | None,
         settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session
     ) as chat:
         conversation.chat = chat
+        app.input.input_history.open(HistoryFile(state_folder() / "input_history.jsonl", chat.folder.root))
         for note in settings.notes:
             conversation.transcript.add(NoteEntry(note, "warning"))
         if prompt is not None:

@@ -100,7 +100,7 @@ class Conversation:
                 self._session_change = None
                 shown, prompts = await load_history_preview(self.chat)
                 welcome = entries.WelcomeEntry(change.how, self.chat.folder.root.name, self.chat.model.name)
-                self.transcript.prepend_history([welcome, *shown])
+                self.transcript.prepend_history([welcome, *self._start_notes(), *shown])
             if self._state_stale:
                 self._state_stale = False
                 self.footer_state.update_session(await self.chat.state())
@@ -108,9 +108,15 @@ class Conversation:
             self.presenter.handle_event(ErrorEvent(str(problem)))
         return prompts
 
+    def _start_notes(self) -> list[entries.TerminalEntry]:
+        """Returns what was read at the start, and what of it was cut or left out."""
+        read = [file.summary for file in self.chat.instructions]
+        lines = [entries.NoteEntry(f"Project instructions: {', '.join(read)}")] if read else []
+        return [*lines, *(entries.NoteEntry(note, "warning") for note in self.chat.notes)]
+
     async def run_line(self, line: str) -> CommandResult:
         """Runs a prompt, a command, or Enter alone."""
-        is_command = line.startswith("/") and not line.startswith("//")
+        is_command = line.startswith(("/", "!")) and not line.startswith("//")
         command, ended = entries.PromptEntry(line), self.presenter.compactions_ended
         if is_command:
             self.transcript.add(command)

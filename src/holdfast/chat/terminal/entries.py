@@ -223,7 +223,7 @@ class PromptEntry(TerminalEntry):
         if self.waiting:
             line = Text.assemble((f"{self.waiting}: ", DIM), (sanitize_line(self.text), MUTED))
             return with_marker(symbol, DIM, [truncate_text(line, width - 2, theme.symbols.ellipsis)])
-        is_command = self.text.startswith("/")
+        is_command = self.text.startswith(("/", "!"))
         shown = self._lines[:_PROMPT_LINES] if self.folded else self._lines
         strips = wrap_plain("\n".join(shown), width - 2, ACCENT if is_command else BOLD)
         drawn = with_marker(symbol, DIM if is_command else ACCENT, strips)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...agent.events import (
     AgentEvent,
+    Attached,
     ErrorEvent,
     Queued,
     ReplyStored,
@@ -92,6 +93,11 @@ class EventPresenter:
                 self.footer_state.wait_for_retry(event.seconds)
             case Queued():
                 self.transcript.add_waiting(event.text, QUEUED)
+            case Attached():
+                if event.files:
+                    self._add_note(f"Attached {', '.join(event.files)}")
+                for problem in event.problems:
+                    self._add_note(problem, "warning")
             case RunFinished():
                 self._handle_run_finished(event)
             case ErrorEvent():

@@ -1,0 +1,63 @@
+"""The input in a real terminal: project instructions, history, mentions and shell commands."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+
+from harbor_model import HarborModel
+from terminal_harness import TerminalChat
+
+from providers import ProviderServer
+
+
+def test_input_mentions_shell_commands_and_history_across_starts(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    chat, server = terminal(), serve(HarborModel({}))
+    (chat.folder / "AGENTS.md").write_text("Speak of tides only.")
+    (chat.folder / "tides.csv").write_text("low,3\nhigh,9\n")
+    (chat.folder / "map.bin").write_bytes(b"\0\1\2")
+    chat.start(f"{server.openai_url}#m", size=(100, 40))
+    chat.wait_for_text("Project instructions: AGENTS.md (20 characters)")
+
+    chat.screen.type("Read @tds")
+    chat.wait_for_text("❯ @tides.csv")
+    chat.press("Tab")
+    chat.wait_for_text("Read @tides.csv")
+    chat.send("and @map.bin").wait_for_text("Attached tides.csv (2 lines)", "map.bin is not attached", "Aye: Read @")
+    chat.wait_idle()
+    system, attached, prompt = server.requests[-1].body["messages"][:3]
+    assert "Speak of tides only." in str(system) and "low,3" in str(attached)
+    assert prompt["content"] == "Read @tides.csv and @map.bin"
+
+    chat.send("!echo $((6*7)); echo oops >&2; exit 3").wait_for_text("42", "oops", "[exit code 3]")
+    chat.send("!sleep 60").wait_for_text("❯ !sleep 60")
+    chat.press("C-c").wait_for_text("Stopped: the command was not added")
+    chat.send("Why?").wait_for_text("Aye: Why?")
+    chat.wait_idle()
+    ran = server.requests[-1].body["messages"][-2]
+    assert ran["role"] == "user" and "$ echo $((6*7)); echo oops >&2; exit 3\n\n42\noops" in ran["content"]
+    assert "sleep" not in str(server.requests[-1].body["messages"])
+    chat.send(" my secret is 1234").wait_for_text("Aye: my secret")
+    chat.wait_idle()
+    chat.screen.type("/quit")
+    chat.quit("Enter")
+
+    stored = chat.place / ".local/state/holdfast/input_history.jsonl"
+    assert stat.S_IMODE(stored.stat().st_mode) == 0o600
+    assert "Why?" in stored.read_text() and "1234" not in stored.read_text()
+
+    chat.start(f"{server.openai_url}#m", "--no-project-instructions", size=(100, 40))
+    assert "Project instructions" not in chat.screen.text()
+    chat.press("Up", "Up").wait_for_text("❯ Why?")
+    chat.press("C-c", "C-r")
+    chat.screen.type("tide")
+    chat.wait_for_text("history search: tide", "❯ Read @tides.csv and @map.bin")
+    chat.press("Escape").wait_without_text("history search")
+    chat.press("C-r")
+    chat.screen.type("tide")
+    chat.press("Enter")
+    chat.wait_without_text("history search")
+    chat.press("Enter").wait_for_text("Aye: Read @tides.csv")
+    assert "Speak of tides" not in str(server.requests[-1].body["messages"])
