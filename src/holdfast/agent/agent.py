@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import anyio
 
@@ -38,6 +39,7 @@ from .events import (
     SizeCertainty,
     TextDelta,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     Unsent,
     WindowUsage,
@@ -242,8 +244,8 @@ class Agent:
         try:
             for call in calls:
                 self._emit(ToolStarted(self.session, call.id, call.name, self.toolbox.describe(call)))
-                answer = await self.toolbox.run(call)
-                results.append(ToolResult(call.id, (Text(answer.text),), answer.is_error, call.name))
+                answer = await self.toolbox.run(call, partial(self._emit_output, call.id))
+                results.append(ToolResult(call.id, (Text(answer.text), *answer.media), answer.is_error, call.name))
                 self._emit(ToolFinished(self.session, call.id, call.name, answer.text, answer.is_error))
         finally:
             missing = calls[len(results) :]
@@ -289,6 +291,9 @@ class Agent:
 
     def _emit(self, event: AgentEvent) -> None:
         emit(self.on_event, event)
+
+    def _emit_output(self, call_id: str, text: str) -> None:
+        self._emit(ToolOutput(self.session, call_id, replace_lone_surrogates(text)))
 
     def _on_compaction_event(self, event: CompactionEvent) -> None:
         if isinstance(event, CompactionCompleted):

@@ -58,6 +58,14 @@ class ToolStarted(msgspec.Struct, frozen=True, tag_field="type", tag="tool_start
     """The call in one line."""
 
 
+class ToolOutput(msgspec.Struct, frozen=True, tag_field="type", tag="tool_output"):
+    """A piece of the output of a running tool call; its result has all of it."""
+
+    session: str
+    call: str
+    text: str
+
+
 class ToolFinished(msgspec.Struct, frozen=True, tag_field="type", tag="tool_finished"):
     """A tool call returned a result or an error."""
 
@@ -140,6 +148,7 @@ AgentEvent = (
     | TextDelta
     | ReplyStored
     | ToolStarted
+    | ToolOutput
     | ToolFinished
     | WindowUsage
     | Retrying

@@ -22,7 +22,8 @@ from ..agent.events import (
     Unsent,
     emit,
 )
-from ..agent.tools.files import MAX_COMMAND_SECONDS, RunCommand, command_tool
+from ..agent.tools.command import MAX_COMMAND_SECONDS, RunCommand, command_tool
+from ..agent.tools.mcp_client import McpServers
 from ..compaction import Abort, CompactionResult
 from ..compaction.presets import Preset
 from ..context.events import SessionRecord
@@ -30,6 +31,7 @@ from ..errors import HoldfastError, InvalidInput, Outcome
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
 from ..messages import Message, Text, replace_lone_surrogates
 from ..models.calls import ChatModel
+from ..tokens.catalog import takes_images
 from .config import ChatConfig
 from .state import Activity, ChatCompactionResult, ChatState, Interruption, chat_compaction_result
 from .work_queue import InputBuffer, PendingResult, WorkQueue
@@ -54,6 +56,13 @@ class Chat(ChatConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.mcp = McpServers(
+            self.mcp_configs,
+            self.folder.root,
+            self._agree_to_server,
+            on_problem=lambda text: self.emit(ErrorEvent(text)),
+            takes_images=lambda: takes_images(self.model.name),
+        )
         self._queue = WorkQueue()
         self._worker_running = False
         self._aborts: set[Abort] = set()
@@ -67,6 +76,7 @@ class Chat(ChatConfig):
         await (self.new() if session_id is None else self.switch(session_id, how="resumed"))
         async with anyio.create_task_group() as group:
             group.start_soon(self._queue.run)
+            group.start_soon(self.mcp.run)
             self._worker_running = True
             try:
                 yield self
@@ -94,7 +104,7 @@ class Chat(ChatConfig):
         """
         tool = command_tool(self.folder)
         with self.abortable() as abort, abort.scope():
-            output = await tool.run(RunCommand(command, MAX_COMMAND_SECONDS))
+            output = str(await tool.run(RunCommand(command, MAX_COMMAND_SECONDS)))
         if abort.aborted:
             raise InvalidInput("Stopped: the command was not added to the conversation.")
         message = Message("user", (Text(replace_lone_surrogates(f"{SHELL_HEADING}\n\n$ {command}\n\n{output}")),))
@@ -251,7 +261,19 @@ class Chat(ChatConfig):
     def _queue_prompt(self, text: str | None, *, urgent: bool = False) -> None:
         self._queue.add(partial(self._run_agent, text), "running", urgent=urgent)
 
+    async def _use_mcp_tools(self) -> bool:
+        """Gives the agent the tools of the servers once they have started; False if that was aborted."""
+        with self.abortable() as abort, abort.scope():
+            await self.mcp.wait_started()
+        self.agent.toolbox = self._build_toolbox(self.record.id)
+        return not abort.aborted
+
     async def _run_agent(self, prompt: str | None) -> None:
+        if self.mcp.servers and not await self._use_mcp_tools():
+            self.emit(RunFinished(self.record.id, "aborted", "stopped by the user"))
+            if prompt is not None:
+                self.emit(Unsent(self.record.id, prompt))
+            return
         try:
             finished = await self.agent.run(prompt)
         except Exception as problem:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 from ..agent.events import EventListener
 from ..agent.tools import Approve, PermissionRules, WorkingFolder
+from ..agent.tools.mcp_config import PROJECT_FILE, USER_FILE, read_mcp_servers
 from ..context.events import SessionRecord
 from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import resolve_chat_model, resolve_model
 from ..sessions import SessionService
-from ..settings import Settings, open_configured_store, preset_for, user_file
+from ..settings import Settings, open_configured_store, preset_for, project_folders, user_file
 from ..stores import Slice
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ async def open_chat(
     try:
         async with SessionService(open_configured_store(settings), preset=preset, hooks=hooks) as sessions:
             working = WorkingFolder(folder)
+            places = (place / PROJECT_FILE for place in project_folders(working.root))
+            project = next((file for file in places if file.is_file()), None)
+            servers, problems = read_mcp_servers(user_file().with_name(USER_FILE), project)
             chat = Chat(
                 sessions,
                 model,
@@ -55,6 +59,8 @@ async def open_chat(
                 summarizer=summarizer,
                 auto=settings.compaction.enabled,
                 settings=settings,
+                mcp_configs=servers,
+                problems=tuple(problems),
                 read_project_instructions=settings.project_instructions,
             )
             async with chat.running(session):

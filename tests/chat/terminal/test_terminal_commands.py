@@ -14,6 +14,7 @@ WALK = (
     ("/context", "of 6,000"),
     ("/model", "openai-chat"),
     ("/permissions", "Nothing is always allowed"),
+    ("/mcp", "There are no MCP servers"),
     ("/preset pi", "now uses the preset pi"),
     ("/preset holdfast", "now uses the preset holdfast"),
     ("/autocompact on", "Automatic compaction is on."),

@@ -1,20 +1,23 @@
-"""The input in a real terminal: project instructions, history, mentions and shell commands."""
+"""The input in a real terminal: project instructions, history, mentions, shell commands, and live output."""
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 
 from harbor_model import HarborModel
 from terminal_harness import TerminalChat
 
-from providers import ProviderServer
+from providers import Call, ProviderServer, Say
 
 
 def test_input_mentions_shell_commands_and_history_across_starts(
     terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
 ) -> None:
-    chat, server = terminal(), serve(HarborModel({}))
+    command = {"command": "echo first boat; cat gate; echo last boat"}
+    chat = terminal()
+    server = serve(HarborModel({"Count": Say("", calls=(Call("run_command", command),))}))
     (chat.folder / "AGENTS.md").write_text("Speak of tides only.")
     (chat.folder / "tides.csv").write_text("low,3\nhigh,9\n")
     (chat.folder / "map.bin").write_bytes(b"\0\1\2")
@@ -39,6 +42,12 @@ def test_input_mentions_shell_commands_and_history_across_starts(
     ran = server.requests[-1].body["messages"][-2]
     assert ran["role"] == "user" and "$ echo $((6*7)); echo oops >&2; exit 3\n\n42\noops" in ran["content"]
     assert "sleep" not in str(server.requests[-1].body["messages"])
+    os.mkfifo(chat.folder / "gate")
+    chat.send("Count them.").wait_for_text("May the agent use run_command?")
+    chat.press("y").wait_for_text("│ first boat")
+    (chat.folder / "gate").write_text("")
+    shown = chat.wait_for_text("3 lines", "The tool is done.")
+    assert "│ first boat" not in shown
     chat.send(" my secret is 1234").wait_for_text("Aye: my secret")
     chat.wait_idle()
     chat.screen.type("/quit")
@@ -50,7 +59,7 @@ def test_input_mentions_shell_commands_and_history_across_starts(
 
     chat.start(f"{server.openai_url}#m", "--no-project-instructions", size=(100, 40))
     assert "Project instructions" not in chat.screen.text()
-    chat.press("Up", "Up").wait_for_text("❯ Why?")
+    chat.press("Up", "Up", "Up").wait_for_text("❯ Why?")
     chat.press("C-c", "C-r")
     chat.screen.type("tide")
     chat.wait_for_text("history search: tide", "❯ Read @tides.csv and @map.bin")

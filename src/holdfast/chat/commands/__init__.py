@@ -1,6 +1,14 @@
 """The slash commands of a chat: a typed line in, a `CommandResult` out."""
 
 from .base import ChatCommand, CommandResult
-from .registry import COMMANDS, complete_line, run_command
+from .registry import COMMANDS, all_commands, complete_line, hidden_command_notes, run_command
 
-__all__ = ["COMMANDS", "ChatCommand", "CommandResult", "complete_line", "run_command"]
+__all__ = [
+    "COMMANDS",
+    "ChatCommand",
+    "CommandResult",
+    "all_commands",
+    "complete_line",
+    "hidden_command_notes",
+    "run_command",
+]

@@ -14,6 +14,8 @@ from ...messages import decode_all, is_framed
 from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
+from .custom import custom_commands
+from .mcp import MCP
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
 from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
 
@@ -32,11 +34,11 @@ _MAX_OUTPUT_LINES = 60
 async def _run_help(chat: Chat, argument: str) -> CommandResult:
     name = split_arguments(argument, 1, HELP.usage)[0].removeprefix("/")
     if name:
-        command = find_command(name)
+        command = find_command(name, chat)
         return CommandResult(f"{command.usage}: {command.about}.")
-    return CommandResult(
-        "\n".join([*format_table([(command.usage, command.about) for command in COMMANDS]), "", _HELP_FOOTER])
-    )
+    custom, hidden = custom_commands(chat, _COMMANDS_BY_NAME)
+    rows = [(command.usage, command.about) for command in (*COMMANDS, *(one.command for one in custom.values()))]
+    return CommandResult("\n".join([*format_table(rows), *hidden, "", _HELP_FOOTER]))
 
 
 async def _run_quit(chat: Chat, argument: str) -> CommandResult:
@@ -45,7 +47,7 @@ async def _run_quit(chat: Chat, argument: str) -> CommandResult:
 
 
 async def _complete_command_names(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return [command.name for command in COMMANDS] if len(words) == 1 else ()
+    return [command.name for command in all_commands(chat)] if len(words) == 1 else ()
 
 
 HELP = ChatCommand("help", "/help [COMMAND]", "list commands, or explain one", _run_help, _complete_command_names)
@@ -68,6 +70,7 @@ COMMANDS = (
     MODEL,
     PRESET,
     PERMISSIONS,
+    MCP,
     EXPORT,
     HELP,
     QUIT,
@@ -75,11 +78,25 @@ COMMANDS = (
 _COMMANDS_BY_NAME = {command.name: command for command in COMMANDS}
 
 
-def find_command(name: str) -> ChatCommand:
+def all_commands(chat: Chat) -> list[ChatCommand]:
+    """Returns the built-in commands and those that the user and the project define."""
+    custom, _ = custom_commands(chat, _COMMANDS_BY_NAME)
+    return [*COMMANDS, *(one.command for one in custom.values())]
+
+
+def hidden_command_notes(chat: Chat) -> list[str]:
+    """Returns a note for each custom command that a built-in one hides."""
+    return custom_commands(chat, _COMMANDS_BY_NAME)[1]
+
+
+def find_command(name: str, chat: Chat) -> ChatCommand:
     """Returns the command with this name; raises `InvalidInput` with the closest match."""
     if (found := _COMMANDS_BY_NAME.get(name.lower())) is not None:
         return found
-    near = closest_name(name, _COMMANDS_BY_NAME, 0.6)
+    known = {command.name: command for command in all_commands(chat)}
+    if name.lower() in known:
+        return known[name.lower()]
+    near = closest_name(name, known, 0.6)
     hint = f"did you mean /{near}?" if near else "/help lists all commands; start with // to send it to the agent."
     raise InvalidInput(f"There is no command /{name}: {hint}")
 
@@ -108,7 +125,7 @@ async def _dispatch_line(chat: Chat, line: str) -> CommandResult:
         chat.send(line[1:] if line.startswith("//") else line)
         return EMPTY_RESULT
     name, argument = split_first_word(line[1:])
-    return await find_command(name or "help").run(chat, argument)
+    return await find_command(name or "help", chat).run(chat, argument)
 
 
 def _clip_lines(text: str) -> str:
@@ -136,8 +153,8 @@ async def complete_line(chat: Chat, text: str) -> list[str]:
         return []
     name, blank, argument = text[1:].partition(" ")
     if not blank:
-        return [f"/{command.name}" for command in COMMANDS if command.name.startswith(name.lower())]
-    command = next((command for command in COMMANDS if command.name == name.lower()), None)
+        return [f"/{command.name}" for command in all_commands(chat) if command.name.startswith(name.lower())]
+    command = next((command for command in all_commands(chat) if command.name == name.lower()), None)
     if command is None or command.complete is None:
         return []
     words = [*argument.split(" ")]

@@ -26,7 +26,7 @@ from textual.widgets import Static
 from ...agent.tools import approve_all
 from ...errors import InvalidInput
 from ...settings import Settings, state_folder
-from ..commands import COMMANDS, complete_line
+from ..commands import all_commands, complete_line
 from ..mentions import FileIndex, unfinished_mention
 from ..open_chat import open_chat
 from .approval import ApprovalPrompt
@@ -146,7 +146,8 @@ class ChatTerminal(App[None]):
         return [*super().get_line_filters(), *self.chat_theme.filters]
 
     def on_mount(self) -> None:
-        self.completions.set_descriptions({f"/{command.name}": command.about for command in COMMANDS})
+        commands = all_commands(self.conversation.chat)
+        self.completions.set_descriptions({f"/{command.name}": command.about for command in commands})
         self.input.focus()
         self.run_worker(self._redraw_loop(), group="drawing")
         self.set_interval(_SPINNER_INTERVAL, self._tick)

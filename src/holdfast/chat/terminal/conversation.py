@@ -12,7 +12,7 @@ from ...agent.tools import Permission, PermissionRequest
 from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
 from ..chat import Chat
-from ..commands import CommandResult, run_command
+from ..commands import CommandResult, hidden_command_notes, run_command
 from . import entries
 from .footer import FooterState
 from .history import load_history_preview
@@ -112,7 +112,8 @@ class Conversation:
         """Returns what was read at the start, and what of it was cut or left out."""
         read = [file.summary for file in self.chat.instructions]
         lines = [entries.NoteEntry(f"Project instructions: {', '.join(read)}")] if read else []
-        return [*lines, *(entries.NoteEntry(note, "warning") for note in self.chat.notes)]
+        notes = (*self.chat.notes, *hidden_command_notes(self.chat))
+        return [*lines, *(entries.NoteEntry(note, "warning") for note in notes)]
 
     async def run_line(self, line: str) -> CommandResult:
         """Runs a prompt, a command, or Enter alone."""

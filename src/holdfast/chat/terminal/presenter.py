@@ -15,6 +15,7 @@ from ...agent.events import (
     RunStarted,
     TextDelta,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     WindowUsage,
 )
@@ -82,6 +83,9 @@ class EventPresenter:
                 self._tools[event.call] = line = ToolCallEntry(event.call, event.name, event.summary)
                 self.transcript.add(line)
                 self.footer_state.set_activity(event.name)
+            case ToolOutput():
+                if (running := self._tools.get(event.call)) is not None:
+                    running.add_output(event.text)
             case ToolFinished():
                 if (known := self._tools.pop(event.call, None)) is not None:
                     known.finish(event.text, failed=event.is_error)
