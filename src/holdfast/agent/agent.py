@@ -217,7 +217,10 @@ class Agent:
             if reply.usage is not None:
                 self.size_certainty = "known"
             if events:
-                self._emit(ReplyStored(self.session, events[-1].id, reply.text, len(calls), reply.finish))
+                model = reply.model or self.model.name
+                self._emit(
+                    ReplyStored(self.session, events[-1].id, reply.text, len(calls), reply.finish, model, reply.usage)
+                )
             self._emit_usage(await self.keeper.context())
         return calls
 

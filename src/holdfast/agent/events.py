@@ -10,6 +10,7 @@ import msgspec
 
 from ..hooks.events import CompactionEvent
 from ..models.calls import ReplyDeltaKind
+from ..tokens import Usage
 
 log = logging.getLogger("holdfast")
 RunStatus = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
@@ -46,6 +47,9 @@ class ReplyStored(msgspec.Struct, frozen=True, tag_field="type", tag="reply"):
     text: str
     calls: int = 0
     finish: str = "stop"
+    model: str = ""
+    usage: Usage | None = None
+    """Tokens that the provider reported; None if it reported none."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, tag_field="type", tag="tool_started"):

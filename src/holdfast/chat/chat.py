@@ -33,6 +33,7 @@ from ..messages import Message, Text, replace_lone_surrogates
 from ..models.calls import ChatModel
 from ..tokens.catalog import takes_images
 from .config import ChatConfig
+from .cost import CostMeter, CostReport
 from .state import Activity, ChatCompactionResult, ChatState, Interruption, chat_compaction_result
 from .work_queue import InputBuffer, PendingResult, WorkQueue
 
@@ -63,6 +64,7 @@ class Chat(ChatConfig):
             on_problem=lambda text: self.emit(ErrorEvent(text)),
             takes_images=lambda: takes_images(self.model.name),
         )
+        self._meter = CostMeter()
         self._queue = WorkQueue()
         self._worker_running = False
         self._aborts: set[Abort] = set()
@@ -242,9 +244,14 @@ class Chat(ChatConfig):
             instructions=tuple(file.summary for file in self.instructions),
         )
 
+    async def costs(self) -> CostReport:
+        """Returns tokens and money used by the session and by this run of the program."""
+        return await self._meter.report(self)
+
     def emit(self, event: AgentEvent) -> None:
         """Passes an event to the listener. Input reopens before the listener is notified that a compaction ended."""
         interruption = self._interruption
+        self._meter.handle_event(event)
         if isinstance(event, CompactionStarted):
             self._input_buffer.is_open = False
         elif isinstance(event, CompactionCompleted | CompactionFailed | CompactionSkipped):

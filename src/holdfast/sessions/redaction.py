@@ -64,7 +64,7 @@ def _tombstone(event: Event, message: Message) -> Event:
     bare = message.with_parts(tuple(_bare(part) for part in message.parts if _bare(part) is not None))  # type: ignore[misc]
     payload: Json = encode_all([bare], format)[0] if bare.parts else {"role": message.role, "content": REDACTED}
     body: Json = {"message": payload, "redacted": event.digest}
-    for key in ("format", "usage", "foreign_usage", "synthetic", "aside", "source", "closes"):
+    for key in ("format", "usage", "model", "foreign_usage", "synthetic", "aside", "source", "closes"):
         if key in event.body:
             body[key] = event.body[key]
     return msgspec.structs.replace(event, body=body)

@@ -12,6 +12,7 @@ from holdfast.chat.commands import COMMANDS
 WALK = (
     ("/help", "/compact [INSTRUCTIONS]", "/quit"),
     ("/context", "of 6,000"),
+    ("/cost", "No model has reported any usage yet."),
     ("/model", "openai-chat"),
     ("/permissions", "Nothing is always allowed"),
     ("/mcp", "There are no MCP servers"),

@@ -14,6 +14,7 @@ from ...messages import decode_all, is_framed
 from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
+from .cost import COST
 from .custom import custom_commands
 from .mcp import MCP
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
@@ -57,6 +58,7 @@ COMMANDS = (
     AUTOCOMPACT,
     UNDO,
     CONTEXT,
+    COST,
     BRANCH,
     EDIT,
     TREE,
