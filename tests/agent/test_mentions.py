@@ -36,7 +36,7 @@ def harbor(tmp_path: Path) -> Path:
 
 async def test_named_files_are_attached_as_read_file_shows_them(harbor: Path) -> None:
     done = await attach(harbor, 'Compare @tides.csv, @"my log.txt" and @log for @alice and me@tides.csv.')
-    assert done.files == ("tides.csv (2 lines)", "my log.txt (1 lines)", "log (1 lines)") and not done.problems
+    assert done.files == ("tides.csv (2 lines)", "my log.txt (1 line)", "log (1 line)") and not done.problems
     assert '<file path="tides.csv">\nlow,3\nhigh,9\n\n</file>' in done.text and "log/monday.txt" in done.text
     assert await attach(harbor, "no mention") == Attachments()
 

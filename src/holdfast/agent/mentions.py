@@ -87,7 +87,7 @@ def _attach(folder: WorkingFolder, text: str, no_images: str, dropped: Collectio
                 continue
             content = _read_text(folder, path)
             if len(content) > room:
-                raise InvalidInput(f"the files named before it have {_MAX_ATTACHED_CHARACTERS:,} characters together.")
+                raise InvalidInput(f"all files of a message may have {_MAX_ATTACHED_CHARACTERS:,} characters.")
         except InvalidInput as problem:
             problems.append(f"{name} is not attached: {problem}")
         except OSError as problem:
@@ -95,7 +95,8 @@ def _attach(folder: WorkingFolder, text: str, no_images: str, dropped: Collectio
         else:
             room -= len(content)
             sections.append(f'<file path="{name}">\n{content}\n</file>')
-            files.append(f"{name} ({len(content.splitlines()):,} lines)")
+            lines = len(content.splitlines())
+            files.append(f"{name} ({lines:,} line{'s' * (lines != 1)})")
     joined = "\n\n".join([ATTACHMENT_HEADING, *sections]) if sections else ""
     return Attachments(joined, tuple(images), tuple(files), tuple(problems))
 

@@ -30,6 +30,7 @@ from ..messages import ToolCall, encode_tools
 from ..models.calls import ChatModel
 from ..recall import Recall
 from ..sessions import SessionService
+from ..sessions.history import FOLDER
 from ..settings import Settings, project_folders, user_file
 from ..tokens.catalog import takes_images
 
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 MCP_SERVER = "mcp_server"
 """What the user is asked to agree to, in place of a tool's name."""
-FOLDER = "folder"
-"""Key of a session's metadata: the folder that its agent works in."""
 
 
 @dataclass(eq=False, repr=False)
@@ -133,7 +132,8 @@ class ChatConfig:
         """Asks once whether a project's server may be started; the answer holds until its definition changes."""
         if server.rule in self.permissions.rules:
             return True
-        shown = {"server": server.name, "starts" if server.command else "connects to": server.target}
+        more = {name: value for name in ("env", "headers") if (value := server.written.get(name))}
+        shown = {"server": server.name, "starts" if server.command else "connects to": server.target, **more}
         shown |= {"defined in": server.file, "yes": "starts it in this folder from now on; /permissions revokes it"}
         call = ToolCall(f"mcp:{server.name}", MCP_SERVER, shown)
         agreed = await self.approve(PermissionRequest(MCP_SERVER, f"{server.name}: {server.target}", call)) != "no"

@@ -1,17 +1,21 @@
-"""Completion of `@path` in the input: a fuzzy search among the files of the working folder."""
+"""Mentions in the input: completion of `@path` by a fuzzy search in the folder, and images dropped onto it."""
 
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import anyio
 from anyio import to_thread
 
-from ..agent.mentions import quote_mention
+from ..agent.mentions import image_type, quote_mention
 from ..agent.tools import WorkingFolder
 
 MAX_MATCHES = 50
@@ -26,6 +30,24 @@ def unfinished_mention(before_cursor: str) -> str | None:
     """Returns the mention that ends at the cursor, with its @; None if there is none."""
     found = _UNFINISHED.search(before_cursor)
     return found[0] if found else None
+
+
+def dropped_image(pasted: str) -> Path | None:
+    """Returns the image whose path was pasted, as terminals do for a file dropped onto them; None for other text."""
+    text = pasted.strip()
+    if text.startswith("file://"):
+        text = unquote(urlsplit(text).path)
+    elif text[:1] in "'\"" or "\\" in text:
+        with suppress(ValueError):
+            words = shlex.split(text)
+            text = words[0] if len(words) == 1 else ""
+    try:
+        path = Path(text).expanduser()
+        return (
+            path.resolve() if path.is_absolute() and "\n" not in text and path.is_file() and image_type(path) else None
+        )
+    except (OSError, RuntimeError, ValueError):
+        return None
 
 
 class FileIndex:

@@ -295,8 +295,8 @@ def prices_of(model: str | None, catalog: Catalog = CATALOG) -> Prices | None:
 
 
 def takes_images(model: str | None, catalog: Catalog = CATALOG) -> bool:
-    """Whether the catalog lists images as input of a model; False if it is unknown."""
-    entry = catalog.find(model) if model else None
+    """Whether the catalog lists images as input of a model, which may be named by a server's URL#ID."""
+    entry = catalog.find(model.rpartition("#")[2]) if model else None
     return entry is not None and entry.images
 
 

@@ -40,6 +40,7 @@ def test_rpc_project_server_starts_after_agreement_and_its_tools_ask(tmp_path: P
         assert "MCP server gone did not start: No such file" in first["error"]["error"]
         asked = first["approval_request"]
         assert asked["tool"] == "mcp_server" and asked["arguments"]["starts"].endswith("mcp_tide_server.py")
+        assert asked["arguments"]["env"] == {"TIDE_SOURCE": "from ${BOOK:-the almanac}"}
         client.send(type="approve", request=asked["id"], permission="yes")
         client.send(type="prompt", id="p", text="When is low water?")
         answers = []

@@ -70,3 +70,32 @@ def test_input_mentions_shell_commands_and_history_across_starts(
     chat.wait_without_text("history search")
     chat.press("Enter").wait_for_text("Aye: Read @tides.csv")
     assert "Speak of tides" not in str(server.requests[-1].body["messages"])
+
+
+def test_model_is_chosen_from_a_list_and_images_are_sent_where_it_takes_them(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    chat, server = terminal(), serve(HarborModel({}))
+    dropped = chat.place / "my chart.png"
+    for picture in (chat.folder / "berth.png", dropped):
+        picture.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(8))
+    (chat.folder / ".mcp.json").write_text('{"mcpServers": {"tides": {"command": "touch", "args": ["started"]}}}')
+    chat.start(f"{server.openai_url}#m", size=(100, 40), OPENAI_BASE_URL=server.openai_url)
+    chat.wait_for_text("May the agent use mcp_server?", "starts: touch started")
+    chat.press("Escape").wait_idle()
+    chat.send("/mcp").wait_for_text("refused: you did not agree to start it")
+    assert not (chat.folder / "started").exists()
+    chat.send("What is on @berth.png?").wait_for_text("berth.png is not attached: the model catalog", "Aye: What is")
+    chat.wait_idle()
+    assert server.requests[-1].body["messages"][-1]["content"] == "What is on @berth.png?"
+    chat.send("/model").wait_for_text("Models", "current", "openai:gpt-5")
+    chat.screen.type("4o-mini")
+    chat.wait_for_text("❯ openai:gpt-4o-mini")
+    chat.press("Enter").wait_for_text("This conversation now uses", "#gpt-4o-mini.")
+    chat.screen.paste(str(dropped).replace(" ", "\\ "))
+    chat.wait_for_text('my chart.png"')
+    chat.send("and @berth.png").wait_for_text("Attached", "berth.png (image)")
+    chat.wait_idle()
+    sent = server.requests[-1].body
+    kinds = [part["type"] for part in sent["messages"][-1]["content"]]
+    assert sent["model"] == "gpt-4o-mini" and kinds == ["text", "image_url", "image_url"]

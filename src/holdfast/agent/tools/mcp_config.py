@@ -12,6 +12,7 @@ import msgspec
 
 from ...context.events import digest_of
 from ...errors import InvalidInput
+from ...messages import Json
 
 PROJECT_FILE, USER_FILE = ".mcp.json", "mcp.json"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
@@ -32,18 +33,18 @@ class McpServerConfig(msgspec.Struct, frozen=True):
     url: str = ""
     headers: dict[str, str] = {}
     type: Literal["stdio", "http", "sse"] = "stdio"
-    digest: str = ""
-    """Of the definition as written; an agreement holds for this definition only."""
+    written: Json = {}
+    """The definition with its variables not replaced, as it is shown to the user."""
 
     @property
     def target(self) -> str:
-        """The command line or the URL, as the user wrote it."""
-        return self.url or " ".join([self.command, *self.args])
+        """The command line or the URL, as written."""
+        return str(self.written.get("url") or " ".join([self.written["command"], *self.written.get("args", ())]))
 
     @property
     def rule(self) -> str:
-        """Names the user's agreement to start it, in the rules of a folder."""
-        return f"mcp_server {self.name} {self.digest[:12]}"
+        """Names the user's agreement to start it, in the rules of a folder; it holds for this definition only."""
+        return f"mcp_server {self.name} {digest_of(self.written)[:12]}"
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -117,7 +118,7 @@ def _server(name: str, entry: Any, file: Path, is_own: bool, environ: Mapping[st
         _expand(given.url, environ),
         {key: _expand(value, environ) for key, value in given.headers.items()},
         kind,
-        digest_of(entry),
+        entry,
     )
 
 

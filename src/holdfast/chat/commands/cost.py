@@ -53,4 +53,4 @@ def _row(title: str, cost: ModelCost) -> Sequence[str]:
     return (title, f"{cost.calls:,}", *counts, _UNKNOWN if cost.price is None else f"{cost.price:.4f}")
 
 
-COST = ChatCommand("cost", "/cost", "show tokens and money used, by this session and this run", _run_cost)
+COST = ChatCommand("cost", "/cost", "show the tokens and money used so far", _run_cost)

@@ -134,13 +134,20 @@ class InputBox(TextArea):
             super().__init__()
             self.text = text
 
-    def __init__(self, completions: CompletionList, intercept_key: Callable[[str], bool] = lambda key: False) -> None:
+    def __init__(
+        self,
+        completions: CompletionList,
+        intercept_key: Callable[[str], bool] = lambda key: False,
+        replace_paste: Callable[[str], str] = lambda text: text,
+    ) -> None:
         super().__init__(soft_wrap=True, highlight_cursor_line=False, placeholder="Ask, or /help", compact=True)
         self.cursor_blink = False
         self.input_history = InputHistory()
         self._completions = completions
         self._intercept_key = intercept_key
         """Called with each key first; returns True to consume it."""
+        self._replace_paste = replace_paste
+        """Returns what to insert for a pasted text."""
         self._search: HistorySearch | None = None
 
     def set_text(self, text: str) -> None:
@@ -221,6 +228,11 @@ class InputBox(TextArea):
         self._completions.show_search(search)
         return True
 
+    @property
+    def is_searching(self) -> bool:
+        """Whether a search in the history is open."""
+        return self._search is not None
+
     def cancel_search(self) -> bool:
         """Ends a search in the history and restores the input; returns False if there is none."""
         if self._search is None:
@@ -254,4 +266,4 @@ class InputBox(TextArea):
         event.stop()
         if self._search is not None:
             self._end_search(self._search.found)
-        self.insert(sanitize_input(event.text))
+        self.insert(sanitize_input(self._replace_paste(event.text)))

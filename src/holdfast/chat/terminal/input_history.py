@@ -14,7 +14,9 @@ from ...io.files import file_lock, write_file_atomically
 _MAX_INPUTS = 500
 """Inputs recalled in one chat."""
 _MAX_STORED = 2_000
-"""Inputs kept in the file; it is shortened to this when it has twice as many."""
+"""Inputs kept when the file is shortened."""
+_MAX_FILE_BYTES = 1_000_000
+"""A larger file is shortened, to half of this."""
 _MAX_CHARACTERS = 20_000
 """A longer input is not stored."""
 
@@ -51,12 +53,15 @@ class HistoryFile:
                 self._shorten()
 
     def _shorten(self) -> None:
-        if self._path.stat().st_size < _MAX_STORED * 2:  # fewer lines than that, whatever they hold
+        if self._path.stat().st_size <= _MAX_FILE_BYTES:
             return
-        stored = self._read_all()
-        if len(stored) >= 2 * _MAX_STORED:
-            kept = b"".join(msgspec.json.encode(one) + b"\n" for one in stored[-_MAX_STORED:])
-            write_file_atomically(self._path, kept, new_mode=0o600)
+        kept, size = list[bytes](), 0
+        for line in reversed([msgspec.json.encode(one) + b"\n" for one in self._read_all()[-_MAX_STORED:]]):
+            size += len(line)
+            if size > _MAX_FILE_BYTES // 2:
+                break
+            kept.append(line)
+        write_file_atomically(self._path, b"".join(reversed(kept)), new_mode=0o600)
 
     def _read_all(self) -> list[StoredInput]:
         found = []

@@ -135,7 +135,7 @@ class EventPresenter:
             self._asked_tool = question.tool
             self.footer_state.set_activity(AWAITING)
         elif self.footer_state.activity == AWAITING:
-            self.footer_state.set_activity(self._asked_tool)
+            self.footer_state.set_activity(self._asked_tool if self.footer_state.busy else "")
         self.transcript.notify()
 
     def reset(self) -> None:
