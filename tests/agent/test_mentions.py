@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agent.mentions import Attachments, file_attacher
 from holdfast.agent.tools import WorkingFolder
-from holdfast.chat.mentions import FileIndex, best_matches, unfinished_mention
+from holdfast.chat.mentions import MentionIndex, best_matches, unfinished_mention
 
 pytestmark = pytest.mark.anyio
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
@@ -63,13 +63,13 @@ async def test_images_become_media_where_the_model_takes_them(harbor: Path) -> N
 
 
 async def test_completion_honours_gitignore_and_prefers_close_names(harbor: Path) -> None:
-    index = FileIndex(WorkingFolder(harbor))
+    index = MentionIndex(WorkingFolder(harbor))
     assert await index.complete("@mon") == ["@log/monday.txt"]
     assert await index.complete('@"my') == ['@"my log.txt"', "@log/monday.txt"]
     await anyio.run_process(["git", "init", "-q"], cwd=harbor)
     (harbor / ".gitignore").write_text("log/\n")
-    assert await FileIndex(WorkingFolder(harbor)).complete("@mon") == []
-    assert await FileIndex(WorkingFolder(harbor)).complete("@tds") == ["@tides.csv"]
+    assert await MentionIndex(WorkingFolder(harbor)).complete("@mon") == []
+    assert await MentionIndex(WorkingFolder(harbor)).complete("@tds") == ["@tides.csv"]
     files = ["src/tide/app.py", "app/readme.md", "src/apply.py", "Apt.txt"]
     assert best_matches("app", files) == ["src/apply.py", "src/tide/app.py", "app/readme.md"]
     assert best_matches("Apt", files) == ["Apt.txt"] and best_matches("sapp", files)[0] == "src/apply.py"

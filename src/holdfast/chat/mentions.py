@@ -50,7 +50,7 @@ def dropped_image(pasted: str) -> Path | None:
         return None
 
 
-class FileIndex:
+class MentionIndex:
     """The files of a folder, listed by git where it can, so that ignored files are left out."""
 
     def __init__(self, folder: WorkingFolder) -> None:

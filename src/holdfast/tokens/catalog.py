@@ -117,6 +117,7 @@ def id_variants(model_id: str) -> Iterator[str]:
     ``gpt-4.1``, and only the catalog can tell, by finding the longer spelling first.
     """
     whole = model_id.strip().lower().removesuffix(LONG_SUFFIX)
+    whole = whole.removeprefix("gemini:")  # a provider, whose name the pattern of its models would match
     yield whole
     rest = whole.rsplit("/", 1)[-1]
     if rest != whole:

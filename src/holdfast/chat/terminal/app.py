@@ -29,7 +29,7 @@ from ...errors import InvalidInput
 from ...sessions.session_ids import shorten_id
 from ...settings import Settings, state_folder
 from ..commands import Choices, all_commands, complete_line
-from ..mentions import FileIndex, dropped_image, unfinished_mention
+from ..mentions import MentionIndex, dropped_image, unfinished_mention
 from ..open_chat import open_chat
 from .approval import ApprovalPrompt
 from .conversation import Conversation
@@ -126,7 +126,7 @@ class ChatTerminal(App[None]):
         self._ctrl_c = CtrlCState()
         self._leaving = False
         self._last_key = 0.0
-        self._file_index: FileIndex | None = None
+        self._file_index: MentionIndex | None = None
 
     def handle_terminal_lost(self) -> None:
         """Starts an orderly exit after the terminal closed or a signal arrived."""
@@ -241,7 +241,7 @@ class ChatTerminal(App[None]):
 
     async def _update_mentions(self, mention: str) -> None:
         if self._file_index is None:
-            self._file_index = FileIndex(self.conversation.chat.folder)
+            self._file_index = MentionIndex(self.conversation.chat.folder)
         candidates = await self._file_index.complete(mention)
         if unfinished_mention(self.input.text_before_cursor) == mention and not self.input.is_searching:
             self.completions.set_mentions(() if mention in candidates else candidates)
