@@ -19,6 +19,7 @@ from ..agent.events import (
     RunFinished,
     SessionChanged,
     SessionOrigin,
+    ToolOutput,
     Unsent,
     emit,
 )
@@ -41,6 +42,8 @@ from .work_queue import InputBuffer, PendingResult, WorkQueue
 log = logging.getLogger("holdfast")
 SHELL_HEADING = "(I ran this command in the working folder. Its output follows.)"
 """Begins the message of a command that the user ran with `!`."""
+SHELL_CALL = "!"
+"""Stands for the id of a call in the events of such a command."""
 
 
 @dataclass(eq=False, repr=False)
@@ -107,7 +110,7 @@ class Chat(ChatConfig):
         """
         tool = command_tool(self.folder)
         with self.abortable() as abort, abort.scope():
-            output = str(await tool.run(RunCommand(command, MAX_COMMAND_SECONDS)))
+            output = str(await tool.run(RunCommand(command, MAX_COMMAND_SECONDS), self._emit_shell_output))
         if abort.aborted:
             raise InvalidInput("Stopped: the command was not added to the conversation.")
         message = Message("user", (Text(replace_lone_surrogates(f"{SHELL_HEADING}\n\n$ {command}\n\n{output}")),))
@@ -118,6 +121,9 @@ class Chat(ChatConfig):
         else:
             self._queue.add(PendingResult(append))
         return output
+
+    def _emit_shell_output(self, text: str) -> None:
+        self.emit(ToolOutput(self.record.id, SHELL_CALL, replace_lone_surrogates(text)))
 
     def continue_run(self) -> None:
         """Lets the agent continue unfinished work without a new prompt."""

@@ -35,7 +35,7 @@ def test_input_mentions_shell_commands_and_history_across_starts(
     assert prompt["content"] == "Read @tides.csv and @map.bin"
 
     chat.send("!echo $((6*7)); echo oops >&2; exit 3").wait_for_text("42", "oops", "[exit code 3]")
-    chat.send("!sleep 60").wait_for_text("❯ !sleep 60")
+    chat.send("!echo early; sleep 60").wait_for_text("│ early")
     chat.press("C-c").wait_for_text("Stopped: the command was not added")
     chat.send("Why?").wait_for_text("Aye: Why?")
     chat.wait_idle()

@@ -126,6 +126,8 @@ class Conversation:
             result = await run_command(self.chat, line)
         finally:
             self._commands -= is_command
+            if line.startswith("!"):
+                self.presenter.end_shell()
         if (
             result.choices is None
             and result.text

@@ -29,6 +29,7 @@ from ...hooks.events import (
     CompactionStarted,
     Continued,
 )
+from ..chat import SHELL_CALL
 from .approval import approval_preview
 from .entries import (
     CompactionEntry,
@@ -55,6 +56,8 @@ class EventPresenter:
         self._reply: ReplyEntry | None = None
         self._reasoning: ReasoningEntry | None = None
         self._tools: dict[str, ToolCallEntry] = {}
+        self._shell: ToolCallEntry | None = None
+        """Live output of a command that the user ran."""
         self._progress: CompactionProgressEntry | None = None
         self._divider: CompactionEntry | None = None
         self._asked_tool = ""
@@ -83,6 +86,8 @@ class EventPresenter:
                 self._tools[event.call] = line = ToolCallEntry(event.call, event.name, event.summary)
                 self.transcript.add(line)
                 self.footer_state.set_activity(event.name)
+            case ToolOutput(call=call) if call == SHELL_CALL:
+                self._show_shell_output(event.text)
             case ToolOutput():
                 if (running := self._tools.get(event.call)) is not None:
                     running.add_output(event.text)
@@ -110,6 +115,18 @@ class EventPresenter:
             case _:
                 self._handle_compaction(event)
         self.transcript.notify()
+
+    def _show_shell_output(self, text: str) -> None:
+        if self._shell is None:
+            self._shell = ToolCallEntry(SHELL_CALL, SHELL_CALL, "")
+            self.transcript.add(self._shell)
+        self._shell.add_output(text)
+
+    def end_shell(self) -> None:
+        """Removes the live output of a command of the user, whose whole output is shown next."""
+        if self._shell is not None:
+            self.transcript.remove(self._shell)
+        self._shell = None
 
     def sync_pending(self, texts: Sequence[str]) -> None:
         """Shows these steering texts as waiting for the next step; the others were delivered."""
@@ -140,7 +157,7 @@ class EventPresenter:
 
     def reset(self) -> None:
         """Clears everything on a change of session."""
-        self._reply = self._reasoning = self._progress = self._divider = None
+        self._reply = self._reasoning = self._progress = self._divider = self._shell = None
         self._tools.clear()
         self.footer_state.busy = False
         self.footer_state.set_activity("")
