@@ -9,7 +9,7 @@ import pytest
 import splintr
 
 from holdfast.errors import InvalidInput, InvalidLimit
-from holdfast.tokens.catalog import CATALOG, FALLBACK_WINDOW, Catalog, ModelInfo
+from holdfast.tokens.catalog import CATALOG, FALLBACK_WINDOW, Catalog, ModelInfo, takes_images
 
 WINDOWS = {
     "gpt-3.5-turbo": 16_385,
@@ -277,3 +277,18 @@ def test_model_info_invalid_limits_are_rejected(limits: dict[str, float]) -> Non
         CATALOG.with_models({"pattern": "mine", **limits})
     with pytest.raises(InvalidLimit, match="'mine'"):
         ModelInfo(pattern="mine", **limits)  # type: ignore[arg-type]
+
+
+def test_catalog_says_which_models_take_images() -> None:
+    taken = (
+        "anthropic:claude-sonnet-5",
+        "gemini:gemini-2.5-pro",
+        "openai:gpt-5.1",
+        "http://localhost:1/v1#gpt-4o-mini",
+    )
+    assert all(map(takes_images, taken))
+    assert not any(map(takes_images, ("openai:gpt-3.5-turbo", "openai:o3-mini", "claude-2.1", "house-model", None)))
+
+
+def test_provider_gemini_is_no_part_of_the_id() -> None:
+    assert CATALOG.find("gemini:gemini-2.5-pro") is CATALOG.find("gemini-2.5-pro")

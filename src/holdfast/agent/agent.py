@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
 import anyio
 
@@ -28,6 +29,7 @@ from ..models.calls import ChatModel, Failure, Limits, ReplyDelta, StepCall, Ste
 from ..sessions import Context
 from .events import (
     AgentEvent,
+    Attached,
     EventListener,
     ReplyStored,
     Retrying,
@@ -37,12 +39,14 @@ from .events import (
     SizeCertainty,
     TextDelta,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     Unsent,
     WindowUsage,
     emit,
 )
 from .keeper import Keeper
+from .mentions import AttachFiles, Attachments
 from .tools import INVALID_JSON, Toolbox
 
 MAX_STEPS = 500
@@ -68,6 +72,7 @@ class Agent:
         system: str = SYSTEM,
         limits: Limits | None = None,
         max_steps: int = MAX_STEPS,
+        attach: AttachFiles | None = None,
     ) -> None:
         self.keeper = keeper
         self.model = model
@@ -76,6 +81,7 @@ class Agent:
         self.system = system
         self.limits = limits or Limits()
         self.max_steps = max_steps
+        self._attach = attach
         self.running = False
         self.size_certainty: SizeCertainty = "estimated"
         keeper.format, keeper.listen = model.format, self._on_compaction_event
@@ -211,7 +217,10 @@ class Agent:
             if reply.usage is not None:
                 self.size_certainty = "known"
             if events:
-                self._emit(ReplyStored(self.session, events[-1].id, reply.text, len(calls), reply.finish))
+                model = reply.model or self.model.name
+                self._emit(
+                    ReplyStored(self.session, events[-1].id, reply.text, len(calls), reply.finish, model, reply.usage)
+                )
             self._emit_usage(await self.keeper.context())
         return calls
 
@@ -238,8 +247,8 @@ class Agent:
         try:
             for call in calls:
                 self._emit(ToolStarted(self.session, call.id, call.name, self.toolbox.describe(call)))
-                answer = await self.toolbox.run(call)
-                results.append(ToolResult(call.id, (Text(answer.text),), answer.is_error, call.name))
+                answer = await self.toolbox.run(call, partial(self._emit_output, call.id))
+                results.append(ToolResult(call.id, (Text(answer.text), *answer.media), answer.is_error, call.name))
                 self._emit(ToolFinished(self.session, call.id, call.name, answer.text, answer.is_error))
         finally:
             missing = calls[len(results) :]
@@ -250,17 +259,26 @@ class Agent:
     # -- internals -------------------------------------------------------------------------------------
 
     async def _append_prompt(self, text: str) -> None:
-        """Stores a user message, shielded from cancellation; returns it as an `Unsent` event if the store fails."""
+        """Stores a user message, shielded from cancellation; returns it as an `Unsent` event if the store fails.
+
+        The content of files it names comes first, in a message that does not count as the user's words.
+        """
         try:
             with anyio.CancelScope(shield=True):
-                await self._append(Message("user", (Text(replace_lone_surrogates(text)),)))
+                attached = await self._attach(text) if self._attach is not None else Attachments()
+                if attached.text:
+                    content = Message("user", (Text(replace_lone_surrogates(attached.text)),))
+                    await self._append(content, aside=True)
+                await self._append(Message("user", (Text(replace_lone_surrogates(text)), *attached.images)))
+            if attached.files or attached.problems:
+                self._emit(Attached(self.session, attached.files, attached.problems))
         except Exception:
             self._emit(Unsent(self.session, text))
             raise
 
-    async def _append(self, message: Message) -> list[Event]:
+    async def _append(self, message: Message, *, aside: bool = False) -> list[Event]:
         self.size_certainty = "estimated" if self.size_certainty == "known" else self.size_certainty
-        return await self.keeper.sessions.append(self.session, message)
+        return await self.keeper.sessions.append(self.session, message, aside=aside)
 
     async def _store_partial(self) -> None:
         """Stores the streamed part of an interrupted reply and says for the model how it ended.
@@ -276,6 +294,9 @@ class Agent:
 
     def _emit(self, event: AgentEvent) -> None:
         emit(self.on_event, event)
+
+    def _emit_output(self, call_id: str, text: str) -> None:
+        self._emit(ToolOutput(self.session, call_id, replace_lone_surrogates(text)))
 
     def _on_compaction_event(self, event: CompactionEvent) -> None:
         if isinstance(event, CompactionCompleted):

@@ -10,6 +10,7 @@ import msgspec
 
 from ..hooks.events import CompactionEvent
 from ..models.calls import ReplyDeltaKind
+from ..tokens import Usage
 
 log = logging.getLogger("holdfast")
 RunStatus = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
@@ -46,6 +47,9 @@ class ReplyStored(msgspec.Struct, frozen=True, tag_field="type", tag="reply"):
     text: str
     calls: int = 0
     finish: str = "stop"
+    model: str = ""
+    usage: Usage | None = None
+    """Tokens that the provider reported; None if it reported none."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, tag_field="type", tag="tool_started"):
@@ -56,6 +60,14 @@ class ToolStarted(msgspec.Struct, frozen=True, tag_field="type", tag="tool_start
     name: str
     summary: str
     """The call in one line."""
+
+
+class ToolOutput(msgspec.Struct, frozen=True, tag_field="type", tag="tool_output"):
+    """A piece of the output of a running tool call; its result has all of it."""
+
+    session: str
+    call: str
+    text: str
 
 
 class ToolFinished(msgspec.Struct, frozen=True, tag_field="type", tag="tool_finished"):
@@ -95,6 +107,16 @@ class Queued(msgspec.Struct, frozen=True, tag_field="type", tag="queued"):
     waiting: int
 
 
+class Attached(msgspec.Struct, frozen=True, tag_field="type", tag="attached"):
+    """Files named in a message were attached to it, or could not be."""
+
+    session: str
+    files: tuple[str, ...]
+    """Names and sizes."""
+    problems: tuple[str, ...] = ()
+    """A sentence for each file that is not attached."""
+
+
 class Unsent(msgspec.Struct, frozen=True, tag_field="type", tag="unsent"):
     """Input that was not delivered because the agent stopped; returned to the user."""
 
@@ -130,10 +152,12 @@ AgentEvent = (
     | TextDelta
     | ReplyStored
     | ToolStarted
+    | ToolOutput
     | ToolFinished
     | WindowUsage
     | Retrying
     | Queued
+    | Attached
     | Unsent
     | RunFinished
     | SessionChanged

@@ -141,7 +141,8 @@ class Keeper:
         events: list[Event] = []
         with anyio.CancelScope(shield=True):
             if messages:
-                events = await self.sessions.append(self.session_id, messages, usage=usage)
+                model = reply.model if isinstance(reply, StepReply) else None
+                events = await self.sessions.append(self.session_id, messages, usage=usage, model=model)
         return events
 
     async def compact_if_due(self) -> bool:

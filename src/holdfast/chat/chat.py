@@ -19,20 +19,31 @@ from ..agent.events import (
     RunFinished,
     SessionChanged,
     SessionOrigin,
+    ToolOutput,
     Unsent,
     emit,
 )
+from ..agent.tools.command import MAX_COMMAND_SECONDS, RunCommand, command_tool
+from ..agent.tools.mcp_client import McpServers
 from ..compaction import Abort, CompactionResult
 from ..compaction.presets import Preset
 from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput, Outcome
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
+from ..messages import Message, Text, replace_lone_surrogates
 from ..models.calls import ChatModel
+from ..sessions.session_ids import find_session
+from ..tokens.catalog import takes_images
 from .config import ChatConfig
+from .cost import CostMeter, CostReport
 from .state import Activity, ChatCompactionResult, ChatState, Interruption, chat_compaction_result
-from .work_queue import InputBuffer, WorkQueue
+from .work_queue import InputBuffer, PendingResult, WorkQueue
 
 log = logging.getLogger("holdfast")
+SHELL_HEADING = "(I ran this command in the working folder. Its output follows.)"
+"""Begins the message of a command that the user ran with `!`."""
+SHELL_CALL = "!"
+"""Stands for the id of a call in the events of such a command."""
 
 
 @dataclass(eq=False, repr=False)
@@ -50,6 +61,14 @@ class Chat(ChatConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.mcp = McpServers(
+            self.mcp_configs,
+            self.folder.root,
+            self._agree_to_server,
+            on_problem=lambda text: self.emit(ErrorEvent(text)),
+            takes_images=lambda: takes_images(self.model.name),
+        )
+        self._meter = CostMeter()
         self._queue = WorkQueue()
         self._worker_running = False
         self._aborts: set[Abort] = set()
@@ -63,6 +82,7 @@ class Chat(ChatConfig):
         await (self.new() if session_id is None else self.switch(session_id, how="resumed"))
         async with anyio.create_task_group() as group:
             group.start_soon(self._queue.run)
+            group.start_soon(self.mcp.run)
             self._worker_running = True
             try:
                 yield self
@@ -82,6 +102,28 @@ class Chat(ChatConfig):
             self.agent.steer(text)
         else:
             self._queue_prompt(text)
+
+    async def run_shell(self, command: str) -> str:
+        """Runs a command that the user typed, and adds it with its output to the conversation; returns the output.
+
+        A running agent gets it when its run has ended. An aborted command adds nothing.
+        """
+        tool = command_tool(self.folder)
+        with self.abortable() as abort, abort.scope():
+            output = str(await tool.run(RunCommand(command, MAX_COMMAND_SECONDS), self._emit_shell_output))
+        if abort.aborted:
+            raise InvalidInput("Stopped: the command was not added to the conversation.")
+        message = Message("user", (Text(replace_lone_surrogates(f"{SHELL_HEADING}\n\n$ {command}\n\n{output}")),))
+        append = partial(self.sessions.append, self.record.id, message, aside=True)
+        if self._queue.idle:
+            await self._queue.submit(append)
+            self.emit(await self.agent.window_usage())
+        else:
+            self._queue.add(PendingResult(append))
+        return output
+
+    def _emit_shell_output(self, text: str) -> None:
+        self.emit(ToolOutput(self.record.id, SHELL_CALL, replace_lone_surrogates(text)))
 
     def continue_run(self) -> None:
         """Lets the agent continue unfinished work without a new prompt."""
@@ -143,8 +185,8 @@ class Chat(ChatConfig):
         return record
 
     async def switch(self, session_id: str, *, how: SessionOrigin = "switched") -> SessionRecord:
-        """Switches to another session."""
-        return await self._change_session(partial(self.sessions.get, session_id), how)
+        """Switches to another session, given by its id or a part of it."""
+        return await self._change_session(partial(find_session, self.sessions, session_id), how)
 
     async def fork(self, at: str | None) -> SessionRecord:
         """Forks the session after an event (None: the newest) and switches to the fork."""
@@ -206,11 +248,17 @@ class Chat(ChatConfig):
             waiting=len(self._input_buffer),
             round=await self.sessions.round(self.record.id),
             folder=str(self.folder.root),
+            instructions=tuple(file.summary for file in self.instructions),
         )
+
+    async def costs(self) -> CostReport:
+        """Returns tokens and money used by the session and by this run of the program."""
+        return await self._meter.report(self)
 
     def emit(self, event: AgentEvent) -> None:
         """Passes an event to the listener. Input reopens before the listener is notified that a compaction ended."""
         interruption = self._interruption
+        self._meter.handle_event(event)
         if isinstance(event, CompactionStarted):
             self._input_buffer.is_open = False
         elif isinstance(event, CompactionCompleted | CompactionFailed | CompactionSkipped):
@@ -227,7 +275,19 @@ class Chat(ChatConfig):
     def _queue_prompt(self, text: str | None, *, urgent: bool = False) -> None:
         self._queue.add(partial(self._run_agent, text), "running", urgent=urgent)
 
+    async def _use_mcp_tools(self) -> bool:
+        """Gives the agent the tools of the servers once they have started; False if that was aborted."""
+        with self.abortable() as abort, abort.scope():
+            await self.mcp.wait_started()
+        self.agent.toolbox = self._build_toolbox(self.record.id)
+        return not abort.aborted
+
     async def _run_agent(self, prompt: str | None) -> None:
+        if self.mcp.servers and not await self._use_mcp_tools():
+            self.emit(RunFinished(self.record.id, "aborted", "stopped by the user"))
+            if prompt is not None:
+                self.emit(Unsent(self.record.id, prompt))
+            return
         try:
             finished = await self.agent.run(prompt)
         except Exception as problem:

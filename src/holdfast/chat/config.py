@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..agent import SYSTEM, Agent, Keeper
 from ..agent.events import EventListener
-from ..agent.tools import Approve, PermissionRules, Toolbox, WorkingFolder, command_tool, file_tools
+from ..agent.mentions import file_attacher
+from ..agent.project_instructions import InstructionFile, read_instructions, with_instructions
+from ..agent.tools import (
+    Approve,
+    PermissionRequest,
+    PermissionRules,
+    Toolbox,
+    WorkingFolder,
+    approve_all,
+    command_tool,
+    file_tools,
+)
+from ..agent.tools.mcp_client import McpServers
+from ..agent.tools.mcp_config import McpServerConfig
 from ..agent.window import ContextWindow
 from ..compaction.presets import Preset
 from ..context.events import SessionRecord
-from ..messages import encode_tools
+from ..messages import ToolCall, encode_tools
 from ..models.calls import ChatModel
 from ..recall import Recall
 from ..sessions import SessionService
-from ..settings import Settings
+from ..sessions.history import FOLDER
+from ..settings import Settings, project_folders, user_file
+from ..tokens.catalog import takes_images
 
 if TYPE_CHECKING:
     from ..models.calls import Model
     from ..types import SummarizerLike
 
 
-FOLDER = "folder"
-"""Key of a session's metadata: the folder that its agent works in."""
+MCP_SERVER = "mcp_server"
+"""What the user is asked to agree to, in place of a tool's name."""
 
 
 @dataclass(eq=False, repr=False)
@@ -40,15 +57,44 @@ class ChatConfig:
     summarizer: SummarizerLike | None = None
     auto: bool = True
     system: str = ""
+    """System prompt, without project instructions; the default one if empty."""
+    read_project_instructions: bool = False
+    """Whether AGENTS.md and CLAUDE.md are read at the start and for each new session."""
+    instructions: tuple[InstructionFile, ...] = field(default=(), init=False)
+    """Project instructions that are part of the system prompt."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with files that were read before the chat was opened."""
+    notes: tuple[str, ...] = field(default=(), init=False)
+    """What the user should know about files that were read at the start."""
     permissions: PermissionRules = field(default_factory=PermissionRules)
     """What the user always allows in this folder."""
     settings: Settings | None = None
     """Settings the chat was opened from, with the origin of each value."""
+    dropped_files: set[Path] = field(default_factory=set, init=False)
+    """Images outside the folder that the user dropped onto the terminal, and may attach."""
+    mcp_configs: Sequence[McpServerConfig] = ()
+    mcp: McpServers = field(init=False)
+    """MCP servers whose tools the agent may use."""
     _windows: dict[str, ContextWindow] = field(default_factory=dict, init=False)
     """By model name, so that a window learned from errors is kept in the next session."""
 
     def __post_init__(self) -> None:
         self.system = self.system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
+        self._load_instructions()
+
+    def _load_instructions(self) -> None:
+        """Reads the project instructions; they take at most a quarter of the window, at four characters a token."""
+        self.notes = self.problems
+        if self.read_project_instructions:
+            folders = project_folders(self.folder.root)[::-1]
+            window = ContextWindow(self.window, self.model.name, self.preset.window).size
+            self.instructions, notes = read_instructions(user_file().parent, folders, window)
+            self.notes = (*self.problems, *notes)
+
+    @property
+    def full_system(self) -> str:
+        """The system prompt with the project instructions."""
+        return with_instructions(self.system, self.instructions)
 
     @property
     def summary_model(self) -> SummarizerLike:
@@ -56,9 +102,10 @@ class ChatConfig:
         return self.summarizer or cast("Model", self.model)
 
     async def _create_session(self) -> SessionRecord:
+        self._load_instructions()
         tools = encode_tools(self.model.format, self._build_toolbox("").definitions)
         about = {FOLDER: str(self.folder.root)}
-        return await self.sessions.create(system=self.system, tools=tools, model=self.model.name, metadata=about)
+        return await self.sessions.create(system=self.full_system, tools=tools, model=self.model.name, metadata=about)
 
     def _build_agent(self, record: SessionRecord, on_event: EventListener) -> Agent:
         window = self._windows.setdefault(
@@ -72,8 +119,31 @@ class ChatConfig:
             summarizer=self.summary_model,
             auto=self.auto,
         )
-        return Agent(keeper, self.model, self._build_toolbox(record.id), on_event=on_event, system=self.system)
+        return Agent(
+            keeper,
+            self.model,
+            self._build_toolbox(record.id),
+            on_event=on_event,
+            system=self.full_system,
+            attach=file_attacher(self.folder, self._why_no_images, self.dropped_files),
+        )
+
+    async def _agree_to_server(self, server: McpServerConfig) -> bool:
+        """Asks once whether a project's server may be started; the answer holds until its definition changes."""
+        if server.rule in self.permissions.rules:
+            return True
+        more = {name: value for name in ("env", "headers") if (value := server.written.get(name))}
+        shown = {"server": server.name, "starts" if server.command else "connects to": server.target, **more}
+        shown |= {"defined in": server.file, "yes": "starts it in this folder from now on; /permissions revokes it"}
+        call = ToolCall(f"mcp:{server.name}", MCP_SERVER, shown)
+        agreed = await self.approve(PermissionRequest(MCP_SERVER, f"{server.name}: {server.target}", call)) != "no"
+        if agreed and self.approve is not approve_all:
+            self.permissions.add(server.rule)
+        return agreed
+
+    def _why_no_images(self) -> str:
+        return "" if takes_images(self.model.name) else f"the model catalog does not list images for {self.model.name}."
 
     def _build_toolbox(self, session_id: str) -> Toolbox:
-        tools = [*file_tools(self.folder), command_tool(self.folder)]
+        tools = [*file_tools(self.folder), command_tool(self.folder), *self.mcp.tools]
         return Toolbox(tools, self.approve, Recall(self.sessions, session_id), self.permissions)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from ..agent.events import EventListener
 from ..agent.tools import Approve, PermissionRules, WorkingFolder
-from ..context.events import SessionRecord
+from ..agent.tools.mcp_config import PROJECT_FILE, USER_FILE, read_mcp_servers
 from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import resolve_chat_model, resolve_model
 from ..sessions import SessionService
-from ..settings import Settings, open_configured_store, preset_for, user_file
-from ..stores import Slice
+from ..sessions.history import FOLDER, last_used
+from ..settings import Settings, open_configured_store, preset_for, project_folders, user_file
 
 if TYPE_CHECKING:
     from .chat import Chat
@@ -43,6 +43,9 @@ async def open_chat(
     try:
         async with SessionService(open_configured_store(settings), preset=preset, hooks=hooks) as sessions:
             working = WorkingFolder(folder)
+            places = (place / PROJECT_FILE for place in project_folders(working.root))
+            project = next((file for file in places if file.is_file()), None)
+            servers, problems = read_mcp_servers(user_file().with_name(USER_FILE), project)
             chat = Chat(
                 sessions,
                 model,
@@ -55,6 +58,9 @@ async def open_chat(
                 summarizer=summarizer,
                 auto=settings.compaction.enabled,
                 settings=settings,
+                mcp_configs=servers,
+                problems=tuple(problems),
+                read_project_instructions=settings.project_instructions,
             )
             async with chat.running(session):
                 yield chat
@@ -64,22 +70,15 @@ async def open_chat(
 
 async def newest_session(settings: Settings, folder: str | Path) -> str:
     """Returns the session last used in this folder; raises `InvalidInput` if there is none."""
-    from .config import FOLDER
-
     root = str(WorkingFolder(folder).root)
     async with SessionService(open_configured_store(settings)) as sessions:
         here = [record for record in await sessions.list() if record.metadata.get(FOLDER) == root]
-        used = [(await _last_used(sessions, record), record.id) for record in here]
+        used = [(await last_used(sessions.store, record), record.id) for record in here]
     if not used:
         raise InvalidInput(
             f"There is no session to continue in {root}: start one without --continue, or name one with --session."
         )
     return max(used)[1]
-
-
-async def _last_used(sessions: SessionService, record: SessionRecord) -> str:
-    newest = await sessions.store.read(record.id, Slice(after=record.version - 1, any_lane=True))
-    return newest[-1].time if newest else record.created
 
 
 def _unwrap_single_exception(problem: BaseException) -> BaseException:

@@ -33,6 +33,8 @@ class ChatState(msgspec.Struct, frozen=True):
     round: int
     """Number of compactions in the context."""
     folder: str
+    instructions: tuple[str, ...] = ()
+    """Paths and sizes of the project instructions in the system prompt."""
 
 
 class ChatCompactionResult(msgspec.Struct, frozen=True):

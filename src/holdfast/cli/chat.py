@@ -12,7 +12,16 @@ import anyio
 import click
 import msgspec
 
-from ..agent.events import AgentEvent, ErrorEvent, EventListener, Retrying, SessionChanged, ToolFinished, ToolStarted
+from ..agent.events import (
+    AgentEvent,
+    Attached,
+    ErrorEvent,
+    EventListener,
+    Retrying,
+    SessionChanged,
+    ToolFinished,
+    ToolStarted,
+)
 from ..agent.tools import Permission, PermissionRequest, approve_all
 from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
 from ..chat.open_chat import open_chat
@@ -25,6 +34,9 @@ from ..io.text import first_line, printable
 from ..settings import Settings, load_settings
 from .options import NameChoice, chat_options
 
+CHOOSE_SESSION = ""
+"""Value of --resume without an ID."""
+
 
 class ChatArguments(msgspec.Struct, frozen=True):
     """Resolved options of a chat."""
@@ -33,22 +45,42 @@ class ChatArguments(msgspec.Struct, frozen=True):
     folder: str
     session: str | None
     yes: bool
+    choose: bool = False
+    """True if the user chooses a session from a list."""
 
 
 def load_chat_arguments(
-    *, folder: str, session: str | None, newest: bool, yes: bool, no_auto_compact: bool, **flags: Any
+    *,
+    folder: str,
+    session: str | None,
+    newest: bool,
+    yes: bool,
+    no_auto_compact: bool,
+    no_project_instructions: bool,
+    resume: str | None = None,
+    screen: bool = False,
+    **flags: Any,
 ) -> ChatArguments:
-    """Merges the options into the settings; prints notes on the settings to stderr."""
-    if session is not None and newest:
-        raise click.UsageError("--session and --continue exclude each other: use one of them.")
-    settings = load_settings(folder, {**flags, "compaction.enabled": False if no_auto_compact else None})
+    """Merges the options into the settings; prints notes on the settings to stderr. A `screen` can show a list."""
+    if (session is not None) + newest + (resume is not None) > 1:
+        raise click.UsageError("--session, --resume and --continue exclude each other: use one of them.")
+    choose = resume == CHOOSE_SESSION
+    if choose and not screen:
+        raise InvalidInput(
+            "--resume without an ID opens a list, which needs a terminal: name a session, as in --resume ID "
+            "(holdfast inspect STORE lists them), or use --continue for the one last used in this folder."
+        )
+    session = session if choose else session or resume
+    flags["compaction.enabled"] = False if no_auto_compact else None
+    flags["project_instructions"] = False if no_project_instructions else None
+    settings = load_settings(folder, flags)
     for note in settings.notes:
         click.echo(f"holdfast: {note}", err=True)
     if newest:
         from ..chat.open_chat import newest_session
 
         session = anyio.run(newest_session, settings, folder)
-    return ChatArguments(settings, folder, session, yes)
+    return ChatArguments(settings, folder, session, yes, choose)
 
 
 PIPE_TIMEOUT = 3.0
@@ -60,6 +92,13 @@ PIPE_TIMEOUT = 3.0
 @click.option("--print", "plain", is_flag=True, help="Answer one prompt: print only the answer to stdout.")
 @click.option(
     "--mode", type=NameChoice("mode", ("json",)), metavar="NAME", help="json: print every event as a JSON line."
+)
+@click.option(
+    "--resume",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value=CHOOSE_SESSION,
+    help="Continue this session; without an ID, choose one from a list.",
 )
 @chat_options
 def chat_command(prompt: str | None, plain: bool, mode: str | None, **options: Any) -> int:
@@ -76,13 +115,19 @@ def chat_command(prompt: str | None, plain: bool, mode: str | None, **options: A
         if plain:
             return anyio.run(print_answer, arguments, _read_prompt(prompt))
         return anyio.run(print_events, arguments, prompt)
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+    screen = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    if not screen and options["resume"] != CHOOSE_SESSION:
         raise InvalidInput("Not a terminal: use --print for an answer, --mode json for events, or holdfast rpc.")
     from ..chat.terminal import run_terminal
 
-    arguments = load_chat_arguments(**options)
+    arguments = load_chat_arguments(**options, screen=screen)
     return run_terminal(
-        arguments.settings, folder=arguments.folder, session=arguments.session, yes=arguments.yes, prompt=prompt
+        arguments.settings,
+        folder=arguments.folder,
+        session=arguments.session,
+        yes=arguments.yes,
+        prompt=prompt,
+        choose=arguments.choose,
     )
 
 
@@ -131,6 +176,8 @@ def _progress_line(event: AgentEvent) -> str | None:
             return f"compacting {event.tokens:,} tokens"
         case CompactionCompleted():
             return f"compacted: {event.tokens_before:,} → {event.tokens_after:,} tokens. {ACCURACY_NOTICE}"
+        case Attached(problems=problems) if problems:
+            return " ".join(problems)
         case ErrorEvent():
             return event.error
     problem = compaction_error_event(event)
@@ -149,6 +196,8 @@ async def print_answer(arguments: ChatArguments, prompt: str) -> int:
         print_progress(event)
 
     async with _open_headless_chat(arguments, on_event) as chat, stop_on_signals(lambda: runner.abort(chat)) as stopped:
+        for line in (*(f"project instructions: {file.summary}" for file in chat.instructions), *chat.notes):
+            click.echo(printable(line), err=True)
         answered = await runner.run_prompt(chat, prompt)
     if answered.status in ("done", "max_tokens"):
         click.echo(_terminal_safe(answered.text))

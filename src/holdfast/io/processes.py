@@ -26,9 +26,15 @@ class ShellResult(msgspec.Struct, frozen=True):
     stderr: str
 
 
-async def run_shell(command: str, stdin: bytes = b"", *, cwd: str | os.PathLike[str] | None = None) -> ShellResult:
-    """Runs a shell command; cancellation kills it and its children."""
-    out, err = _OutputBuffer(), _OutputBuffer()
+async def run_shell(
+    command: str,
+    stdin: bytes = b"",
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    on_output: Callable[[bytes], object] | None = None,
+) -> ShellResult:
+    """Runs a shell command; cancellation kills it and its children. `on_output` gets all output as it comes."""
+    out, err = _OutputBuffer(on_output), _OutputBuffer(on_output)
     with anyio.CancelScope(shield=True):  # a half-started process could not be killed
         process = await anyio.open_process(command, cwd=cwd, start_new_session=True)
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
@@ -48,13 +54,16 @@ async def run_shell(command: str, stdin: bytes = b"", *, cwd: str | os.PathLike[
 
 
 class _OutputBuffer:
-    def __init__(self) -> None:
+    def __init__(self, on_output: Callable[[bytes], object] | None) -> None:
         self._bytes = bytearray()
+        self._on_output = on_output
 
     async def read_from(self, stream: AsyncIterable[bytes]) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for chunk in stream:
                 self._bytes += chunk[: _MAX_OUTPUT_BYTES - len(self._bytes)]
+                if self._on_output is not None:
+                    self._on_output(chunk)
 
     @property
     def text(self) -> str:

@@ -148,6 +148,12 @@ def _is_model(given: Any) -> TypeGuard[Model]:
     return True
 
 
+def has_key(provider: str) -> bool:
+    """Whether the environment has a key for this provider; False if there is no such provider, or it needs none."""
+    sdk = getattr(PROVIDERS.get(provider), "sdk", None)
+    return sdk is not None and sdk.has_key()
+
+
 def check_model_name(name: str) -> None:
     """Raises InvalidInput unless this names a model; needs neither its SDK nor a key."""
     _model_maker(name.strip())

@@ -10,7 +10,7 @@ import msgspec
 
 from ..context.references import READ_TOOL, reference
 from ..errors import HoldfastError, InvalidInput, InvalidLimit
-from ..messages import Json, Message, Text, Tool, ToolResult, decode_one, encode_all, encode_tools
+from ..messages import Json, Media, Message, Text, Tool, ToolResult, decode_one, encode_all, encode_tools
 from ..messages.sdk import dump
 from ..tokens import count_tokens
 from .passage import MIN_PASSAGE_TOKENS, TokenCounter, elide_middle, hit_line, short_heading, truncate_to_tokens
@@ -101,6 +101,8 @@ class ToolAnswer(msgspec.Struct, frozen=True):
 
     text: str
     is_error: bool = False
+    media: tuple[Media, ...] = ()
+    """Images, after the text."""
 
 
 class SearchArguments(msgspec.Struct, forbid_unknown_fields=True):

@@ -31,6 +31,7 @@ def message_events(
     lane: str | None,
     ids: str | Sequence[str] | None = None,
     usage: Any = None,
+    model: str | None = None,
     synthetic: bool = False,
     format: str | None,
     source: str | None = None,
@@ -49,7 +50,7 @@ def message_events(
     last = len(messages) - 1
     for index, (message, name) in enumerate(zip(messages, names, strict=True)):
         counts = counted if index == last else None
-        _add(out, message, view, lane, name, usage=counts, synthetic=synthetic, source=source, aside=aside)
+        _add(out, message, view, lane, name, usage=counts, model=model, synthetic=synthetic, source=source, aside=aside)
     return out
 
 
@@ -84,6 +85,7 @@ def _add(
     name: str,
     *,
     usage: Usage | None = None,
+    model: str | None = None,
     synthetic: bool = False,
     closes: bool = False,
     source: str | None = None,
@@ -100,6 +102,7 @@ def _add(
             body["media"] = sorted(media)
         if usage is not None:
             body["usage"] = msgspec.to_builtins(usage)
+            body |= {"model": model} if model else {}
         if synthetic:
             body["synthetic"] = True
         if aside:

@@ -182,7 +182,7 @@ def _tombstone(event: Event) -> Json:
     bare = message.with_parts(tuple(kept for part in message.parts if (kept := _bare(part)) is not None))
     payload: Json = encode_all([bare], format)[0] if bare.parts else {"role": message.role, "content": REDACTED}
     body: Json = {"message": payload, "redacted": event.digest}
-    for key in ("format", "usage", "foreign_usage", "synthetic", "aside", "source", "closes"):
+    for key in ("format", "usage", "model", "foreign_usage", "synthetic", "aside", "source", "closes"):
         if key in event.body:
             body[key] = event.body[key]
     return body

@@ -200,6 +200,7 @@ class SessionService:
         after: int | None = None,
         *,
         usage: UsageLike | None = None,
+        model: str | None = None,
         synthetic: bool = False,
         aside: bool = False,
         wait: bool | float = False,
@@ -207,9 +208,10 @@ class SessionService:
         """Appends one message or several, atomically; returns the events as stored.
 
         A known `id` is a retry and changes nothing. `after` is the version that the message was made for: StaleVersion
-        is raised if the session has a newer one. `usage` is what the provider reported with a reply, in its own form.
-        `aside` marks what a program says in the user's voice ("continue"): it is no turn. `wait` first waits for a
-        running compaction, for a minute or so many seconds, and then appends in any case.
+        is raised if the session has a newer one. `usage` is what the provider reported with a reply, in its own form;
+        `model` is stored with it, for its price. `aside` marks what a program says in the user's voice ("continue"): it
+        is no turn. `wait` first waits for a running compaction, for a minute or so many seconds, and then appends in
+        any case.
         """
         if wait is not False:
             await self._wait_ready(session_id, lane, wait)
@@ -221,6 +223,7 @@ class SessionService:
             lane=lane,
             ids=id,
             usage=usage,
+            model=model,
             synthetic=synthetic,
             format=live.record.format,
             aside=aside,

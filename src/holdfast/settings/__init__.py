@@ -2,7 +2,7 @@
 
 from .keys import KEYS, SettingKey
 from .loading import load_settings
-from .paths import data_folder, default_store, project_file, user_file
+from .paths import data_folder, default_store, project_file, project_folders, state_folder, user_file
 from .saving import save_setting
 from .settings import CompactionSettings, HookSettings, Settings, open_configured_store, preset_for
 
@@ -18,6 +18,8 @@ __all__ = [
     "open_configured_store",
     "preset_for",
     "project_file",
+    "project_folders",
     "save_setting",
+    "state_folder",
     "user_file",
 ]

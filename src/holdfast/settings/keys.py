@@ -75,6 +75,7 @@ KEYS = {
         SettingKey("preset", "text", "compaction preset", f"{PREFIX}PRESET"),
         SettingKey("window", "count", "tokens of the model's window, if not the catalog's", f"{PREFIX}WINDOW"),
         SettingKey("store", "text", "where sessions are kept", f"{PREFIX}STORE", user_only=True),
+        SettingKey("project_instructions", "flag", "read AGENTS.md and CLAUDE.md", f"{PREFIX}PROJECT_INSTRUCTIONS"),
         SettingKey("compaction.enabled", "flag", "compact automatically", f"{PREFIX}AUTO_COMPACT"),
         SettingKey("compaction.reserve_tokens", "count", "tokens left free for the reply", f"{PREFIX}RESERVE_TOKENS"),
         SettingKey("compaction.keep_recent_tokens", "count", "newest tokens to keep", f"{PREFIX}KEEP_RECENT_TOKENS"),

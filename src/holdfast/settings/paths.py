@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -22,10 +22,17 @@ def user_file(environ: Mapping[str, str] = os.environ) -> Path:
 
 def project_file(folder: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ) -> Path | None:
     """The nearest `.holdfast/settings.toml`, from this folder up to the root of its repository, else to home."""
-    for place in _search_path(Path(folder or Path.cwd()).absolute(), _home(environ)):
+    for place in project_folders(folder, environ):
         if (file := place / f".{_NAME}" / _FILE).is_file():
             return file
     return None
+
+
+def project_folders(
+    folder: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
+) -> Sequence[Path]:
+    """The folders of a project's files, from this one up to the root of its repository, else to home."""
+    return list(_search_path(Path(folder or Path.cwd()).absolute(), _home(environ)))
 
 
 def default_store(environ: Mapping[str, str] = os.environ) -> str:
@@ -37,6 +44,13 @@ def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """The folder of the default store."""
     if _is_freedesktop():
         return _base_directory("XDG_DATA_HOME", ".local/share", environ) / _NAME
+    return Path(click.get_app_dir(_NAME))
+
+
+def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder of what the program remembers between starts, such as the input history."""
+    if _is_freedesktop():
+        return _base_directory("XDG_STATE_HOME", ".local/state", environ) / _NAME
     return Path(click.get_app_dir(_NAME))
 
 

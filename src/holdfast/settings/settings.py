@@ -42,6 +42,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     window: int | None = None
     """None: the window of the model catalog."""
     store: str
+    project_instructions: bool = True
+    """Whether AGENTS.md and CLAUDE.md are read into the system prompt."""
     compaction: CompactionSettings = CompactionSettings()
     hooks: HookSettings = HookSettings()
     origins: dict[str, str] = {}

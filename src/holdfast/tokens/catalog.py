@@ -27,6 +27,7 @@ __all__ = [
     "Ratios",
     "price_of",
     "prices_of",
+    "takes_images",
 ]
 
 
@@ -50,6 +51,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     output_price: float | None = None
     cache_read_price: float | None = None
     cache_write_price: float | None = None
+    images: bool = False
+    """Whether a prompt may hold images."""
 
     def __post_init__(self) -> None:
         if not self.pattern.strip("* "):
@@ -114,6 +117,7 @@ def id_variants(model_id: str) -> Iterator[str]:
     ``gpt-4.1``, and only the catalog can tell, by finding the longer spelling first.
     """
     whole = model_id.strip().lower().removesuffix(LONG_SUFFIX)
+    whole = whole.removeprefix("gemini:")  # a provider, whose name the pattern of its models would match
     yield whole
     rest = whole.rsplit("/", 1)[-1]
     if rest != whole:
@@ -289,6 +293,12 @@ def prices_of(model: str | None, catalog: Catalog = CATALOG) -> Prices | None:
     """Returns the prices of a model, by the provider's id or the user's name for it; None if it is unknown."""
     entry = catalog.find(model) if model else None
     return None if entry is None else Prices.of(entry)
+
+
+def takes_images(model: str | None, catalog: Catalog = CATALOG) -> bool:
+    """Whether the catalog lists images as input of a model, which may be named by a server's URL#ID."""
+    entry = catalog.find(model.rpartition("#")[2]) if model else None
+    return entry is not None and entry.images
 
 
 def price_of(usage: Usage, model: str | None, catalog: Catalog = CATALOG) -> float | None:

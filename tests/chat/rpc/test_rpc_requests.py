@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -395,3 +396,15 @@ async def test_end_of_input_aborts_running_prompts_and_answers_them(tmp_path: Pa
         await client.send({"id": 1, "type": "prompt", "text": "tell me"}, {"id": 2, "type": "prompt", "text": "more"})
         await client.wait_for_event("delta")
     assert [record["data"]["status"] for record in client.records if record["type"] == "response"] == ["aborted"] * 2
+
+
+async def test_rpc_running_command_sends_its_output_before_it_ends(tmp_path: Path) -> None:
+    call = ToolCall("c", "run_command", {"command": "printf one; cat gate; printf ' two'"})
+    os.mkfifo(tmp_path / "gate")
+    async with rpc_client(tmp_path, [call, "Done."], yes=True) as client:
+        await client.send({"type": "prompt", "id": "p", "text": "Count."})
+        output = await client.wait_for_event("tool_output")
+        assert (output["call"], output["text"]) == ("c", "one")
+        (tmp_path / "gate").write_text("")
+        assert (await client.wait_for_event("tool_finished"))["text"] == "one two\n[exit code 0]"
+        await client.wait_for_response("p")

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from terminal_harness import TerminalChat
+from terminal_harness import READY, TerminalChat
 
 from holdfast.chat.commands import COMMANDS
 
 WALK = (
     ("/help", "/compact [INSTRUCTIONS]", "/quit"),
     ("/context", "of 6,000"),
-    ("/model", "openai-chat"),
+    ("/cost", "No model has reported any usage yet."),
+    ("/model", "Models", "openai:gpt-"),
     ("/permissions", "Nothing is always allowed"),
+    ("/mcp", "There are no MCP servers"),
     ("/preset pi", "now uses the preset pi"),
     ("/preset holdfast", "now uses the preset holdfast"),
     ("/autocompact on", "Automatic compaction is on."),
@@ -26,11 +28,13 @@ WALK = (
     ("/branch", "When does the tide turn?"),
     ("/branch 1", "Now in session"),
     ("/tree", "└─"),
-    ("/sessions", "Switch to another"),
+    ("/sessions", "Sessions"),
     ("/edit 1", "before message 1"),
     ("/clear", "New session"),
     ("/export tides.json messages", "in the format messages"),
 )
+LISTS = ("/model", "/sessions")
+"""Commands that open a list."""
 
 
 def test_every_command_works_in_a_real_terminal(terminal: Callable[..., TerminalChat]) -> None:
@@ -54,6 +58,8 @@ def test_every_command_works_in_a_real_terminal(terminal: Callable[..., Terminal
         if line == "/edit 1":
             chat.wait_for_text("❯ When does the tide turn? ──")
             chat.press("C-c")
+        if line in LISTS:
+            chat.press("Escape").wait_for_text(READY)
     chat.send(f"/sessions {first[-6:]}").wait_for_text(f"Now in session {first}")
     chat.send("/handoff tell the skippers").wait_for_text("Review the draft of its first message and send it.")
     chat.press("C-c").wait_idle()
@@ -69,6 +75,6 @@ def test_every_command_works_in_a_real_terminal(terminal: Callable[..., Terminal
 
 
 def _session(chat: TerminalChat) -> str:
-    found = re.search(r"\* (\w{20,})", chat.send("/sessions").wait_for_text("Switch to another"))
+    found = re.search(r"\* \D*(\w{6,})", chat.send("/tree").wait_for_text("first message"))
     assert found
     return found[1]

@@ -17,7 +17,7 @@ from holdfast.chat.terminal import run_terminal
 from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState, continue_command
 from holdfast.chat.terminal.approval import approval_preview, fold_rows, wrap_rows
 from holdfast.chat.terminal.driver import TerminalStream, terminal_exists
-from holdfast.chat.terminal.input_box import InputHistory
+from holdfast.chat.terminal.input_history import HistoryFile, InputHistory
 from holdfast.errors import InvalidInput
 from holdfast.io.text import escape_controls
 from holdfast.messages import ToolCall
@@ -158,3 +158,18 @@ def test_run_terminal_on_pipe_is_refused(tmp_path: pytest.TempPathFactory, monke
     monkeypatch.setattr("sys.__stdin__", io.StringIO())
     with pytest.raises(InvalidInput, match="needs a terminal"):
         run_terminal(load_settings(str(tmp_path), environ={"HOME": str(tmp_path)}), folder=".")
+
+
+def test_input_history_file_is_bounded_and_lists_this_folder_last(tmp_path: Path) -> None:
+    path, here, there = tmp_path / "state" / "history.jsonl", tmp_path / "here", tmp_path / "there"
+    for text in ("one", "two"):
+        HistoryFile(path, here).append(text)
+    HistoryFile(path, there).append("elsewhere")
+    assert HistoryFile(path, here).read() == ["elsewhere", "one", "two"]
+    with path.open("ab") as file:
+        file.write(b"{broken\n" + (b'{"folder":"x","text":"' + b"y" * 5_000 + b'"}\n') * 200)
+    HistoryFile(path, here).append("newest")
+    assert path.stat().st_size < 510_000 and path.stat().st_mode & 0o777 == 0o600
+    assert HistoryFile(path, here).read()[-1] == "newest"
+    HistoryFile(path, here).append("x" * 20_001)
+    assert HistoryFile(path, here).read()[-1] == "newest"

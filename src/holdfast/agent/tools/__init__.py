@@ -1,6 +1,7 @@
 """Tools of the agent: read, search, edit and write files in one folder, run commands there, and recall."""
 
-from .files import AgentTool, PlannedChange, ToolArguments, WorkingFolder, command_tool, file_tools
+from .command import command_tool
+from .files import AgentTool, PlannedChange, ToolArguments, WorkingFolder, file_tools
 from .permissions import PermissionRules
 from .toolbox import INVALID_JSON, Approve, Permission, PermissionRequest, Toolbox, approve_all
 

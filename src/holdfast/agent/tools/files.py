@@ -1,4 +1,4 @@
-"""The agent's tools: read, search, edit and write files of one folder, and run commands in it."""
+"""Tools that read, search, edit and write files of one folder."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
-import anyio
 import anyio.to_thread
 import msgspec
 
 from ...errors import InvalidInput
 from ...io.files import write_file_atomically
-from ...io.processes import run_shell
 from ...messages import Json, Tool
+from ...recall.tools import ToolAnswer
 
 _IGNORED_FOLDERS = frozenset((".git", ".hg", ".venv", "node_modules", "__pycache__"))
 _SNIFF_BYTES = 8_192
@@ -105,18 +104,26 @@ class AgentTool(msgspec.Struct, frozen=True):
 
     name: str
     about: str
-    arguments: type[ToolArguments]
-    run: Callable[[Any], Awaitable[str]]
-    """Takes the arguments, or the change that `plan` made of them."""
+    arguments: type[ToolArguments] | Json
+    """A struct, or a JSON schema; of a schema the arguments are passed on unchecked, as an object."""
+    run: Callable[..., Awaitable[str | ToolAnswer]]
+    """Takes the arguments, or the change that `plan` made of them; see `streams`."""
     changes: bool = False
     """Whether it changes something, so that the user is asked first."""
     plan: Callable[[Any], Awaitable[PlannedChange]] | None = None
     """Makes the change of a file that the arguments ask for, without writing it."""
+    streams: bool = False
+    """Whether `run` also takes a function that is called with pieces of the output as they come."""
 
     @property
     def definition(self) -> Tool:
         """The tool definition to send to a model."""
-        return Tool(self.name, self.about, _schema(self.arguments))
+        return Tool(self.name, self.about, self.schema)
+
+    @property
+    def schema(self) -> Json:
+        """The JSON schema of the arguments."""
+        return self.arguments if isinstance(self.arguments, dict) else _schema(self.arguments)
 
 
 @cache
@@ -173,10 +180,10 @@ def file_tools(folder: WorkingFolder) -> list[AgentTool]:
     """Returns the file tools for one folder; none of them accesses files outside it."""
 
     async def read(given: ReadFile) -> str:
-        return await anyio.to_thread.run_sync(_read, folder, given, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(read_lines, folder, given, abandon_on_cancel=True)
 
     async def list_(given: ListFiles) -> str:
-        return await anyio.to_thread.run_sync(_list, folder, given, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(list_folder, folder, given, abandon_on_cancel=True)
 
     async def search(given: SearchFiles) -> str:
         return await anyio.to_thread.run_sync(_search, folder, given, abandon_on_cancel=True)
@@ -199,7 +206,7 @@ def file_tools(folder: WorkingFolder) -> list[AgentTool]:
     ]
 
 
-def _read(folder: WorkingFolder, given: ReadFile) -> str:
+def read_lines(folder: WorkingFolder, given: ReadFile) -> str:
     """Reads some lines without loading the whole file."""
     start = (given.first_line, given.first_character)
     shown, size, line, more = list[str](), 0, 0, ""
@@ -235,7 +242,8 @@ def _continuation_note(given: ReadFile, line: int, place: int) -> str:
     return f"\n[lines {given.first_line}-{line - 1}: go on with first_line={line}]"
 
 
-def _list(folder: WorkingFolder, given: ListFiles) -> str:
+def list_folder(folder: WorkingFolder, given: ListFiles) -> str:
+    """Returns the paths of the files below a folder, one a line."""
     found: list[str] = []
     for path in folder.files(given.path, given.pattern):
         if len(found) == _MAX_LISTED:
@@ -301,35 +309,3 @@ def _write_change(folder: WorkingFolder, change: PlannedChange) -> str:
     change.path.parent.mkdir(parents=True, exist_ok=True)
     write_file_atomically(change.path, change.after)
     return change.done
-
-
-MAX_COMMAND_SECONDS = 600
-
-
-class RunCommand(ToolArguments, frozen=True):
-    command: Annotated[str, msgspec.Meta(description="A line for the shell.", min_length=1)]
-    seconds: Annotated[int, msgspec.Meta(description="How long it may take.", ge=1, le=MAX_COMMAND_SECONDS)] = 120
-
-
-def command_tool(folder: WorkingFolder) -> AgentTool:
-    """Returns a tool that runs shell commands in the folder."""
-
-    async def run(given: RunCommand) -> str:
-        with anyio.move_on_after(given.seconds):
-            result = await run_shell(given.command, cwd=folder.root)
-            output = _clip_output("\n".join(filter(None, (result.stdout, result.stderr))))
-            return f"{output}\n[exit code {result.exit_code}]".strip()
-        raise InvalidInput(
-            f"The command took longer than {given.seconds} s and was stopped, with all processes that it started."
-        )
-
-    about = "Run a command in the working folder and read what it prints. It cannot ask anything back."
-    return AgentTool("run_command", about, RunCommand, run, changes=True)
-
-
-def _clip_output(text: str) -> str:
-    """Keeps the head and the tail: errors are usually at the end."""
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    half = MAX_CHARACTERS // 2
-    return f"{text[:half]}\n[… {len(text) - 2 * half:,} characters left out …]\n{text[-half:]}"

@@ -12,6 +12,7 @@ from ...errors import HoldfastError, InvalidInput
 from ...messages import Tool, ToolCall, replace_lone_surrogates
 from ...recall import Recall
 from ...recall.tools import TOOL_NAMES, ToolAnswer, offered_tools, parse_arguments
+from .command import OnOutput
 from .files import AgentTool, PlannedChange
 from .permissions import PermissionRules, rule_for
 
@@ -64,19 +65,24 @@ class Toolbox:
     def describe(self, call: ToolCall) -> str:
         """Returns the first argument of a call as one line."""
         tool, given = self._tools.get(call.name), call.arguments_dict
-        first = next(iter(given if tool is None else tool.arguments.__struct_fields__), "")
+        named = None if tool is None else tool.schema.get("properties")
+        first = next(iter(named if isinstance(named, dict) else given), "")
         return " ".join(str(given.get(first, "")).split())[:_MAX_LINE]
 
-    async def run(self, call: ToolCall) -> ToolAnswer:
-        """Runs a call and returns its result without lone surrogates, which stores cannot encode."""
-        answer = await self._answer(call)
-        return ToolAnswer(replace_lone_surrogates(answer.text), answer.is_error)
+    async def run(self, call: ToolCall, on_output: OnOutput | None = None) -> ToolAnswer:
+        """Runs a call and returns its result without lone surrogates, which stores cannot encode.
 
-    async def _answer(self, call: ToolCall) -> ToolAnswer:
+        `on_output` is called with pieces of the output of a tool that streams it.
+        """
+        answer = await self._answer(call, on_output)
+        return msgspec.structs.replace(answer, text=replace_lone_surrogates(answer.text))
+
+    async def _answer(self, call: ToolCall, on_output: OnOutput | None) -> ToolAnswer:
         if self._recall is not None and call.name in TOOL_NAMES:
             return await self._recall.run(call.name, call.arguments)
         try:
-            return ToolAnswer(await self._run(call))
+            answer = await self._run(call, on_output)
+            return answer if isinstance(answer, ToolAnswer) else ToolAnswer(answer)
         except HoldfastError as problem:
             return ToolAnswer(f"Error: {problem}", is_error=True)
         except OSError as problem:
@@ -85,7 +91,7 @@ class Toolbox:
             log.exception("tool %s failed", call.name)
             return ToolAnswer(f"Error: {call.name} failed ({type(problem).__name__}: {problem})", is_error=True)
 
-    async def _run(self, call: ToolCall) -> str:
+    async def _run(self, call: ToolCall, on_output: OnOutput | None) -> str | ToolAnswer:
         tool = self._tools.get(call.name)
         if tool is None:
             raise InvalidInput(
@@ -93,12 +99,15 @@ class Toolbox:
             )
         if INVALID_JSON in call.arguments_dict:
             raise InvalidInput("The arguments are not a valid JSON object, so nothing was run: make the call again.")
-        arguments = parse_arguments(call.arguments, tool.arguments)
+        kind = tool.arguments
+        arguments = call.arguments_dict if isinstance(kind, dict) else parse_arguments(call.arguments, kind)
         planned = await tool.plan(arguments) if tool.plan is not None else None
         if tool.changes and not self._permissions.allows(call):
             await self._require_approval(
                 PermissionRequest(tool.name, self.describe(call), call, planned, rule_for(call))
             )
+        if tool.streams:
+            return await tool.run(arguments, on_output)
         return await tool.run(arguments if planned is None else planned)
 
     async def _require_approval(self, request: PermissionRequest) -> None:

@@ -1,6 +1,16 @@
 """The slash commands of a chat: a typed line in, a `CommandResult` out."""
 
-from .base import ChatCommand, CommandResult
-from .registry import COMMANDS, complete_line, run_command
+from .base import ChatCommand, Choice, Choices, CommandResult
+from .registry import COMMANDS, all_commands, complete_line, hidden_command_notes, run_command
 
-__all__ = ["COMMANDS", "ChatCommand", "CommandResult", "complete_line", "run_command"]
+__all__ = [
+    "COMMANDS",
+    "ChatCommand",
+    "Choice",
+    "Choices",
+    "CommandResult",
+    "all_commands",
+    "complete_line",
+    "hidden_command_notes",
+    "run_command",
+]

@@ -16,14 +16,36 @@ from ...io.text import printable
 if TYPE_CHECKING:
     from ..chat import Chat
 
-
-if TYPE_CHECKING:
-    from ..chat import Chat
-
     CommandHandler = Callable[[Chat, str], Awaitable["CommandResult"]]
     """Called with the chat and the text after the command name."""
     CommandCompleter = Callable[[Chat, Sequence[str]], Awaitable[Iterable[str]]]
     """Called with the words after the name, the last unfinished; returns completions of the last word."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """One row of a list to choose from."""
+
+    value: str
+    """Argument of the command that is run if it is chosen."""
+    title: str
+    detail: str = ""
+    """Short; at the right edge of the title's row, where there is room."""
+    about: str = ""
+    """A second row."""
+    current: bool = False
+    """Selected when the list opens."""
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """A list that a screen offers; the chosen value is appended to `command`, and that line is run."""
+
+    title: str
+    items: Sequence[Choice]
+    command: str = ""
+    empty: str = "There is nothing to choose."
+    """Shown if there are no items."""
+    leave: str = "back"
+    """What Esc does."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -33,6 +55,10 @@ class CommandResult(msgspec.Struct, frozen=True):
     draft: str | None = None
     """Text to put into the input for editing."""
     quit: bool = False
+    is_verbatim: bool = False
+    """True for the output of a program: it is not wrapped at the page width."""
+    choices: Choices | None = None
+    """Shown by a screen instead of the text."""
 
 
 class ChatCommand(msgspec.Struct, frozen=True):

@@ -13,14 +13,19 @@ from anyio import to_thread
 from ...compaction.presets import PRESETS, preset_named
 from ...errors import InvalidInput
 from ...models import resolve_chat_model
-from ...models.names import PROVIDERS
+from ...models.names import PROVIDERS, has_key
 from ...settings import preset_for
+from ...tokens.catalog import CATALOG, ModelInfo
 from ...transcripts.exporting import EXPORT_FORMATS, ExportFormat, export_session
 from . import compaction
-from .base import ChatCommand, CommandResult, format_table, split_arguments
+from .base import ChatCommand, Choice, Choices, CommandResult, format_table, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
+
+
+_CATALOG_PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "gemini": "google"}
+"""The catalog's name of each provider whose models are listed."""
 
 
 async def _run_model(chat: Chat, argument: str) -> CommandResult:
@@ -34,7 +39,37 @@ async def _run_model(chat: Chat, argument: str) -> CommandResult:
         ("summaries", getattr(summarizer, "name", None) or str(summarizer)),
     ]
     changed = [f"This conversation now uses {chat.model.name}.", ""] if argument else []
-    return CommandResult("\n".join([*changed, *format_table(rows)]))
+    choices = None if argument else Choices("Models", _model_choices(chat.model.name), "/model")
+    return CommandResult("\n".join([*changed, *format_table(rows)]), choices=choices)
+
+
+def _model_choices(current: str) -> list[Choice]:
+    """Returns the current model and the catalog's models of the providers that have a key."""
+    now = CATALOG.find(current)
+    rows = [Choice(current, current, "current", _describe_model(now) if now else "not in the catalog", current=True)]
+    for provider, listed in _CATALOG_PROVIDERS.items():
+        if not has_key(provider):
+            continue
+        for model in reversed(CATALOG.models):
+            name = f"{provider}:{_model_id(model.pattern, '-' if listed == 'anthropic' else '.')}"
+            if model.provider == listed and re.search(r"\d", name) and name != current:
+                rows.append(Choice(name, name, _format_window(model.window), _describe_model(model)))
+    return rows
+
+
+def _model_id(pattern: str, separator: str) -> str:
+    """Returns the shortest id that a pattern of the catalog matches."""
+    return re.sub(r"\[[^]]*\]", separator, pattern).rstrip("*").rstrip("-.")
+
+
+def _describe_model(model: ModelInfo) -> str:
+    prices = [f"{price:g}" for price in (model.input_price, model.output_price) if price is not None]
+    price = f"USD {' in, '.join(prices)} out per million tokens" if len(prices) == 2 else "price unknown"
+    return f"{'text and images' if model.images else 'text'}; {price}"
+
+
+def _format_window(tokens: int) -> str:
+    return f"{tokens // 1_000:,}k"
 
 
 async def _run_preset(chat: Chat, argument: str) -> CommandResult:
@@ -50,14 +85,14 @@ async def _run_preset(chat: Chat, argument: str) -> CommandResult:
 
 
 async def _complete_providers(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return [f"{name}:" for name in PROVIDERS] if len(words) == 1 else ()
+    return [*(f"{name}:" for name in PROVIDERS), *(row.value for row in _model_choices(chat.model.name)[1:])]
 
 
 async def _complete_presets(chat: Chat, words: Sequence[str]) -> Iterable[str]:
     return PRESETS if len(words) == 1 else ()
 
 
-MODEL = ChatCommand("model", "/model [NAME]", "show the model, or switch to another", _run_model, _complete_providers)
+MODEL = ChatCommand("model", "/model [NAME]", "choose the model, or switch to NAME", _run_model, _complete_providers)
 PRESET = ChatCommand(
     "preset", "/preset [NAME]", "list compaction presets, or switch to one", _run_preset, _complete_presets
 )

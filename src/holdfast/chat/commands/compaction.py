@@ -177,9 +177,19 @@ async def _run_context(chat: Chat, argument: str) -> CommandResult:
     context = await chat.sessions.context(chat.record.id)
     messages, _ = decode_all(context.messages, context.format)
     parts = break_down(messages, chat.sessions.estimator, context.system, context.tools)
+    instructions = [f"project instructions: {file.summary}" for file in chat.instructions]
     apart = [] if parts.tokens == context.tokens else [f"{parts.tokens:,} by local estimate, of which:"]
     return CommandResult(
-        "\n".join([*_usage_lines(chat, context), *apart, "", *_breakdown_lines(parts), *_largest_result_lines(parts)])
+        "\n".join(
+            [
+                *_usage_lines(chat, context),
+                *instructions,
+                *apart,
+                "",
+                *_breakdown_lines(parts),
+                *_largest_result_lines(parts),
+            ]
+        )
     )
 
 

@@ -11,9 +11,13 @@ from ...agent.continuation import is_unfinished
 from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
 from ...messages import decode_all, is_framed
+from ...sessions.session_ids import shorten_id
 from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
+from .cost import COST
+from .custom import custom_commands
+from .mcp import MCP
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
 from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
 
@@ -21,26 +25,31 @@ if TYPE_CHECKING:
     from ..chat import Chat
 
 
-_HELP_FOOTER = "Any other line is sent to the agent; start with // to send a leading slash."
+_HELP_FOOTER = (
+    "!COMMAND runs a shell command and adds its output to the conversation. @PATH in a message attaches a file. Any "
+    "other line is sent to the agent; start with // to send a leading slash."
+)
+_MAX_OUTPUT_LINES = 60
+"""Shown of the output of a shell command; the conversation has more."""
 
 
 async def _run_help(chat: Chat, argument: str) -> CommandResult:
     name = split_arguments(argument, 1, HELP.usage)[0].removeprefix("/")
     if name:
-        command = find_command(name)
+        command = find_command(name, chat)
         return CommandResult(f"{command.usage}: {command.about}.")
-    return CommandResult(
-        "\n".join([*format_table([(command.usage, command.about) for command in COMMANDS]), "", _HELP_FOOTER])
-    )
+    custom, hidden = custom_commands(chat, _COMMANDS_BY_NAME)
+    rows = [(command.usage, command.about) for command in (*COMMANDS, *(one.command for one in custom.values()))]
+    return CommandResult("\n".join([*format_table(rows), *hidden, "", _HELP_FOOTER]))
 
 
 async def _run_quit(chat: Chat, argument: str) -> CommandResult:
     split_arguments(argument, 0, QUIT.usage)
-    return CommandResult(f"Session {chat.record.id} is kept.", quit=True)
+    return CommandResult(f"Session {await shorten_id(chat.sessions, chat.record.id)} is kept.", quit=True)
 
 
 async def _complete_command_names(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return [command.name for command in COMMANDS] if len(words) == 1 else ()
+    return [command.name for command in all_commands(chat)] if len(words) == 1 else ()
 
 
 HELP = ChatCommand("help", "/help [COMMAND]", "list commands, or explain one", _run_help, _complete_command_names)
@@ -50,6 +59,7 @@ COMMANDS = (
     AUTOCOMPACT,
     UNDO,
     CONTEXT,
+    COST,
     BRANCH,
     EDIT,
     TREE,
@@ -63,6 +73,7 @@ COMMANDS = (
     MODEL,
     PRESET,
     PERMISSIONS,
+    MCP,
     EXPORT,
     HELP,
     QUIT,
@@ -70,11 +81,25 @@ COMMANDS = (
 _COMMANDS_BY_NAME = {command.name: command for command in COMMANDS}
 
 
-def find_command(name: str) -> ChatCommand:
+def all_commands(chat: Chat) -> list[ChatCommand]:
+    """Returns the built-in commands and those that the user and the project define."""
+    custom, _ = custom_commands(chat, _COMMANDS_BY_NAME)
+    return [*COMMANDS, *(one.command for one in custom.values())]
+
+
+def hidden_command_notes(chat: Chat) -> list[str]:
+    """Returns a note for each custom command that a built-in one hides."""
+    return custom_commands(chat, _COMMANDS_BY_NAME)[1]
+
+
+def find_command(name: str, chat: Chat) -> ChatCommand:
     """Returns the command with this name; raises `InvalidInput` with the closest match."""
     if (found := _COMMANDS_BY_NAME.get(name.lower())) is not None:
         return found
-    near = closest_name(name, _COMMANDS_BY_NAME, 0.6)
+    known = {command.name: command for command in all_commands(chat)}
+    if name.lower() in known:
+        return known[name.lower()]
+    near = closest_name(name, known, 0.6)
     hint = f"did you mean /{near}?" if near else "/help lists all commands; start with // to send it to the agent."
     raise InvalidInput(f"There is no command /{name}: {hint}")
 
@@ -91,17 +116,26 @@ async def run_command(chat: Chat, line: str) -> CommandResult:
     except OSError as problem:
         about = f" ({problem.filename})" if problem.filename else ""
         page = CommandResult(f"{problem.strerror or problem}{about}.")
-    return msgspec.structs.replace(page, text=format_page(page.text))
+    return page if page.is_verbatim else msgspec.structs.replace(page, text=format_page(page.text))
 
 
 async def _dispatch_line(chat: Chat, line: str) -> CommandResult:
     if not line.strip():
         return await _continue_if_unanswered(chat)
+    if line.startswith("!") and (command := line[1:].strip()):
+        return CommandResult(_clip_lines(await chat.run_shell(command)), is_verbatim=True)
     if not line.startswith("/") or line.startswith("//"):
         chat.send(line[1:] if line.startswith("//") else line)
         return EMPTY_RESULT
     name, argument = split_first_word(line[1:])
-    return await find_command(name or "help").run(chat, argument)
+    return await find_command(name or "help", chat).run(chat, argument)
+
+
+def _clip_lines(text: str) -> str:
+    """Returns the last lines of an output."""
+    lines = text.split("\n")
+    left = len(lines) - _MAX_OUTPUT_LINES
+    return "\n".join([f"… {left:,} earlier lines", *lines[left:]]) if left > 0 else text
 
 
 async def _continue_if_unanswered(chat: Chat) -> CommandResult:
@@ -122,8 +156,8 @@ async def complete_line(chat: Chat, text: str) -> list[str]:
         return []
     name, blank, argument = text[1:].partition(" ")
     if not blank:
-        return [f"/{command.name}" for command in COMMANDS if command.name.startswith(name.lower())]
-    command = next((command for command in COMMANDS if command.name == name.lower()), None)
+        return [f"/{command.name}" for command in all_commands(chat) if command.name.startswith(name.lower())]
+    command = next((command for command in all_commands(chat) if command.name == name.lower()), None)
     if command is None or command.complete is None:
         return []
     words = [*argument.split(" ")]

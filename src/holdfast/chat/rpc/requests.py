@@ -10,6 +10,7 @@ from ...agent.tools import Permission
 from ...errors import InvalidInput
 from ...io.arguments import closest_name
 from ...transcripts.exporting import ExportFormat
+from ..cost import CostReport
 from ..prompt_runner import PromptResult
 from ..state import ChatCompactionResult, ChatState
 from .records import (
@@ -114,6 +115,10 @@ class GetStateRequest(RpcRequest, frozen=True, tag="get_state"):
     response_data = ChatState
 
 
+class GetCostRequest(RpcRequest, frozen=True, tag="get_cost"):
+    response_data = CostReport
+
+
 class GetMessagesRequest(RpcRequest, frozen=True, tag="get_messages"):
     whole: bool = False
     response_data = MessagesData
@@ -141,6 +146,7 @@ AnyRequest = (
     | SwitchSessionRequest
     | ListSessionsRequest
     | GetStateRequest
+    | GetCostRequest
     | GetMessagesRequest
     | ExportRequest
 )

@@ -54,6 +54,7 @@ from .requests import (
     ContinueRequest,
     ExportRequest,
     ForkRequest,
+    GetCostRequest,
     GetMessagesRequest,
     GetStateRequest,
     HandoffRequest,
@@ -234,6 +235,8 @@ class RpcConnection:
             case GetStateRequest():
                 state = await chat.state()
                 return msgspec.structs.replace(state, waiting=state.waiting + self._runner.pending)
+            case GetCostRequest():
+                return await chat.costs()
             case GetMessagesRequest():
                 return await (logged_messages(chat) if request.whole else context_messages(chat))
             case ListSessionsRequest():

@@ -12,7 +12,7 @@ from ...agent.tools import Permission, PermissionRequest
 from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
 from ..chat import Chat
-from ..commands import CommandResult, run_command
+from ..commands import CommandResult, hidden_command_notes, run_command
 from . import entries
 from .footer import FooterState
 from .history import load_history_preview
@@ -100,7 +100,7 @@ class Conversation:
                 self._session_change = None
                 shown, prompts = await load_history_preview(self.chat)
                 welcome = entries.WelcomeEntry(change.how, self.chat.folder.root.name, self.chat.model.name)
-                self.transcript.prepend_history([welcome, *shown])
+                self.transcript.prepend_history([welcome, *self._start_notes(), *shown])
             if self._state_stale:
                 self._state_stale = False
                 self.footer_state.update_session(await self.chat.state())
@@ -108,9 +108,16 @@ class Conversation:
             self.presenter.handle_event(ErrorEvent(str(problem)))
         return prompts
 
+    def _start_notes(self) -> list[entries.TerminalEntry]:
+        """Returns what was read at the start, and what of it was cut or left out."""
+        read = [file.summary for file in self.chat.instructions]
+        lines = [entries.NoteEntry(f"Project instructions: {', '.join(read)}")] if read else []
+        notes = (*self.chat.notes, *hidden_command_notes(self.chat))
+        return [*lines, *(entries.NoteEntry(note, "warning") for note in notes)]
+
     async def run_line(self, line: str) -> CommandResult:
         """Runs a prompt, a command, or Enter alone."""
-        is_command = line.startswith("/") and not line.startswith("//")
+        is_command = line.startswith(("/", "!")) and not line.startswith("//")
         command, ended = entries.PromptEntry(line), self.presenter.compactions_ended
         if is_command:
             self.transcript.add(command)
@@ -119,7 +126,13 @@ class Conversation:
             result = await run_command(self.chat, line)
         finally:
             self._commands -= is_command
-        if result.text and not (line.startswith("/compact") and self.presenter.compactions_ended > ended):
+            if line.startswith("!"):
+                self.presenter.end_shell()
+        if (
+            result.choices is None
+            and result.text
+            and not (line.startswith("/compact") and self.presenter.compactions_ended > ended)
+        ):
             self.transcript.add_after(command, entries.CommandOutputEntry(result.text))
         self._state_stale = True
         self._sync_pending_input()

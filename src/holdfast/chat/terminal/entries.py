@@ -223,7 +223,7 @@ class PromptEntry(TerminalEntry):
         if self.waiting:
             line = Text.assemble((f"{self.waiting}: ", DIM), (sanitize_line(self.text), MUTED))
             return with_marker(symbol, DIM, [truncate_text(line, width - 2, theme.symbols.ellipsis)])
-        is_command = self.text.startswith("/")
+        is_command = self.text.startswith(("/", "!"))
         shown = self._lines[:_PROMPT_LINES] if self.folded else self._lines
         strips = wrap_plain("\n".join(shown), width - 2, ACCENT if is_command else BOLD)
         drawn = with_marker(symbol, DIM if is_command else ACCENT, strips)
@@ -333,6 +333,8 @@ class ReasoningEntry(TerminalEntry):
 _TOOL_RESULT_LINES = 80
 """Lines shown of an unfolded result."""
 _TOOL_RESULT_CHARS = 40_000
+_LIVE_OUTPUT_LINES, _LIVE_OUTPUT_CHARS = 5, 4_000
+"""Shown of the output of a running call."""
 _MAX_CALL_SHARE, _MIN_CALL_WIDTH = 0.65, 40
 """Maximum share of the width for a call, and the width below which it is not cut."""
 _TOOL_STYLES = {"running": WARNING, "ok": SUCCESS, "failed": ERROR, "stopped": WARNING}
@@ -352,6 +354,7 @@ class ToolCallEntry(TerminalEntry):
         self._preview: list[Text] = []
         self._result_lines: list[str] = []
         self._line_count = 0
+        self._live_output = ""
 
     def set_awaiting_approval(self, awaiting: bool) -> None:
         """Marks whether the user is being asked to approve it."""
@@ -361,6 +364,11 @@ class ToolCallEntry(TerminalEntry):
     def set_preview(self, lines: list[Text]) -> None:
         """Keeps what the user was asked to approve: a diff stays readable."""
         self._preview, self.foldable = lines, True
+        self.invalidate()
+
+    def add_output(self, piece: str) -> None:
+        """Shows the end of the output while the call runs."""
+        self._live_output = (self._live_output + piece)[-_LIVE_OUTPUT_CHARS:]
         self.invalidate()
 
     def finish(self, text: str, *, failed: bool) -> None:
@@ -376,6 +384,10 @@ class ToolCallEntry(TerminalEntry):
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         drawn = [self._head(width, theme)]
+        if self.state == "running" and self._live_output.strip():
+            tail = sanitize(self._live_output).rstrip().split("\n")[-_LIVE_OUTPUT_LINES:]
+            live = wrap_plain("\n".join(tail), width - 6, DIM)[-_LIVE_OUTPUT_LINES:]
+            drawn += indent_lines(live, f"    {theme.symbols.gutter} ", DIM)
         if not self.folded:
             gutter = f"    {theme.symbols.gutter} "
             for line in self._preview:

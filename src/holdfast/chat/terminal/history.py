@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.strip import Strip
 
+from ...agent.mentions import ATTACHMENT_HEADING
 from ...io.text import sanitize, sanitize_line
 from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, is_note, strip_frame
+from ..chat import SHELL_HEADING
 from .drawing import (
     MAX_MARKDOWN_CHARS,
     ReplyMarkdown,
@@ -109,7 +111,8 @@ async def load_history_preview(chat: Chat) -> tuple[list[TerminalEntry], list[st
             NoteEntry(f"{left} earlier messages are also in the context: /context, /search"),
             *entries[left:],
         ]
-    prompts = [message.text for message in messages if message.role == "user" and not is_note(message)]
+    typed = (message for message in messages if message.role == "user" and not is_note(message))
+    prompts = [message.text for message in typed if not message.text.startswith((ATTACHMENT_HEADING, SHELL_HEADING))]
     return _with_last_reply(entries, messages), prompts
 
 

@@ -1,8 +1,8 @@
-"""The input box, with its history and completion list."""
+"""The input box, with its completion list and the search in its history."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import cast
 
 from rich.cells import cell_len
@@ -15,46 +15,9 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from ...io.text import sanitize_input, sanitize_line
+from ..mentions import unfinished_mention
+from .input_history import HistorySearch, InputHistory
 from .theme import ACCENT, BOLD, DIM, ChatTheme
-
-_MAX_INPUTS = 500
-
-
-class InputHistory:
-    """Earlier inputs, recalled with Up and Down."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._index = 0
-        self._draft = ""
-
-    def add(self, text: str) -> None:
-        if text.strip() and (not self._lines or self._lines[-1] != text):
-            self._lines = [*self._lines, text][-_MAX_INPUTS:]
-        self._index = len(self._lines)
-
-    def seed(self, texts: Iterable[str]) -> None:
-        """Fills an empty history with the prompts of a session."""
-        if not self._lines:
-            for text in texts:
-                self.add(text)
-
-    def previous(self, draft: str) -> str | None:
-        """Returns the previous input, or None at the oldest; keeps the draft for `next`."""
-        if self._index == len(self._lines):
-            self._draft = draft
-        if not self._index:
-            return None
-        self._index -= 1
-        return self._lines[self._index]
-
-    def next(self) -> str | None:
-        """Returns the next input, then the draft, then None."""
-        if self._index == len(self._lines):
-            return None
-        self._index += 1
-        return self._lines[self._index] if self._index < len(self._lines) else self._draft
-
 
 _MAX_COMPLETIONS = 6
 
@@ -63,7 +26,7 @@ class CompletionList(Widget):
     """List of completions above the input; Tab and arrows select."""
 
     DEFAULT_CSS = """
-    CompletionList { height: auto; max-height: 6; display: none; background: ansi_default; color: ansi_default; }
+    CompletionList { height: auto; max-height: 7; display: none; background: ansi_default; color: ansi_default; }
     """
 
     def __init__(self, theme: ChatTheme) -> None:
@@ -72,15 +35,39 @@ class CompletionList(Widget):
         self.candidates: Sequence[str] = ()
         self._descriptions: dict[str, str] = {}
         self._selected = -1
+        self._heading = ""
+        self.completes_mention = False
+        """True if the candidates complete an @path at the cursor, not the whole input."""
 
     def set_descriptions(self, descriptions: dict[str, str]) -> None:
         """Sets the help text shown next to a candidate."""
         self._descriptions = descriptions
 
     def set_candidates(self, candidates: Sequence[str]) -> None:
-        self.candidates, self._selected = candidates, -1
+        self.candidates, self._selected, self._heading = candidates, -1, ""
+        self.completes_mention = False
         self.display = bool(candidates)
         self.refresh(layout=True)
+
+    def set_mentions(self, candidates: Sequence[str]) -> None:
+        """Lists paths for an unfinished mention, with the first one selected."""
+        self.set_candidates(candidates)
+        self._selected, self.completes_mention = 0, bool(candidates)
+
+    def move(self, step: int) -> None:
+        """Selects another candidate without changing the input."""
+        self._selected = (self._selected + step) % len(self.candidates)
+        self.refresh()
+
+    @property
+    def selected(self) -> str:
+        return self.candidates[self._selected]
+
+    def show_search(self, search: HistorySearch) -> None:
+        """Shows the query of a search in the history, and its matches."""
+        self.set_candidates(search.matches)
+        self._selected, self.display = search.selected, True
+        self._heading = f"history search: {search.query}" + ("" if search.matches else "  (no match)")
 
     def step(self, typed: str, step: int) -> str | None:
         """Returns the new input text: the common prefix first, then each candidate in turn."""
@@ -102,7 +89,7 @@ class CompletionList(Widget):
         first = max(0, min(self._selected - _MAX_COMPLETIONS // 2, len(self.candidates) - _MAX_COMPLETIONS))
         shown = list(enumerate(self.candidates))[first : first + _MAX_COMPLETIONS]
         wide = max((cell_len(one) for _, one in shown), default=0)
-        lines = []
+        lines = [Text(sanitize_line(self._heading), DIM, no_wrap=True, overflow="ellipsis")] if self._heading else []
         for index, one in shown:
             selected = index == self._selected
             line = Text(no_wrap=True, overflow="ellipsis")
@@ -147,13 +134,21 @@ class InputBox(TextArea):
             super().__init__()
             self.text = text
 
-    def __init__(self, completions: CompletionList, intercept_key: Callable[[str], bool] = lambda key: False) -> None:
+    def __init__(
+        self,
+        completions: CompletionList,
+        intercept_key: Callable[[str], bool] = lambda key: False,
+        replace_paste: Callable[[str], str] = lambda text: text,
+    ) -> None:
         super().__init__(soft_wrap=True, highlight_cursor_line=False, placeholder="Ask, or /help", compact=True)
         self.cursor_blink = False
         self.input_history = InputHistory()
         self._completions = completions
         self._intercept_key = intercept_key
         """Called with each key first; returns True to consume it."""
+        self._replace_paste = replace_paste
+        """Returns what to insert for a pasted text."""
+        self._search: HistorySearch | None = None
 
     def set_text(self, text: str) -> None:
         """Replaces the text and moves the cursor to its end."""
@@ -173,7 +168,16 @@ class InputBox(TextArea):
 
     def _handle_key(self, event: events.Key) -> bool:
         """Handles send, newline, completion and history keys; returns False for editor keys."""
+        if self._search is not None:
+            return self._handle_search_key(self._search, event)
         match event.key:
+            case "enter" | "tab" if self._completions.completes_mention:
+                self._complete_mention(self._completions.selected)
+            case "up" | "down" if self._completions.completes_mention:
+                self._completions.move(-1 if event.key == "up" else 1)
+            case "ctrl+r":
+                self._search = HistorySearch(self.input_history, self.text)
+                self._completions.show_search(self._search)
             case "enter" if self._ends_in_backslash():
                 self.action_delete_left()
                 self.insert("\n")
@@ -193,18 +197,66 @@ class InputBox(TextArea):
                 return False
         return True
 
+    @property
+    def text_before_cursor(self) -> str:
+        """The line of the cursor up to it."""
+        row, column = self.cursor_location
+        return self.document.get_line(row)[:column]
+
+    def _complete_mention(self, mention: str) -> None:
+        typed = unfinished_mention(self.text_before_cursor) or ""
+        row, column = self.cursor_location
+        self.replace(f"{mention} ", (row, column - len(typed)), (row, column))
+
+    def _handle_search_key(self, search: HistorySearch, event: events.Key) -> bool:
+        """Extends the query or selects a match; Enter and Tab put the match into the input, without sending it."""
+        match event.key:
+            case "ctrl+r" | "down":
+                search.step(1)
+            case "up":
+                search.step(-1)
+            case "backspace":
+                search.shorten()
+            case "enter" | "tab" | "right":
+                self._end_search(search.found)
+                return True
+            case _ if event.character is not None and event.is_printable:
+                search.extend(event.character)
+            case _:
+                self._end_search(search.found)
+                return False
+        self._completions.show_search(search)
+        return True
+
+    @property
+    def is_searching(self) -> bool:
+        """Whether a search in the history is open."""
+        return self._search is not None
+
+    def cancel_search(self) -> bool:
+        """Ends a search in the history and restores the input; returns False if there is none."""
+        if self._search is None:
+            return False
+        self._end_search(None)
+        return True
+
+    def _end_search(self, found: str | None) -> None:
+        assert self._search is not None
+        self._completions.set_candidates(())
+        self.set_text(self._search.draft if found is None else found)
+        self._search = None
+
     def _replace_text(self, text: str | None) -> bool:
         if text is not None:
             self.set_text(text)
         return text is not None
 
     def _ends_in_backslash(self) -> bool:
-        row, column = self.cursor_location
-        return self.document.get_line(row)[:column].endswith("\\")
+        return self.text_before_cursor.endswith("\\")
 
     def _send(self) -> None:
         text = self.text.strip()
-        self.input_history.add(text)
+        self.input_history.add("" if self.text.startswith(" ") else text)
         self.clear()
         self.post_message(self.Sent(text))
 
@@ -212,4 +264,6 @@ class InputBox(TextArea):
         """Inserts a paste as one text, with control characters made visible."""
         event.prevent_default()
         event.stop()
-        self.insert(sanitize_input(event.text))
+        if self._search is not None:
+            self._end_search(self._search.found)
+        self.insert(sanitize_input(self._replace_paste(event.text)))

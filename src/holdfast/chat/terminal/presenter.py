@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ...agent.events import (
     AgentEvent,
+    Attached,
     ErrorEvent,
     Queued,
     ReplyStored,
@@ -14,6 +15,7 @@ from ...agent.events import (
     RunStarted,
     TextDelta,
     ToolFinished,
+    ToolOutput,
     ToolStarted,
     WindowUsage,
 )
@@ -27,6 +29,7 @@ from ...hooks.events import (
     CompactionStarted,
     Continued,
 )
+from ..chat import SHELL_CALL
 from .approval import approval_preview
 from .entries import (
     CompactionEntry,
@@ -53,6 +56,8 @@ class EventPresenter:
         self._reply: ReplyEntry | None = None
         self._reasoning: ReasoningEntry | None = None
         self._tools: dict[str, ToolCallEntry] = {}
+        self._shell: ToolCallEntry | None = None
+        """Live output of a command that the user ran."""
         self._progress: CompactionProgressEntry | None = None
         self._divider: CompactionEntry | None = None
         self._asked_tool = ""
@@ -81,6 +86,11 @@ class EventPresenter:
                 self._tools[event.call] = line = ToolCallEntry(event.call, event.name, event.summary)
                 self.transcript.add(line)
                 self.footer_state.set_activity(event.name)
+            case ToolOutput(call=call) if call == SHELL_CALL:
+                self._show_shell_output(event.text)
+            case ToolOutput():
+                if (running := self._tools.get(event.call)) is not None:
+                    running.add_output(event.text)
             case ToolFinished():
                 if (known := self._tools.pop(event.call, None)) is not None:
                     known.finish(event.text, failed=event.is_error)
@@ -92,6 +102,11 @@ class EventPresenter:
                 self.footer_state.wait_for_retry(event.seconds)
             case Queued():
                 self.transcript.add_waiting(event.text, QUEUED)
+            case Attached():
+                if event.files:
+                    self._add_note(f"Attached {', '.join(event.files)}")
+                for problem in event.problems:
+                    self._add_note(problem, "warning")
             case RunFinished():
                 self._handle_run_finished(event)
             case ErrorEvent():
@@ -100,6 +115,18 @@ class EventPresenter:
             case _:
                 self._handle_compaction(event)
         self.transcript.notify()
+
+    def _show_shell_output(self, text: str) -> None:
+        if self._shell is None:
+            self._shell = ToolCallEntry(SHELL_CALL, SHELL_CALL, "")
+            self.transcript.add(self._shell)
+        self._shell.add_output(text)
+
+    def end_shell(self) -> None:
+        """Removes the live output of a command of the user, whose whole output is shown next."""
+        if self._shell is not None:
+            self.transcript.remove(self._shell)
+        self._shell = None
 
     def sync_pending(self, texts: Sequence[str]) -> None:
         """Shows these steering texts as waiting for the next step; the others were delivered."""
@@ -125,12 +152,12 @@ class EventPresenter:
             self._asked_tool = question.tool
             self.footer_state.set_activity(AWAITING)
         elif self.footer_state.activity == AWAITING:
-            self.footer_state.set_activity(self._asked_tool)
+            self.footer_state.set_activity(self._asked_tool if self.footer_state.busy else "")
         self.transcript.notify()
 
     def reset(self) -> None:
         """Clears everything on a change of session."""
-        self._reply = self._reasoning = self._progress = self._divider = None
+        self._reply = self._reasoning = self._progress = self._divider = self._shell = None
         self._tools.clear()
         self.footer_state.busy = False
         self.footer_state.set_activity("")

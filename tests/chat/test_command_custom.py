@@ -1,0 +1,55 @@
+"""Commands from Markdown files of the project and of the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_harness import CommandHarness, collapse
+
+from holdfast.chat.commands import complete_line, hidden_command_notes
+
+pytestmark = pytest.mark.anyio
+FRONT = "---\ndescription: review a file\nargument-hint: FILE\n---\n"
+
+
+@pytest.fixture
+def harbor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "harbor"
+    for name, text in {
+        ".holdfast/commands/review.md": f"{FRONT}Review $1 ($ARGUMENTS).",
+        ".holdfast/commands/compact.md": "Never sent.",
+        ".claude/commands/tides.md": "Read the tides.",
+        ".claude/commands/review.md": "Not this one.",
+        "../config/holdfast/commands/tides.md": "Not this one either.",
+        "../config/holdfast/commands/mine.md": "Mine: $2 before $1.",
+    }.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    return folder
+
+
+async def test_custom_commands_send_their_text_with_arguments(harbor: Path) -> None:
+    async with CommandHarness(harbor, ["Aye."] * 9).open() as chat:
+        await chat.run_all('/review "my log.txt" twice', "/tides now", "/tides", "/MINE a b c")
+        prompts = [text for text in await chat.texts() if text != "Aye."]
+        assert prompts == [
+            'Review my log.txt ("my log.txt" twice).',
+            "Read the tides.\n\nnow",
+            "Read the tides.",
+            "Mine: b before a.",
+        ]
+
+
+async def test_custom_commands_are_listed_and_built_in_names_win(harbor: Path) -> None:
+    async with CommandHarness(harbor, ["Aye."] * 9).open() as chat:
+        shown = collapse((await chat.run("/help")).text)
+        assert "/review FILE review a file" in shown and "/tides send tides.md: Read the tides." in shown
+        assert "/compact is a built-in command. Rename the file." in shown
+        assert hidden_command_notes(chat.chat)[0].startswith(str(harbor / ".holdfast/commands/compact.md"))
+        assert await complete_line(chat.chat, "/re") == ["/reference", "/recall", "/review"]
+        assert (await chat.run("/help review")).text == "/review FILE: review a file."
+        assert "did you mean /review?" in (await chat.run("/reviw x")).text
+        assert "Nothing was changed" in (await chat.run("/compact")).text
