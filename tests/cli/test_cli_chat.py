@@ -229,6 +229,21 @@ def test_chat_continues_session_by_id_or_newest(harbor: Path, run: Run) -> None:
     assert stored("jsonl:kept") == [["two", "2", "three", "3"], ["one", "1", "four", "4"]]
 
 
+def test_chat_continues_imported_session_of_this_folder(harbor: Path, run: Run) -> None:
+    """Also where the tool knew the folder by a link; a session of another folder is not continued."""
+    (harbor / "link").symlink_to(harbor)
+    for id, folder in (("mine", harbor / "link"), ("other", harbor / "elsewhere")):
+        header = {"type": "session", "version": 3, "id": id, "cwd": str(folder)}
+        asked = {"type": "message", "id": "1", "parentId": None, "message": {"role": "user", "content": f"I am {id}."}}
+        Path(f"{id}.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(asked)}\n")
+        assert run("import", f"{id}.jsonl", "--store", "s.db").exit_code == 0
+    assert run("chat", "--print", "Go on.", *scripted("Aye."), "--store", "s.db", "--continue").exit_code == 0
+    assert sorted(map(len, stored("s.db"))) == [1, 3]
+    assert json.loads(run("export", "mine", "--store", "s.db", "--format", "pi").stdout.splitlines()[0])["cwd"] == str(
+        harbor / "link"
+    )
+
+
 def test_chat_settings_come_from_environment_and_files(harbor: Path, run: Run) -> None:
     scripted("Fine.")
     done = run("chat", "--print", "hello", HOLDFAST_MODEL="script:script.json", HOLDFAST_STORE="memory:")
