@@ -11,11 +11,12 @@ from ...agent.events import AgentEvent, ErrorEvent, RunFinished, SessionChanged,
 from ...agent.tools import Permission, PermissionRequest
 from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
+from ...sessions.session_ids import shorten_id
 from ..chat import Chat
 from ..commands import CommandResult, run_command
 from . import entries
 from .footer import FooterState
-from .history import load_history_preview
+from .history import load_history
 from .presenter import EventPresenter
 from .transcript import TerminalTranscript
 
@@ -98,7 +99,8 @@ class Conversation:
         try:
             if (change := self._session_change) is not None:
                 self._session_change = None
-                shown, prompts = await load_history_preview(self.chat)
+                shown, prompts = await load_history(self.chat)
+                self.footer_state.session = await shorten_id(self.chat.sessions, self.chat.record.id)
                 welcome = entries.WelcomeEntry(change.how, self.chat.folder.root.name, self.chat.model.name)
                 self.transcript.prepend_history([welcome, *shown])
             if self._state_stale:
