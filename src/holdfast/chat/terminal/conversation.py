@@ -17,7 +17,7 @@ from ..commands import CommandResult, run_command
 from . import entries
 from .footer import FooterState
 from .history import load_history
-from .presenter import EventPresenter
+from .presenter import CONTINUE_HINT, EventPresenter
 from .transcript import TerminalTranscript
 
 
@@ -103,6 +103,8 @@ class Conversation:
                 self.footer_state.session = await shorten_id(self.chat.sessions, self.chat.record.id)
                 welcome = entries.WelcomeEntry(change.how, self.chat.folder.root.name, self.chat.model.name)
                 self.transcript.prepend_history([welcome, *shown])
+                if change.how == "resumed" and await self.chat.is_unfinished():
+                    self.transcript.add(entries.NoteEntry(f"The last message has no answer yet: {CONTINUE_HINT}."))
             if self._state_stale:
                 self._state_stale = False
                 self.footer_state.update_session(await self.chat.state())
