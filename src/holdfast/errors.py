@@ -230,7 +230,7 @@ class JobFailed(HoldfastError):
 def plain_reason(error: BaseException) -> str:
     """Returns the text of an exception for people, without the name of its class."""
     text = " ".join(str(error.args[0] if isinstance(error, KeyError) and error.args else error).split())
-    return text or "an unexpected error; the log has its details"
+    return text or "an unexpected error"
 
 
 class Outcome(StrEnum):
