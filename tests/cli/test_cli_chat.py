@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from cli_files import Run
 from holdfast import SessionService
 from holdfast.agent.events import AgentEvent
 from holdfast.cli import main
+from holdfast.errors import Outcome
 from holdfast.hooks import ACCURACY_NOTICE
 from holdfast.stores import open_store
 
@@ -157,7 +159,7 @@ def test_print_slow_pipe_is_read_to_the_end(harbor: Path, pipe: BinaryIO, prompt
 def test_print_failed_run_exits_1(harbor: Path, run: Run) -> None:
     done = run("chat", "--print", "Go on reading.", *scripted(READ))
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "holdfast: failed: request: The script has 1 steps" in done.stderr
+    assert "holdfast: failed: the provider rejected the request: The script has 1 steps" in done.stderr
 
 
 def test_print_empty_answer_exits_1(harbor: Path, run: Run) -> None:
@@ -182,6 +184,28 @@ def test_print_refuses_changes_without_yes(harbor: Path, run: Run) -> None:
 
     done = run("chat", "--print", "Write it down.", *scripted(WRITE, "Written."), "--yes")
     assert (done.stdout, (harbor / "berths.txt").read_text()) == ("Written.\n", "N3: free\n")
+
+
+def test_print_failures_are_sentences_without_internal_words(harbor: Path, run: Run) -> None:
+    """A missing key, a script that ends, unreadable files, and a compaction that fails, then succeeds."""
+    (harbor / "crane.bin").write_bytes(b"\x7fELF\0\xff")
+    (harbor / "latin.txt").write_bytes("Köln\n".encode("latin-1"))
+    (harbor / "locked").mkdir()
+    calls = [("read_file", {"path": "crane.bin"}), ("edit_file", {"path": "crane.bin", "old": "a", "new": "b"})]
+    calls += [("read_file", {"path": "locked"}), ("read_file", {"path": "latin.txt"}), ("sail", {})]
+    calls += [("read_file", {"path": "a\0b"}), ("read_file", {"file": 1})]
+    steps = [{"calls": [{"name": name, "arguments": given}]} for name, given in calls]
+    shown = run("chat", "--print", "hello", "--model", "anthropic:claude-x", "--store", "memory:").output
+    assert "needs a key: set ANTHROPIC_API_KEY" in shown
+    shown += run("chat", "--print", "Look.", *scripted(*steps), "--yes", "--store", "memory:").output
+    assert "crane.bin is not a text file" in shown and "The script has 7 steps" in shown
+    store = ["--store", "s.db", "--window", "5500", "--preset", "pi"]
+    run("chat", "--print", "Read the tables.", *scripted(LONG), *store, "--no-auto-compact")
+    done = run("chat", "--print", "And now?", *scripted("Fine."), *store, "--continue")
+    shown += done.output
+    assert "The compaction failed" in done.stderr and "compacted at the second attempt: " in done.stderr
+    outcomes = "|".join(one for one in Outcome if "_" in one)
+    assert not re.findall(rf"{outcomes}|transport:|auth:|api_key=|codec|\w+(?:Error|Exception)\b", shown), shown
 
 
 def test_print_compaction_is_one_line_with_notice(harbor: Path, run: Run) -> None:
@@ -241,6 +265,21 @@ def test_chat_continues_session_by_id_or_newest(harbor: Path, run: Run) -> None:
     run("chat", "--print", "three", *scripted("3"), *store, "--continue")
     run("chat", "--print", "four", *scripted("4"), *store, "--session", session)
     assert stored("jsonl:kept") == [["two", "2", "three", "3"], ["one", "1", "four", "4"]]
+
+
+def test_chat_continues_imported_session_of_this_folder(harbor: Path, run: Run) -> None:
+    """Also where the tool knew the folder by a link; a session of another folder is not continued."""
+    (harbor / "link").symlink_to(harbor)
+    for id, folder in (("mine", harbor / "link"), ("other", harbor / "elsewhere")):
+        header = {"type": "session", "version": 3, "id": id, "cwd": str(folder)}
+        asked = {"type": "message", "id": "1", "parentId": None, "message": {"role": "user", "content": f"I am {id}."}}
+        Path(f"{id}.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(asked)}\n")
+        assert run("import", f"{id}.jsonl", "--store", "s.db").exit_code == 0
+    assert run("chat", "--print", "Go on.", *scripted("Aye."), "--store", "s.db", "--continue").exit_code == 0
+    assert sorted(map(len, stored("s.db"))) == [1, 3]
+    assert json.loads(run("export", "mine", "--store", "s.db", "--format", "pi").stdout.splitlines()[0])["cwd"] == str(
+        harbor / "link"
+    )
 
 
 def test_chat_settings_come_from_environment_and_files(harbor: Path, run: Run) -> None:
@@ -334,15 +373,16 @@ def test_json_mode_ctrl_c_keeps_partial_answer(harbor: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_print_ctrl_c_exits_130(harbor: Path) -> None:
-    with start("--print", "Read the tables.", *scripted(READ, LONG, delay=0.4), "--store", "s.db") as process:
+def test_print_ctrl_c_prints_what_was_written_and_exits_130(harbor: Path) -> None:
+    script = scripted(READ | {"text": "I look."}, LONG, delay=0.4)
+    with start("--print", "Read the tables.", *script, "--store", "s.db") as process:
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()
         process.stdin = None
         assert any("read_file" in line for line in iter(process.stderr.readline, ""))
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, out) == (130, "")
+    assert process.returncode == 130 and (out == "I look.\n" or LONG.startswith(out.strip()))
     assert errors == "holdfast: aborted: stopped by the user\n"
 
 
