@@ -7,78 +7,15 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import anyio.to_thread
 import msgspec
 
 from ...errors import InvalidInput
-from ...io.files import write_file_atomically
 from ...messages import Json, Tool
 from ...recall.tools import ToolAnswer
-
-_IGNORED_FOLDERS = frozenset((".git", ".hg", ".venv", "node_modules", "__pycache__"))
-_SNIFF_BYTES = 8_192
-"""Bytes read to detect binary files."""
-
-
-class WorkingFolder:
-    """The one folder that the agent may use; resolves paths and rejects those, or links, that lead outside."""
-
-    def __init__(self, root: str | os.PathLike[str]) -> None:
-        self.root = Path(root).resolve()
-        if not self.root.is_dir():
-            raise InvalidInput(f"{root} is not a folder: name an existing one to work in.")
-
-    def resolve(self, path: str) -> Path:
-        """Returns the real path; raises `InvalidInput` if it is outside the folder."""
-        try:
-            found = (self.root / Path(path).expanduser()).resolve()
-        except (OSError, RuntimeError, ValueError) as problem:
-            raise InvalidInput(f"{path!r} is not a valid path ({problem}).") from None
-        if found != self.root and self.root not in found.parents:
-            raise InvalidInput(f"{path} is outside the working folder: only files in {self.root} can be used.")
-        return found
-
-    def display_name(self, path: Path) -> str:
-        """Returns the relative path; bytes that are not UTF-8 are escaped as in a shell, e.g. caf\\xe9."""
-        return os.fsencode(path.relative_to(self.root).as_posix()).decode(errors="backslashreplace")
-
-    def files(self, path: str, pattern: str) -> Iterator[Path]:
-        """Yields the files below a path that match a pattern, sorted, without `_IGNORED_FOLDERS` and links.
-
-        An empty pattern matches every file.
-        """
-        start = self.resolve(path)
-        if start.is_file():
-            yield start
-            return
-        if not start.is_dir():
-            raise InvalidInput(f"There is no {path} in the working folder.")
-        wanted = pattern if Path(pattern).parts else "*"
-        for place, folders, names in os.walk(start):
-            folders[:] = sorted(name for name in folders if name not in _IGNORED_FOLDERS)
-            for name in sorted(names):
-                found = Path(place) / name
-                if found.match(wanted) and not found.is_symlink():
-                    yield found
-
-    def read_text(self, path: Path, errors: str) -> str:
-        """Returns the whole text; `errors` handles bytes that are not UTF-8."""
-        self._require_text_file(path)
-        return path.read_bytes().decode(errors=errors)
-
-    def open_text(self, path: Path) -> TextIO:
-        """Opens a file for reading line by line, with its line endings unchanged."""
-        self._require_text_file(path)
-        return path.open(encoding="utf-8", errors="replace", newline="\n")
-
-    def _require_text_file(self, path: Path) -> None:
-        if not path.is_file():
-            raise InvalidInput(f"There is no file {self.display_name(path)}: list the files to find it.")
-        with path.open("rb") as file:
-            if b"\0" in file.read(_SNIFF_BYTES):
-                raise InvalidInput(f"{self.display_name(path)} is not a text file: it cannot be read with this tool.")
+from .working_folder import WorkingFolder
 
 
 class ToolArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -293,19 +230,14 @@ def _plan_write(folder: WorkingFolder, given: WriteFile) -> PlannedChange:
     path = folder.resolve(given.path)
     if path.is_dir():
         raise InvalidInput(f"{given.path} is a folder: name a file.")
-    before = _content(path)
+    before = folder.read_bytes(path)
     done = f"{'Wrote' if before is None else 'Replaced'} {given.path}."
     return PlannedChange(path, folder.display_name(path), before, given.content.encode(), done)
 
 
-def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.exists() else None
-
-
 def _write_change(folder: WorkingFolder, change: PlannedChange) -> str:
     """Writes the file if it is still as it was shown to the user."""
-    if folder.resolve(str(change.path)) != change.path or _content(change.path) != change.before:
+    if folder.resolve(str(change.path)) != change.path or folder.read_bytes(change.path) != change.before:
         raise InvalidInput(f"{change.name} has changed since the user was asked, and was not written: read it again.")
-    change.path.parent.mkdir(parents=True, exist_ok=True)
-    write_file_atomically(change.path, change.after)
+    folder.write(change.path, change.after)
     return change.done
