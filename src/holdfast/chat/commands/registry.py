@@ -11,7 +11,7 @@ from ...agent.continuation import is_unfinished
 from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
 from ...messages import decode_all, is_framed
-from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
+from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
@@ -29,9 +29,7 @@ async def _run_help(chat: Chat, argument: str) -> CommandResult:
     if name:
         command = find_command(name)
         return CommandResult(f"{command.usage}: {command.about}.")
-    return CommandResult(
-        "\n".join([*format_table([(command.usage, command.about) for command in COMMANDS]), "", _HELP_FOOTER])
-    )
+    return page(Table([(command.usage, command.about) for command in COMMANDS], labels=False), "", _HELP_FOOTER)
 
 
 async def _run_quit(chat: Chat, argument: str) -> CommandResult:
@@ -82,16 +80,16 @@ def find_command(name: str) -> ChatCommand:
 EMPTY_RESULT = CommandResult("")
 
 
-async def run_command(chat: Chat, line: str) -> CommandResult:
-    """Runs a typed line and returns its output; errors become output, too."""
+async def run_command(chat: Chat, line: str, *, width: int = PAGE_WIDTH) -> CommandResult:
+    """Runs a typed line and returns its output, wrapped to the width; errors become output, too."""
     try:
-        page = await _dispatch_line(chat, line.encode(errors="replace").decode())
+        result = await _dispatch_line(chat, line.encode(errors="replace").decode())
     except HoldfastError as problem:
-        page = CommandResult(str(problem))
+        result = CommandResult(str(problem))
     except OSError as problem:
         about = f" ({problem.filename})" if problem.filename else ""
-        page = CommandResult(f"{problem.strerror or problem}{about}.")
-    return msgspec.structs.replace(page, text=format_page(page.text))
+        result = CommandResult(f"{problem.strerror or problem}{about}.")
+    return msgspec.structs.replace(result, text=format_page(result.text, width))
 
 
 async def _dispatch_line(chat: Chat, line: str) -> CommandResult:

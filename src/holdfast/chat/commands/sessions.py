@@ -15,7 +15,7 @@ from ...messages import Media, Message
 from ...recall.passage import resolve_reference
 from ...sessions.history import first_user_line, user_message_in
 from ...stores import Slice
-from .base import ChatCommand, CommandResult, clip_line, format_table, split_arguments, split_first_word
+from .base import ChatCommand, CommandResult, Table, clip_line, format_table, page, split_arguments, split_first_word
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -92,7 +92,7 @@ async def _run_sessions(chat: Chat, argument: str) -> CommandResult:
 async def _run_tree(chat: Chat, argument: str) -> CommandResult:
     split_arguments(argument, 0, TREE.usage)
     rows = [await _session_row(chat, record, branch) for branch, record in _session_tree(await chat.sessions.list())]
-    return CommandResult("\n".join(format_table([_SESSION_HEADER, *rows], right=(2,))))
+    return page(Table([_SESSION_HEADER, *rows], right=(2,), labels=False, header=True, clip=True))
 
 
 async def _run_clear(chat: Chat, argument: str) -> CommandResult:
@@ -161,7 +161,7 @@ _QUOTE_WIDTH = 50
 async def _run_branch(chat: Chat, argument: str) -> CommandResult:
     written = split_arguments(argument, 1, BRANCH.usage)[0]
     if not written:
-        return CommandResult(_message_list(await user_messages(chat)))
+        return _message_list(await user_messages(chat))
     chat.require_idle()
     chosen, left = await find_user_message(chat, written), chat.record.id
     record = await chat.fork(chosen.event.id)
@@ -206,13 +206,12 @@ async def _event_before(chat: Chat, event: Event) -> Event | None:
     return found[0] if found else None
 
 
-def _message_list(messages: Sequence[UserMessage]) -> str:
+def _message_list(messages: Sequence[UserMessage]) -> CommandResult:
     if not messages:
-        return "This session has no messages yet."
+        return CommandResult("This session has no messages yet.")
     rows = [(str(one.number), reference(one.event), "archived" if one.archived else "", one.line) for one in messages]
-    return "\n".join(
-        [*format_table(rows, right=(0,)), "", "Branch from one with /branch N, or rewrite one with /edit N."]
-    )
+    table = Table(rows, right=(0,), clip=True)
+    return page(table, "", "Branch from one with /branch N, or rewrite one with /edit N.")
 
 
 def _quote_message(message: UserMessage) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 
 import anyio
@@ -116,11 +117,11 @@ class Conversation:
             self.transcript.add(command)
         self._commands += is_command
         try:
-            result = await run_command(self.chat, line)
+            result = await run_command(self.chat, line, width=sys.maxsize)
         finally:
             self._commands -= is_command
         if result.text and not (line.startswith("/compact") and self.presenter.compactions_ended > ended):
-            self.transcript.add_after(command, entries.CommandOutputEntry(result.text))
+            self.transcript.add_after(command, entries.CommandOutputEntry(*(result.blocks or [result.text])))
         self._state_stale = True
         self._sync_pending_input()
         return result

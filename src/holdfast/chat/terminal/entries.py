@@ -12,18 +12,18 @@ from textual.strip import Strip
 
 from ...hooks.events import CompactionCompleted
 from ...io.text import sanitize, sanitize_line
+from ..commands.base import Table, lay_out
 from .drawing import (
-    MAX_MARKDOWN_CHARS,
-    ReplyMarkdown,
+    MIN_WIDTH,
     format_count,
     format_percent,
     indent_lines,
-    render_rich,
     truncate_text,
     with_marker,
     wrap_plain,
     wrap_text,
 )
+from .markdown import MarkdownStream
 from .theme import ACCENT, BOLD, DIM, ERROR, MUTED, PLAIN, SUCCESS, WARNING, ChatTheme
 
 __all__ = [
@@ -184,16 +184,17 @@ class WelcomeEntry(TerminalEntry):
 
 
 class CommandOutputEntry(TerminalEntry):
-    """Output of a command, with its columns kept."""
+    """Output of a command, laid out for the width of the screen; labels are dim."""
 
     tight = True
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, *blocks: str | Table) -> None:
         super().__init__()
-        self.text = sanitize(text).strip("\n")
+        self._blocks = [block if isinstance(block, Table) else sanitize(block).strip("\n") for block in blocks]
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        return indent_lines(wrap_plain(self.text, width - 2, DIM))
+        lines = (Text.assemble((line[:label], DIM), line[label:]) for line, label in lay_out(self._blocks, width - 2))
+        return indent_lines(strip for line in lines for strip in wrap_text(line, width - 2))
 
 
 _PROMPT_LINES = 12
@@ -232,9 +233,9 @@ class PromptEntry(TerminalEntry):
         return drawn
 
 
-_REPLY_CHARS = 200_000
-"""Characters shown of a reply; the session keeps all."""
-_REPLY_LINE_CHARS = 4_000
+_REASONING_CHARS = 200_000
+"""Characters shown of reasoning; the session keeps all."""
+_REASONING_LINE_CHARS = 4_000
 
 
 class TextStream:
@@ -248,7 +249,7 @@ class TextStream:
         self._width = 0
 
     def add(self, piece: str) -> None:
-        if self._size < _REPLY_CHARS:
+        if self._size < _REASONING_CHARS:
             self._pieces.append(piece)
             self._size += len(piece)
             self._tail += piece
@@ -262,20 +263,20 @@ class TextStream:
             self._wrapped, self._width, self._tail = [], width, "".join(self._pieces)
         tail = self._tail if self._wrapped else self._tail.lstrip("\n")
         *complete_lines, self._tail = tail.split("\n")
-        while len(self._tail) > _REPLY_LINE_CHARS:
-            complete_lines.append(self._tail[:_REPLY_LINE_CHARS])
-            self._tail = self._tail[_REPLY_LINE_CHARS:]
+        while len(self._tail) > _REASONING_LINE_CHARS:
+            complete_lines.append(self._tail[:_REASONING_LINE_CHARS])
+            self._tail = self._tail[_REASONING_LINE_CHARS:]
         for line in complete_lines:
             self._wrapped += wrap_plain(sanitize(line), width, style)
         return self._wrapped + wrap_plain(sanitize(self._tail), width, style)
 
 
 class ReplyEntry(TerminalEntry):
-    """A reply: plain text while it streams, Markdown when complete."""
+    """A reply as Markdown, also while it streams."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__()
-        self._stream = TextStream()
+        self._stream = MarkdownStream(indent="  ")
         self._stream.add(text)
         self.complete = bool(text)
         self._remark = ""
@@ -290,14 +291,9 @@ class ReplyEntry(TerminalEntry):
         self.invalidate()
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        text = self._stream.text if self.complete else ""
-        if text and len(text) <= MAX_MARKDOWN_CHARS:
-            strips = render_rich(ReplyMarkdown(text), width - 2)
-        else:
-            strips = self._stream.lines(width - 2, PLAIN)
-        if self._remark:
-            strips = [*strips, *wrap_plain(f"({self._remark})", width - 2, WARNING)]
-        return indent_lines(strips)
+        strips = self._stream.lines(max(width - 2, MIN_WIDTH), complete=self.complete)
+        remark = wrap_plain(f"({self._remark})", width - 2, WARNING) if self._remark else []
+        return strips + indent_lines(remark)
 
 
 class ReasoningEntry(TerminalEntry):

@@ -11,15 +11,14 @@ from textual.strip import Strip
 from ...io.text import sanitize, sanitize_line
 from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, is_note, strip_frame
 from .drawing import (
-    MAX_MARKDOWN_CHARS,
-    ReplyMarkdown,
+    MIN_WIDTH,
     indent_lines,
-    render_rich,
     truncate_text,
     with_marker,
     wrap_plain,
 )
 from .entries import NoteEntry, ReplyEntry, TerminalEntry
+from .markdown import render_markdown
 from .theme import DIM, PLAIN, ChatTheme
 
 if TYPE_CHECKING:
@@ -59,8 +58,8 @@ class HistoryEntry(TerminalEntry):
         return with_marker(f"{symbol} ", DIM, [truncate_text(line, width - 2, symbols.ellipsis)])
 
     def _body(self, width: int) -> list[Strip]:
-        if self._role == "assistant" and len(self._text) <= MAX_MARKDOWN_CHARS:
-            return render_rich(ReplyMarkdown(sanitize(self._text)), width)
+        if self._role == "assistant":
+            return render_markdown(self._text, max(width, MIN_WIDTH))
         text = "\n".join(filter(None, (self._text, self._result)))
         return wrap_plain(sanitize(text[:_UNFOLDED_CHARS]), width, PLAIN)
 
