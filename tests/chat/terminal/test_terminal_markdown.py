@@ -48,7 +48,8 @@ Forty of them, see berths.py:
 
 Who waits
  1. Petrel
- 2. Tern with her pilot
+ 2. Tern
+    with her pilot
 
 Berth │  Boat  │ Draught
 ──────┼────────┼────────

@@ -330,9 +330,7 @@ def _inline_text(node: SyntaxTreeNode) -> Text:
 def _append_inline(text: Text, node: SyntaxTreeNode, style: Style) -> None:
     """Appends a piece of a line; the target of a link follows its text, so that neither hides the other."""
     match node.type:
-        case "softbreak":
-            text.append(" ")
-        case "hardbreak":
+        case "softbreak" | "hardbreak":
             text.append("\n")
         case "code_inline":
             text.append(_one_line(node.content), style + ACCENT)
