@@ -11,6 +11,7 @@ HoldfastError
 ├── SummaryFailed           the model wrote no summary, and the preset allows no fallback
 ├── SessionError            an operation on one session failed
 │   ├── UnknownSession
+│   ├── AmbiguousSession    several sessions match a shortened id
 │   ├── UnknownEvent
 │   ├── AmbiguousReference  several events match a reference
 │   ├── DuplicateEvent      an event id was reused with other content
@@ -35,6 +36,7 @@ __all__ = [
     "Aborted",
     "AlreadyImported",
     "AmbiguousReference",
+    "AmbiguousSession",
     "CheckpointMismatch",
     "CorruptLog",
     "DuplicateEvent",
@@ -122,6 +124,15 @@ class UnknownSession(SessionError):
         super().__init__(
             f"There is no session {session_id!r} in this store: check the id, or create it first.", session_id
         )
+
+
+class AmbiguousSession(SessionError):
+    """Raised when a shortened session id matches several sessions of the store."""
+
+    def __init__(self, written: str, some: Sequence[str], count: int) -> None:
+        more = f" and {count - len(some)} more" if count > len(some) else ""
+        super().__init__(f"{written!r} is part of several session ids, {', '.join(some)}{more}: use one of these.")
+        self.written = written
 
 
 class UnknownEvent(SessionError):

@@ -34,7 +34,7 @@ async def test_p10_branch_after_compaction_keeps_summary(harness: CommandHarness
     source = harness.id
     page = await harness.run("/branch 3")
     assert await harness.context_names() == "Summary u2 a2 u3"
-    assert harness.id != source and harness.id in page.text and source in page.text
+    assert harness.id != source and harness.id[-6:] in page.text and source[-6:] in page.text
     assert "Press Enter to have it answered" in collapse(page.text)
     assert harness.events[-1] == SessionChanged(harness.id, "forked", source)
 

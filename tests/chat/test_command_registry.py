@@ -82,7 +82,7 @@ async def test_help_lists_every_command_in_one_line(harness: CommandHarness, lin
 
 
 async def test_command_names_ignore_case(harness: CommandHarness) -> None:
-    assert await harness.run("/QUIT") == CommandResult(f"Session {harness.id} is kept.", quit=True)
+    assert await harness.run("/QUIT") == CommandResult(f"Session {harness.id[-6:]} is kept.", quit=True)
 
 
 async def test_command_with_os_error_reports_it(harness: CommandHarness, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ class TestCompletion:
             "/preset cl": ["/preset claude_code", "/preset claude_code_ts"],
             "/model anth": ["/model anthropic:"],
             f"/sessions {first[:6]}": [f"/sessions {first}"],
-            "/reference ": [f"/reference {first}"],
+            "/reference ": [f"/reference {first[-6:]}"],
             "/pin ": ["/pin #2"],
             "/pin #2 o": ["/pin #2 off"],
             "/export re": ["/export reports/"],

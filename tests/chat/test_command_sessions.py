@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from command_harness import CommandHarness, collapse
 from holdfast import SessionService, SQLiteStore
 from holdfast.agent.events import SessionChanged
 from holdfast.chat.commands import run_command
+from holdfast.chat.commands.sessions import format_age
 from holdfast.messages import decode_all, is_aside
 from holdfast.models import ScriptedAgentModel, ScriptedModel
+from holdfast.sessions.session_ids import shorten_ids
 
 pytestmark = pytest.mark.anyio
 
@@ -29,28 +32,46 @@ async def test_clear_starts_new_session_and_keeps_old_one(harness: CommandHarnes
     await harness.send_prompts("u1")
     old = harness.id
     text = await harness.run_all("/clear")
-    assert harness.id != old and harness.id in text and old in text
+    assert harness.id != old and text == (
+        f"New session {harness.id[-6:]}. The old one is kept: /sessions {old[-6:]} switches back."
+    )
     assert await harness.texts() == []
-    await harness.run_all(f"/sessions {old}")
+    await harness.run_all(f"/sessions {old[-6:]}")
     assert await harness.context_names() == "u1 a1"
 
 
-async def test_sessions_lists_newest_first_and_marks_current(harness: CommandHarness) -> None:
-    first = harness.id
+async def test_sessions_offers_those_of_this_folder_first_and_marks_current(harness: CommandHarness) -> None:
+    first, here = harness.id, harness.chat.folder.root
     await harness.run_all("Mend the crane.", "/clear")
     second = harness.id
     await harness.run_all("Paint the buoys.\nAll of them.", f"/sessions {first}")
-    rows = (await harness.run_all("/sessions")).splitlines()[1:3]
-    assert [row.split() for row in rows] == [
-        [second, row_date(rows[0]), "2", "Paint", "the", "buoys."],
-        ["*", first, row_date(rows[1]), "2", "Mend", "the", "crane."],
+    other = await harness.sessions.create(metadata={"folder": "/elsewhere", "title": "Dredging"})
+    await harness.sessions.append(other.id, {"role": "user", "content": "How deep?"})
+    await harness.sessions.create()
+    offered = (await harness.run("/sessions")).choices
+    assert offered is not None and offered.command == "/sessions"
+    assert [(one.value, one.title, one.about, one.current) for one in offered.items] == [
+        (second[-6:], "Paint the buoys.", f"2 events · {here} · {second[-6:]}", False),
+        (first[-6:], "Mend the crane.", f"2 events · {here} · {first[-6:]} · this session", True),
+        (other.id[-6:], "Dredging · How deep?", f"1 event · /elsewhere · {other.id[-6:]}", False),
     ]
+    text = await harness.run_all(f"/sessions {other.id[-6:]}")
+    assert collapse(text) == (
+        f"Now in session {other.id[-6:]}: Dredging · How deep? It worked in /elsewhere; the agent now works in {here}."
+    )
 
 
-def row_date(row: str) -> str:
-    date = row.replace("*", " ").split()[1]
-    assert len(date) == len("2026-01-31")
-    return date
+def test_age_is_in_its_largest_unit() -> None:
+    now = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    ages = {"2026-05-04T11:59:30Z": "now", "2026-05-04T11:55:00": "5 min", "2026-05-04T09:00:00Z": "3 h"}
+    ages |= {"2026-05-02T12:00:00.5Z": "1 d", "2026-04-13T12:00:00Z": "3 wk", "2026-05-05T00:00:00Z": "now", "": ""}
+    assert {time: format_age(time, now) for time in ages} == ages
+
+
+def test_shortened_ids_are_unique_ends_of_generated_ids() -> None:
+    ids = ["0" * 18 + "abcdef", "1" * 17 + "2abcdef", "abcdef" + "3" * 18, "my-own-name-of-a-session"]
+    ids.append("6f9619ff-8b86-4d01-b42d-00cf4fc964ff")
+    assert shorten_ids(ids) == dict(zip(ids, ["0abcdef", "2abcdef", "333333", ids[3], "c964ff"], strict=True))
 
 
 async def test_sessions_accepts_unique_id_prefix(harness: CommandHarness) -> None:
@@ -58,20 +79,13 @@ async def test_sessions_accepts_unique_id_prefix(harness: CommandHarness) -> Non
         await harness.sessions.create(id=name)
     await harness.run_all("/sessions qu")
     assert harness.id == "quay"
-    assert collapse(await harness.run_all("/sessions harbor")).startswith(
-        "2 sessions begin with 'harbor': type more of the id"
+    assert collapse(await harness.run_all("/sessions harbor")) == (
+        "'harbor' is part of several session ids, harbor-2, harbor-1: use one of these."
     )
     await harness.run_all("/sessions harbor-2")
     assert harness.id == "harbor-2"
     assert "There is no session 'pier'" in await harness.run_all("/sessions pier")
     assert "Unexpected argument" in await harness.run_all("/sessions a b")
-
-
-async def test_sessions_list_is_limited_and_tree_is_not(harness: CommandHarness) -> None:
-    for number in range(25):
-        await harness.sessions.create(id=f"s{number}")
-    assert "and 6 older sessions: /tree shows all" in await harness.run_all("/sessions")
-    assert len((await harness.run_all("/tree")).splitlines()) == 27
 
 
 async def test_p10_tree_shows_forks(harness: CommandHarness) -> None:
@@ -86,11 +100,11 @@ async def test_p10_tree_shows_forks(harness: CommandHarness) -> None:
     await harness.run_all("/clear")
     rows = [line.rpartition("  20")[0].rstrip() for line in (await harness.run_all("/tree")).splitlines()[1:]]
     assert rows == [
-        f"  {root}",
-        f"  ├─ {first}",
-        f"  │  └─ {inner}",
-        f"  └─ {second}",
-        f"* {harness.id}",
+        f"  {root[-6:]}",
+        f"  ├─ {first[-6:]}",
+        f"  │  └─ {inner[-6:]}",
+        f"  └─ {second[-6:]}",
+        f"* {harness.id[-6:]}",
     ]
 
 
@@ -108,7 +122,7 @@ async def test_p23_handoff_drafts_first_message_of_new_session(tmp_path: Path) -
         await harness.run_all("Look at /harbor/crane.md on quay 3: is the cable worn?")
         old = harness.id
         page = await harness.run("/handoff replace the cable")
-        assert harness.id != old and harness.id in page.text and old in page.text
+        assert harness.id != old and harness.id[-6:] in page.text and old[-6:] in page.text
         assert (page.draft or "").startswith("replace the cable\n")
         assert drafted in (page.draft or "")
         assert await harness.texts() == []
@@ -166,7 +180,7 @@ async def test_p23_reference_adds_answer_of_other_session(tmp_path: Path) -> Non
         await harness.run_all("/clear", "Plan the dredging.")
         text = await harness.run_all(f"/reference {source} depth of berth 70?")
         assert text.startswith("Berth 70 has 490 cm (#2).")
-        assert f"From session {source}, #2; added to this one." in collapse(text)
+        assert f"From session {source[-6:]}, #2; added to this one." in collapse(text)
         context = await harness.sessions.context(harness.id)
         last = decode_all(context.messages, context.format)[0][-1]
         assert is_aside(last) and "Berth 70 has 490 cm (#2)." in last.text and source in last.text

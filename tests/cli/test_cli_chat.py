@@ -256,6 +256,9 @@ def test_chat_settings_come_from_environment_and_files(harbor: Path, run: Run) -
         (["--mode", "xml", "hello"], "not a mode"),
         (["--window", "many", "--print", "hello"], "whole number"),
         (["--model", "script:script.json"], "Not a terminal: use --print"),
+        (["--model", "script:script.json", "--resume"], "needs a terminal: name a session, as in --resume ID"),
+        (["--model", "script:script.json", "--print", "hello", "--resume"], "or use --continue for the one last used"),
+        (["--continue", "--resume", "x", "--print", "hello"], "exclude each other"),
     ],
 )
 def test_chat_bad_input_is_one_line(harbor: Path, refused: Refused, args: list[str], says: str) -> None:
@@ -274,10 +277,14 @@ def test_chat_on_terminal_starts_terminal_app(harbor: Path, run: Run, monkeypatc
     screen = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr("holdfast.cli.chat.sys", SimpleNamespace(stdin=screen, stdout=screen))
     assert run("chat", *scripted("Fine."), "--yes", "--session", "x").exit_code == 0
-    given = {"model": "script:script.json", "folder": ".", "session": "x", "yes": True, "prompt": None}
+    given = {"model": "script:script.json", "folder": ".", "session": "x", "yes": True, "prompt": None, "choose": False}
     assert opened == given
     assert run("chat", "hello", *scripted("Fine.")).exit_code == 0
-    assert opened["prompt"] == "hello"
+    assert opened["prompt"] == "hello" and opened["session"] is None
+    assert run("chat", *scripted("Fine."), "--resume").exit_code == 0
+    assert (opened["choose"], opened["session"]) == (True, None)
+    assert run("chat", *scripted("Fine."), "--resume", "abcdef").exit_code == 0
+    assert (opened["choose"], opened["session"]) == (False, "abcdef")
 
 
 # -- real processes: pipes and signals --------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def test_session_unique_prefix_is_enough(run: Run, refused: Refused, named: Path
         assert done.exit_code == 0 and "ab12" not in done.stdout, command
     assert "cd56" in run("export", f"{start}c", "--store", named).stdout
     error = refused("read", "#1", named, "--session", f"{start}ab")
-    assert f"several sessions, {start}ab34, {start}ab12: give a longer one" in error
+    assert f"several session ids, {start}ab34, {start}ab12: use one of these." in error
     error = refused("inspect", named, "--session", "nope")
     assert "has the id or prefix 'nope'" in error and "create" not in error
 

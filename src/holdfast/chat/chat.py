@@ -28,6 +28,7 @@ from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput, Outcome
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
 from ..models.calls import ChatModel
+from ..sessions.session_ids import find_session
 from .config import ChatConfig
 from .state import Activity, ChatCompactionResult, ChatState, Interruption, chat_compaction_result
 from .work_queue import InputBuffer, WorkQueue
@@ -143,8 +144,8 @@ class Chat(ChatConfig):
         return record
 
     async def switch(self, session_id: str, *, how: SessionOrigin = "switched") -> SessionRecord:
-        """Switches to another session."""
-        return await self._change_session(partial(self.sessions.get, session_id), how)
+        """Switches to another session, given by its id or a part of it."""
+        return await self._change_session(partial(find_session, self.sessions, session_id), how)
 
     async def fork(self, at: str | None) -> SessionRecord:
         """Forks the session after an event (None: the newest) and switches to the fork."""

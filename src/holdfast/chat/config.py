@@ -15,15 +15,12 @@ from ..messages import encode_tools
 from ..models.calls import ChatModel
 from ..recall import Recall
 from ..sessions import SessionService
+from ..sessions.history import FOLDER
 from ..settings import Settings
 
 if TYPE_CHECKING:
     from ..models.calls import Model
     from ..types import SummarizerLike
-
-
-FOLDER = "folder"
-"""Key of a session's metadata: the folder that its agent works in."""
 
 
 @dataclass(eq=False, repr=False)

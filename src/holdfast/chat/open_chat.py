@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from ..agent.events import EventListener
 from ..agent.tools import Approve, PermissionRules, WorkingFolder
-from ..context.events import SessionRecord
 from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import resolve_chat_model, resolve_model
 from ..sessions import SessionService
+from ..sessions.history import FOLDER, last_used
 from ..settings import Settings, open_configured_store, preset_for, user_file
-from ..stores import Slice
 
 if TYPE_CHECKING:
     from .chat import Chat
@@ -64,22 +63,15 @@ async def open_chat(
 
 async def newest_session(settings: Settings, folder: str | Path) -> str:
     """Returns the session last used in this folder; raises `InvalidInput` if there is none."""
-    from .config import FOLDER
-
     root = str(WorkingFolder(folder).root)
     async with SessionService(open_configured_store(settings)) as sessions:
         here = [record for record in await sessions.list() if record.metadata.get(FOLDER) == root]
-        used = [(await _last_used(sessions, record), record.id) for record in here]
+        used = [(await last_used(sessions.store, record), record.id) for record in here]
     if not used:
         raise InvalidInput(
             f"There is no session to continue in {root}: start one without --continue, or name one with --session."
         )
     return max(used)[1]
-
-
-async def _last_used(sessions: SessionService, record: SessionRecord) -> str:
-    newest = await sessions.store.read(record.id, Slice(after=record.version - 1, any_lane=True))
-    return newest[-1].time if newest else record.created
 
 
 def _unwrap_single_exception(problem: BaseException) -> BaseException:

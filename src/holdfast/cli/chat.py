@@ -25,6 +25,9 @@ from ..io.text import first_line, printable
 from ..settings import Settings, load_settings
 from .options import NameChoice, chat_options
 
+CHOOSE_SESSION = ""
+"""Value of --resume without an ID."""
+
 
 class ChatArguments(msgspec.Struct, frozen=True):
     """Resolved options of a chat."""
@@ -33,14 +36,31 @@ class ChatArguments(msgspec.Struct, frozen=True):
     folder: str
     session: str | None
     yes: bool
+    choose: bool = False
+    """True if the user chooses a session from a list."""
 
 
 def load_chat_arguments(
-    *, folder: str, session: str | None, newest: bool, yes: bool, no_auto_compact: bool, **flags: Any
+    *,
+    folder: str,
+    session: str | None,
+    newest: bool,
+    yes: bool,
+    no_auto_compact: bool,
+    resume: str | None = None,
+    screen: bool = False,
+    **flags: Any,
 ) -> ChatArguments:
-    """Merges the options into the settings; prints notes on the settings to stderr."""
-    if session is not None and newest:
-        raise click.UsageError("--session and --continue exclude each other: use one of them.")
+    """Merges the options into the settings; prints notes on the settings to stderr. A `screen` can show a list."""
+    if (session is not None) + newest + (resume is not None) > 1:
+        raise click.UsageError("--session, --resume and --continue exclude each other: use one of them.")
+    choose = resume == CHOOSE_SESSION
+    if choose and not screen:
+        raise InvalidInput(
+            "--resume without an ID opens a list, which needs a terminal: name a session, as in --resume ID "
+            "(holdfast inspect STORE lists them), or use --continue for the one last used in this folder."
+        )
+    session = session if choose else session or resume
     settings = load_settings(folder, {**flags, "compaction.enabled": False if no_auto_compact else None})
     for note in settings.notes:
         click.echo(f"holdfast: {note}", err=True)
@@ -48,7 +68,7 @@ def load_chat_arguments(
         from ..chat.open_chat import newest_session
 
         session = anyio.run(newest_session, settings, folder)
-    return ChatArguments(settings, folder, session, yes)
+    return ChatArguments(settings, folder, session, yes, choose)
 
 
 PIPE_TIMEOUT = 3.0
@@ -60,6 +80,13 @@ PIPE_TIMEOUT = 3.0
 @click.option("--print", "plain", is_flag=True, help="Answer one prompt: print only the answer to stdout.")
 @click.option(
     "--mode", type=NameChoice("mode", ("json",)), metavar="NAME", help="json: print every event as a JSON line."
+)
+@click.option(
+    "--resume",
+    metavar="[ID]",
+    is_flag=False,
+    flag_value=CHOOSE_SESSION,
+    help="Continue this session; without an ID, choose one from a list.",
 )
 @chat_options
 def chat_command(prompt: str | None, plain: bool, mode: str | None, **options: Any) -> int:
@@ -76,13 +103,19 @@ def chat_command(prompt: str | None, plain: bool, mode: str | None, **options: A
         if plain:
             return anyio.run(print_answer, arguments, _read_prompt(prompt))
         return anyio.run(print_events, arguments, prompt)
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)):
+    screen = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
+    if not screen and options["resume"] != CHOOSE_SESSION:
         raise InvalidInput("Not a terminal: use --print for an answer, --mode json for events, or holdfast rpc.")
     from ..chat.terminal import run_terminal
 
-    arguments = load_chat_arguments(**options)
+    arguments = load_chat_arguments(**options, screen=screen)
     return run_terminal(
-        arguments.settings, folder=arguments.folder, session=arguments.session, yes=arguments.yes, prompt=prompt
+        arguments.settings,
+        folder=arguments.folder,
+        session=arguments.session,
+        yes=arguments.yes,
+        prompt=prompt,
+        choose=arguments.choose,
     )
 
 

@@ -14,6 +14,7 @@ from ..context.events import SessionRecord
 from ..errors import InvalidInput, UnknownSession
 from ..models import public_url, scrub
 from ..sessions import BlockingSessionService
+from ..sessions.session_ids import find_session, shorten_ids
 from ..stores import open_store
 
 _STORE_HINT = "name another with --store"
@@ -37,8 +38,6 @@ _SQLITE_MAGIC = b"SQLite format 3\0"
 _TABLES = {"sessions", "events", "lanes"}
 _SCHEMES = ("sqlite:///", "jsonl:")
 _SERVER_SCHEMES = ("postgresql://", "postgres://")
-MAX_NAMED_SESSIONS = 3
-"""Candidate sessions listed in an error."""
 
 
 class StoreLocation(msgspec.Struct, frozen=True):
@@ -64,30 +63,25 @@ class StoreLocation(msgspec.Struct, frozen=True):
                 raise InvalidInput(
                     f"{self.path} holds the session {self.session_id!r} under another file name: rename it to its id."
                 ) from None
-        found = sessions.list(limit=3)
+        found = sessions.list()
         if not found:
             raise InvalidInput(f"{self.path} holds no session yet: create one first.")
         if len(found) > 1:
+            example = shorten_ids(record.id for record in found)[found[0].id]
             raise InvalidInput(
-                f"{self.path} holds several sessions: name one with --session, for example {found[0].id} "
+                f"{self.path} holds several sessions: name one with --session, for example {example} "
                 f"(`holdfast inspect {self.path}` lists them)."
             )
         return found[0]
 
     def _find_session(self, sessions: BlockingSessionService, wanted: str) -> SessionRecord:
-        """Finds a session by its id or a unique prefix of it."""
+        """Finds a session by its id, or by the beginning or end of it."""
         try:
-            return sessions.get(wanted)
+            return sessions.call(lambda service: find_session(service, wanted))
         except UnknownSession:
-            found = [record for record in sessions.list() if wanted and record.id.startswith(wanted)]
-        if len(found) == 1:
-            return found[0]
-        listed = f"`holdfast inspect {self.path}` lists them"
-        if not found:
-            raise InvalidInput(f"No session in {self.path} has the id or prefix {wanted!r}: {listed}.")
-        some = ", ".join(record.id for record in found[:MAX_NAMED_SESSIONS])
-        more = f" and {len(found) - MAX_NAMED_SESSIONS} more" if len(found) > MAX_NAMED_SESSIONS else ""
-        raise InvalidInput(f"{wanted!r} is the prefix of several sessions, {some}{more}: give a longer one ({listed}).")
+            raise InvalidInput(
+                f"No session in {self.path} has the id or prefix {wanted!r}: `holdfast inspect {self.path}` lists them."
+            ) from None
 
 
 def missing_store_error(name: str, hint: str) -> InvalidInput:

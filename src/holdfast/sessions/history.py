@@ -14,6 +14,8 @@ from ..stores.search import search_document
 from .live import LiveSession
 
 ROOT = ""
+FOLDER, TITLE = "folder", "title"
+"""Keys of a session's metadata: the folder that its agent works in, and the title that another tool gave it."""
 _TITLE_SCAN_EVENTS = 20
 """Events searched for the first user message of a session."""
 _SYNTHETIC_MARKS = ("synthetic", "aside", "source", "closes")
@@ -97,6 +99,12 @@ async def first_user_line(store: Log, session_id: str) -> str:
         if (message := user_message_in(event)) is not None and (line := first_line(message.text)):
             return line
     return ""
+
+
+async def last_used(store: Log, record: SessionRecord) -> str:
+    """Returns the time of the newest event, or of the creation."""
+    newest = await store.read(record.id, Slice(after=record.version - 1, any_lane=True))
+    return (newest[-1].time if newest else "") or record.created
 
 
 async def fork_record(live: LiveSession, at: str | None, new: str, created: str) -> SessionRecord:

@@ -37,7 +37,9 @@ class TerminalChat:
         file.write_text(json.dumps({"steps": list(steps), **more}))
         return f"script:{file}"
 
-    def start(self, model: str, *words: str, size: tuple[int, int] = (80, 24), **environ: str) -> TerminalChat:
+    def start(
+        self, model: str, *words: str, size: tuple[int, int] = (80, 24), ready: str = "/help", **environ: str
+    ) -> TerminalChat:
         command = [sys.executable, "-m", "holdfast", "chat", "--model", model, "--store", self.store]
         own = {
             "PATH": os.environ["PATH"],
@@ -48,7 +50,7 @@ class TerminalChat:
             "OPENAI_API_KEY": "none",
         }
         self.screen.start([*command, "--folder", str(self.folder), *words], own | environ, size)
-        self.wait_for_text("/help", " %")
+        self.wait_for_text(ready, " %")
         return self
 
     # -- typing ----------------------------------------------------------------------------------------

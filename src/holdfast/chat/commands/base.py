@@ -36,6 +36,32 @@ class Table(msgspec.Struct, frozen=True):
     """Cut the last column where it does not fit, instead of wrapping it."""
 
 
+class Choice(msgspec.Struct, frozen=True):
+    """One row of a list to choose from."""
+
+    value: str
+    """Argument of the command that is run if it is chosen."""
+    title: str
+    detail: str = ""
+    """Short; at the right edge of the title's row, where there is room."""
+    about: str = ""
+    """A second row."""
+    current: bool = False
+    """Selected when the list opens."""
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """A list that a screen offers; the chosen value is appended to `command`, and that line is run."""
+
+    title: str
+    items: Sequence[Choice]
+    command: str = ""
+    empty: str = "There is nothing to choose."
+    """Shown if there are no items."""
+    leave: str = "back"
+    """What Esc does."""
+
+
 class CommandResult(msgspec.Struct, frozen=True):
     """Output of a command."""
 
@@ -45,6 +71,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     quit: bool = False
     blocks: tuple[str | Table, ...] = ()
     """The same as `text`, to be laid out for a screen; empty if `text` has no tables."""
+    choices: Choices | None = None
+    """Shown by a screen instead of the text."""
 
 
 class ChatCommand(msgspec.Struct, frozen=True):

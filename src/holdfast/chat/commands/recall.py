@@ -12,8 +12,9 @@ from ...errors import InvalidInput
 from ...messages import framed_message
 from ...recall import Passage, Recall
 from ...recall.passage import resolve_reference, short_heading
+from ...sessions.session_ids import find_session, shorten_id
 from .base import ChatCommand, CommandResult, Table, page, split_arguments, split_first_word
-from .sessions import complete_session_ids, find_session
+from .sessions import complete_session_ids
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -132,14 +133,15 @@ async def _run_handoff(chat: Chat, argument: str) -> CommandResult:
     if not argument:
         raise InvalidInput(f"A handoff needs a goal: {HANDOFF.usage}, with the task of the new session.")
     chat.require_idle()
-    left = chat.record.id
+    left = await shorten_id(chat.sessions, chat.record.id)
     with chat.abortable() as abort:
-        drafted = await chat.sessions.handoff(left, argument, summarizer=chat.summary_model, abort=abort)
+        drafted = await chat.sessions.handoff(chat.record.id, argument, summarizer=chat.summary_model, abort=abort)
     try:
         record = await chat.new(how="handed_off")
     except InvalidInput as problem:  # a prompt arrived meanwhile
         return CommandResult(f"{problem} Then start a new session with /clear and send this.", draft=drafted.message)
-    lines = [f"New session {record.id}; {left} is kept. Review the draft of its first message and send it."]
+    new = await shorten_id(chat.sessions, record.id)
+    lines = [f"New session {new}; {left} is kept. Review the draft of its first message and send it."]
     return CommandResult("\n".join([*lines, *(f"- {remark}" for remark in drafted.remarks)]), draft=drafted.message)
 
 
@@ -148,7 +150,8 @@ async def _run_reference(chat: Chat, argument: str) -> CommandResult:
     if not question:
         raise InvalidInput(f"Name a session and a question: {REFERENCE.usage}; /sessions lists sessions.")
     chat.require_idle()
-    source = await find_session(chat, written)
+    source = await find_session(chat.sessions, written)
+    name = await shorten_id(chat.sessions, source.id)
     with chat.abortable() as abort:
         found = await Recall(chat.sessions, source.id).reference(question, summarizer=chat.summary_model, abort=abort)
     if not found.sources:
@@ -161,7 +164,7 @@ async def _run_reference(chat: Chat, argument: str) -> CommandResult:
     await chat.sessions.append(chat.record.id, framed_message(text, aside=True), aside=True)
     passages = " No model answered: these are the passages." if found.fallback else ""
     return CommandResult(
-        f"{found.text}\n\nFrom session {source.id}, {', '.join(found.sources)}; added to this one.{passages}"
+        f"{found.text}\n\nFrom session {name}, {', '.join(found.sources)}; added to this one.{passages}"
     )
 
 

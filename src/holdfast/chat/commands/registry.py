@@ -11,6 +11,7 @@ from ...agent.continuation import is_unfinished
 from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
 from ...messages import decode_all, is_framed
+from ...sessions.session_ids import shorten_id
 from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
@@ -34,7 +35,7 @@ async def _run_help(chat: Chat, argument: str) -> CommandResult:
 
 async def _run_quit(chat: Chat, argument: str) -> CommandResult:
     split_arguments(argument, 0, QUIT.usage)
-    return CommandResult(f"Session {chat.record.id} is kept.", quit=True)
+    return CommandResult(f"Session {await shorten_id(chat.sessions, chat.record.id)} is kept.", quit=True)
 
 
 async def _complete_command_names(chat: Chat, words: Sequence[str]) -> Iterable[str]:

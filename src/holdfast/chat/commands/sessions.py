@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...context.events import Event, EventKind, LaneTip, SessionRecord
 from ...context.references import reference
-from ...errors import InvalidInput, UnknownSession
+from ...errors import InvalidInput
 from ...io.text import first_line
 from ...messages import Media, Message
 from ...recall.passage import resolve_reference
-from ...sessions.history import first_user_line, user_message_in
+from ...sessions.history import FOLDER, TITLE, first_user_line, last_used, user_message_in
+from ...sessions.session_ids import shorten_id, shorten_ids
 from ...stores import Slice
-from .base import ChatCommand, CommandResult, Table, clip_line, format_table, page, split_arguments, split_first_word
+from .base import (
+    ChatCommand,
+    Choice,
+    Choices,
+    CommandResult,
+    Table,
+    clip_line,
+    page,
+    split_arguments,
+    split_first_word,
+)
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -66,69 +79,97 @@ async def find_user_message(chat: Chat, written: str) -> UserMessage:
     return chosen
 
 
-MAX_LISTED_SESSIONS = 20
-"""Rows of /sessions."""
 _SESSION_HEADER = ("  session", "started", "events", "first message")
-_MAX_NAMED_MATCHES = 3
 _MAX_TREE_INDENT = 16
 """Maximum indentation of a tree, in columns."""
+_UNITS = ((60, "min"), (60, "h"), (24, "d"), (7, "wk"))
+"""Units of an age, each with its size in the unit before; the first is in seconds."""
 
 
 async def _run_sessions(chat: Chat, argument: str) -> CommandResult:
     written = split_arguments(argument, 1, SESSIONS.usage)[0]
-    if written:
-        record = await find_session(chat, written)
-        await chat.switch(record.id)
-        return CommandResult(clip_line(f"Now in session {record.id}: {await _title(chat, record)}"))
-    records = await chat.sessions.list()
-    rows = [await _session_row(chat, record) for record in records[:MAX_LISTED_SESSIONS]]
-    more = len(records) - len(rows)
-    older = [f"and {more:,} older sessions: /tree shows all"] if more > 0 else []
-    return CommandResult(
-        "\n".join([*format_table([_SESSION_HEADER, *rows], right=(2,)), *older, "", "Switch to another: /sessions ID."])
-    )
+    if not written:
+        return await _offer_sessions(chat)
+    record = await chat.switch(written)
+    lines = [clip_line(f"Now in session {await shorten_id(chat.sessions, record.id)}: {await _title(chat, record)}")]
+    if (folder := record.metadata.get(FOLDER)) not in (None, str(chat.folder.root)):
+        lines.append(f"It worked in {_home_path(folder)}; the agent now works in {_home_path(str(chat.folder.root))}.")
+    return CommandResult("\n".join(lines))
+
+
+async def _offer_sessions(chat: Chat) -> CommandResult:
+    """Lists the sessions of the store: those of this folder first, and among them the last used."""
+    records = [record for record in await chat.sessions.list() if record.version]
+    if not records:
+        return CommandResult("There are no sessions yet: this one is the first.")
+    here, short = str(chat.folder.root), shorten_ids(record.id for record in records)
+    used = {record.id: await last_used(chat.sessions.store, record) for record in records}
+    records.sort(key=lambda record: (record.metadata.get(FOLDER) == here, used[record.id]), reverse=True)
+    items = []
+    for record in records:
+        folder = _home_path(record.metadata.get(FOLDER) or "")
+        current = record.id == chat.record.id
+        size = f"{record.version:,} event{'s' * (record.version != 1)}"
+        about = (size, folder, short[record.id], "this session" * current)
+        title, age = await _title(chat, record), format_age(used[record.id])
+        items.append(Choice(short[record.id], title, age, " · ".join(filter(None, about)), current))
+    return CommandResult("", choices=Choices("Sessions", items, "/sessions"))
+
+
+def format_age(time: str, now: datetime | None = None) -> str:
+    """Returns the age of an ISO time in its largest unit, as in "5 min" or "3 d"; empty if it is not a time."""
+    try:
+        then = datetime.fromisoformat(time)
+    except ValueError:
+        return ""
+    then = then if then.tzinfo else then.replace(tzinfo=UTC)
+    age, unit = int(((now or datetime.now(UTC)) - then).total_seconds()), ""
+    for size, name in _UNITS:
+        if age < size:
+            break
+        age, unit = age // size, name
+    return f"{age} {unit}" if unit else "now"
+
+
+def _home_path(folder: str) -> str:
+    """Returns a path with the user's home folder as ~."""
+    home = str(Path.home())
+    return f"~{folder.removeprefix(home)}" if folder == home or folder.startswith(f"{home}/") else folder
 
 
 async def _run_tree(chat: Chat, argument: str) -> CommandResult:
     split_arguments(argument, 0, TREE.usage)
-    rows = [await _session_row(chat, record, branch) for branch, record in _session_tree(await chat.sessions.list())]
+    records = await chat.sessions.list()
+    short = shorten_ids(record.id for record in records)
+    rows = [await _session_row(chat, record, branch + short[record.id]) for branch, record in _session_tree(records)]
     return page(Table([_SESSION_HEADER, *rows], right=(2,), labels=False, header=True, clip=True))
 
 
 async def _run_clear(chat: Chat, argument: str) -> CommandResult:
     split_arguments(argument, 0, CLEAR.usage)
-    left = chat.record.id
+    left = await shorten_id(chat.sessions, chat.record.id)
     record = await chat.new()
-    return CommandResult(f"New session {record.id}. The old one is kept: /sessions {left} switches back.")
+    new = await shorten_id(chat.sessions, record.id)
+    return CommandResult(f"New session {new}. The old one is kept: /sessions {left} switches back.")
 
 
 async def _title(chat: Chat, record: SessionRecord) -> str:
-    return await first_user_line(chat.sessions.store, record.id) or "(no messages yet)"
-
-
-async def find_session(chat: Chat, written: str) -> SessionRecord:
-    """Finds a session by its id, or by a unique prefix or suffix (ids created within an hour share a prefix)."""
-    records = await chat.sessions.list()
-    found = [record for record in records if record.id == written]
-    found = found or [record for record in records if record.id.startswith(written)]
-    if not found and len(ends := [record for record in records if record.id.endswith(written)]) == 1:
-        found = ends
-    if not found:
-        raise UnknownSession(written)
-    if len(found) > 1:
-        some = ", ".join(record.id for record in found[:_MAX_NAMED_MATCHES])
-        raise InvalidInput(f"{len(found)} sessions begin with {written!r}: type more of the id, such as {some}.")
-    return found[0]
+    """Returns the title that another tool gave, and the first words of the user."""
+    title, opening = record.metadata.get(TITLE) or "", await first_user_line(chat.sessions.store, record.id)
+    return " · ".join(filter(None, (title, opening if opening != title else ""))) or "(no messages yet)"
 
 
 async def complete_session_ids(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return [record.id for record in await chat.sessions.list()] if len(words) == 1 else ()
+    if len(words) != 1:
+        return ()
+    short = shorten_ids(record.id for record in await chat.sessions.list())
+    return [name for id, one in short.items() for name in ((one,) if one.startswith(words[0]) else (id,))]
 
 
-async def _session_row(chat: Chat, record: SessionRecord, branch: str = "") -> Sequence[str]:
+async def _session_row(chat: Chat, record: SessionRecord, name: str) -> Sequence[str]:
     mark = "*" if record.id == chat.record.id else " "
     return (
-        f"{mark} {branch}{record.id}",
+        f"{mark} {name}",
         record.created[:10],
         f"{record.version:,}",
         await _title(chat, record),
@@ -151,7 +192,7 @@ def _session_tree(records: Sequence[SessionRecord]) -> Iterator[tuple[str, Sessi
 
 
 SESSIONS = ChatCommand(
-    "sessions", "/sessions [ID]", "list sessions, or switch to one", _run_sessions, complete_session_ids
+    "sessions", "/sessions [ID]", "choose another session, or switch to one", _run_sessions, complete_session_ids
 )
 TREE = ChatCommand("tree", "/tree", "show all sessions as a tree of forks", _run_tree)
 CLEAR = ChatCommand("clear", "/clear", "start a new session; this one is kept", _run_clear)
@@ -163,10 +204,10 @@ async def _run_branch(chat: Chat, argument: str) -> CommandResult:
     if not written:
         return _message_list(await user_messages(chat))
     chat.require_idle()
-    chosen, left = await find_user_message(chat, written), chat.record.id
-    record = await chat.fork(chosen.event.id)
+    chosen, left = await find_user_message(chat, written), await shorten_id(chat.sessions, chat.record.id)
+    new = await shorten_id(chat.sessions, (await chat.fork(chosen.event.id)).id)
     return CommandResult(
-        f"Now in session {record.id}, a branch of {left} up to message {chosen.number}, {_quote_message(chosen)}. "
+        f"Now in session {new}, a branch of {left} up to message {chosen.number}, {_quote_message(chosen)}. "
         "Press Enter to have it answered, or send another message."
     )
 
@@ -176,9 +217,10 @@ async def _run_edit(chat: Chat, argument: str) -> CommandResult:
     if not written:
         raise InvalidInput(f"Name a message: {EDIT.usage}; /branch lists them.")
     chat.require_idle()
-    chosen, left = await find_user_message(chat, written), chat.record.id
+    chosen, left = await find_user_message(chat, written), await shorten_id(chat.sessions, chat.record.id)
     await _fork_before(chat, chosen)
-    where = f"Now in session {chat.record.id}, with all of {left} before message {chosen.number}."
+    new = await shorten_id(chat.sessions, chat.record.id)
+    where = f"Now in session {new}, with all of {left} before message {chosen.number}."
     if text:
         chat.send(text)
         return CommandResult(where)

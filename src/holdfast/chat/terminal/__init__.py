@@ -24,13 +24,15 @@ def run_terminal(
     session: str | None = None,
     yes: bool = False,
     prompt: str | None = None,
+    choose: bool = False,
 ) -> int:
     """Runs the chat in a terminal, in a new or existing session; returns the exit code.
 
-    With `yes`, tools run without asking for approval. `prompt` is sent as the first message.
+    With `yes`, tools run without asking for approval. `prompt` is sent as the first message. With `choose`, the user
+    first chooses a session from a list.
     """
     if find_spec("textual") is None:
         raise InvalidInput("The chat on a terminal needs textual: pip install 'holdfast-context[chat]'.")
     from .app import run_app
 
-    return run_app(settings, folder, session, yes, prompt)
+    return run_app(settings, folder, session, yes, prompt, choose=choose)

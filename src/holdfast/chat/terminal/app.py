@@ -25,8 +25,9 @@ from textual.widgets import Static
 
 from ...agent.tools import approve_all
 from ...errors import InvalidInput
+from ...sessions.session_ids import shorten_id
 from ...settings import Settings
-from ..commands import COMMANDS, complete_line
+from ..commands import COMMANDS, Choices, complete_line
 from ..open_chat import open_chat
 from .approval import ApprovalPrompt
 from .conversation import Conversation
@@ -34,6 +35,7 @@ from .driver import make_driver_class, terminal_exists
 from .entries import NoteEntry
 from .footer import Footer
 from .input_box import CompletionList, InputBox
+from .picker import Picker
 from .theme import ChatTheme, detect_theme
 from .view import TranscriptView
 
@@ -104,7 +106,7 @@ class ChatTerminal(App[None]):
     ENABLE_COMMAND_PALETTE = False
     TITLE = "holdfast chat"
 
-    def __init__(self, conversation: Conversation, theme: ChatTheme) -> None:
+    def __init__(self, conversation: Conversation, theme: ChatTheme, first_lines: Sequence[str] = ()) -> None:
         super().__init__(driver_class=make_driver_class(self._report_terminal_lost), ansi_color=True)
         self.chat_theme = theme
         self.terminal_lost = False
@@ -114,7 +116,10 @@ class ChatTerminal(App[None]):
         self.completions = CompletionList(theme)
         self.input = InputBox(self.completions, self._take_key)
         self.approval = ApprovalPrompt()
+        self.picker = Picker(theme)
         self.footer = Footer(conversation.footer_state, theme)
+        self._first_lines = first_lines
+        """Run as if typed, once the screen is there."""
         self._ctrl_c = CtrlCState()
         self._leaving = False
         self._last_key = 0.0
@@ -132,6 +137,7 @@ class ChatTerminal(App[None]):
 
     def compose(self) -> ComposeResult:
         yield self.view
+        yield self.picker
         yield self.completions
         with Horizontal(id="typing"):
             yield Static(f"{self.chat_theme.symbols.prompt} ", id="prompt-symbol", markup=False)
@@ -146,6 +152,7 @@ class ChatTerminal(App[None]):
         self.completions.set_descriptions({f"/{command.name}": command.about for command in COMMANDS})
         self.input.focus()
         self.run_worker(self._redraw_loop(), group="drawing")
+        self.run_worker(self._run_first_lines(), group="commands")
         self.set_interval(_SPINNER_INTERVAL, self._tick)
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
@@ -160,7 +167,8 @@ class ChatTerminal(App[None]):
             self._show_approval()
             if self.view.redraw():
                 self.conversation.redraw_needed.set()
-            self.footer.waiting, self.footer.below = len(self.conversation.transcript.waiting), self.view.below
+            self.footer.waiting = len(self.conversation.transcript.waiting)
+            self.footer.below = self.view.below if self.view.display else 0
             self.footer.refresh()
             await asyncio.sleep(REDRAW_INTERVAL)
 
@@ -173,7 +181,7 @@ class ChatTerminal(App[None]):
     def _show_approval(self) -> None:
         """Replaces the input with a pending approval, or restores it; waits while the user is typing."""
         question = self.conversation.pending_approval.question
-        if question is self.approval.question:
+        if question is self.approval.question or self.picker.display:
             return
         idle_seconds = time.monotonic() - self._last_key
         if question is not None and not self.approval.display and self.input.text and idle_seconds < _TYPING_PAUSE:
@@ -221,12 +229,33 @@ class ChatTerminal(App[None]):
         self.view.scroll_end(animate=False)
         self.run_worker(self._run_line(message.text), group="commands")
 
+    async def _run_first_lines(self) -> None:
+        for line in self._first_lines:
+            await self._run_line(line)
+
     async def _run_line(self, line: str) -> None:
         result = await self.conversation.run_line(line)
+        if result.choices is not None:
+            await self._offer(result.choices)
         if result.draft is not None:
             self.input.set_text(result.draft)
         if result.quit:
             self.leave()
+
+    async def _offer(self, choices: Choices) -> None:
+        """Shows a list in place of transcript and input, and runs the command of what is chosen."""
+        replaced = (self.view, self.query_one("#typing"))
+        for widget in replaced:
+            widget.display = False
+        try:
+            chosen = await self.picker.choose(choices)
+        finally:
+            for widget in replaced:
+                widget.display = True
+            self.input.focus()
+            self.conversation.redraw_needed.set()
+        if chosen is not None:
+            await self._run_line(f"{choices.command} {chosen}")
 
     @on(ApprovalPrompt.Answered)
     def _approval_answered(self, message: ApprovalPrompt.Answered) -> None:
@@ -240,6 +269,10 @@ class ChatTerminal(App[None]):
             self.conversation.redraw_needed.set()
 
     # -- keys ------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """An open list takes all keys but those that redraw, suspend or quit."""
+        return not self.picker.display or action in ("redraw", "suspend_process", "leave_or_delete", "quit")
 
     def action_stop(self) -> None:
         if self.completions.display:
@@ -315,18 +348,25 @@ HANGUP_EXIT_CODE = 129
 """Exit code after the terminal closed: 128 + SIGHUP."""
 
 
-def run_app(settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None) -> int:
+def run_app(
+    settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None, *, choose: bool
+) -> int:
     """Runs the chat application; returns the exit code. Raises `InvalidInput` without a terminal."""
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
         raise InvalidInput(
             "The chat needs a terminal for input and screen: see holdfast chat --help for modes without one."
         )
-    return anyio.run(partial(_run_chat, settings, folder, session, yes, prompt), backend="asyncio")
+    lines = ["/sessions"] if choose else []
+    if prompt is not None:
+        lines.append(f"/{prompt}" if prompt.startswith("/") else prompt)
+    return anyio.run(partial(_run_chat, settings, folder, session, yes, lines), backend="asyncio")
 
 
-async def _run_chat(settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None) -> int:
+async def _run_chat(
+    settings: Settings, folder: str | Path, session: str | None, yes: bool, lines: Sequence[str]
+) -> int:
     conversation = Conversation()
-    app = ChatTerminal(conversation, detect_theme())
+    app = ChatTerminal(conversation, detect_theme(), lines)
     approve = approve_all if yes else conversation.pending_approval.ask
     async with open_chat(
         settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session
@@ -334,16 +374,15 @@ async def _run_chat(settings: Settings, folder: str | Path, session: str | None,
         conversation.chat = chat
         for note in settings.notes:
             conversation.transcript.add(NoteEntry(note, "warning"))
-        if prompt is not None:
-            chat.send(prompt)
         with _handle_exit_signals(app):
             await app.run_async()
         kept = await chat.is_kept(chat.record)
+        name = await shorten_id(chat.sessions, chat.record.id)
     if app.terminal_lost:
         _discard_output()
         return HANGUP_EXIT_CODE
     if kept:
-        click.echo(f"To continue this session: {continue_command(chat.record.id, settings)}")
+        click.echo(f"To continue this session: {continue_command(name, settings)}")
     return app.return_code or 0
 
 

@@ -120,7 +120,11 @@ class Conversation:
             result = await run_command(self.chat, line, width=sys.maxsize)
         finally:
             self._commands -= is_command
-        if result.text and not (line.startswith("/compact") and self.presenter.compactions_ended > ended):
+        if (
+            result.choices is None
+            and result.text
+            and not (line.startswith("/compact") and self.presenter.compactions_ended > ended)
+        ):
             self.transcript.add_after(command, entries.CommandOutputEntry(*(result.blocks or [result.text])))
         self._state_stale = True
         self._sync_pending_input()
