@@ -22,7 +22,7 @@ RM = PermissionRequest(
 
 async def test_prompt_and_reply_are_shown(tmp_path: Path) -> None:
     async with open_app(tmp_path, "The tide turns at **noon**.") as harness:
-        await harness.wait_for_text("holdfast a new session in harbor, with script:story.json", "Ask, or /help")
+        await harness.wait_for_text("  New session\n", "/harbor ·", "script:story.json\n", "Ask, or /help")
         await harness.type("When?")
         await harness.press("enter")
         await harness.wait_for_text("❯ When?", "  The tide turns at noon.")
@@ -242,7 +242,13 @@ async def test_resumed_conversation_can_be_read_whole(tmp_path: Path) -> None:
         await harness.chat.sessions.append(record.id, messages)
         await harness.chat.switch(record.id)
         await harness.wait_for_text(
-            "summary of earlier messages", "List the berths. All of them.  #2", "#5", "Fair winds."
+            "  List the berths.\n",
+            "/harbor ·",
+            "script:story.json · last used just now\n",
+            "summary of earlier messages",
+            "List the berths. All of them.  #2",
+            "#5",
+            "Fair winds.",
         )
         assert "berth 2: taken" not in harness.text and "being continued" not in harness.text
         await harness.press("ctrl+o")

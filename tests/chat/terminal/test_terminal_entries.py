@@ -17,9 +17,9 @@ from holdfast.chat.terminal.entries import (
     PromptEntry,
     ReasoningEntry,
     ReplyEntry,
+    SessionHeaderEntry,
     TerminalEntry,
     ToolCallEntry,
-    WelcomeEntry,
 )
 from holdfast.chat.terminal.history import HistoryEntry, SummaryEntry
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
@@ -103,6 +103,16 @@ def test_reasoning_entry_is_folded_when_complete() -> None:
     assert render(reasoning) == "  ▾ Let me see.\n    The tide."
 
 
+def test_session_header_names_title_folder_model_and_age() -> None:
+    header = SessionHeaderEntry("forked", "Two boats got the same berth", "~/harbor", "anthropic:m", "3 d")
+    assert render(header, 60).split("\n")[:2] == [
+        "  Two boats got the same berth",
+        "  ~/harbor · anthropic:m · last used 3 d ago · branch",
+    ]
+    assert render(header, 20).startswith("  Two boats got the…\n  ~/harbor ·\n")
+    assert render(SessionHeaderEntry("new", "", "~/harbor", "m"), 60).startswith("  New session\n  ~/harbor · m\n")
+
+
 def test_compaction_entry_shows_tokens_counts_and_folded_summary() -> None:
     """P15: tokens before and after, message counts, the notice; the summary is folded."""
     divider = CompactionEntry(DONE, ACCURACY_NOTICE)
@@ -168,7 +178,7 @@ def every_kind(text: str) -> list[TerminalEntry]:
     others = [
         NoteEntry(text),
         CommandOutputEntry(text),
-        WelcomeEntry("new", text, text),
+        SessionHeaderEntry("new", text, text, text, text),
         ToolCallEntry("1", text, text),
         opened,
         CompactionEntry(DONE, text),

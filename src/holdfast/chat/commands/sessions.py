@@ -116,6 +116,14 @@ async def _offer_sessions(chat: Chat) -> CommandResult:
     return CommandResult("", choices=Choices("Sessions", items, "/sessions"))
 
 
+async def describe_session(chat: Chat) -> tuple[str, str, str]:
+    """Returns title, folder and age of the current session; title and age are empty before its first message."""
+    record, folder = await chat.sessions.get(chat.record.id), _home_path(str(chat.folder.root))
+    if not record.version:
+        return "", folder, ""
+    return await _title(chat, record), folder, format_age(await last_used(chat.sessions.store, record))
+
+
 def format_age(time: str, now: datetime | None = None) -> str:
     """Returns the age of an ISO time in its largest unit, as in "5 min" or "3 d"; empty if it is not a time."""
     try:

@@ -14,6 +14,7 @@ from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
 from ..chat import Chat
 from ..commands import CommandResult, run_command
+from ..commands.sessions import describe_session
 from . import entries
 from .footer import FooterState
 from .history import load_history_preview
@@ -100,8 +101,9 @@ class Conversation:
             if (change := self._session_change) is not None:
                 self._session_change = None
                 shown, prompts = await load_history_preview(self.chat)
-                welcome = entries.WelcomeEntry(change.how, self.chat.folder.root.name, self.chat.model.name)
-                self.transcript.prepend_history([welcome, *shown])
+                title, folder, age = await describe_session(self.chat)
+                header = entries.SessionHeaderEntry(change.how, title, folder, self.chat.model.name, age)
+                self.transcript.prepend_history([header, *shown])
             if self._state_stale:
                 self._state_stale = False
                 self.footer_state.update_session(await self.chat.state())

@@ -34,9 +34,9 @@ __all__ = [
     "PromptEntry",
     "ReasoningEntry",
     "ReplyEntry",
+    "SessionHeaderEntry",
     "TerminalEntry",
     "ToolCallEntry",
-    "WelcomeEntry",
 ]
 
 
@@ -144,7 +144,9 @@ class CompactionEntry(TerminalEntry):
     def _summary_lines(self, width: int, theme: ChatTheme) -> list[Strip]:
         count = self._summary.count("\n") + 1
         if self.folded:
-            return indent_lines(wrap_plain(f"{theme.symbols.folded} summary, {count} lines (Ctrl-O)", width - 2, DIM))
+            return indent_lines(
+                wrap_plain(f"{theme.symbols.folded} summary, {count} line{'s' * (count != 1)} (Ctrl-O)", width - 2, DIM)
+            )
         head = indent_lines(wrap_plain(f"{theme.symbols.unfolded} summary", width - 2, DIM))
         return head + indent_lines(wrap_plain(self._summary, width - 6, DIM), f"    {theme.symbols.gutter} ", DIM)
 
@@ -168,19 +170,25 @@ class NoteEntry(TerminalEntry):
         return indent_lines(with_marker(symbol, _NOTE_STYLES[self._tone], strips))
 
 
-class WelcomeEntry(TerminalEntry):
-    """Banner with session, folder, model and the main keys."""
+_ORIGIN_LABELS = {"handed_off": "handoff", "forked": "branch"}
 
-    def __init__(self, how: str, folder: str, model: str) -> None:
+
+class SessionHeaderEntry(TerminalEntry):
+    """Title, folder, model and age of the session, and the main keys."""
+
+    def __init__(self, how: str, title: str, folder: str, model: str, age: str = "") -> None:
         super().__init__()
-        session = {"new": "a new session", "handed_off": "a handoff session", "forked": "a branch"}.get(how)
-        self._where = f"{session or 'an existing session'} in {sanitize_line(folder)}, with {sanitize_line(model)}"
+        self._title = sanitize_line(title) or "New session"
+        used = "" if not age else "last used just now" if age == "now" else f"last used {age} ago"
+        self._about = [part for part in (*map(sanitize_line, (folder, model)), used, _ORIGIN_LABELS.get(how)) if part]
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        dot = theme.symbols.dot
-        first = Text.assemble(("holdfast ", BOLD), (self._where, DIM))
-        keys = f"/help lists the commands {dot} Esc stops {dot} Ctrl-O unfolds {dot} Ctrl-D quits"
-        return indent_lines([*wrap_text(first, width - 2), *wrap_plain(keys, width - 2, DIM)])
+        dot = f" {theme.symbols.dot} "
+        title = truncate_text(Text(self._title, BOLD), width - 2, theme.symbols.ellipsis)
+        keys = dot.join(("/help lists the commands", "Esc stops", "Ctrl-O unfolds", "Ctrl-D quits"))
+        return indent_lines(
+            [title, *wrap_plain(dot.join(self._about), width - 2, DIM), *wrap_plain(keys, width - 2, DIM)]
+        )
 
 
 class CommandOutputEntry(TerminalEntry):
@@ -229,7 +237,9 @@ class PromptEntry(TerminalEntry):
         strips = wrap_plain("\n".join(shown), width - 2, ACCENT if is_command else BOLD)
         drawn = with_marker(symbol, DIM if is_command else ACCENT, strips)
         if left := len(self._lines) - len(shown):
-            drawn += indent_lines(wrap_plain(f"{theme.symbols.folded} {left} more lines", width - 2, DIM))
+            drawn += indent_lines(
+                wrap_plain(f"{theme.symbols.folded} {left:,} more line{'s' * (left != 1)}", width - 2, DIM)
+            )
         return drawn
 
 
@@ -379,7 +389,7 @@ class ToolCallEntry(TerminalEntry):
             result = wrap_plain("\n".join(self._result_lines[:_TOOL_RESULT_LINES]), width - 6, PLAIN)
             drawn += indent_lines(result, gutter, DIM)
             if (left := self._line_count - min(len(self._result_lines), _TOOL_RESULT_LINES)) > 0:
-                drawn += wrap_plain(f"    {theme.symbols.ellipsis} {left:,} more lines", width, DIM)
+                drawn += wrap_plain(f"    {theme.symbols.ellipsis} {left:,} more line{'s' * (left != 1)}", width, DIM)
         return drawn
 
     def _head(self, width: int, theme: ChatTheme) -> Strip:

@@ -77,7 +77,8 @@ class SummaryEntry(TerminalEntry):
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         symbols = theme.symbols
         count = self._text.count("\n") + 1
-        head = f"{symbols.folded if self.folded else symbols.unfolded} summary of earlier messages, {count} lines"
+        symbol = symbols.folded if self.folded else symbols.unfolded
+        head = f"{symbol} summary of earlier messages, {count} line{'s' * (count != 1)}"
         drawn = wrap_plain(head, width, DIM)
         return (
             drawn
