@@ -6,9 +6,11 @@ import pytest
 from entry_rendering import THEME, max_width, render
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
 
 from holdfast.chat.commands.base import Table
-from holdfast.chat.terminal.drawing import MIN_WIDTH
+from holdfast.chat.terminal.drawing import MIN_WIDTH, wrap_text
 from holdfast.chat.terminal.entries import (
     CommandOutputEntry,
     CompactionEntry,
@@ -101,6 +103,13 @@ def test_reasoning_entry_is_folded_when_complete() -> None:
     assert render(reasoning) == "  ▸ thought Let me see. The tide."
     reasoning.set_folded(False)
     assert render(reasoning) == "  ▾ Let me see.\n    The tide."
+
+
+@pytest.mark.parametrize("width", [17, 60, 78])
+def test_long_paragraph_is_wrapped_without_a_break_in_its_middle(width: int) -> None:
+    line = Text("The harbor has forty berths, 日本, each of them with a number. " * 90)
+    whole = line.wrap(Console(width=width), width, overflow="fold")
+    assert [strip.text.rstrip() for strip in wrap_text(line, width)] == [one.plain.rstrip() for one in whole]
 
 
 def test_session_header_names_title_folder_model_and_age() -> None:

@@ -38,7 +38,7 @@ class HistoryEntry(TerminalEntry):
     def __init__(self, role: str, text: str, number: int = 0, result: str = "") -> None:
         super().__init__()
         self._role, self._text, self._result = role, text.strip(), result.strip()
-        self._line = sanitize_line(text[:_HISTORY_CHARS])
+        self._line = sanitize_line(_plain_text(text) if role == "assistant" else text[:_HISTORY_CHARS])
         self._number = f"  #{number}" if number else ""
         self.foldable = bool(self._result) or "\n" in self._text or len(self._text) > _HISTORY_LINE
         self.prompt_text = text if role == "user" else None
@@ -62,6 +62,11 @@ class HistoryEntry(TerminalEntry):
             return render_markdown(self._text, max(width, MIN_WIDTH))
         text = "\n".join(filter(None, (self._text, self._result)))
         return wrap_plain(sanitize(text[:_UNFOLDED_CHARS]), width, PLAIN)
+
+
+def _plain_text(text: str) -> str:
+    """Returns the beginning of a reply without the marks of Markdown."""
+    return "\n".join(strip.text for strip in render_markdown(text[:_HISTORY_CHARS], _HISTORY_CHARS))
 
 
 class SummaryEntry(TerminalEntry):

@@ -160,7 +160,7 @@ def _units(parent: SyntaxTreeNode, lines: Sequence[str], first: _Continued | Non
                 yield _Unit(item, lines, _start(item), gap, _BULLET if own is None else f"{own:>2}. ", own)
         else:
             gap = first.gap if first is not None and not place else _has_gap(node, lines)
-            yield _Unit(node, lines, _start(node), gap or node.type == "heading")
+            yield _Unit(node, lines, _start(node), gap or node.type in ("heading", "table"))
 
 
 def _start(node: SyntaxTreeNode) -> int:
