@@ -285,13 +285,15 @@ def _plan_write(folder: WorkingFolder, given: WriteFile) -> PlannedChange:
     path = folder.resolve(given.path)
     if path.is_dir():
         raise InvalidInput(f"{given.path} is a folder: name a file.")
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{given.path} is a device or a pipe: name a file.")
     before = _content(path)
     done = f"{'Wrote' if before is None else 'Replaced'} {given.path}."
     return PlannedChange(path, folder.display_name(path), before, given.content.encode(), done)
 
 
 def _content(path: Path) -> bytes | None:
-    return path.read_bytes() if path.exists() else None
+    return path.read_bytes() if path.is_file() else None
 
 
 def _write_change(folder: WorkingFolder, change: PlannedChange) -> str:
@@ -315,6 +317,8 @@ def command_tool(folder: WorkingFolder) -> AgentTool:
     """Returns a tool that runs shell commands in the folder."""
 
     async def run(given: RunCommand) -> str:
+        if folder.root.resolve() != folder.root:
+            raise InvalidInput("The working folder was replaced by a link, so nothing was run.")
         with anyio.move_on_after(given.seconds):
             result = await run_shell(given.command, cwd=folder.root)
             output = _clip_output("\n".join(filter(None, (result.stdout, result.stderr))))

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from rich.cells import chop_cells
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -16,8 +17,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ...agent.tools import Permission, PermissionRequest, PlannedChange
-from ...io.text import escape_controls, sanitize_line
-from .theme import BOLD, DIM, ERROR, PLAIN, SUCCESS, WARNING
+from ...io.text import sanitize_line, split_escapes
+from .theme import BOLD, DIM, ERROR, PLAIN, SELECTED, SUCCESS, WARNING
 
 _DIFF_CONTEXT = 2
 """Unchanged lines shown around a change."""
@@ -37,25 +38,31 @@ def approval_preview(question: PermissionRequest) -> list[Text]:
         return list(_change_preview(question.change))
     given = question.call.arguments_dict
     if question.tool == "run_command" and isinstance(command := given.get("command"), str):
-        return list(_numbered_lines(escape_controls(command).split("\n")))
-    return [
-        Text(line, PLAIN) for name, value in given.items() for line in escape_controls(f"{name}: {value}").split("\n")
-    ]
+        return list(_numbered_lines(command.split("\n")))
+    return [_visible(line, PLAIN) for name, value in given.items() for line in f"{name}: {value}".split("\n")]
+
+
+def _visible(text: str, style: Style) -> Text:
+    """Returns the text with an escape for each character that could not be seen, in reverse."""
+    line = Text(style=style)
+    for piece, is_escape in split_escapes(text):
+        line.append(piece, SELECTED if is_escape else "")
+    return line
 
 
 def _numbered_lines(lines: Sequence[str]) -> Iterator[Text]:
     """Yields the lines of a command; several are numbered."""
     if len(lines) == 1:
-        yield Text(f"$ {lines[0]}", BOLD)
+        yield _visible(f"$ {lines[0]}", BOLD)
         return
     width = len(str(len(lines)))
     for number, line in enumerate(lines, 1):
-        yield Text.assemble((f"{number:>{width}} ", DIM), (line, BOLD))
+        yield Text.assemble((f"{number:>{width}} ", DIM), _visible(line, BOLD))
 
 
 def _change_preview(change: PlannedChange) -> Iterator[Text]:
     """Yields a title and the diff of a file; of a new file, all its lines."""
-    before, after = _file_lines(change.before or b""), _file_lines(change.after)
+    before, after, ends = _file_lines(change)
     if change.before is None:
         what = f"new file, {_count(len(after))}"
     else:
@@ -63,17 +70,30 @@ def _change_preview(change: PlannedChange) -> Iterator[Text]:
     rows = list(_diff(before, after))
     added, removed = (sum(1 for _, sign, _ in rows if sign == one) for one in "+-")
     what = what or f"{removed:,} removed, {added:,} added, of {_count(len(before))}"
-    style = WARNING if what.startswith("replaces") else DIM
-    yield Text.assemble((escape_controls(change.name).replace("\n", "^J"), BOLD), (f"  {what}", style))
+    title = WARNING if what.startswith("replaces") else DIM
+    yield Text.assemble(_visible(change.name.replace("\n", "\u2028"), BOLD), (f"  {what}{ends}", title))
     width = len(str(max(len(before), len(after), 1)))
     styles = {"+": SUCCESS, "-": ERROR, " ": DIM}
     for number, sign, line in rows:
-        yield Text.assemble((f"{number or '…':>{width}} ", DIM), (f"{sign} {line}", styles[sign]))
+        text = _visible(f"{sign} {line.removesuffix(_NO_NEWLINE)}", styles[sign])
+        remark = ("  (no newline at the end)", WARNING) if line.endswith(_NO_NEWLINE) else ""
+        yield Text.assemble((f"{number or '…':>{width}} ", DIM), text, remark)
 
 
-def _file_lines(content: bytes) -> list[str]:
-    text = escape_controls(content.decode(errors="backslashreplace"))
-    return text.removesuffix("\n").split("\n") if text else []
+_NO_NEWLINE = "\n"
+"""At the end of a last line that has no newline, where the file has or had one."""
+
+
+def _file_lines(change: PlannedChange) -> tuple[list[str], list[str], str]:
+    """Returns the lines before and after, and a remark; line ends are shown only where they change or are mixed."""
+    texts = [one.decode(errors="surrogateescape") for one in (change.before or b"", change.after)]
+    before, after = (text.removesuffix("\n").split("\n") if text else [] for text in texts)
+    if before and after and texts[0].endswith("\n") != texts[1].endswith("\n"):
+        (after if texts[0].endswith("\n") else before)[-1] += _NO_NEWLINE
+    ends = {line.endswith("\r") for line in (*before, *after)}
+    if ends != {True}:
+        return before, after, ""
+    return [line[:-1] for line in before], [line[:-1] for line in after], ", CRLF"
 
 
 def _count(lines: int) -> str:
