@@ -102,7 +102,7 @@ class MarkdownStream:
             cut = self._rest.rfind(" ", 1, _MAX_LINE_CHARS) + 1 or _MAX_LINE_CHARS
             lines, newline, self._rest = f"{lines}{newline}{self._rest[:cut]}", "\n", self._rest[cut:]
         if newline:
-            self._open += sanitize(lines) + "\n"
+            self._open += "".join(sanitize(line.removesuffix("\r")) + "\n" for line in lines.split("\n"))
             self._finish_blocks()
 
     def _finish_blocks(self) -> None:
