@@ -227,6 +227,12 @@ class JobFailed(HoldfastError):
         self.retryable = retryable
 
 
+def plain_reason(error: BaseException) -> str:
+    """Returns the text of an exception for people, without the name of its class."""
+    text = " ".join(str(error.args[0] if isinstance(error, KeyError) and error.args else error).split())
+    return text or "an unexpected error"
+
+
 class Outcome(StrEnum):
     """The outcome of a compaction."""
 

@@ -138,12 +138,12 @@ async def test_transport_failure_is_retried_then_reported(tmp_path: Path) -> Non
     assert sum(isinstance(event, Retrying) for event in harbor.events) == 2
     harbor = Harbor(tmp_path, [dead] * 3, limits=QUICK)
     finished = await (await harbor.agent()).run("Hello?")
-    assert (finished.status, finished.why) == ("failed", "transport: the line is dead")
+    assert (finished.status, finished.why) == ("failed", "no answer from the model: the line is dead")
 
 
 async def test_auth_failure_is_not_retried(tmp_path: Path) -> None:
     harbor = Harbor(tmp_path, [Failure("auth", "wrong key"), "never"], limits=QUICK)
-    assert (await (await harbor.agent()).run("Hello?")).why == "auth: wrong key"
+    assert (await (await harbor.agent()).run("Hello?")).why == "the provider refused the key: wrong key"
     assert len(harbor.model.steps) == 1
 
 

@@ -143,7 +143,7 @@ def test_print_slow_pipe_is_read_to_the_end(harbor: Path, pipe: BinaryIO, prompt
 def test_print_failed_run_exits_1(harbor: Path, run: Run) -> None:
     done = run("chat", "--print", "Go on reading.", *scripted(READ))
     assert (done.exit_code, done.stdout) == (1, "")
-    assert "holdfast: failed: request: The script has 1 steps" in done.stderr
+    assert "holdfast: failed: the provider rejected the request: The script has 1 steps" in done.stderr
 
 
 def test_print_empty_answer_exits_1(harbor: Path, run: Run) -> None:
@@ -227,6 +227,21 @@ def test_chat_continues_session_by_id_or_newest(harbor: Path, run: Run) -> None:
     run("chat", "--print", "three", *scripted("3"), *store, "--continue")
     run("chat", "--print", "four", *scripted("4"), *store, "--session", session)
     assert stored("jsonl:kept") == [["two", "2", "three", "3"], ["one", "1", "four", "4"]]
+
+
+def test_chat_continues_imported_session_of_this_folder(harbor: Path, run: Run) -> None:
+    """Also where the tool knew the folder by a link; a session of another folder is not continued."""
+    (harbor / "link").symlink_to(harbor)
+    for id, folder in (("mine", harbor / "link"), ("other", harbor / "elsewhere")):
+        header = {"type": "session", "version": 3, "id": id, "cwd": str(folder)}
+        asked = {"type": "message", "id": "1", "parentId": None, "message": {"role": "user", "content": f"I am {id}."}}
+        Path(f"{id}.jsonl").write_text(f"{json.dumps(header)}\n{json.dumps(asked)}\n")
+        assert run("import", f"{id}.jsonl", "--store", "s.db").exit_code == 0
+    assert run("chat", "--print", "Go on.", *scripted("Aye."), "--store", "s.db", "--continue").exit_code == 0
+    assert sorted(map(len, stored("s.db"))) == [1, 3]
+    assert json.loads(run("export", "mine", "--store", "s.db", "--format", "pi").stdout.splitlines()[0])["cwd"] == str(
+        harbor / "link"
+    )
 
 
 def test_chat_settings_come_from_environment_and_files(harbor: Path, run: Run) -> None:
@@ -320,15 +335,16 @@ def test_json_mode_ctrl_c_keeps_partial_answer(harbor: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_print_ctrl_c_exits_130(harbor: Path) -> None:
-    with start("--print", "Read the tables.", *scripted(READ, LONG, delay=0.4), "--store", "s.db") as process:
+def test_print_ctrl_c_prints_what_was_written_and_exits_130(harbor: Path) -> None:
+    script = scripted(READ | {"text": "I look."}, LONG, delay=0.4)
+    with start("--print", "Read the tables.", *script, "--store", "s.db") as process:
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()
         process.stdin = None
         assert any("read_file" in line for line in iter(process.stderr.readline, ""))
         process.send_signal(signal.SIGINT)
         out, errors = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, out) == (130, "")
+    assert process.returncode == 130 and (out == "I look.\n" or LONG.startswith(out.strip()))
     assert errors == "holdfast: aborted: stopped by the user\n"
 
 

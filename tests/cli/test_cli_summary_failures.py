@@ -41,7 +41,7 @@ def test_failed_summary_without_fallback_exits_3(preset: str, run: Run, chat: Pa
     result = run("compact", chat, *options, "--force", "-o", out)
     assert (result.exit_code, result.stdout, out.read_text()) == (3, "", "old")
     assert result.stderr.startswith(
-        "holdfast: No summary was written, and nothing has changed: auth: Incorrect API key"
+        "holdfast: No summary was written, and nothing has changed: the provider refused the key: Incorrect API key"
     )
     assert result.stderr.count("\n") == 1
     for way_out in ("Try again", "another --summarizer", "--strategy ledger"):

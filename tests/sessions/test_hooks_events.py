@@ -86,7 +86,7 @@ async def test_progress_events_describe_the_model_call() -> None:
     assert events[1 : 1 + len(progress)] == progress
     assert [event.what for event in progress if event.kind != "delta"] == [
         "asking a model for the summary",
-        "no summary: transport: Overloaded",
+        "no summary: no answer from the model: Overloaded",
         "waiting 0 s to ask again: Overloaded",
         "asking a model for the summary, attempt 2",
         "the summary is written",
@@ -244,7 +244,7 @@ async def test_strategy_exception_emits_failed_and_raises() -> None:
     with pytest.raises(LookupError):
         await service.compact("s", always, broken)
     assert events.names == ["Started", "Failed"]
-    assert (events[-1].outcome, events[-1].why) == ("error", "LookupError: no such plan")
+    assert (events[-1].outcome, events[-1].why) == ("error", "no such plan")
     assert not service.compacting("s")
 
 

@@ -51,7 +51,7 @@ def test_last_resort_accepts_exactly_five_policies() -> None:
 def test_s13_unchanged_leaves_the_messages() -> None:
     result = run(summary("unchanged"), ScriptedModel(DOWN, repeat=True))
     assert (result.outcome, result.messages) == (Outcome.SUMMARY_FAILED, history())
-    assert (result.why, result.fallback) == ("transport: Overloaded (HTTP 529)", "")
+    assert (result.why, result.fallback) == ("no answer from the model: Overloaded (HTTP 529)", "")
 
 
 def test_p9_ask_lists_the_choices() -> None:

@@ -161,7 +161,7 @@ def test_unusable_answer_is_not_committed(name: str, answer: Reply) -> None:
     model = ScriptedModel(answer, repeat=True)
     failed = run(given, strategy, model, previous=first.checkpoint)
     assert failed.outcome is Outcome.SUMMARY_FAILED
-    assert failed.why.startswith("answer: ")
+    assert failed.why.startswith("no usable summary: ")
     assert (failed.messages, failed.archived, failed.summary) == (given, [], None)
     assert failed.checkpoint == first.checkpoint
     assert len(model.calls) == 2, "one retry"
@@ -253,7 +253,7 @@ def test_repeated_overflow_ends_after_six_calls() -> None:
     given, model = with_everything(), ScriptedModel(OVERFLOW, repeat=True)
     result = run(given, SEEING, model)
     assert (result.outcome, result.messages) == (Outcome.SUMMARY_FAILED, given)
-    assert "overflow: prompt is too long" in result.why
+    assert "the prompt is too long for the model: prompt is too long" in result.why
     assert len(model.calls) == 6
 
 

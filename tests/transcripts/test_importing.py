@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,8 +11,8 @@ from tests.transcripts.tool_sessions import COMPACTED, FIRST, SECOND, STORIES, S
 
 from holdfast import KeepLedger, MemoryStore, SessionService, check
 from holdfast.context.events import EventKind
+from holdfast.transcripts import export_session, live_context, read_transcript
 from holdfast.transcripts import import_transcript as imported
-from holdfast.transcripts import live_context
 
 pytestmark = pytest.mark.anyio
 every_tool = pytest.mark.parametrize("kind", STORIES)
@@ -51,6 +52,23 @@ async def test_import_compaction_is_one_event_with_summary(kind: str, service: S
     place = [event.id for event in logged].index(body["boundary"])
     assert all(event.kind != EventKind.COMPACTION for event in logged[: place + 1])
     assert sum(run["count"] for run in body["archived"]) >= 1
+
+
+async def test_folder_and_title_are_imported_and_exported(service: SessionService, tmp_path: Path) -> None:
+    claude = STORIES["claude-code"]()
+    named = [record | {"cwd": "/harbor"} for record in claude] + [{"type": "ai-title", "aiTitle": "Berths"}]
+    file = tmp_path / "named.jsonl"
+    file.write_text("".join(json.dumps(record) + "\n" for record in named))
+    expected = {"codex": ("/harbor", None), "pi": ("/harbor", None), "messages": (None, None)}
+    found = {kind: write_session(kind, tmp_path) for kind in expected} | {"claude-code": read_transcript(file)}
+    expected["claude-code"] = ("/harbor", "Berths")
+    assert {kind: (one.folder, one.title) for kind, one in found.items()} == expected
+    for kind, transcript in found.items():
+        record = await imported(service, transcript)
+        assert (record.metadata.get("folder"), record.metadata.get("title")) == expected[kind]
+        (exported := tmp_path / "again.jsonl").write_bytes((await export_session(service, record.id, "pi")).data)
+        again = read_transcript(exported)
+        assert (again.folder, again.title, again.warnings) == (*expected[kind], ())
 
 
 @each_that_compacts

@@ -167,7 +167,7 @@ class Agent:
                     return self._finish("max_tokens", why)
             elif not self._steering:
                 return self._finish("done")
-        return self._finish("max_steps", f"{self.max_steps} steps in one run: send a prompt to continue")
+        return self._finish("max_steps", f"{self.max_steps} steps in one run")
 
     async def _compact_after_run(self) -> bool:
         """Compacts after the last reply if due; never changes the run's status. True if it was steered meanwhile."""
@@ -195,7 +195,8 @@ class Agent:
     async def _recover(self, failure: Failure) -> str | None:
         """Returns None to retry, else the reason to end the run."""
         if failure.kind != "overflow":
-            return f"{failure.kind}: {failure.why}"
+            wait = f"; the provider asks to wait {failure.retry_after:,.0f} s" if failure.retry_after else ""
+            return f"{failure.reason}{wait}"
         recovery = await self.keeper.on_overflow(failure, streamed=bool(self._partial))
         return None if recovery.retry else f"the prompt is too long for the model, and {recovery.why}"
 

@@ -11,12 +11,14 @@ from functools import partial
 import anyio
 
 from ..agent import Agent
+from ..agent.continuation import is_unfinished
 from ..agent.events import (
     AgentEvent,
     ErrorEvent,
     EventListener,
     Queued,
     RunFinished,
+    RunStatus,
     SessionChanged,
     SessionOrigin,
     Unsent,
@@ -25,8 +27,9 @@ from ..agent.events import (
 from ..compaction import Abort, CompactionResult
 from ..compaction.presets import Preset
 from ..context.events import SessionRecord
-from ..errors import HoldfastError, InvalidInput, Outcome
+from ..errors import InvalidInput, Outcome, plain_reason
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
+from ..messages import decode_all, is_framed
 from ..models.calls import ChatModel
 from ..sessions.session_ids import find_session
 from .config import ChatConfig
@@ -57,6 +60,8 @@ class Chat(ChatConfig):
         self._input_buffer = InputBuffer()
         self._interruption: Interruption | None = None
         self._created: set[str] = set()
+        self._last_status: RunStatus | None = None
+        """How the last run in this session ended."""
 
     @asynccontextmanager
     async def running(self, session_id: str | None = None) -> AsyncIterator[Chat]:
@@ -83,6 +88,15 @@ class Chat(ChatConfig):
             self.agent.steer(text)
         else:
             self._queue_prompt(text)
+
+    async def is_unfinished(self) -> bool:
+        """True if the last run ended early, or the last message is unanswered."""
+        if self._last_status not in (None, "done"):
+            return True
+        context = await self.sessions.context(self.record.id)
+        messages, _ = decode_all(context.messages, context.format)
+        last = next((message for message in reversed(messages) if not is_framed(message)), None)
+        return last is not None and is_unfinished(last)
 
     def continue_run(self) -> None:
         """Lets the agent continue unfinished work without a new prompt."""
@@ -158,6 +172,7 @@ class Chat(ChatConfig):
         async def move() -> SessionRecord:
             record, left = await find(), getattr(self, "record", None)
             self.record, self.agent = record, self._build_agent(record, self.emit)
+            self._last_status = None
             if left is not None and left.id != record.id:
                 await self._delete_if_empty(left)
             self.emit(SessionChanged(record.id, how, record.parent))
@@ -233,10 +248,11 @@ class Chat(ChatConfig):
             finished = await self.agent.run(prompt)
         except Exception as problem:
             log.debug("agent run failed", exc_info=True)
-            why = str(problem) if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {problem}"
+            why = plain_reason(problem)
             finished = RunFinished(self.record.id, "failed", why)
             self.emit(ErrorEvent(why))
             self.emit(finished)
+        self._last_status = finished.status
         if self._interruption is None:
             self._dispatch_undelivered(finished)
 

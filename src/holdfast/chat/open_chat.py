@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import resolve_chat_model, resolve_model
 from ..sessions import SessionService
-from ..sessions.history import FOLDER, last_used
+from ..sessions.history import last_used, works_in
 from ..settings import Settings, open_configured_store, preset_for, user_file
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ async def open_chat(
 
 async def newest_session(settings: Settings, folder: str | Path) -> str:
     """Returns the session last used in this folder; raises `InvalidInput` if there is none."""
-    root = str(WorkingFolder(folder).root)
+    root = WorkingFolder(folder).root
     async with SessionService(open_configured_store(settings)) as sessions:
-        here = [record for record in await sessions.list() if record.metadata.get(FOLDER) == root]
+        here = [record for record in await sessions.list() if works_in(record, root)]
         used = [(await last_used(sessions.store, record), record.id) for record in here]
     if not used:
         raise InvalidInput(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import msgspec
 
-from ..agent.events import AgentEvent, ReplyStored, RunFinished, RunStarted, RunStatus
+from ..agent.events import AgentEvent, ReplyStored, RunFinished, RunStarted, RunStatus, TextDelta
 from .chat import Chat
 
 
@@ -17,7 +17,7 @@ class PromptResult(msgspec.Struct, frozen=True):
     why: str = ""
     steps: int = 0
     text: str = ""
-    """Text of the model's last reply."""
+    """Text of the model's last reply; of one that was stopped, what was written so far."""
 
 
 class PromptRunner:
@@ -29,7 +29,7 @@ class PromptRunner:
     def __init__(self) -> None:
         self._lock = anyio.Lock()
         self._accepted = self._aborts = self._started_at = 0
-        self._text = ""
+        self._text = self._partial = ""
         self._finished: RunFinished | None = None
         self._chat: Chat | None = None
 
@@ -51,13 +51,14 @@ class PromptRunner:
                 if aborts != self._aborts:
                     return PromptResult(chat.record.id, "aborted", "stopped before it began")
                 self._chat, self._started_at, self._text, self._finished = chat, aborts, "", None
+                self._partial = ""
                 if text is None:
                     chat.continue_run()
                 else:
                     chat.send(text)
                 await chat.wait_idle()
                 last = self._finished or RunFinished(chat.record.id, "aborted", "stopped while it was compacted")
-                return PromptResult(last.session, last.status, last.why, last.steps, self._text)
+                return PromptResult(last.session, last.status, last.why, last.steps, self._partial or self._text)
         finally:
             self._accepted -= 1
 
@@ -72,7 +73,9 @@ class PromptRunner:
         match event:
             case RunStarted() if self._chat is not None and self._started_at != self._aborts:
                 self._chat.abort()
+            case TextDelta(kind="text"):
+                self._partial += event.text
             case ReplyStored():
-                self._text = event.text
+                self._text, self._partial = event.text, ""
             case RunFinished():
                 self._finished = event

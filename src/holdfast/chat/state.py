@@ -90,7 +90,7 @@ def compaction_error_event(event: AgentEvent, actions: str = CONTINUES_UNCHANGED
 
 
 def compaction_failure_message(outcome: str, why: str, actions: str) -> str:
-    reason = f"{outcome}: {why.removesuffix(USER_CHOICES)}".strip().rstrip(".:")
+    reason = why.removesuffix(USER_CHOICES).strip().rstrip(".:") or outcome.replace("_", " ")
     return f"The compaction failed, and nothing was changed ({reason}): {actions}."
 
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import anyio
 
-from ..errors import HoldfastError
+from ..errors import HoldfastError, plain_reason
 from .state import Activity
 
 log = logging.getLogger("holdfast")
@@ -33,9 +33,7 @@ class PendingResult(Generic[T]):
             self._value.append(problem)
         except Exception as problem:
             log.exception("queued job failed")
-            self._value.append(
-                HoldfastError(f"Internal error ({type(problem).__name__}: {problem}): nothing was changed.")
-            )
+            self._value.append(HoldfastError(f"It failed, and nothing was changed: {plain_reason(problem)}."))
         self._finished.set()
 
     async def wait(self) -> T:

@@ -18,7 +18,7 @@ from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
 from ..chat.open_chat import open_chat
 from ..chat.state import without_choices
 from ..errors import InvalidInput
-from ..hooks import ACCURACY_NOTICE, CompactionCompleted, CompactionStarted
+from ..hooks import ACCURACY_NOTICE, CompactionCompleted, CompactionFailed, CompactionStarted
 from ..io.processes import stop_on_signals
 from ..io.streams import STANDARD_INPUT, InputStream, JsonLinesWriter, OversizedLine, read_descriptor, split_lines
 from ..io.text import first_line, printable
@@ -144,13 +144,13 @@ def _stdin_ready() -> bool:
         return True
 
 
-def print_progress(event: AgentEvent) -> None:
-    """Prints a line for events a waiting person cares about; ignores the rest."""
-    if (line := _progress_line(event)) is not None:
+def print_progress(event: AgentEvent, *, again: bool = False) -> None:
+    """Prints a line for events a waiting person cares about; `again` after a compaction that failed."""
+    if (line := _progress_line(event, again)) is not None:
         click.echo(printable(" ".join(line.split())), err=True)
 
 
-def _progress_line(event: AgentEvent) -> str | None:
+def _progress_line(event: AgentEvent, again: bool) -> str | None:
     match event:
         case SessionChanged():
             return f"session {event.session}"
@@ -161,9 +161,10 @@ def _progress_line(event: AgentEvent) -> str | None:
         case Retrying():
             return f"no answer ({event.why}): retrying in {event.seconds:.0f} s"
         case CompactionStarted():
-            return f"compacting {event.tokens:,} tokens"
+            return f"compacting {event.tokens:,} tokens{' again' * again}"
         case CompactionCompleted():
-            return f"compacted: {event.tokens_before:,} → {event.tokens_after:,} tokens. {ACCURACY_NOTICE}"
+            at = " at the second attempt" * again
+            return f"compacted{at}: {event.tokens_before:,} → {event.tokens_after:,} tokens. {ACCURACY_NOTICE}"
         case ErrorEvent():
             return event.error
     problem = compaction_error_event(event)
@@ -176,14 +177,17 @@ ANSWERED, ANSWER_FAILED = 0, 1
 async def print_answer(arguments: ChatArguments, prompt: str) -> int:
     """Answers one prompt: the answer goes to stdout, progress and errors to stderr."""
     runner, answered = PromptRunner(), PromptResult("", "aborted")
+    failed = False
 
     def on_event(event: AgentEvent) -> None:
+        nonlocal failed
         runner.handle_event(event)
-        print_progress(event)
+        print_progress(event, again=failed)
+        failed = isinstance(event, CompactionFailed) or (failed and not isinstance(event, CompactionCompleted))
 
     async with _open_headless_chat(arguments, on_event) as chat, stop_on_signals(lambda: runner.abort(chat)) as stopped:
         answered = await runner.run_prompt(chat, prompt)
-    if answered.status in ("done", "max_tokens"):
+    if answered.text or answered.status == "done":
         click.echo(_terminal_safe(answered.text))
     if answered.status != "done":
         click.echo(f"holdfast: {_failure_reason(answered)}", err=True)

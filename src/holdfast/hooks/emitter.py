@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..compaction import CompactionResult, Notify, SummarizerRun
 from ..context.events import new_id
-from ..errors import Outcome
+from ..errors import Outcome, plain_reason
 from ..models.calls import Notice
 from .events import (
     CompactionBoundary,
@@ -84,7 +84,7 @@ class EventEmitter:
     def emit_error(self, error: BaseException) -> None:
         """Emits the end of a compaction that raised or was cancelled."""
         if self._open and isinstance(error, Exception):
-            self.emit_unchanged(ERROR_OUTCOME, f"{type(error).__name__}: {error}")
+            self.emit_unchanged(ERROR_OUTCOME, plain_reason(error))
         elif self._open:
             self.emit_unchanged(Outcome.ABORTED, "it was cancelled: nothing has changed")
 

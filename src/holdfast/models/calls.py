@@ -23,6 +23,17 @@ FailureKind = Literal[
 ]
 """Prompt too long; media not accepted; time-out; key or quota; transient error; invalid request; answer is not a
 summary; too many calls in one compaction; no model configured."""
+_FAILURE_CLAUSES: dict[FailureKind, str] = {
+    "overflow": "the prompt is too long for the model",
+    "media": "the model does not accept an image or a file",
+    "timeout": "the model did not answer in time",
+    "auth": "the provider refused the key",
+    "transport": "no answer from the model",
+    "request": "the provider rejected the request",
+    "answer": "no usable summary",
+    "call_budget": "the compaction needs too many calls",
+    "no_model": "",
+}
 R = TypeVar("R")
 
 
@@ -59,6 +70,12 @@ class Failure(msgspec.Struct, frozen=True):
     """Seconds to wait, as requested by the provider."""
     window: int | None = None
     """The model's context window, if the error states it."""
+
+    @property
+    def reason(self) -> str:
+        """The failure as a clause for people."""
+        clause = _FAILURE_CLAUSES[self.kind]
+        return f"{clause}: {self.why}" if clause and self.why else clause or self.why
 
     @property
     def is_retryable(self) -> bool:

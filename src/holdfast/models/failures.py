@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from ..errors import HoldfastError
+from ..errors import plain_reason
 from ..io.secrets import scrub
 from .calls import Failure, FailureKind
 from .overflow import detect_overflow, error_codes, error_message, error_text, find_field
@@ -121,7 +121,9 @@ def failure_from_exception(problem: BaseException, known: Iterable[str] = ()) ->
     if isinstance(body, Mapping) and body.get("message") == "":
         body = None  # Gemini's SDK makes this of an empty body
     message = error_message(body) or (body if isinstance(body, str) else "")
-    fallback = _exception_text(problem) if status is None or body else f"Error code: {status}"
+    fallback = f"Error code: {status}"
+    if status is None or body:
+        fallback = _exception_text(problem) or plain_reason(problem)
     return classify(status, message.strip() or fallback, body, wait=wait, known=known)
 
 
@@ -158,7 +160,7 @@ def _exception_text(problem: BaseException) -> str:
     cause = str(problem.__cause__ or "").strip()
     if cause and cause not in text:
         text = f"{text} {cause}".strip()
-    return text if isinstance(problem, HoldfastError) else f"{type(problem).__name__}: {text}".rstrip(": ")
+    return text
 
 
 def _reason(message: str, status: int | None, known: Iterable[str]) -> str:

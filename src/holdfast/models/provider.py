@@ -175,7 +175,7 @@ class Provider(ABC):
             self._key = PLACEHOLDER_KEY
         elif not self.sdk.has_key():
             raise InvalidInput(
-                f"{self.prefix}:{scrub(model or '')} needs a key: set {' or '.join(self.sdk.keys)}, or pass api_key=."
+                f"{self.prefix}:{scrub(model or '')} needs a key: set {' or '.join(self.sdk.keys)} in the environment."
             )
 
     @property

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import anyio
 
+from ..errors import plain_reason
 from ..io.secrets import scrub
 from .calls import ChatModel, Failure, Limits, NoticeKind, Reply, ReplyDelta, StepCall, StepReply
 
@@ -79,7 +80,7 @@ async def call_with_retry(
         if not isinstance(answer, Failure):
             observe("answered", attempt, characters=len(answer.text), seconds=seconds)
             return answer
-        observe("failed", attempt, text=f"{answer.kind}: {answer.why}", seconds=seconds)
+        observe("failed", attempt, text=answer.reason, seconds=seconds)
         backoff = min(wait * random.uniform(0.75, 1.25), limits.longest_wait)  # noqa: S311
         pause = backoff if answer.retry_after is None else answer.retry_after
         in_time = pause <= limits.longest_wait and anyio.current_time() + pause < deadline
@@ -118,7 +119,7 @@ async def _attempt_once(
             return await ask(on_text), received
         except Exception as error:
             log.warning("the model %s raised %s", name, type(error).__name__)
-            return Failure("request", scrub(f"{type(error).__name__}: {error}")), received
+            return Failure("request", scrub(plain_reason(error))), received
     past_deadline = anyio.current_time() >= deadline
     reason = f"the deadline of {limits.deadline:g} s passed" if past_deadline else f"no data for {limits.timeout:g} s"
     return Failure("timeout", reason), received

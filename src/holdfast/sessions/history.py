@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import msgspec
 
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint
@@ -100,6 +103,12 @@ async def first_user_line(store: Log, session_id: str) -> str:
         if message is not None and not is_note(message) and (line := first_line(message.text)):
             return line
     return ""
+
+
+def works_in(record: SessionRecord, folder: Path) -> bool:
+    """True if the session belongs to this folder, under any path that leads to it."""
+    own = record.metadata.get(FOLDER)
+    return isinstance(own, str) and (own == str(folder) or os.path.realpath(own) == os.path.realpath(folder))
 
 
 async def last_used(store: Log, record: SessionRecord) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import msgspec
 
 from ..context import Plan, Request, Skip, request_after
-from ..errors import Outcome, SummaryFailed
+from ..errors import Outcome, SummaryFailed, plain_reason
 from ..models.calls import Steps
 from .ledger import KeepLedger
 from .pipeline import run_strategy
@@ -46,7 +46,7 @@ def with_fallback(
         answer = yield from work
     except Exception as error:
         log.exception("a strategy raised an exception")
-        answer = Skip(Outcome.SUMMARY_FAILED, f"the strategy raised {type(error).__name__}: {error}")
+        answer = Skip(Outcome.SUMMARY_FAILED, f"the strategy failed: {plain_reason(error)}")
     failed = _failure_of(answer, request)
     if failed is None:
         return answer

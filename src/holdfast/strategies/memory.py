@@ -80,8 +80,7 @@ class BlendMemory(BaseStrategy):
             answer = yield from _blend(block, request)
             if isinstance(answer, Failure):
                 if block is before:
-                    why = f"{answer.kind}: {answer.why}" if answer.why else answer.kind
-                    return Skip(Outcome.SUMMARY_FAILED, why)
+                    return Skip(Outcome.SUMMARY_FAILED, answer.reason)
                 break
             block = apply_blend(block, answer)
         if block is before:

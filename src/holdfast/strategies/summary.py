@@ -375,7 +375,7 @@ class Summary(BaseStrategy):
         draft = yield from self.writer.write(run.input)
         if isinstance(draft, Failure):
             remarks = draft.remarks if isinstance(draft, RejectedSummary) else ()
-            return Skip(Outcome.SUMMARY_FAILED, f"{draft.kind}: {draft.why}" if draft.why else draft.kind, remarks)
+            return Skip(Outcome.SUMMARY_FAILED, draft.reason, remarks)
         return run.plan(draft)
 
 

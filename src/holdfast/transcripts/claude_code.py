@@ -56,7 +56,18 @@ def read(records: list[Record], warnings: TranscriptWarnings) -> Transcript:
         model=model,
         id=_transcript_id(session, root),
         warnings=warnings.lines(),
+        folder=next(filter(None, (text_or_none(record.get("cwd")) for record in root)), None),
+        title=_title(root),
     )
+
+
+def _title(root: list[Record]) -> str | None:
+    """The newest title; one that the user gave takes precedence."""
+    kinds = (("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary"))
+    found = (
+        text_or_none(record.get(key)) for kind, key in kinds for record in reversed(root) if record.get("type") == kind
+    )
+    return next(filter(None, found), None)
 
 
 def _transcript_id(session: str | None, root: list[Record]) -> str | None:

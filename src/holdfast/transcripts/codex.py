@@ -61,6 +61,7 @@ class _RolloutReader:
         self.model: str | None = None
         self._id: str | None = None
         self._system: str | None = None
+        self._folder: str | None = None
         self._entries: list[TranscriptEntry] = []
         self._compactions: list[PastCompaction] = []
         self._unmeasured: int | None = None
@@ -73,6 +74,7 @@ class _RolloutReader:
         instructions = base.get("text") if isinstance(base, dict) else payload.get("instructions")
         self._id = self._id or text_or_none(payload.get("id"))
         self._system = self._system or text_or_none(instructions)
+        self._folder = self._folder or text_or_none(payload.get("cwd"))
 
     def add(self, payload: Record, time: str | None) -> None:
         item = _sendable_item(payload, self.warnings)
@@ -128,6 +130,7 @@ class _RolloutReader:
             model=self.model,
             id=self._id,
             warnings=self.warnings.lines(),
+            folder=self._folder,
         )
 
 

@@ -22,6 +22,7 @@ from ..context import (
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, digest_of, now
 from ..ledger import HistoryExtractor, score_names, trim_ledger
 from ..messages import COMMON, Json, Message, ToolResult, decode_all, extract_media
+from ..sessions.history import FOLDER, TITLE
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.truncation import user_topics
 from ..tokens import Estimator
@@ -118,7 +119,7 @@ class _ImportLogBuilder:
             tools=transcript.tools,
             format=None if self._format == COMMON else self._format,
             model=transcript.model,
-            metadata={"imported": {"from": transcript.kind, "id": transcript.id}},
+            metadata={"imported": {"from": transcript.kind, "id": transcript.id}} | _about(transcript),
         )
 
     def build(self) -> ImportLog:
@@ -259,6 +260,11 @@ class _UniqueIds:
             name, number = f"{wanted}.{number}", number + 1
         self._taken.add(name)
         return name
+
+
+def _about(transcript: Transcript) -> Json:
+    """Folder and title as metadata, where the tool knows them."""
+    return {key: value for key, value in ((FOLDER, transcript.folder), (TITLE, transcript.title)) if value}
 
 
 def _is_timestamp(time: str | None) -> bool:

@@ -67,6 +67,8 @@ def read(records: list[Record], warnings: TranscriptWarnings) -> Transcript:
         model=model,
         id=text_or_none(session.get("id")),
         warnings=warnings.lines(),
+        folder=text_or_none(session.get("directory")),
+        title=text_or_none(session.get("title")),
     )
 
 

@@ -12,6 +12,8 @@ from .thread import AnthropicThread, Blocks, anthropic_id
 from .transcript import PastCompaction, Record, Transcript, TranscriptWarnings, count_or_none, text_or_none
 
 _FAILED_REASONS = ("aborted", "error")
+NO_FOLDER = "/"
+"""Written where a session has no folder: pi's header needs one."""
 PI_SUMMARY_PREFIX = (
     "Another language model worked on this task and produced a summary. Build on it, and do not do its work again:\n\n"
 )
@@ -123,7 +125,7 @@ def read(records: list[Record], warnings: TranscriptWarnings) -> Transcript:
     compactions: list[PastCompaction] = []
     placed: list[_PlacedRecord] = []
     since = 0
-    model = session = None
+    model = session = folder = title = None
     for record in _active_branch(records, warnings):
         kind, entry = record.get("type"), None
         message = record.get("message")
@@ -142,13 +144,24 @@ def read(records: list[Record], warnings: TranscriptWarnings) -> Transcript:
             since = len(placed)
         elif kind == "session":
             session, model = text_or_none(record.get("id")), text_or_none(record.get("modelId")) or model
+            folder = text_or_none(record.get("cwd"))
+        elif kind == "session_info":
+            title = text_or_none(record.get("name"))
         else:
             model = (text_or_none(record.get("modelId")) if kind == "model_change" else None) or model
             warnings.count("record", f"of type {kind!r} left out")
         placed.append(_PlacedRecord(record, entry))
     entries = thread.entries()
     return Transcript(
-        "pi", "anthropic", entries, tuple(compactions), model=model, id=session, warnings=warnings.lines()
+        "pi",
+        "anthropic",
+        entries,
+        tuple(compactions),
+        model=model,
+        id=session,
+        warnings=warnings.lines(),
+        folder=None if folder == NO_FOLDER else folder,
+        title=title,
     )
 
 

@@ -17,8 +17,9 @@ from ..compaction.stateless import prompt_overhead
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import Event, EventKind, SessionRecord, message_in
 from ..messages import COMMON, Json, Message, Text, encode_all, is_vendor_summary, opening_pair, rules_for
+from ..sessions.history import FOLDER, TITLE
 from ..tokens import Estimator, Usage
-from .pi import PI_SUMMARY_PREFIX
+from .pi import NO_FOLDER, PI_SUMMARY_PREFIX
 from .transcript import Record, TranscriptWarnings
 
 _NO_COST = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}
@@ -175,8 +176,11 @@ class _PiFileBuilder:
             "version": PI_VERSION,
             "id": self._session.id,
             "timestamp": self._session.created,
-            "cwd": "/",
+            "cwd": self._session.metadata.get(FOLDER) or NO_FOLDER,
         }
+        if title := self._session.metadata.get(TITLE):
+            self._path.append(PathSegment([]))
+            self._add("session_info", f"{self._session.id}.title", self._session.created, {"name": title})
         return [header | ({"modelId": self._session.model} if self._session.model else {}), *self._records]
 
     def _effective_checkpoints(self) -> set[str]:

@@ -65,6 +65,10 @@ class Transcript(Struct, frozen=True):
     model: str | None = None
     id: str | None = None
     warnings: tuple[str, ...] = ()
+    folder: str | None = None
+    """The folder that the tool worked in."""
+    title: str | None = None
+    """The title that the tool gave the session."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:

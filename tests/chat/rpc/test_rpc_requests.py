@@ -63,7 +63,10 @@ async def test_prompts_sent_together_are_answered_in_order(tmp_path: Path) -> No
 async def test_prompt_with_failed_run_gets_response_with_status_failed(tmp_path: Path) -> None:
     async with rpc_client(tmp_path, [Failure("auth", "the key is wrong")]) as client:
         data = await client.request(type="prompt", text="hello")
-    assert (data["status"], data["why"]) == ("failed", "auth: the key is wrong")
+    assert (data["status"], data["why"]) == (
+        "failed",
+        "the provider refused the key: the key is wrong",
+    )
 
 
 async def test_abort_acts_at_once_and_keeps_partial_reply(tmp_path: Path) -> None:
@@ -72,10 +75,11 @@ async def test_abort_acts_at_once_and_keeps_partial_reply(tmp_path: Path) -> Non
         await client.wait_for_event("delta")
         stopped = await client.request(type="abort")
         assert stopped == {"activity": "running", "dropped": 0}
-        assert (await client.wait_for_response("p"))["data"]["status"] == "aborted"
+        data = (await client.wait_for_response("p"))["data"]
         messages = (await client.request(type="get_messages"))["messages"]
         partial, _, mark = messages[1]["content"].partition("\n\n")
         assert messages[1]["role"] == "assistant" and "a long story of the harbor".startswith(partial)
+        assert (data["status"], data["text"].strip()) == ("aborted", partial) and partial
         assert mark == "[Interrupted by the user.]"
 
 
@@ -203,7 +207,7 @@ async def test_compact_failure_is_an_error_record(tmp_path: Path) -> None:
         await send_prompts(client, "Read the tables.", "Read them again.", "And now?")
         messages = await client.request(type="get_messages")
         error = await client.request_error(type="compact")
-        assert "summary_failed" in error and "the key is wrong" in error and "nothing was changed" in error
+        assert "summary_failed" not in error and "the key is wrong" in error and "nothing was changed" in error
         assert (await client.wait_for_event("compaction_failed"))["outcome"] == "summary_failed"
         assert await client.request(type="get_messages") == messages
     assert client.record_types().count("error") == 1
@@ -215,10 +219,10 @@ async def test_p9_every_action_offered_after_a_failed_compaction_is_a_request(tm
         await send_prompts(client, "Read the tables.", "Read them again.", "And now?")
         error = await client.request_error(type="compact")
         assert error.endswith(
-            "(summary_failed: auth: the key is wrong): send compact to try again, compact with without_model to do it "
-            "without a model, new_session to start over, or prompt to continue unchanged."
+            "(the provider refused the key: the key is wrong): send compact to try again, compact with without_model "
+            "to do it without a model, new_session to start over, or prompt to continue unchanged."
         )
-        assert "summary_failed" in await client.request_error(type="compact")
+        assert "the key is wrong" in await client.request_error(type="compact")
         done = await client.request(type="compact", without_model=True)
         assert (done["outcome"], done["tokens_after"] < done["tokens_before"]) == ("compacted", True)
         assert "leave them out" in await client.request_error(type="compact", without_model=True, instructions="x")
@@ -231,7 +235,7 @@ async def test_automatic_compaction_failure_is_an_error_record(tmp_path: Path) -
     async with rpc_client(tmp_path, model, preset=preset_named("pi", 1_000, 1_000), window=5_500) as client:
         await send_prompts(client, "Read the tables.", "And now?")
     errors = [record for record in client.records if record["type"] == "error"]
-    assert errors and all("id" not in error and "summary_failed" in error["error"] for error in errors)
+    assert errors and all("id" not in error and "the key is wrong" in error["error"] for error in errors)
 
 
 async def test_abort_stops_compaction_and_queued_prompts(tmp_path: Path) -> None:

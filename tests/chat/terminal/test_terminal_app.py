@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from app_harness import open_app
+from tests.transcripts.tool_sessions import FIRST, SECOND, SUMMARY, write_session
 from textual import events
 
 from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelta, ToolFinished, ToolStarted, Unsent
@@ -13,6 +14,7 @@ from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat.commands import COMMANDS
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
 from holdfast.messages import ToolCall
+from holdfast.transcripts import import_transcript
 
 pytestmark = pytest.mark.anyio
 RM = PermissionRequest(
@@ -254,6 +256,24 @@ async def test_resumed_conversation_can_be_read_whole(tmp_path: Path) -> None:
         await harness.press("ctrl+o")
         await harness.wait_for_text("berth 2: taken", "Two berths:", "They moored.", "All of them.")
         assert "**Two**" not in harness.text
+
+
+async def test_compaction_of_another_tool_stands_between_archived_and_later_messages(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        record = await import_transcript(harness.chat.sessions, write_session("claude-code", tmp_path))
+        await harness.chat.switch(record.id)
+        await harness.wait_for_text(
+            f"❯ {FIRST}  #1", "· ls  #2", "By the crane.  #4", f"❯ {SECOND}  #6", "By the lock."
+        )
+        rows = harness.text.split("\n")
+        divider = next(row for row in rows if row.startswith("── compacted 125 →"))
+        places = [next(at for at, row in enumerate(rows) if text in row) for text in ("#4", divider, "archived", "#6")]
+        assert places == sorted(places) and SUMMARY not in harness.text
+        await harness.press("ctrl+o")
+        await harness.wait_for_text(f"│ {SUMMARY}", "berth 4: by the crane")
+        await harness.chat.undo()
+        await harness.chat.switch(record.id)
+        await harness.wait_for_text("The compaction was undone.")
 
 
 async def test_transcript_follows_end_unless_scrolled_up(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ def test_compaction_stopped_or_failed_changes_nothing(
     chat.send("/compact").wait_for_text("The compaction failed", "The berth is closed.", "Nothing has changed")
     assert not any(event.kind == "compaction" for event in chat.events())
     model.summary = SUMMARY
-    chat.send("/compact").wait_for_text("── compacted")
+    shown = chat.send("/compact").wait_for_text("── compacted", "an earlier attempt failed:", "The berth is closed.")
+    assert "The compaction failed" not in shown and "summary_failed" not in shown
     chat.wait_idle()
     assert gauge(chat) == "unknown"
     chat.send("Go on.").wait_for_text("Aye: Go on.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from email.utils import formatdate
 
 import pytest
 from harbor_model import SUMMARY, HarborModel
@@ -10,7 +12,7 @@ from terminal_harness import TerminalChat
 from terminal_screens import SCREEN_TYPES, TIMEOUT, process_ended
 
 from holdfast.messages import INTERRUPTED_MARK
-from providers import Call, ProviderServer, Say, Stall
+from providers import Answer, Call, Cut, ProviderServer, RateLimited, Request, Say, Stall, Status
 
 ENDLESS = Stall(after=3, text="This story of the sea never comes to its end.")
 
@@ -86,4 +88,36 @@ def test_session_continues_after_quit_or_kill_during_reply(
     model.answers["story"] = Say("A short one.")
     third = terminal().start(f"{server.openai_url}#m", "--continue")
     third.wait_for_text("❯ Tell me a story.", "This story of", "❯ Another story!")
+    third.wait_for_text("The last message has no answer yet: Enter continues.")
     third.press("Enter").wait_for_text("The agent continues.", "A short one.")
+    third.wait_idle()
+    model.answers |= {"interrupted": Say("Here is its end."), "boat": Cut(2, "The boat sails on and on.")}
+    third.send("Tell me of the boat.").wait_for_text("✗ No answer from the model: Connection error.")
+    assert "Error" not in third.screen.text() and "transport" not in third.screen.text()
+    third.press("Enter").wait_for_text("Here is its end.")
+
+
+def test_rate_limit_is_waited_for_with_a_countdown(
+    terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
+) -> None:
+    """As seconds and as a date; a wait that is too long ends the run, and Enter tries again."""
+
+    def answer(request: Request) -> Answer:
+        match len(server.requests):
+            case 1:
+                return RateLimited(retry_after=2)
+            case 2:
+                later = formatdate(time.time() + 2, usegmt=True)
+                return Status(503, "The lock is closed.", headers={"retry-after": later})
+            case 3:
+                return Status(429, "Come back.", headers={"retry-after": "3600"})
+            case _:
+                return "At noon."
+
+    server = serve(answer)
+    chat = terminal().start(f"{server.openai_url}#m")
+    chat.send("The tide?").wait_for_text("(HTTP 429)): retrying in 2 s.", "retrying in 1 s")
+    chat.wait_for_text("No answer (The lock is closed. (HTTP 503)): retrying in", "retrying in 1 s")
+    chat.wait_for_text("Come back. (HTTP 429); the provider asks to wait 3,600 s. Enter continues.")
+    chat.wait_idle()
+    chat.press("Enter").wait_for_text("At noon.")

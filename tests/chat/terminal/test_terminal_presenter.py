@@ -105,7 +105,7 @@ def test_aborted_run_closes_all_entries() -> None:
         "  I beg",
         "  (stopped)",
         "  ✗ run_command sleep 9 · stopped",
-        "  · Stopped. Everything so far is kept.",
+        "  · Stopped. Everything so far is kept. Enter continues.",
     ]
 
 
@@ -115,7 +115,7 @@ def test_errors_are_shown_once() -> None:
         RunStarted(S, "go"), ErrorEvent("The store is closed."), RunFinished(S, "failed", "The store is closed.")
     )
     assert presented.lines[1:] == ["  ✗ The store is closed."]
-    assert Presented(RunFinished(S, "max_steps", "500 steps")).lines == ["  ! 500 steps"]
+    assert Presented(RunFinished(S, "max_steps", "500 steps")).lines == ["  ! 500 steps. Enter continues."]
     assert Presented(Retrying(S, "busy", 2.4)).lines == ["  ! No answer (busy): retrying in 2 s."]
     assert Presented(ReplyStored(S, "e", "I was", finish="length")).lines == ["  I was"]
 
@@ -154,6 +154,22 @@ def test_failed_or_skipped_compaction_shows_reason() -> None:
     assert Presented(CompactionSkipped(S, "vetoed", "vetoed by a hook")).lines == [
         "  · Not compacted: vetoed by a hook."
     ]
+
+
+def test_failed_and_repeated_compaction_is_one_entry() -> None:
+    started, failed = CompactionStarted(S, "auto", 9_000), CompactionFailed(S, "summary_failed", "Overloaded.")
+    presented = Presented(started, failed, started, failed)
+    assert presented.lines == [
+        "  ✗ The compaction failed again: Overloaded. Nothing has changed; /compact tries again."
+    ]
+    presented.handle(started, COMPLETED)
+    assert presented.lines[0].startswith("── compacted 9k → 3k tokens") and "failed" in presented.lines[2]
+    assert presented.lines[1:] == [
+        "  5 messages archived, 2 kept · 0.0 s",
+        "  an earlier attempt failed: Overloaded",
+    ]
+    presented.handle(started, COMPLETED)
+    assert "".join(presented.lines).count("earlier attempt") == 1
 
 
 def test_waiting_prompts_stay_at_end_until_delivered() -> None:

@@ -60,7 +60,7 @@ def test_control_character_filter_removes_control_characters() -> None:
 
 def footer_state(**given: object) -> FooterState:
     made = FooterState(clock=lambda: 0.0)
-    made.session, made.model, made.preset = "01a1df144f47ec35cc83d702", "anthropic:claude", "holdfast"
+    made.session, made.model, made.preset = "83d702", "anthropic:claude", "holdfast"
     made.tokens, made.window, made.known = 12_345, 200_000, "known"
     for name, value in given.items():
         setattr(made, name, value)

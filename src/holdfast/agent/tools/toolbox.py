@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ...errors import HoldfastError, InvalidInput
+from ...errors import HoldfastError, InvalidInput, plain_reason
 from ...messages import Tool, ToolCall, replace_lone_surrogates
 from ...recall import Recall
 from ...recall.tools import TOOL_NAMES, ToolAnswer, offered_tools, parse_arguments
@@ -83,7 +83,7 @@ class Toolbox:
             return ToolAnswer(f"Error: {problem.strerror or problem} ({problem.filename or call.name})", is_error=True)
         except Exception as problem:
             log.exception("tool %s failed", call.name)
-            return ToolAnswer(f"Error: {call.name} failed ({type(problem).__name__}: {problem})", is_error=True)
+            return ToolAnswer(f"Error: {call.name} failed: {plain_reason(problem)}", is_error=True)
 
     async def _run(self, call: ToolCall) -> str:
         tool = self._tools.get(call.name)

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...agent.continuation import is_unfinished
 from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
-from ...messages import decode_all, is_framed
 from ...sessions.session_ids import shorten_id
 from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
@@ -104,13 +102,8 @@ async def _dispatch_line(chat: Chat, line: str) -> CommandResult:
 
 
 async def _continue_if_unanswered(chat: Chat) -> CommandResult:
-    """On Enter alone, continues if the last message is unanswered or the last reply was interrupted."""
-    if (await chat.state()).activity != "idle":
-        return EMPTY_RESULT
-    context = await chat.sessions.context(chat.record.id)
-    messages, _ = decode_all(context.messages, context.format)
-    last = next((message for message in reversed(messages) if not is_framed(message)), None)
-    if last is not None and is_unfinished(last):
+    """On Enter alone, continues unfinished work."""
+    if chat.activity == "idle" and await chat.is_unfinished():
         chat.continue_run()
     return EMPTY_RESULT
 

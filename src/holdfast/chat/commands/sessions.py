@@ -15,7 +15,7 @@ from ...errors import InvalidInput
 from ...io.text import first_line
 from ...messages import Media, Message
 from ...recall.passage import resolve_reference
-from ...sessions.history import FOLDER, TITLE, first_user_line, last_used, user_message_in
+from ...sessions.history import FOLDER, TITLE, first_user_line, last_used, user_message_in, works_in
 from ...sessions.session_ids import shorten_id, shorten_ids
 from ...stores import Slice
 from .base import (
@@ -92,8 +92,8 @@ async def _run_sessions(chat: Chat, argument: str) -> CommandResult:
         return await _offer_sessions(chat)
     record = await chat.switch(written)
     lines = [clip_line(f"Now in session {await shorten_id(chat.sessions, record.id)}: {await _title(chat, record)}")]
-    if (folder := record.metadata.get(FOLDER)) not in (None, str(chat.folder.root)):
-        lines.append(f"It worked in {_home_path(folder)}; the agent now works in {_home_path(str(chat.folder.root))}.")
+    if (folder := record.metadata.get(FOLDER)) is not None and not works_in(record, here := chat.folder.root):
+        lines.append(f"It worked in {_home_path(folder)}; the agent now works in {_home_path(str(here))}.")
     return CommandResult("\n".join(lines))
 
 
@@ -102,9 +102,9 @@ async def _offer_sessions(chat: Chat) -> CommandResult:
     records = [record for record in await chat.sessions.list() if record.version]
     if not records:
         return CommandResult("There are no sessions yet: this one is the first.")
-    here, short = str(chat.folder.root), shorten_ids(record.id for record in records)
+    here, short = chat.folder.root, shorten_ids(record.id for record in records)
     used = {record.id: await last_used(chat.sessions.store, record) for record in records}
-    records.sort(key=lambda record: (record.metadata.get(FOLDER) == here, used[record.id]), reverse=True)
+    records.sort(key=lambda record: (works_in(record, here), used[record.id]), reverse=True)
     items = []
     for record in records:
         folder = _home_path(record.metadata.get(FOLDER) or "")

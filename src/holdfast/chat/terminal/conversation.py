@@ -12,13 +12,14 @@ from ...agent.events import AgentEvent, ErrorEvent, RunFinished, SessionChanged,
 from ...agent.tools import Permission, PermissionRequest
 from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
+from ...sessions.session_ids import shorten_id
 from ..chat import Chat
 from ..commands import CommandResult, run_command
 from ..commands.sessions import describe_session
 from . import entries
 from .footer import FooterState
-from .history import load_history_preview
-from .presenter import EventPresenter
+from .history import load_history
+from .presenter import CONTINUE_HINT, EventPresenter
 from .transcript import TerminalTranscript
 
 
@@ -100,10 +101,13 @@ class Conversation:
         try:
             if (change := self._session_change) is not None:
                 self._session_change = None
-                shown, prompts = await load_history_preview(self.chat)
+                shown, prompts = await load_history(self.chat)
+                self.footer_state.session = await shorten_id(self.chat.sessions, self.chat.record.id)
                 title, folder, age = await describe_session(self.chat)
                 header = entries.SessionHeaderEntry(change.how, title, folder, self.chat.model.name, age)
                 self.transcript.prepend_history([header, *shown])
+                if change.how == "resumed" and await self.chat.is_unfinished():
+                    self.transcript.add(entries.NoteEntry(f"The last message has no answer yet: {CONTINUE_HINT}."))
             if self._state_stale:
                 self._state_stale = False
                 self.footer_state.update_session(await self.chat.state())

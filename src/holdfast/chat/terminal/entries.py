@@ -54,11 +54,6 @@ class TerminalEntry:
         """Lines as last drawn."""
         self._drawn_width = 0
 
-    @property
-    def is_stale(self) -> bool:
-        """True if it changed since it was drawn."""
-        return not self._drawn_width
-
     def fits(self, width: int) -> bool:
         return self._drawn_width == width
 
@@ -133,13 +128,12 @@ class CompactionEntry(TerminalEntry):
 
     def _facts(self) -> list[str]:
         done = self._done
-        facts = [f"{done.archived:,} messages archived, {done.kept:,} kept"]
+        facts = [f"{done.archived:,} messages archived" + (f", {done.kept:,} kept" if done.kept else "")]
         if done.summarizer and not done.fallback:
             facts.append(f"summary by {sanitize_line(done.summarizer)}")
         if done.fallback:
             facts.append(f"{sanitize_line(done.fallback)} instead of a summary")
-        facts.append(f"{done.seconds:.1f} s")
-        return facts
+        return [*facts, f"{done.seconds:.1f} s"] if done.seconds or done.kept else facts
 
     def _summary_lines(self, width: int, theme: ChatTheme) -> list[Strip]:
         count = self._summary.count("\n") + 1

@@ -45,7 +45,9 @@ class FooterState:
     """Values shown in the footer, updated by events."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.session = self.model = self.preset = ""
+        self.model = self.preset = ""
+        self.session = ""
+        """Shortened id."""
         self.tokens = self.window = 0
         self.known: SizeCertainty = "estimated"
         self.auto = True
@@ -78,7 +80,7 @@ class FooterState:
         self.tokens, self.window, self.known, self.auto = event.tokens, event.window, event.known, event.auto
 
     def update_session(self, state: ChatState) -> None:
-        self.session, self.model, self.preset = state.session, state.model, state.preset
+        self.model, self.preset = state.model, state.preset
         self.tokens, self.window, self.known, self.auto = state.tokens, state.window, state.known, state.auto
 
 
@@ -113,7 +115,7 @@ def render_footer(state: FooterState, theme: ChatTheme, width: int, waiting: int
         "activity": _activity_forms(state, theme),
         "waiting": [Text(f"{waiting} queued", WARNING)] if waiting else [],
         "below": [Text(f"{symbols.down} {below} more", ACCENT)] if below else [],
-        "session": [Text(state.session[-6:], DIM)],
+        "session": [Text(sanitize_line(state.session), DIM)],
         "model": [Text(sanitize_line(state.model), DIM)],
         "preset": [Text(state.preset, DIM)],
     }

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich.text import Text
 from textual.strip import Strip
 
+from ...context import Checkpoint
+from ...context.events import Event, EventKind, try_message_in
+from ...hooks.events import CompactionCompleted
 from ...io.text import sanitize, sanitize_line
-from ...messages import Message, ToolCall, ToolResult, decode_all, is_framed, is_note, strip_frame
+from ...messages import Message, ToolCall, ToolResult, is_foreign_summary, is_framed, strip_frame
+from ...sessions.history import user_message_in
 from .drawing import (
     MIN_WIDTH,
     indent_lines,
@@ -17,7 +22,7 @@ from .drawing import (
     with_marker,
     wrap_plain,
 )
-from .entries import NoteEntry, ReplyEntry, TerminalEntry
+from .entries import CompactionEntry, NoteEntry, ReplyEntry, TerminalEntry
 from .markdown import render_markdown
 from .theme import DIM, PLAIN, ChatTheme
 
@@ -92,35 +97,55 @@ class SummaryEntry(TerminalEntry):
         )
 
 
-_MAX_HISTORY_ENTRIES = 300
-"""Entries shown of an existing session."""
+_MAX_HISTORY_EVENTS = 1_500
+"""Newest events shown of an existing session."""
 
 
-async def load_history_preview(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
-    """Returns the visible context as entries, and the user's prompts in it, oldest first."""
-    context = await chat.sessions.context(chat.record.id)
-    messages, _ = decode_all(context.messages, context.format)
-    results = {result.call_id: result for message in messages for result in message.results}
-    entries = [
-        entry
-        for message, number in zip(messages, context.numbers, strict=True)
-        for entry in _history_entries(message, number, results)
-    ]
-    left = len(entries) - _MAX_HISTORY_ENTRIES
-    if left > 0:
-        summaries = [entry for entry in entries[:left] if isinstance(entry, SummaryEntry)]
-        entries = [
-            *summaries,
-            NoteEntry(f"{left} earlier messages are also in the context: /context, /search"),
-            *entries[left:],
-        ]
-    prompts = [message.text for message in messages if message.role == "user" and not is_note(message)]
-    return _with_last_reply(entries, messages), prompts
+async def load_history(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
+    """Returns the conversation so far as entries, archived messages included, and the user's prompts, oldest first."""
+    events = await chat.sessions.events(chat.record.id, lane="", last=_MAX_HISTORY_EVENTS)
+    messages = {event.id: message for event in events if (message := try_message_in(event)) is not None}
+    results = {result.call_id: result for message in messages.values() for result in message.results}
+    entries: list[TerminalEntry] = []
+    if events and events[0].seq > 1:
+        entries.append(NoteEntry(f"{events[0].seq - 1:,} earlier events are in the session: /search finds them"))
+    for event in events:
+        if event.kind == EventKind.COMPACTION:
+            entries.append(_compaction_entry(event))
+        elif event.kind == EventKind.UNDO:
+            entries.append(NoteEntry("The compaction was undone."))
+        elif event.id in messages:
+            entries += _message_entries(messages[event.id], event.seq, results)
+    prompts = [message.text for event in events if (message := user_message_in(event)) is not None]
+    return _with_last_reply(entries, list(messages.values())), prompts
 
 
-def _history_entries(message: Message, number: int, results: dict[str, ToolResult]) -> Iterator[TerminalEntry]:
-    if is_note(message):
-        yield SummaryEntry(strip_frame(message) if is_framed(message) else message.text)
+def _compaction_entry(event: Event) -> CompactionEntry:
+    """Returns a stored compaction, also one that another tool made before the session was imported."""
+    done = msgspec.convert(event.body, Checkpoint)
+    notes = (item.message for item in done.head if item.kind == "note" and item.message is not None)
+    summary = done.summary or "\n\n".join(strip_frame(note) if is_framed(note) else note.text for note in notes)
+    completed = CompactionCompleted(
+        "",
+        "manual",
+        tokens_before=done.tokens_before,
+        tokens_after=done.tokens_after,
+        archived=sum(run.count for run in done.archived),
+        kept=0,
+        round=done.carry.round,
+        fallback=done.fallback or "",
+        summary=summary,
+        remarks=done.remarks,
+    )
+    return CompactionEntry(completed)
+
+
+def _message_entries(message: Message, number: int, results: dict[str, ToolResult]) -> Iterator[TerminalEntry]:
+    if is_foreign_summary(message):
+        yield SummaryEntry(message.text)
+        return
+    if is_framed(message):
+        yield HistoryEntry("note", strip_frame(message), number)
         return
     if message.text.strip():
         yield HistoryEntry(message.role, message.text, number)
@@ -136,4 +161,5 @@ def _with_last_reply(entries: list[TerminalEntry], messages: Sequence[Message]) 
     last = messages[-1] if messages else None
     if last is None or last.role != "assistant" or last.calls or not last.text.strip() or is_framed(last):
         return entries
-    return [*entries[:-1], ReplyEntry(last.text)]
+    at = max(index for index, entry in enumerate(entries) if isinstance(entry, HistoryEntry))
+    return [*entries[:at], ReplyEntry(last.text), *entries[at + 1 :]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
@@ -19,8 +19,8 @@ from ...io.text import sanitize
 from .drawing import MIN_WIDTH, indent_lines, with_marker, wrap_text
 from .theme import ACCENT, BOLD, DIM, MUTED, PLAIN
 
-_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("image")
-"""HTML is off, so that tags are shown as text."""
+_PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
+"""HTML is off, so that tags are shown as text; and link definitions, since they would change what is already drawn."""
 _HEADINGS = {"h1": Style(bold=True, underline=True), "h2": BOLD, "h3": Style(bold=True, italic=True)}
 _INLINE = {"strong": BOLD, "em": Style(italic=True), "s": Style(strike=True)}
 _CODE_COLORS = ANSISyntaxTheme(
@@ -76,7 +76,6 @@ class MarkdownStream:
         self._rest = "".join(self._pieces).lstrip("\n")
         """What was added since."""
         self._next = _Continued()
-        self._links: dict[str, Any] = {}
 
     def add(self, piece: str) -> None:
         if self._size < _MAX_CHARS:
@@ -120,7 +119,7 @@ class MarkdownStream:
             self._next = _Continued(gap=False)
 
     def _parse(self, text: str) -> list[_Unit]:
-        root = SyntaxTreeNode(_PARSER.parse(text, self._links))
+        root = SyntaxTreeNode(_PARSER.parse(text))
         return list(_units(root, text.split("\n"), self._next))
 
     def _draw(self, unit: _Unit, *, after: Sequence[Strip], is_open: bool = False) -> list[Strip]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ...agent.events import (
     AgentEvent,
     ErrorEvent,
@@ -41,6 +43,7 @@ from .entries import (
 from .footer import FooterState
 from .transcript import TerminalTranscript
 
+CONTINUE_HINT = "Enter continues"
 QUEUED, STEERING, AWAITING = "queued", "after this step", "waiting for you"
 
 
@@ -55,6 +58,9 @@ class EventPresenter:
         self._tools: dict[str, ToolCallEntry] = {}
         self._progress: CompactionProgressEntry | None = None
         self._divider: CompactionEntry | None = None
+        self._failure: NoteEntry | None = None
+        """The last compaction, if it failed: the next attempt takes its place in the transcript."""
+        self._failure_reason = ""
         self._asked_tool = ""
         """The tool of the last approval prompt."""
         self._problem = ""
@@ -130,7 +136,7 @@ class EventPresenter:
 
     def reset(self) -> None:
         """Clears everything on a change of session."""
-        self._reply = self._reasoning = self._progress = self._divider = None
+        self._reply = self._reasoning = self._progress = self._divider = self._failure = None
         self._tools.clear()
         self.footer_state.busy = False
         self.footer_state.set_activity("")
@@ -182,10 +188,11 @@ class EventPresenter:
         self.footer_state.busy = False
         self.footer_state.set_activity("")
         if stopped:
-            self._add_note("Stopped. Everything so far is kept.")
+            self._add_note(f"Stopped. Everything so far is kept. {CONTINUE_HINT}.")
         elif event.status != "done" and event.why != self._problem:
             tone: NoteTone = "problem" if event.status == "failed" else "warning"
-            self._add_note(event.why or event.status.replace("_", " "), tone)
+            why = event.why.rstrip(".") or event.status.replace("_", " ")
+            self._add_note(f"{why[:1].upper()}{why[1:]}. {CONTINUE_HINT}.", tone)
         self._problem = ""
 
     # -- compactions -------------------------------------------------------------------------------
@@ -197,13 +204,18 @@ class EventPresenter:
                 self._end_reply()
                 self._activity_before = self.footer_state.activity
                 self._progress = CompactionProgressEntry(event.tokens, event.origin == "manual")
+                if self._failure is not None:
+                    self.transcript.remove(self._failure)
                 self.transcript.add(self._progress)
                 self.footer_state.set_activity("compacting")
             case CompactionProgress() if self._progress is not None:
                 self._progress.what, self._progress.characters = event.what, event.characters
                 self._progress.invalidate()
             case CompactionCompleted():
-                self._divider = CompactionEntry(event)
+                if self._failure is not None:
+                    first = f"an earlier attempt failed: {self._failure_reason}"
+                    event = msgspec.structs.replace(event, remarks=(first, *event.remarks))
+                self._divider, self._failure = CompactionEntry(event), None
                 self._finish_compaction(self._divider)
                 self.footer_state.tokens, self.footer_state.known = event.tokens_after, "unknown"
             case CompactionBoundary() if self._divider is not None:
@@ -212,10 +224,12 @@ class EventPresenter:
             case CompactionFailed() if event.outcome == "aborted":
                 self._finish_compaction(NoteEntry("The compaction was stopped. Nothing has changed."))
             case CompactionFailed():
-                why = event.why or event.outcome.replace("_", " ")
-                self._finish_compaction(
-                    NoteEntry(f"The compaction failed: {why}. Nothing has changed; /compact tries again.", "problem")
+                self._failure_reason = why = event.why.rstrip(".") or event.outcome.replace("_", " ")
+                again = "" if self._failure is None else " again"
+                self._failure = NoteEntry(
+                    f"The compaction failed{again}: {why}. Nothing has changed; /compact tries again.", "problem"
                 )
+                self._finish_compaction(self._failure)
             case CompactionSkipped():
                 why = event.why or event.outcome.replace("_", " ")
                 self._finish_compaction(NoteEntry(f"Not compacted: {why}."))

@@ -8,7 +8,7 @@ from itertools import chain
 from .entries import NoteEntry, PromptEntry, TerminalEntry
 from .history import HistoryEntry
 
-MAX_ENTRIES = 400
+MAX_ENTRIES = 2_000
 """Entries kept on the screen; the session keeps all."""
 _DROPPED_NOTE = "earlier messages are in the session: /search finds them"
 

@@ -17,7 +17,7 @@ from .theme import SELECTED, ChatTheme
 from .transcript import TerminalTranscript
 
 _WRAP_BUDGET = 0.03
-"""Seconds per redraw for rewrapping older entries after a resize; the rest follows in later redraws."""
+"""Seconds per redraw for drawing entries again, as after a resize; the rest follows in later redraws."""
 
 
 class TranscriptView(ScrollView, can_focus=False):
@@ -63,10 +63,10 @@ class TranscriptView(ScrollView, can_focus=False):
         return left
 
     def _wrap(self, width: int) -> bool:
-        """Rewraps changed entries at once, and others of a different width, newest first, within a time budget."""
+        """Draws new entries at once, and changed ones or those of a different width, newest first, within a budget."""
         until = time.monotonic() + _WRAP_BUDGET
         for entry in reversed(list(self.transcript)):
-            if entry.is_stale or (not entry.fits(width) and time.monotonic() < until):
+            if not entry.fits(width) and (not entry.lines or time.monotonic() < until):
                 entry.redraw(width, self._chat_theme)
         return any(not entry.fits(width) for entry in self.transcript)
 
