@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from cli_files import Run
 from holdfast import SessionService
 from holdfast.agent.events import AgentEvent
 from holdfast.cli import main
+from holdfast.errors import Outcome
 from holdfast.hooks import ACCURACY_NOTICE
 from holdfast.stores import open_store
 
@@ -168,6 +170,28 @@ def test_print_refuses_changes_without_yes(harbor: Path, run: Run) -> None:
 
     done = run("chat", "--print", "Write it down.", *scripted(WRITE, "Written."), "--yes")
     assert (done.stdout, (harbor / "berths.txt").read_text()) == ("Written.\n", "N3: free\n")
+
+
+def test_print_failures_are_sentences_without_internal_words(harbor: Path, run: Run) -> None:
+    """A missing key, a script that ends, unreadable files, and a compaction that fails, then succeeds."""
+    (harbor / "crane.bin").write_bytes(b"\x7fELF\0\xff")
+    (harbor / "latin.txt").write_bytes("Köln\n".encode("latin-1"))
+    (harbor / "locked").mkdir()
+    calls = [("read_file", {"path": "crane.bin"}), ("edit_file", {"path": "crane.bin", "old": "a", "new": "b"})]
+    calls += [("read_file", {"path": "locked"}), ("read_file", {"path": "latin.txt"}), ("sail", {})]
+    calls += [("read_file", {"path": "a\0b"}), ("read_file", {"file": 1})]
+    steps = [{"calls": [{"name": name, "arguments": given}]} for name, given in calls]
+    shown = run("chat", "--print", "hello", "--model", "anthropic:claude-x", "--store", "memory:").output
+    assert "needs a key: set ANTHROPIC_API_KEY" in shown
+    shown += run("chat", "--print", "Look.", *scripted(*steps), "--yes", "--store", "memory:").output
+    assert "crane.bin is not a text file" in shown and "The script has 7 steps" in shown
+    store = ["--store", "s.db", "--window", "5500", "--preset", "pi"]
+    run("chat", "--print", "Read the tables.", *scripted(LONG), *store, "--no-auto-compact")
+    done = run("chat", "--print", "And now?", *scripted("Fine."), *store, "--continue")
+    shown += done.output
+    assert "The compaction failed" in done.stderr and "compacted at the second attempt: " in done.stderr
+    outcomes = "|".join(one for one in Outcome if "_" in one)
+    assert not re.findall(rf"{outcomes}|transport:|auth:|api_key=|codec|\w+(?:Error|Exception)\b", shown), shown
 
 
 def test_print_compaction_is_one_line_with_notice(harbor: Path, run: Run) -> None:

@@ -12,7 +12,7 @@ import anyio
 import click
 import msgspec
 
-from ..agent.events import AgentEvent, ErrorEvent, EventListener, Retrying, SessionChanged, ToolFinished, ToolStarted
+from ..agent.events import AgentEvent, ErrorEvent, EventListener, Retrying, ToolFinished, ToolStarted
 from ..agent.tools import Permission, PermissionRequest, approve_all
 from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
 from ..chat.open_chat import open_chat
@@ -22,6 +22,7 @@ from ..hooks import ACCURACY_NOTICE, CompactionCompleted, CompactionFailed, Comp
 from ..io.processes import stop_on_signals
 from ..io.streams import STANDARD_INPUT, InputStream, JsonLinesWriter, OversizedLine, read_descriptor, split_lines
 from ..io.text import first_line, printable
+from ..sessions.session_ids import shorten_id
 from ..settings import Settings, load_settings
 from .options import NameChoice, chat_options
 
@@ -152,8 +153,6 @@ def print_progress(event: AgentEvent, *, again: bool = False) -> None:
 
 def _progress_line(event: AgentEvent, again: bool) -> str | None:
     match event:
-        case SessionChanged():
-            return f"session {event.session}"
         case ToolStarted():
             return f"{event.name} {event.summary}"
         case ToolFinished(is_error=True):
@@ -186,6 +185,7 @@ async def print_answer(arguments: ChatArguments, prompt: str) -> int:
         failed = isinstance(event, CompactionFailed) or (failed and not isinstance(event, CompactionCompleted))
 
     async with _open_headless_chat(arguments, on_event) as chat, stop_on_signals(lambda: runner.abort(chat)) as stopped:
+        click.echo(f"session {await shorten_id(chat.sessions, chat.record.id)}", err=True)
         answered = await runner.run_prompt(chat, prompt)
     if answered.text or answered.status == "done":
         click.echo(_terminal_safe(answered.text))
