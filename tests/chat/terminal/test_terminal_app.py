@@ -11,7 +11,11 @@ from textual import events
 
 from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelta, ToolFinished, ToolStarted, Unsent
 from holdfast.agent.tools import PermissionRequest, PlannedChange
+from holdfast.chat import Chat
 from holdfast.chat.commands import COMMANDS
+from holdfast.chat.terminal import conversation
+from holdfast.chat.terminal.entries import TerminalEntry
+from holdfast.chat.terminal.history import load_history
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
 from holdfast.messages import ToolCall
 from holdfast.transcripts import import_transcript
@@ -274,6 +278,28 @@ async def test_compaction_of_another_tool_stands_between_archived_and_later_mess
         await harness.chat.undo()
         await harness.chat.switch(record.id)
         await harness.wait_for_text("The compaction was undone.")
+
+
+async def test_session_that_changes_while_it_is_loaded_is_shown_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_app(tmp_path) as harness:
+        await harness.wait_for_text("New session")
+        first, second = [await harness.chat.sessions.create() for _ in range(2)]
+        for record, text in ((first, "The first."), (second, "The second.")):
+            await harness.chat.sessions.append(record.id, {"role": "user", "content": text})
+
+        async def load_slowly(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
+            loaded = await load_history(chat)
+            if chat.record.id == first.id:
+                await chat.switch(second.id)
+            return loaded
+
+        monkeypatch.setattr(conversation, "load_history", load_slowly)
+        await harness.chat.switch(first.id)
+        await harness.wait_for_text("The second.", "last used")
+        await harness.pilot.pause(0.1)
+        assert harness.text.count("/help lists") == 1 and "The first." not in harness.text
 
 
 async def test_transcript_follows_end_unless_scrolled_up(tmp_path: Path) -> None:

@@ -180,7 +180,8 @@ def compare(name: str, text: str, harness: AppHarness) -> None:
         file.write_text(f"{text}\n", encoding="utf-8")
         if WRITE != "write":
             save_pictures(Path(WRITE) / name, harness)
-    assert text == file.read_text(encoding="utf-8").removesuffix("\n"), f"{name} has changed: see {__file__}"
+    same = text == file.read_text(encoding="utf-8").removesuffix("\n")
+    assert same, f"{name} has changed (how to write it anew: {__file__}); the screen is\n{text}"
 
 
 def save_pictures(file: Path, harness: AppHarness) -> None:

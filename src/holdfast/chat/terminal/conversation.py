@@ -99,11 +99,13 @@ class Conversation:
         """
         prompts = None
         try:
-            if (change := self._session_change) is not None:
-                self._session_change = None
+            while (change := self._session_change) is not None:
                 shown, prompts = await load_history(self.chat)
                 self.footer_state.session = await shorten_id(self.chat.sessions, self.chat.record.id)
                 title, folder, age = await describe_session(self.chat)
+                if change is not self._session_change:
+                    continue  # the session changed again meanwhile
+                self._session_change = None
                 header = entries.SessionHeaderEntry(change.how, title, folder, self.chat.model.name, age)
                 self.transcript.prepend_history([header, *shown])
                 if change.how == "resumed" and await self.chat.is_unfinished():
