@@ -49,6 +49,24 @@ def named(tmp_path: Path) -> Path:
     return path
 
 
+def test_generated_ids_are_shortened_and_accepted(run: Run, refused: Refused, tmp_path: Path) -> None:
+    store = tmp_path / "agent.db"
+    with BlockingSessionService(open_store(store)) as sessions:
+        ids = [f"6f9619ff-8b86-4d01-b42d-00cf4fc9{end}" for end in ("64ff", "12ff", "34aa")]
+        for id in ids:
+            sessions.create(id=id)
+            sessions.append(id, {"role": "user", "content": "Hello."})
+    listed = run("inspect", store).stdout
+    assert all(id[-6:] in listed and id not in listed for id in ids)
+    assert "Undid" not in refused("undo", store, "--session", "c934aa")
+    assert run("fork", store, "--session", "c934aa", "--id", "copy").stdout.startswith(
+        "Created session copy from c934aa"
+    )
+    assert run("read", "#1", store, "--session", "64ff").exit_code == 0
+    error = refused("read", "#1", store, "--session", "ff")
+    assert error == "holdfast: 'ff' is part of several session ids, c912ff, c964ff: use one of these.\n"
+
+
 def test_session_unique_prefix_is_enough(run: Run, refused: Refused, named: Path) -> None:
     start = f"0198f2{'0' * 20}"
     for command in (("inspect",), ("compact",), ("search", "Hello"), ("read", "#1"), ("verify",)):

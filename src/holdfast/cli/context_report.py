@@ -171,12 +171,12 @@ def print_session_list(console: Console, path: str, rows: list[dict[str, Any]], 
     """Prints the sessions of a store, newest first."""
     table = grid("left", "left", "right", "right", "left")
     table.columns[0].overflow = "ignore"  # ids are for copying: never truncate them
-    table.columns[0].min_width = max((len(printable(row["id"])) for row in rows), default=None)
+    table.columns[0].min_width = max((len(printable(row["short"])) for row in rows), default=None)
     table.columns[1].max_width = OWNER_WIDTH
     table.add_row(*(Text(name, "bright_black") for name in ("session", "owner", "events", "tokens", "last activity")))
     for row in rows:
         table.add_row(
-            Text(printable(row["id"])),
+            Text(printable(row["short"])),
             Text(printable(row["owner"] or "–")),
             Text(f"{row['events']:,}"),
             Text(f"{row['tokens']:,}"),
@@ -190,7 +190,7 @@ def print_session_list(console: Console, path: str, rows: list[dict[str, Any]], 
         table if rows else None,
         Text(f"and {more:,} older sessions (--json lists all)", "bright_black") if more > 0 else None,
         unwrapped_line(
-            f"To inspect one: holdfast inspect {shlex.join([path, '--session', rows[0]['id']])}"
+            f"To inspect one: holdfast inspect {shlex.join([path, '--session', rows[0]['short']])}"
             if rows
             else "No sessions yet."
         ),

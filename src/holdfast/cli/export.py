@@ -11,6 +11,7 @@ import click
 
 from ..errors import InvalidInput
 from ..sessions import BlockingSessionService
+from ..sessions.session_ids import shorten_ids
 from ..settings import load_settings
 from ..transcripts import ExportFormat, export_session
 from ..transcripts.exporting import EXPORT_FORMATS
@@ -79,8 +80,9 @@ def _was_exported(out: str) -> bool:
 
 
 def _newest_session(sessions: BlockingSessionService, path: str) -> str:
-    found = sessions.list(limit=1)
+    found = sessions.list()
     if not found:
         raise InvalidInput(f"{path} holds no session yet: import one or chat first.")
-    click.echo(f"holdfast: no session was named: exporting the newest, {found[0].id}.", err=True)
+    short = shorten_ids(record.id for record in found)[found[0].id]
+    click.echo(f"holdfast: no session was named: exporting the newest, {short}.", err=True)
     return found[0].id

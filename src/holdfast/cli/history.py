@@ -15,6 +15,7 @@ from ..io.text import printable
 from ..recall import Recall
 from ..sessions import BlockingSessionService
 from ..sessions.live import Context
+from ..sessions.session_ids import shorten_id
 from . import options
 from .sources import is_example, require_file
 from .stores import StoreLocation, find_store
@@ -40,6 +41,10 @@ def _find_event(sessions: BlockingSessionService, session: str, written: str) ->
 
 def _print_result(facts: dict[str, Any], text: str, *, as_json: bool) -> None:
     click.echo(msgspec.json.encode(facts) if as_json else printable(text))
+
+
+def _short(sessions: BlockingSessionService, session: str) -> str:
+    return sessions.call(lambda service: shorten_id(service, session))
 
 
 def _size(context: Context) -> str:
@@ -71,7 +76,8 @@ def restore_command(ref: str, file: str, session: str | None, as_json: bool) -> 
             "tokens_before": before,
             "tokens_after": after,
         }
-        text = f"Restored {number} of session {chosen} as {reference(copy)}: {before:,} → {after:,} tokens."
+        name = _short(sessions, chosen)
+        text = f"Restored {number} of session {name} as {reference(copy)}: {before:,} → {after:,} tokens."
         _print_result(facts, text, as_json=as_json)
 
 
@@ -98,7 +104,7 @@ def undo_command(file: str, session: str | None, as_json: bool) -> None:
             "tokens_before": before,
             "tokens_after": context.tokens,
         }
-        text = f"Undid the last compaction of session {chosen}: {_size(context)}."
+        text = f"Undid the last compaction of session {_short(sessions, chosen)}: {_size(context)}."
         _print_result(facts, text, as_json=as_json)
 
 
@@ -126,5 +132,6 @@ def fork_command(file: str, session: str | None, at: str | None, id: str | None,
             "messages": len(context),
             "tokens": context.tokens,
         }
-        text = f"Created session {record.id} from {chosen} up to #{record.parent_seq}: {_size(context)}."
+        new, old = _short(sessions, record.id), _short(sessions, chosen)
+        text = f"Created session {new} from {old} up to #{record.parent_seq}: {_size(context)}."
         _print_result(facts, text, as_json=as_json)

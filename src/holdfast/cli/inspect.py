@@ -9,6 +9,7 @@ import msgspec
 
 from ..compaction.breakdown import break_down
 from ..messages import COMMON, decode_all, find_problems, rules_for
+from ..sessions.session_ids import shorten_ids
 from ..tokens import count_tokens
 from . import options
 from .console import make_console, show_progress
@@ -119,12 +120,13 @@ def _list_sessions(location: StoreLocation, most: int | None) -> tuple[list[dict
         records = sessions.list()
         if len(records) == 1:
             return None
-        rows = []
+        rows, short = [], shorten_ids(record.id for record in records)
         for record in records[:most]:
             newest = sessions.events(record.id, last=1)
             rows.append(
                 {
                     "id": record.id,
+                    "short": short[record.id],
                     "owner": record.owner,
                     "model": record.model,
                     "events": record.version,

@@ -121,13 +121,13 @@ def assert_policy(runner: PresetRunner, name: str, given: list[Json], script: An
 
 
 PERMANENT: dict[str, tuple[Answer, str, Callable[[str], int]]] = {
-    "500": (Status(500), "transport", lambda name: ATTEMPTS[name]),
-    "529 inside the stream": (StreamError(529), "transport", lambda name: ATTEMPTS[name]),
-    "a cut stream": (Cut(after=2), "transport", lambda name: ATTEMPTS[name]),
-    "a stream without an end": (Cut(after=2, clean=True), "transport", lambda name: ATTEMPTS[name]),
-    "429 for an hour": (RateLimited(retry_after=3_600), "transport", lambda name: 1),
-    "a wrong key": (Status(401, f"Incorrect API key provided: {SECRET}."), "auth", lambda name: 1),
-    "a request that is refused": (Status(400, "There is no such model."), "request", lambda name: 1),
+    "500": (Status(500), "no answer from the model", lambda name: ATTEMPTS[name]),
+    "529 inside the stream": (StreamError(529), "no answer from the model", lambda name: ATTEMPTS[name]),
+    "a cut stream": (Cut(after=2), "no answer from the model", lambda name: ATTEMPTS[name]),
+    "a stream without an end": (Cut(after=2, clean=True), "no answer from the model", lambda name: ATTEMPTS[name]),
+    "429 for an hour": (RateLimited(retry_after=3_600), "no answer from the model", lambda name: 1),
+    "a wrong key": (Status(401, f"Incorrect API key provided: {SECRET}."), "refused the key", lambda name: 1),
+    "a request that is refused": (Status(400, "There is no such model."), "rejected the request", lambda name: 1),
     "empty": (Say(""), "blank", lambda name: 2),
     "white space": (Say(" \n \t \n"), "blank", lambda name: 2),
     "thoughts alone": (Say("<think>So what did they say?</think>"), "blank", lambda name: 2),
@@ -135,8 +135,8 @@ PERMANENT: dict[str, tuple[Answer, str, Callable[[str], int]]] = {
     "a tool call": (Say("Let me look.", finish="tool_call"), "called a tool", lambda name: 2),
     "a refusal": (Say("I'm sorry, I can't help with that."), "refused", lambda name: 2),
     "withheld": (Say("They talked", finish="refused"), "withheld", lambda name: 2),
-    "always too long": (Status(400, "prompt is too long"), "overflow", lambda name: 6),
-    "always too long, with numbers": (Overflow(window=600, tokens=9_000), "overflow", lambda name: 6),
+    "always too long": (Status(400, "prompt is too long"), "too long for the model", lambda name: 6),
+    "always too long, with numbers": (Overflow(window=600, tokens=9_000), "too long for the model", lambda name: 6),
 }
 
 
@@ -184,7 +184,7 @@ def test_stall_beyond_the_deadline_applies_the_fallback_policy(runner: PresetRun
     """G6: a model that accepts the request and never answers."""
     given = runner.first(name).messages + talk(41, 25)
     limits = {"attempts": 2, "deadline": 0.2}
-    assert_policy(runner, name, given, Stall(), "timeout", limits=limits)
+    assert_policy(runner, name, given, Stall(), "did not answer in time", limits=limits)
     assert runner.asked <= 2
     for request in runner.server.requests:
         assert request.disconnected.wait(5), "the connection is closed"
@@ -195,7 +195,7 @@ def test_stall_in_mid_stream_applies_the_fallback_policy(runner: PresetRunner, n
     """G6"""
     given = runner.first(name).messages + talk(41, 25)
     limits = {"attempts": 1, "deadline": 0.2}
-    assert_policy(runner, name, given, Stall(after=3), "timeout", limits=limits)
+    assert_policy(runner, name, given, Stall(after=3), "did not answer in time", limits=limits)
     assert runner.asked == 1
 
 
@@ -242,7 +242,7 @@ def test_previous_summary_survives_a_failed_round(runner: PresetRunner, name: st
     assert lines
     given = first.messages + talk(41, 25)
     if POLICY[name] == "error":
-        assert_policy(runner, name, given, Status(500), "transport")
+        assert_policy(runner, name, given, Status(500), "no answer from the model")
         messages, checkpoint = given, first.checkpoint
     else:
         second = runner.run(name, given, Status(500), previous=first.checkpoint)
@@ -258,7 +258,7 @@ def test_previous_summary_survives_a_failed_round(runner: PresetRunner, name: st
 def test_first_round_failure_applies_the_fallback_policy(runner: PresetRunner, name: str) -> None:
     given = talk(1, 40)
     if POLICY[name] == "error":
-        with pytest.raises(SummaryFailed, match="transport"):
+        with pytest.raises(SummaryFailed, match="no answer from the model"):
             runner.run(name, given, Status(500))
         return
     result = runner.run(name, given, Status(500))
@@ -294,7 +294,7 @@ MALFORMED = {
 def test_malformed_answer_is_requested_once_more(runner: PresetRunner, name: str, text: str) -> None:
     """W5, L6: requested once more, then the fallback policy applies."""
     given = runner.first(name).messages + talk(41, 25)
-    assert_policy(runner, name, given, Say(text), "answer")
+    assert_policy(runner, name, given, Say(text), "no usable summary")
     assert runner.asked == 2
 
 

@@ -128,12 +128,13 @@ class CompactionEntry(TerminalEntry):
 
     def _facts(self) -> list[str]:
         done = self._done
-        facts = [f"{done.archived:,} messages archived" + (f", {done.kept:,} kept" if done.kept else "")]
+        live = bool(done.seconds or done.kept)  # one that was read from the log has neither
+        facts = [f"{done.archived:,} messages archived" + (f", {done.kept:,} kept" if live else "")]
         if done.summarizer and not done.fallback:
             facts.append(f"summary by {sanitize_line(done.summarizer)}")
         if done.fallback:
             facts.append(f"{sanitize_line(done.fallback)} instead of a summary")
-        return [*facts, f"{done.seconds:.1f} s"] if done.seconds or done.kept else facts
+        return [*facts, f"{done.seconds:.1f} s"] if live else facts
 
     def _summary_lines(self, width: int, theme: ChatTheme) -> list[Strip]:
         count = self._summary.count("\n") + 1
