@@ -10,6 +10,7 @@ import asyncio
 import io
 import itertools
 import json
+import os
 import secrets
 import sys
 import tempfile
@@ -208,7 +209,7 @@ async def record(root: Path) -> None:
             recording.take("chat-question")
             await recording.press("y")
             await recording.wait_for_text("May the agent use run_command?")
-            await recording.press("a")
+            await recording.press("y")
             await recording.wait_for_text("characters")
             await recording.type("Why not a lock in Python?")
             await recording.wait_for_text("queued")
@@ -227,6 +228,7 @@ def use_deterministic_ids() -> None:
 def main() -> int:
     use_deterministic_ids()
     with tempfile.TemporaryDirectory() as root:
+        os.environ["HOME"] = root
         asyncio.run(record(Path(root)))
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 MAX_LINE = 200
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -37,7 +38,10 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _COMBINING_MARKS = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _STACKED_MARKS = re.compile(f"({_COMBINING_MARKS}{{2}})({_COMBINING_MARKS}+)")
 _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
-_UNSEEN = re.compile(f"{_INVISIBLE.pattern}|[\x80-\x9f\u2028\u2029\ud800-\udfff]")
+_HIDDEN = re.compile(
+    f"(?:{_INVISIBLE.pattern}|{_CONTROLS.pattern}|[\u2028\u2029])+|(?<={_COMBINING_MARKS}{_COMBINING_MARKS}){_COMBINING_MARKS}+"
+)
+"""All that a terminal does not show as a character of its own."""
 TAB_SIZE = 4
 
 
@@ -51,11 +55,19 @@ def sanitize(text: str) -> str:
 
 def escape_controls(text: str) -> str:
     """Shows every control and invisible character and drops none: for text the user is asked to approve."""
-    text = text.replace("\r\n", "\n").expandtabs(TAB_SIZE)
-    if not text.isascii():
-        text = _STACKED_MARKS.sub(lambda found: found[1] + _unicode_escapes(found[2]), text)
-        text = _UNSEEN.sub(lambda found: _unicode_escapes(found[0]), text)
-    return _CONTROLS.sub(_caret_notation, text)
+    return "".join(piece for piece, _ in split_escapes(text))
+
+
+def split_escapes(text: str) -> Iterator[tuple[str, bool]]:
+    """Yields the text of `escape_controls` in pieces, each with whether it is an escape: a text may look like one."""
+    text, start = text.expandtabs(TAB_SIZE), 0
+    for found in _HIDDEN.finditer(text):
+        if found.start() > start:
+            yield text[start : found.start()], False
+        yield "".join(map(_escape, found[0])), True
+        start = found.end()
+    if start < len(text):
+        yield text[start:], False
 
 
 def sanitize_input(text: str) -> str:
@@ -73,8 +85,13 @@ def _caret_notation(found: re.Match[str]) -> str:
     return f"^{chr(code ^ 0x40)}" if code < 0x80 else "\ufffd"
 
 
-def _unicode_escapes(text: str) -> str:
-    return "".join(f"\\u{ord(one):04x}" if ord(one) < 0x10000 else f"\\U{ord(one):08x}" for one in text)
+def _escape(letter: str) -> str:
+    code = ord(letter)
+    if code < 0x80:
+        return f"^{chr(code ^ 0x40)}"
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, decoded with surrogateescape
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def replace_surrogates(text: str) -> str:

@@ -12,7 +12,7 @@ from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
 from ..io.text import first_line
-from ..messages import Message, encode_all, find_problems, is_framed, rules_for
+from ..messages import Message, encode_all, find_problems, is_framed, is_note, rules_for
 from ..stores import Log, Slice
 from ..stores.search import search_document
 from .live import LiveSession
@@ -100,7 +100,8 @@ async def first_user_line(store: Log, session_id: str) -> str:
     """Returns the first line of the user's first message, as a title of the session; empty if there is none."""
     opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
     for event in await store.read(session_id, opening):
-        if (message := user_message_in(event)) is not None and (line := first_line(message.text)):
+        message = user_message_in(event)
+        if message is not None and not is_note(message) and (line := first_line(message.text)):
             return line
     return ""
 

@@ -11,6 +11,11 @@ from textual import events
 
 from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelta, ToolFinished, ToolStarted, Unsent
 from holdfast.agent.tools import PermissionRequest, PlannedChange
+from holdfast.chat import Chat
+from holdfast.chat.commands import COMMANDS
+from holdfast.chat.terminal import conversation
+from holdfast.chat.terminal.entries import TerminalEntry
+from holdfast.chat.terminal.history import load_history
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
 from holdfast.messages import ToolCall
 from holdfast.transcripts import import_transcript
@@ -23,7 +28,7 @@ RM = PermissionRequest(
 
 async def test_prompt_and_reply_are_shown(tmp_path: Path) -> None:
     async with open_app(tmp_path, "The tide turns at **noon**.") as harness:
-        await harness.wait_for_text("holdfast a new session in harbor, with script:story.json", "Ask, or /help")
+        await harness.wait_for_text("  New session\n", "/harbor ·", "script:story.json\n", "Ask, or /help")
         await harness.type("When?")
         await harness.press("enter")
         await harness.wait_for_text("❯ When?", "  The tide turns at noon.")
@@ -63,15 +68,46 @@ async def test_up_moves_within_wrapped_line_before_history(tmp_path: Path) -> No
         assert harness.app.input.text == "before"
 
 
-async def test_paste_of_many_lines_is_one_text_without_control_characters(tmp_path: Path) -> None:
+async def test_long_paste_is_folded_and_sent_whole(tmp_path: Path) -> None:
+    """5,000 lines are one mark in the editor, drawn like any short text, and one prompt without control characters."""
     async with open_app(tmp_path) as harness:
-        pasted = "\r\n".join(f"line {number}\t\x1b[31m" for number in range(500))
-        harness.app.input.post_message(events.Paste(pasted))
+        box, redraws = harness.app.input, 0
+        pasted = "\r\n".join(f"line {number}\t\x1b[31m" for number in range(5_000))
+        await harness.type("Sum up: ")
+        view_redraw = harness.app.view.redraw
+
+        def count_redraw() -> bool:
+            nonlocal redraws
+            redraws += 1
+            return view_redraw()
+
+        harness.app.view.redraw = count_redraw  # type: ignore[method-assign]
+        box.post_message(events.Paste(pasted))
+        await harness.wait_for_text("❯ Sum up: [pasted 5,000 lines]")
+        assert box.text == "Sum up: [pasted 5,000 lines]" and box.size.height == 1
+        box.post_message(events.Paste(pasted.replace("line", "row")))
+        await harness.wait_for_text("[pasted 5,000 lines][pasted 5,000 lines #2]")
+        await harness.press("backspace")
+        assert box.text == "Sum up: [pasted 5,000 lines]", "a folded paste is deleted as one"
+        await harness.press("enter")
+        await harness.wait_for_text("Aye.")
+        await harness.wait_idle()
+        assert redraws < 40
+        sent = (await harness.chat.sessions.context(harness.chat.record.id)).messages[0]["content"]
+        lines = sent.split("\n")
+        assert len(lines) == 5_000 and lines[0] == "Sum up: line 0\t^[[31m" and lines[-1] == "line 4999\t^[[31m"
+        await harness.press("up")
+        assert box.text == "Sum up: [pasted 5,000 lines]", "the history recalls the fold"
+
+
+async def test_short_paste_is_inserted_as_it_is(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        harness.app.input.post_message(events.Paste("\r\n".join(f"line {number}\t\x1b[31m" for number in range(15))))
         await harness.pilot.pause()
         lines = harness.app.input.text.split("\n")
-        assert len(lines) == 500 and lines[0] == "line 0\t^[[31m" and harness.app.input.size.height <= 8
+        assert len(lines) == 15 and lines[0] == "line 0\t^[[31m" and harness.app.input.size.height <= 8
         await harness.press("enter")
-        await harness.wait_for_text("▸ 488 more lines")
+        await harness.wait_for_text("▸ 3 more lines")
 
 
 async def test_p2_autocompact_alone_opens_its_choices(tmp_path: Path) -> None:
@@ -101,6 +137,9 @@ async def test_completion_list_is_navigated_by_tab_and_arrows(tmp_path: Path) ->
         await harness.wait_for_text("/sessions", "/search")
         await harness.press("tab", "tab")
         assert harness.app.input.text == "/sessions"
+        await harness.press("ctrl+c")
+        await harness.type("/")
+        await harness.wait_for_text(f"  … {len(COMMANDS) - 6} more")
 
 
 async def test_approval_replaces_input_and_restores_it(tmp_path: Path) -> None:
@@ -209,7 +248,13 @@ async def test_resumed_conversation_can_be_read_whole(tmp_path: Path) -> None:
         await harness.chat.sessions.append(record.id, messages)
         await harness.chat.switch(record.id)
         await harness.wait_for_text(
-            "summary of earlier messages", "List the berths. All of them.  #2", "#5", "Fair winds."
+            "  List the berths.\n",
+            "/harbor ·",
+            "script:story.json · last used just now\n",
+            "summary of earlier messages",
+            "List the berths. All of them.  #2",
+            "#5",
+            "Fair winds.",
         )
         assert "berth 2: taken" not in harness.text and "being continued" not in harness.text
         await harness.press("ctrl+o")
@@ -233,6 +278,28 @@ async def test_compaction_of_another_tool_stands_between_archived_and_later_mess
         await harness.chat.undo()
         await harness.chat.switch(record.id)
         await harness.wait_for_text("The compaction was undone.")
+
+
+async def test_session_that_changes_while_it_is_loaded_is_shown_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_app(tmp_path) as harness:
+        await harness.wait_for_text("New session")
+        first, second = [await harness.chat.sessions.create() for _ in range(2)]
+        for record, text in ((first, "The first."), (second, "The second.")):
+            await harness.chat.sessions.append(record.id, {"role": "user", "content": text})
+
+        async def load_slowly(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
+            loaded = await load_history(chat)
+            if chat.record.id == first.id:
+                await chat.switch(second.id)
+            return loaded
+
+        monkeypatch.setattr(conversation, "load_history", load_slowly)
+        await harness.chat.switch(first.id)
+        await harness.wait_for_text("The second.", "last used")
+        await harness.pilot.pause(0.1)
+        assert harness.text.count("/help lists") == 1 and "The first." not in harness.text
 
 
 async def test_transcript_follows_end_unless_scrolled_up(tmp_path: Path) -> None:

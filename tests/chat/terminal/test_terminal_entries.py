@@ -6,8 +6,11 @@ import pytest
 from entry_rendering import THEME, max_width, render
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
+from rich.text import Text
 
-from holdfast.chat.terminal.drawing import MIN_WIDTH
+from holdfast.chat.commands.base import Table
+from holdfast.chat.terminal.drawing import MIN_WIDTH, wrap_text
 from holdfast.chat.terminal.entries import (
     CommandOutputEntry,
     CompactionEntry,
@@ -16,9 +19,9 @@ from holdfast.chat.terminal.entries import (
     PromptEntry,
     ReasoningEntry,
     ReplyEntry,
+    SessionHeaderEntry,
     TerminalEntry,
     ToolCallEntry,
-    WelcomeEntry,
 )
 from holdfast.chat.terminal.history import HistoryEntry, SummaryEntry
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
@@ -78,13 +81,16 @@ def test_prompt_entry_shows_waiting_reason_and_folds_long_text() -> None:
     assert long.foldable and render(long).endswith("  11\n  ▸ 8 more lines")
 
 
-def test_reply_entry_is_plain_while_streaming_and_markdown_when_complete() -> None:
+def test_reply_entry_is_markdown_while_it_streams() -> None:
     reply = ReplyEntry()
-    for piece in ("# Tides\n\nThe tide ", "turns at **no", "on**.\n\n- one <tag>\n- [a](http://b)"):
+    for piece in ("# Tides\n\nThe tide ", "turns at **no"):
         reply.append(piece)
-    assert render(reply) == "  # Tides\n\n  The tide turns at **noon**.\n\n  - one <tag>\n  - [a](http://b)"
+    assert render(reply) == "  Tides\n\n  The tide turns at **no"
+    reply.append("on**.\n\n- one <tag>\n- [a](http://b)")
+    shown = render(reply)
+    assert shown == "  Tides\n\n  The tide turns at noon.\n\n   • one <tag>\n   • a (http://b)"
     reply.finish()
-    assert render(reply) == "  Tides\n\n  The tide turns at noon.\n\n   • one <tag>\n   • a (http://b)"
+    assert render(reply) == shown, "nothing moves at the end"
     reply.finish("stopped")
     assert render(reply).endswith("\n  (stopped)")
 
@@ -97,6 +103,23 @@ def test_reasoning_entry_is_folded_when_complete() -> None:
     assert render(reasoning) == "  ▸ thought Let me see. The tide."
     reasoning.set_folded(False)
     assert render(reasoning) == "  ▾ Let me see.\n    The tide."
+
+
+@pytest.mark.parametrize("width", [17, 60, 78])
+def test_long_paragraph_is_wrapped_without_a_break_in_its_middle(width: int) -> None:
+    line = Text("The harbor has forty berths, 日本, each of them with a number. " * 90)
+    whole = line.wrap(Console(width=width), width, overflow="fold")
+    assert [strip.text.rstrip() for strip in wrap_text(line, width)] == [one.plain.rstrip() for one in whole]
+
+
+def test_session_header_names_title_folder_model_and_age() -> None:
+    header = SessionHeaderEntry("forked", "Two boats got the same berth", "~/harbor", "anthropic:m", "3 d")
+    assert render(header, 60).split("\n")[:2] == [
+        "  Two boats got the same berth",
+        "  ~/harbor · anthropic:m · last used 3 d ago · branch",
+    ]
+    assert render(header, 20).startswith("  Two boats got the…\n  ~/harbor ·\n")
+    assert render(SessionHeaderEntry("new", "", "~/harbor", "m"), 60).startswith("  New session\n  ~/harbor · m\n")
 
 
 def test_compaction_entry_shows_tokens_counts_and_folded_summary() -> None:
@@ -121,6 +144,17 @@ def test_compaction_progress_entry_shows_step_and_seconds() -> None:
         "  ◌ compacting 12k tokens, the window is nearly full\n"
         "    writing the summary · 1,234 characters · 3 s · Esc stops\n    it"
     )
+
+
+def test_command_output_uses_the_width_there_is_with_dim_labels() -> None:
+    about = "summarizes all but the newest messages when the window is nearly full, and keeps every user message"
+    entry = CommandOutputEntry("The presets:", "", Table([("pi", about), ("holdfast", "default")]), "Done.")
+    assert render(entry, 130) == f"  The presets:\n\n  pi        {about}\n  holdfast  default\n  Done."
+    assert [segment.text for segment in entry.lines[2] if segment.style and segment.style.dim] == ["pi      "]
+    lines = render(entry, 40).split("\n")
+    assert lines[2].startswith("  pi        summarizes") and lines[3].startswith(" " * 12 + "newest"), lines
+    assert "".join(lines[2:-2]).replace(" ", "") == f"pi{about}".replace(" ", "")
+    assert render(entry, 16).split("\n")[2:4] == ["  pi", "      summarizes"]
 
 
 def test_entries_with_ascii_theme_are_ascii() -> None:
@@ -153,7 +187,7 @@ def every_kind(text: str) -> list[TerminalEntry]:
     others = [
         NoteEntry(text),
         CommandOutputEntry(text),
-        WelcomeEntry("new", text, text),
+        SessionHeaderEntry("new", text, text, text, text),
         ToolCallEntry("1", text, text),
         opened,
         CompactionEntry(DONE, text),
@@ -171,13 +205,3 @@ def test_entries_never_exceed_width(text: str, width: int) -> None:
 def test_entries_are_drawn_on_very_narrow_screens(width: int) -> None:
     for entry in every_kind("some words to draw\nand more"):
         entry.redraw(width, THEME)
-
-
-@given(st.lists(st.text(st.sampled_from("ab \n\x1b[m*"), max_size=12), max_size=12))
-def test_reply_entry_streamed_equals_complete_text(pieces: list[str]) -> None:
-    slow, fast = ReplyEntry(), ReplyEntry()
-    for piece in pieces:
-        slow.append(piece)
-        render(slow, 30)
-    fast.append("".join(pieces))
-    assert render(slow, 30).rstrip("\n ") == render(fast, 30).rstrip("\n ")

@@ -79,7 +79,7 @@ def test_session_continues_after_quit_or_kill_during_reply(
     assert first.messages() == [("user", "Tell me a story."), partial]
     assert server.requests[-1].disconnected.wait(TIMEOUT)
     second = terminal().start(f"{server.openai_url}#m", "--session", session)
-    second.wait_for_text("an existing session", "❯ Tell me a story.", "This story of")
+    second.wait_for_text("Tell me a story.", "last used", "❯ Tell me a story.", "This story of")
     second.press("Up").wait_for_text("❯ Tell me a story. ──")
     second.press("C-c").wait_idle()
     second.send("Another story!").wait_for_text("❯ Another story!", "writing")

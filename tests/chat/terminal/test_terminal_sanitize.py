@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.io.text import escape_controls, sanitize, sanitize_line
+from holdfast.io.text import escape_controls, sanitize, sanitize_line, split_escapes
 
 ANY = st.text(st.characters(codec=None) | st.sampled_from("\x1b\x9b\x07\r\t[]m;\u202e\u200d\u0301\ud800"))
 
@@ -38,7 +38,9 @@ def test_sanitize_removes_or_shows_control_characters(text: str, shown: str) -> 
 def test_escape_controls_drops_nothing() -> None:
     assert escape_controls("rm -rf /\x1b[2K\recho hello") == "rm -rf /^[[2K^Mecho hello"
     assert escape_controls("a\u202eb\u200bc\u2028d\U000e0041") == r"a\u202eb\u200bc\u2028d\U000e0041"
-    assert escape_controls("one\r\ntwo") == "one\ntwo"
+    assert escape_controls("one\r\ntwo") == "one^M\ntwo"
+    assert escape_controls("e" + "\u0301" * 4) == "e\u0301\u0301" + r"\u0301\u0301"
+    assert list(split_escapes("a\u202e \\u202e")) == [("a", False), ("\\u202e", True), (" \\u202e", False)]
 
 
 @given(ANY)

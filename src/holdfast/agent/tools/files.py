@@ -230,6 +230,8 @@ def _plan_write(folder: WorkingFolder, given: WriteFile) -> PlannedChange:
     path = folder.resolve(given.path)
     if path.is_dir():
         raise InvalidInput(f"{given.path} is a folder: name a file.")
+    if path.exists() and not path.is_file():
+        raise InvalidInput(f"{given.path} is a device or a pipe: name a file.")
     before = folder.read_bytes(path)
     done = f"{'Wrote' if before is None else 'Replaced'} {given.path}."
     return PlannedChange(path, folder.display_name(path), before, given.content.encode(), done)

@@ -1,4 +1,4 @@
-"""Slash commands: types, argument parsing, and plain-text layout of their output (at most 78 columns)."""
+"""Slash commands: types, argument parsing, and layout of their output at a given width."""
 
 from __future__ import annotations
 
@@ -20,6 +20,20 @@ if TYPE_CHECKING:
     """Called with the chat and the text after the command name."""
     CommandCompleter = Callable[[Chat, Sequence[str]], Awaitable[Iterable[str]]]
     """Called with the words after the name, the last unfinished; returns completions of the last word."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Rows in columns; laid out when the width is known."""
+
+    rows: Sequence[Sequence[str]]
+    right: Collection[int] = ()
+    """Columns aligned to the right."""
+    labels: bool = True
+    """Whether the first column names what is in the others."""
+    header: bool = False
+    """Whether the first row names the columns."""
+    clip: bool = False
+    """Cut the last column where it does not fit, instead of wrapping it."""
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -57,6 +71,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     quit: bool = False
     is_verbatim: bool = False
     """True for the output of a program: it is not wrapped at the page width."""
+    blocks: tuple[str | Table, ...] = ()
+    """The same as `text`, to be laid out for a screen; empty if `text` has no tables."""
     choices: Choices | None = None
     """Shown by a screen instead of the text."""
 
@@ -91,23 +107,62 @@ _COLUMN_GAP = "  "
 _ASCII_FALLBACKS = str.maketrans("━╸─│├└→…–“”·", '##-|+`>~-""*')
 
 
-def format_page(text: str) -> str:
-    """Removes control characters and wraps lines to the page width."""
-    fitted = "\n".join(line for row in text.split("\n") for line in _wrap_line(printable(row).rstrip()))
+def page(*blocks: str | Table, draft: str | None = None) -> CommandResult:
+    """Returns an output of paragraphs and tables; its text is laid out for the page width."""
+    return CommandResult("\n".join(line for line, _ in lay_out(blocks, PAGE_WIDTH)), draft, blocks=blocks)
+
+
+def lay_out(blocks: Iterable[str | Table], width: int) -> Iterator[tuple[str, int]]:
+    """Yields printable lines of at most this width, each with the length of the label that it starts with."""
+    for block in blocks:
+        if isinstance(block, Table):
+            yield from _table_lines(block, width)
+        else:
+            yield from ((line, 0) for row in block.split("\n") for line in _wrap_line(printable(row).rstrip(), width))
+
+
+def format_page(text: str, width: int = PAGE_WIDTH) -> str:
+    """Removes control characters and wraps lines to the width."""
+    fitted = "\n".join(line for line, _ in lay_out([text], width))
     return fitted.translate(_ASCII_FALLBACKS) if _ascii_only() else fitted
 
 
 def format_table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """Aligns rows in columns; the last column is clipped at the page width."""
-    rows = [[printable(cell) for cell in row] for row in rows]
+    return [line for line, _ in lay_out([Table(rows, right, clip=True)], PAGE_WIDTH)]
+
+
+_MIN_LAST_COLUMN = 12
+"""A last column narrower than this goes below the others."""
+
+
+def _table_lines(table: Table, width: int) -> Iterator[tuple[str, int]]:
+    """Yields the rows; only the last column is wrapped, and below the others on a narrow screen."""
+    rows = [[printable(cell) for cell in row] for row in table.rows]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
+    *_, last = widths or [0]
+    start = sum(widths[:-1]) + len(_COLUMN_GAP) * (len(widths) - 1)
+    below = start + min(last, _MIN_LAST_COLUMN) > width
+    for place, row in enumerate(rows):
         cells = [
-            _pad_cell(cell, width, place in right) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            _pad_cell(cell, own, at in table.right) for at, (cell, own) in enumerate(zip(row, widths, strict=True))
         ]
-        lines.append(clip_line(_COLUMN_GAP.join(cells)))
-    return lines
+        line, label = _COLUMN_GAP.join(cells).rstrip(), len(cells[0]) if table.labels else 0
+        if table.header and not place:
+            yield clip_line(line, width), len(line)
+        elif cell_len(line) <= width:
+            yield line, label
+        elif below and len(cells) > 1:
+            indent = _COLUMN_GAP * 2
+            yield from ((piece, label) for piece in _wrap_line(_COLUMN_GAP.join(cells[:-1]).rstrip(), width))
+            tail = indent + cells[-1].strip()
+            yield from ((piece, 0) for piece in ([clip_line(tail, width)] if table.clip else _wrap_line(tail, width)))
+        elif table.clip:
+            yield clip_line(line, width), label
+        else:
+            head, indent = line[: len(line) - len(cells[-1].rstrip())], " " * start
+            for number, piece in enumerate(_wrap_line(cells[-1].rstrip(), width - start)):
+                yield (f"{head}{piece}", label) if not number else (f"{indent}{piece}", 0)
 
 
 def clip_line(line: str, width: int = PAGE_WIDTH) -> str:
@@ -121,13 +176,13 @@ def _pad_cell(cell: str, width: int, right: bool) -> str:
     return blank + cell if right else cell + blank
 
 
-def _wrap_line(line: str) -> Iterator[str]:
-    if cell_len(line) <= PAGE_WIDTH:
+def _wrap_line(line: str, width: int) -> Iterator[str]:
+    if cell_len(line) <= width:
         yield line
         return
-    indent = " " * min(len(line) - len(line.lstrip()), PAGE_WIDTH // 2)
-    for piece in textwrap.wrap(line, PAGE_WIDTH, subsequent_indent=indent, break_on_hyphens=False):
-        yield from chop_cells(piece, PAGE_WIDTH)
+    indent = " " * min(len(line) - len(line.lstrip()), width // 2)
+    for piece in textwrap.wrap(line, max(width, 1), subsequent_indent=indent, break_on_hyphens=False):
+        yield from chop_cells(piece, max(width, 2))
 
 
 def _ascii_only() -> bool:

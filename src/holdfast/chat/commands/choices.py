@@ -18,7 +18,7 @@ from ...settings import preset_for
 from ...tokens.catalog import CATALOG, ModelInfo
 from ...transcripts.exporting import EXPORT_FORMATS, ExportFormat, export_session
 from . import compaction
-from .base import ChatCommand, Choice, Choices, CommandResult, format_table, split_arguments
+from .base import ChatCommand, Choice, Choices, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -38,9 +38,9 @@ async def _run_model(chat: Chat, argument: str) -> CommandResult:
         ("window", f"{compaction.window_size(chat):,} tokens: {compaction.window_source(chat)}"),
         ("summaries", getattr(summarizer, "name", None) or str(summarizer)),
     ]
-    changed = [f"This conversation now uses {chat.model.name}.", ""] if argument else []
+    changed = (f"This conversation now uses {chat.model.name}.", "") if argument else ()
     choices = None if argument else Choices("Models", _model_choices(chat.model.name), "/model")
-    return CommandResult("\n".join([*changed, *format_table(rows)]), choices=choices)
+    return msgspec.structs.replace(page(*changed, Table(rows)), choices=choices)
 
 
 def _model_choices(current: str) -> list[Choice]:
@@ -75,13 +75,11 @@ def _format_window(tokens: int) -> str:
 async def _run_preset(chat: Chat, argument: str) -> CommandResult:
     if not argument:
         rows = [("*" if name == chat.preset.name else " ", name, preset.about) for name, preset in PRESETS.items()]
-        return CommandResult("\n".join([*format_table(rows), "", "Switch this conversation to another: /preset NAME."]))
+        return page(Table(rows, labels=False), "", "Switch this conversation to another: /preset NAME.")
     name = preset_named(argument).name
     chat.configure(preset=preset_for(msgspec.structs.replace(compaction.chat_settings(chat), preset=name)))
-    figures = format_table(list(chat.preset.figures.items()))
-    return CommandResult(
-        "\n".join([f"This conversation now uses the preset {name}. {chat.preset.about}", "", *figures])
-    )
+    figures = Table(list(chat.preset.figures.items()))
+    return page(f"This conversation now uses the preset {name}. {chat.preset.about}", "", figures)
 
 
 async def _complete_providers(chat: Chat, words: Sequence[str]) -> Iterable[str]:

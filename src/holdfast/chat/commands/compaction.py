@@ -14,7 +14,7 @@ from ...sessions import Context
 from ...settings import Settings, load_settings, save_setting
 from ...tokens.catalog import CATALOG
 from ...triggers import LayerTrigger, OverBudget, WorkstreamTrigger
-from .base import ChatCommand, CommandResult, format_table, split_arguments
+from .base import ChatCommand, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -66,17 +66,13 @@ async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     if word not in ("", "on", "off"):
         raise InvalidInput(f"Automatic compaction is on or off, not {word!r}: {AUTOCOMPACT.usage}.")
     if not word:
-        return CommandResult(_autocompact_setting(chat), draft="/autocompact ")
+        now = f"Automatic compaction is {'on' if chat.auto else 'off'}."
+        change = "Change it: /autocompact on, /autocompact off."
+        return page(now, "", Table(_autocompact_rows(chat)), "", change, draft="/autocompact ")
     wanted = word == "on"
     chat.configure(auto=wanted)
     text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"
-    return CommandResult("\n".join([text, "", *format_table(_autocompact_rows(chat))]))
-
-
-def _autocompact_setting(chat: Chat) -> str:
-    now = f"Automatic compaction is {'on' if chat.auto else 'off'}."
-    change = "Change it: /autocompact on, /autocompact off."
-    return "\n".join([now, "", *format_table(_autocompact_rows(chat)), "", change])
+    return page(text, "", Table(_autocompact_rows(chat)))
 
 
 def _persist_auto_setting(chat: Chat, wanted: bool) -> str:
@@ -179,17 +175,8 @@ async def _run_context(chat: Chat, argument: str) -> CommandResult:
     parts = break_down(messages, chat.sessions.estimator, context.system, context.tools)
     instructions = [f"project instructions: {file.summary}" for file in chat.instructions]
     apart = [] if parts.tokens == context.tokens else [f"{parts.tokens:,} by local estimate, of which:"]
-    return CommandResult(
-        "\n".join(
-            [
-                *_usage_lines(chat, context),
-                *instructions,
-                *apart,
-                "",
-                *_breakdown_lines(parts),
-                *_largest_result_lines(parts),
-            ]
-        )
+    return page(
+        *_usage_lines(chat, context), *instructions, *apart, "", _breakdown_table(parts), *_largest_results(parts)
     )
 
 
@@ -206,7 +193,7 @@ def _usage_lines(chat: Chat, context: Context) -> list[str]:
     ]
 
 
-def _breakdown_lines(parts: ContextBreakdown) -> list[str]:
+def _breakdown_table(parts: ContextBreakdown) -> Table:
     """Rows by kind and tool; a tool's bar counts its results and its calls together."""
     shares = [row[0] for row in align_shares(parts, most=MAX_BREAKDOWN_ROWS)]
     full = max((share.tokens for share in shares), default=0)
@@ -216,15 +203,15 @@ def _breakdown_lines(parts: ContextBreakdown) -> list[str]:
         part = f"{100 * share.tokens / max(1, parts.tokens):.0f} %"
         line = share_bar(share, full, _SHARE_BAR_WIDTH, plain=False).plain
         rows.append((share.label[:_LABEL_WIDTH], f"{share.tokens:,}", part, line, calls))
-    return format_table(rows, right=(1, 2))
+    return Table(rows, right=(1, 2), clip=True)
 
 
-def _largest_result_lines(parts: ContextBreakdown) -> list[str]:
+def _largest_results(parts: ContextBreakdown) -> list[str | Table]:
     rows = [
         (result.tool[:_LABEL_WIDTH], f"{result.tokens:,}", result.line)
         for result in parts.results[:MAX_LARGEST_RESULTS]
     ]
-    return ["", "largest results", *format_table(rows, right=(1,))] if rows else []
+    return ["", "largest results", Table(rows, right=(1,), clip=True)] if rows else []
 
 
 CONTEXT = ChatCommand("context", "/context", "show token usage by kind and tool", _run_context)

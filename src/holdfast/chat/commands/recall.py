@@ -13,7 +13,7 @@ from ...messages import framed_message
 from ...recall import Passage, Recall
 from ...recall.passage import resolve_reference, short_heading
 from ...sessions.session_ids import find_session, shorten_id
-from .base import ChatCommand, CommandResult, clip_line, format_table, split_arguments, split_first_word
+from .base import ChatCommand, CommandResult, Table, page, split_arguments, split_first_word
 from .sessions import complete_session_ids
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ async def _run_pin(chat: Chat, argument: str) -> CommandResult:
     pins = await _pinned_events(chat)
     if not written:
         rows = [(reference(event), _event_preview(event)) for event in pins]
-        return CommandResult(
-            "\n".join(format_table(rows)) if rows else "Nothing is pinned: /pin #12 keeps a message visible."
-        )
+        return page(Table(rows, clip=True) if rows else "Nothing is pinned: /pin #12 keeps a message visible.")
     chat.require_idle()
     record = await chat.sessions.get(chat.record.id)
     place = await resolve_reference(chat.sessions.store, record, written)
@@ -96,7 +94,7 @@ async def _run_pin(chat: Chat, argument: str) -> CommandResult:
         raise InvalidInput(f"{reference(event)} is archived: restore it with /recall, then pin the restored copy.")
     await chat.sessions.pin(record.id, event.id, pinned=not off)
     kept = "is no longer pinned" if off else "stays visible through every compaction"
-    return CommandResult(clip_line(f"{reference(event)} {kept}: {_event_preview(event)}"))
+    return CommandResult(f"{reference(event)} {kept}: {_event_preview(event)}")
 
 
 async def _visible_events(chat: Chat) -> list[Event]:

@@ -10,7 +10,7 @@ import msgspec
 from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
 from ...sessions.session_ids import shorten_id
-from .base import ChatCommand, CommandResult, format_page, format_table, split_arguments, split_first_word
+from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
 from .cost import COST
@@ -38,7 +38,7 @@ async def _run_help(chat: Chat, argument: str) -> CommandResult:
         return CommandResult(f"{command.usage}: {command.about}.")
     custom, hidden = custom_commands(chat, _COMMANDS_BY_NAME)
     rows = [(command.usage, command.about) for command in (*COMMANDS, *(one.command for one in custom.values()))]
-    return CommandResult("\n".join([*format_table(rows), *hidden, "", _HELP_FOOTER]))
+    return page(Table(rows, labels=False), *hidden, "", _HELP_FOOTER)
 
 
 async def _run_quit(chat: Chat, argument: str) -> CommandResult:
@@ -105,16 +105,16 @@ def find_command(name: str, chat: Chat) -> ChatCommand:
 EMPTY_RESULT = CommandResult("")
 
 
-async def run_command(chat: Chat, line: str) -> CommandResult:
-    """Runs a typed line and returns its output; errors become output, too."""
+async def run_command(chat: Chat, line: str, *, width: int = PAGE_WIDTH) -> CommandResult:
+    """Runs a typed line and returns its output, wrapped to the width; errors become output, too."""
     try:
-        page = await _dispatch_line(chat, line.encode(errors="replace").decode())
+        result = await _dispatch_line(chat, line.encode(errors="replace").decode())
     except HoldfastError as problem:
-        page = CommandResult(str(problem))
+        result = CommandResult(str(problem))
     except OSError as problem:
         about = f" ({problem.filename})" if problem.filename else ""
-        page = CommandResult(f"{problem.strerror or problem}{about}.")
-    return page if page.is_verbatim else msgspec.structs.replace(page, text=format_page(page.text))
+        result = CommandResult(f"{problem.strerror or problem}{about}.")
+    return result if result.is_verbatim else msgspec.structs.replace(result, text=format_page(result.text, width))
 
 
 async def _dispatch_line(chat: Chat, line: str) -> CommandResult:

@@ -23,8 +23,9 @@ from .base import (
     Choice,
     Choices,
     CommandResult,
+    Table,
     clip_line,
-    format_table,
+    page,
     split_arguments,
     split_first_word,
 )
@@ -115,6 +116,14 @@ async def _offer_sessions(chat: Chat) -> CommandResult:
     return CommandResult("", choices=Choices("Sessions", items, "/sessions"))
 
 
+async def describe_session(chat: Chat) -> tuple[str, str, str]:
+    """Returns title, folder and age of the current session; title and age are empty before its first message."""
+    record, folder = await chat.sessions.get(chat.record.id), _home_path(str(chat.folder.root))
+    if not record.version:
+        return "", folder, ""
+    return await _title(chat, record), folder, format_age(await last_used(chat.sessions.store, record))
+
+
 def format_age(time: str, now: datetime | None = None) -> str:
     """Returns the age of an ISO time in its largest unit, as in "5 min" or "3 d"; empty if it is not a time."""
     try:
@@ -141,7 +150,7 @@ async def _run_tree(chat: Chat, argument: str) -> CommandResult:
     records = await chat.sessions.list()
     short = shorten_ids(record.id for record in records)
     rows = [await _session_row(chat, record, branch + short[record.id]) for branch, record in _session_tree(records)]
-    return CommandResult("\n".join(format_table([_SESSION_HEADER, *rows], right=(2,))))
+    return page(Table([_SESSION_HEADER, *rows], right=(2,), labels=False, header=True, clip=True))
 
 
 async def _run_clear(chat: Chat, argument: str) -> CommandResult:
@@ -201,7 +210,7 @@ _QUOTE_WIDTH = 50
 async def _run_branch(chat: Chat, argument: str) -> CommandResult:
     written = split_arguments(argument, 1, BRANCH.usage)[0]
     if not written:
-        return CommandResult(_message_list(await user_messages(chat)))
+        return _message_list(await user_messages(chat))
     chat.require_idle()
     chosen, left = await find_user_message(chat, written), await shorten_id(chat.sessions, chat.record.id)
     new = await shorten_id(chat.sessions, (await chat.fork(chosen.event.id)).id)
@@ -247,13 +256,12 @@ async def _event_before(chat: Chat, event: Event) -> Event | None:
     return found[0] if found else None
 
 
-def _message_list(messages: Sequence[UserMessage]) -> str:
+def _message_list(messages: Sequence[UserMessage]) -> CommandResult:
     if not messages:
-        return "This session has no messages yet."
+        return CommandResult("This session has no messages yet.")
     rows = [(str(one.number), reference(one.event), "archived" if one.archived else "", one.line) for one in messages]
-    return "\n".join(
-        [*format_table(rows, right=(0,)), "", "Branch from one with /branch N, or rewrite one with /edit N."]
-    )
+    table = Table(rows, right=(0,), clip=True)
+    return page(table, "", "Branch from one with /branch N, or rewrite one with /edit N.")
 
 
 def _quote_message(message: UserMessage) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from rich.cells import chop_cells
+from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -16,15 +17,19 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ...agent.tools import Permission, PermissionRequest, PlannedChange
-from ...io.text import escape_controls, sanitize_line
-from .theme import BOLD, DIM, ERROR, PLAIN, SUCCESS, WARNING
+from ...io.text import sanitize_line, split_escapes
+from .theme import BOLD, DIM, ERROR, PLAIN, SELECTED, SUCCESS, WARNING
 
 _DIFF_CONTEXT = 2
 """Unchanged lines shown around a change."""
 _MAX_COMPARED_LINES = 2_000
 """Longer pieces are shown as replaced, since comparing them line by line would take too long."""
-_BODY_SHARE, _MIN_ROWS = 0.4, 4
-"""Share of the screen's height for a folded question, and its smallest number of rows."""
+_BODY_SHARE, _MIN_ROWS, _OTHER_ROWS = 0.4, 4, 6
+"""Share of the screen's height for what is asked, its smallest number of rows, and those that a small screen keeps."""
+
+
+_MIN_TEXT = 16
+"""Columns for the text of a numbered line; in a narrower one, its further rows are not indented."""
 
 
 def approval_preview(question: PermissionRequest) -> list[Text]:
@@ -33,25 +38,31 @@ def approval_preview(question: PermissionRequest) -> list[Text]:
         return list(_change_preview(question.change))
     given = question.call.arguments_dict
     if question.tool == "run_command" and isinstance(command := given.get("command"), str):
-        return list(_numbered_lines(escape_controls(command).split("\n")))
-    return [
-        Text(line, PLAIN) for name, value in given.items() for line in escape_controls(f"{name}: {value}").split("\n")
-    ]
+        return list(_numbered_lines(command.split("\n")))
+    return [_visible(line, PLAIN) for name, value in given.items() for line in f"{name}: {value}".split("\n")]
+
+
+def _visible(text: str, style: Style) -> Text:
+    """Returns the text with an escape for each character that could not be seen, in reverse."""
+    line = Text(style=style)
+    for piece, is_escape in split_escapes(text):
+        line.append(piece, SELECTED if is_escape else "")
+    return line
 
 
 def _numbered_lines(lines: Sequence[str]) -> Iterator[Text]:
     """Yields the lines of a command; several are numbered."""
     if len(lines) == 1:
-        yield Text(f"$ {lines[0]}", BOLD)
+        yield _visible(f"$ {lines[0]}", BOLD)
         return
     width = len(str(len(lines)))
     for number, line in enumerate(lines, 1):
-        yield Text.assemble((f"{number:>{width}} ", DIM), (line, BOLD))
+        yield Text.assemble((f"{number:>{width}} ", DIM), _visible(line, BOLD))
 
 
 def _change_preview(change: PlannedChange) -> Iterator[Text]:
     """Yields a title and the diff of a file; of a new file, all its lines."""
-    before, after = _file_lines(change.before or b""), _file_lines(change.after)
+    before, after, ends = _file_lines(change)
     if change.before is None:
         what = f"new file, {_count(len(after))}"
     else:
@@ -59,16 +70,30 @@ def _change_preview(change: PlannedChange) -> Iterator[Text]:
     rows = list(_diff(before, after))
     added, removed = (sum(1 for _, sign, _ in rows if sign == one) for one in "+-")
     what = what or f"{removed:,} removed, {added:,} added, of {_count(len(before))}"
-    yield Text.assemble((sanitize_line(change.name), BOLD), (f"  {what}", DIM))
+    title = WARNING if what.startswith("replaces") else DIM
+    yield Text.assemble(_visible(change.name.replace("\n", "\u2028"), BOLD), (f"  {what}{ends}", title))
     width = len(str(max(len(before), len(after), 1)))
     styles = {"+": SUCCESS, "-": ERROR, " ": DIM}
     for number, sign, line in rows:
-        yield Text.assemble((f"{number or '…':>{width}} ", DIM), (f"{sign} {line}", styles[sign]))
+        text = _visible(f"{sign} {line.removesuffix(_NO_NEWLINE)}", styles[sign])
+        remark = ("  (no newline at the end)", WARNING) if line.endswith(_NO_NEWLINE) else ""
+        yield Text.assemble((f"{number or '…':>{width}} ", DIM), text, remark)
 
 
-def _file_lines(content: bytes) -> list[str]:
-    text = escape_controls(content.decode(errors="backslashreplace"))
-    return text.removesuffix("\n").split("\n") if text else []
+_NO_NEWLINE = "\n"
+"""At the end of a last line that has no newline, where the file has or had one."""
+
+
+def _file_lines(change: PlannedChange) -> tuple[list[str], list[str], str]:
+    """Returns the lines before and after, and a remark; line ends are shown only where they change or are mixed."""
+    texts = [one.decode(errors="surrogateescape") for one in (change.before or b"", change.after)]
+    before, after = (text.removesuffix("\n").split("\n") if text else [] for text in texts)
+    if before and after and texts[0].endswith("\n") != texts[1].endswith("\n"):
+        (after if texts[0].endswith("\n") else before)[-1] += _NO_NEWLINE
+    ends = {line.endswith("\r") for line in (*before, *after)}
+    if ends != {True}:
+        return before, after, ""
+    return [line[:-1] for line in before], [line[:-1] for line in after], ", CRLF"
 
 
 def _count(lines: int) -> str:
@@ -103,11 +128,15 @@ def _diff(before: list[str], after: list[str]) -> Iterator[tuple[int, str, str]]
 
 
 def wrap_rows(lines: Sequence[Text], width: int) -> list[tuple[int, Text]]:
-    """Breaks lines into rows of a width, character by character; each row with the index of its line."""
+    """Breaks lines into rows of a width, character by character; each with the index of its line."""
     rows: list[tuple[int, Text]] = []
     for index, line in enumerate(lines):
-        pieces = chop_cells(line.plain, max(2, width)) or [""]
-        rows += [(index, row) for row in line.divide(list(accumulate(map(len, pieces[:-1]))))]
+        number = line.spans[0].end if line.spans and line.spans[0].style == DIM else 0
+        hang = number if width - number >= _MIN_TEXT else 0
+        first, *_ = chop_cells(line.plain, max(2, width)) or [""]
+        rest = chop_cells(line.plain[len(first) :], max(2, width - hang))
+        head, *tail = line.divide(list(accumulate(map(len, [first, *rest[:-1]])))) if rest else [line]
+        rows += [(index, head), *((index, Text(" " * hang).append_text(row)) for row in tail)]
     return rows
 
 
@@ -135,7 +164,8 @@ class ApprovalPrompt(Widget, can_focus=True):
         height: auto; display: none; border-top: solid ansi_bright_black;
         background: ansi_default; color: ansi_default;
     }
-    ApprovalPrompt > VerticalScroll { height: auto; max-height: 40vh; scrollbar-size: 0 0; padding: 0 2; }
+    ApprovalPrompt > VerticalScroll { height: auto; scrollbar-size: 0 0; padding: 0 2; }
+    ApprovalPrompt > #keys { padding: 0 2; }
     ApprovalPrompt Static { background: ansi_default; color: ansi_default; }
     """
 
@@ -148,8 +178,9 @@ class ApprovalPrompt(Widget, can_focus=True):
         super().__init__()
         self.question: PermissionRequest | None = None
         self._lines: list[Text] = []
-        self._folded = False
-        self._head, self._body, self._keys = Static(), Static(), Static()
+        self._folded = self._unfolded = False
+        """Whether some of it is hidden now, and whether the user has unfolded all of it."""
+        self._head, self._body, self._keys = Static(), Static(), Static(id="keys")
         self._scroll = VerticalScroll(self._body, can_focus=False)
 
     def compose(self) -> ComposeResult:
@@ -164,7 +195,7 @@ class ApprovalPrompt(Widget, can_focus=True):
             return
         tool = sanitize_line(question.tool)
         self._head.update(Text.assemble(("? ", WARNING), "May the agent use ", (tool, BOLD), "?"))
-        self._lines, self._folded = approval_preview(question), True
+        self._lines, self._unfolded = approval_preview(question), False
         self._draw()
         self._scroll.scroll_home(animate=False)
 
@@ -172,16 +203,19 @@ class ApprovalPrompt(Widget, can_focus=True):
         """Draws the question for the screen's size; what does not fit is folded until the user unfolds it."""
         if self.question is None:
             return
-        room = max(_MIN_ROWS, int(self.app.size.height * _BODY_SHARE))
+        height = self.app.size.height
+        room = max(_MIN_ROWS, int(height * _BODY_SHARE), min(2 * _MIN_ROWS, height - _OTHER_ROWS))
+        self._scroll.styles.max_height = room
         rows = wrap_rows(self._lines, self.app.size.width - 4)
-        folded = fold_rows(rows, room) if self._folded else None
+        folded = None if self._unfolded else fold_rows(rows, room)
         self._folded = folded is not None
         self._body.update(Text("\n").join(folded or [row for _, row in rows]))
         rule = sanitize_line(self.question.rule or "").removeprefix("run_command ")
-        keys = Text("  ")
+        keys = Text()
         yes = [("Enter", "show all")] if self._folded else [("y", "yes"), *([("a", f"always {rule}")] if rule else [])]
         for key, what in (*yes, ("n", "no"), ("Esc", "stop")):
-            keys.append(key, BOLD).append(f" {what}   ", DIM)
+            keys.append(key, BOLD).append(f" {what}  ", DIM)
+        keys.rstrip()
         self._keys.update(keys)
 
     def on_resize(self) -> None:
@@ -196,7 +230,7 @@ class ApprovalPrompt(Widget, can_focus=True):
             case _ if answer == "no":
                 self.post_message(self.Answered("no"))
             case _ if self._folded and (answer or event.key in ("enter", "space", "ctrl+o")):
-                self._folded = False
+                self._unfolded = True
                 self._draw()
             case _ if answer is not None and (answer == "yes" or (self.question and self.question.rule)):
                 self.post_message(self.Answered(answer))

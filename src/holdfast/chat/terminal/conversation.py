@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 
 import anyio
@@ -14,6 +15,7 @@ from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSki
 from ...sessions.session_ids import shorten_id
 from ..chat import Chat
 from ..commands import CommandResult, hidden_command_notes, run_command
+from ..commands.sessions import describe_session
 from . import entries
 from .footer import FooterState
 from .history import load_history
@@ -97,12 +99,15 @@ class Conversation:
         """
         prompts = None
         try:
-            if (change := self._session_change) is not None:
-                self._session_change = None
+            while (change := self._session_change) is not None:
                 shown, prompts = await load_history(self.chat)
                 self.footer_state.session = await shorten_id(self.chat.sessions, self.chat.record.id)
-                welcome = entries.WelcomeEntry(change.how, self.chat.folder.root.name, self.chat.model.name)
-                self.transcript.prepend_history([welcome, *self._start_notes(), *shown])
+                title, folder, age = await describe_session(self.chat)
+                if change is not self._session_change:
+                    continue  # the session changed again meanwhile
+                self._session_change = None
+                header = entries.SessionHeaderEntry(change.how, title, folder, self.chat.model.name, age)
+                self.transcript.prepend_history([header, *self._start_notes(), *shown])
                 if change.how == "resumed" and await self.chat.is_unfinished():
                     self.transcript.add(entries.NoteEntry(f"The last message has no answer yet: {CONTINUE_HINT}."))
             if self._state_stale:
@@ -127,7 +132,7 @@ class Conversation:
             self.transcript.add(command)
         self._commands += is_command
         try:
-            result = await run_command(self.chat, line)
+            result = await run_command(self.chat, line, width=sys.maxsize)
         finally:
             self._commands -= is_command
             if line.startswith("!"):
@@ -137,7 +142,7 @@ class Conversation:
             and result.text
             and not (line.startswith("/compact") and self.presenter.compactions_ended > ended)
         ):
-            self.transcript.add_after(command, entries.CommandOutputEntry(result.text))
+            self.transcript.add_after(command, entries.CommandOutputEntry(*(result.blocks or [result.text])))
         self._state_stale = True
         self._sync_pending_input()
         return result

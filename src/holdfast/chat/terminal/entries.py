@@ -12,18 +12,18 @@ from textual.strip import Strip
 
 from ...hooks.events import CompactionCompleted
 from ...io.text import sanitize, sanitize_line
+from ..commands.base import Table, lay_out
 from .drawing import (
-    MAX_MARKDOWN_CHARS,
-    ReplyMarkdown,
+    MIN_WIDTH,
     format_count,
     format_percent,
     indent_lines,
-    render_rich,
     truncate_text,
     with_marker,
     wrap_plain,
     wrap_text,
 )
+from .markdown import MarkdownStream
 from .theme import ACCENT, BOLD, DIM, ERROR, MUTED, PLAIN, SUCCESS, WARNING, ChatTheme
 
 __all__ = [
@@ -34,9 +34,9 @@ __all__ = [
     "PromptEntry",
     "ReasoningEntry",
     "ReplyEntry",
+    "SessionHeaderEntry",
     "TerminalEntry",
     "ToolCallEntry",
-    "WelcomeEntry",
 ]
 
 
@@ -139,7 +139,9 @@ class CompactionEntry(TerminalEntry):
     def _summary_lines(self, width: int, theme: ChatTheme) -> list[Strip]:
         count = self._summary.count("\n") + 1
         if self.folded:
-            return indent_lines(wrap_plain(f"{theme.symbols.folded} summary, {count} lines (Ctrl-O)", width - 2, DIM))
+            return indent_lines(
+                wrap_plain(f"{theme.symbols.folded} summary, {count} line{'s' * (count != 1)} (Ctrl-O)", width - 2, DIM)
+            )
         head = indent_lines(wrap_plain(f"{theme.symbols.unfolded} summary", width - 2, DIM))
         return head + indent_lines(wrap_plain(self._summary, width - 6, DIM), f"    {theme.symbols.gutter} ", DIM)
 
@@ -163,32 +165,39 @@ class NoteEntry(TerminalEntry):
         return indent_lines(with_marker(symbol, _NOTE_STYLES[self._tone], strips))
 
 
-class WelcomeEntry(TerminalEntry):
-    """Banner with session, folder, model and the main keys."""
+_ORIGIN_LABELS = {"handed_off": "handoff", "forked": "branch"}
 
-    def __init__(self, how: str, folder: str, model: str) -> None:
+
+class SessionHeaderEntry(TerminalEntry):
+    """Title, folder, model and age of the session, and the main keys."""
+
+    def __init__(self, how: str, title: str, folder: str, model: str, age: str = "") -> None:
         super().__init__()
-        session = {"new": "a new session", "handed_off": "a handoff session", "forked": "a branch"}.get(how)
-        self._where = f"{session or 'an existing session'} in {sanitize_line(folder)}, with {sanitize_line(model)}"
+        self._title = sanitize_line(title) or "New session"
+        used = "" if not age else "last used just now" if age == "now" else f"last used {age} ago"
+        self._about = [part for part in (*map(sanitize_line, (folder, model)), used, _ORIGIN_LABELS.get(how)) if part]
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        dot = theme.symbols.dot
-        first = Text.assemble(("holdfast ", BOLD), (self._where, DIM))
-        keys = f"/help lists the commands {dot} Esc stops {dot} Ctrl-O unfolds {dot} Ctrl-D quits"
-        return indent_lines([*wrap_text(first, width - 2), *wrap_plain(keys, width - 2, DIM)])
+        dot = f" {theme.symbols.dot} "
+        title = truncate_text(Text(self._title, BOLD), width - 2, theme.symbols.ellipsis)
+        keys = dot.join(("/help lists the commands", "Esc stops", "Ctrl-O unfolds", "Ctrl-D quits"))
+        return indent_lines(
+            [title, *wrap_plain(dot.join(self._about), width - 2, DIM), *wrap_plain(keys, width - 2, DIM)]
+        )
 
 
 class CommandOutputEntry(TerminalEntry):
-    """Output of a command, with its columns kept."""
+    """Output of a command, laid out for the width of the screen; labels are dim."""
 
     tight = True
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, *blocks: str | Table) -> None:
         super().__init__()
-        self.text = sanitize(text).strip("\n")
+        self._blocks = [block if isinstance(block, Table) else sanitize(block).strip("\n") for block in blocks]
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        return indent_lines(wrap_plain(self.text, width - 2, DIM))
+        lines = (Text.assemble((line[:label], DIM), line[label:]) for line, label in lay_out(self._blocks, width - 2))
+        return indent_lines(strip for line in lines for strip in wrap_text(line, width - 2))
 
 
 _PROMPT_LINES = 12
@@ -223,13 +232,15 @@ class PromptEntry(TerminalEntry):
         strips = wrap_plain("\n".join(shown), width - 2, ACCENT if is_command else BOLD)
         drawn = with_marker(symbol, DIM if is_command else ACCENT, strips)
         if left := len(self._lines) - len(shown):
-            drawn += indent_lines(wrap_plain(f"{theme.symbols.folded} {left} more lines", width - 2, DIM))
+            drawn += indent_lines(
+                wrap_plain(f"{theme.symbols.folded} {left:,} more line{'s' * (left != 1)}", width - 2, DIM)
+            )
         return drawn
 
 
-_REPLY_CHARS = 200_000
-"""Characters shown of a reply; the session keeps all."""
-_REPLY_LINE_CHARS = 4_000
+_REASONING_CHARS = 200_000
+"""Characters shown of reasoning; the session keeps all."""
+_REASONING_LINE_CHARS = 4_000
 
 
 class TextStream:
@@ -243,7 +254,7 @@ class TextStream:
         self._width = 0
 
     def add(self, piece: str) -> None:
-        if self._size < _REPLY_CHARS:
+        if self._size < _REASONING_CHARS:
             self._pieces.append(piece)
             self._size += len(piece)
             self._tail += piece
@@ -257,20 +268,20 @@ class TextStream:
             self._wrapped, self._width, self._tail = [], width, "".join(self._pieces)
         tail = self._tail if self._wrapped else self._tail.lstrip("\n")
         *complete_lines, self._tail = tail.split("\n")
-        while len(self._tail) > _REPLY_LINE_CHARS:
-            complete_lines.append(self._tail[:_REPLY_LINE_CHARS])
-            self._tail = self._tail[_REPLY_LINE_CHARS:]
+        while len(self._tail) > _REASONING_LINE_CHARS:
+            complete_lines.append(self._tail[:_REASONING_LINE_CHARS])
+            self._tail = self._tail[_REASONING_LINE_CHARS:]
         for line in complete_lines:
             self._wrapped += wrap_plain(sanitize(line), width, style)
         return self._wrapped + wrap_plain(sanitize(self._tail), width, style)
 
 
 class ReplyEntry(TerminalEntry):
-    """A reply: plain text while it streams, Markdown when complete."""
+    """A reply as Markdown, also while it streams."""
 
     def __init__(self, text: str = "") -> None:
         super().__init__()
-        self._stream = TextStream()
+        self._stream = MarkdownStream(indent="  ")
         self._stream.add(text)
         self.complete = bool(text)
         self._remark = ""
@@ -285,14 +296,9 @@ class ReplyEntry(TerminalEntry):
         self.invalidate()
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
-        text = self._stream.text if self.complete else ""
-        if text and len(text) <= MAX_MARKDOWN_CHARS:
-            strips = render_rich(ReplyMarkdown(text), width - 2)
-        else:
-            strips = self._stream.lines(width - 2, PLAIN)
-        if self._remark:
-            strips = [*strips, *wrap_plain(f"({self._remark})", width - 2, WARNING)]
-        return indent_lines(strips)
+        strips = self._stream.lines(max(width - 2, MIN_WIDTH), complete=self.complete)
+        remark = wrap_plain(f"({self._remark})", width - 2, WARNING) if self._remark else []
+        return strips + indent_lines(remark)
 
 
 class ReasoningEntry(TerminalEntry):
@@ -390,7 +396,7 @@ class ToolCallEntry(TerminalEntry):
             result = wrap_plain("\n".join(self._result_lines[:_TOOL_RESULT_LINES]), width - 6, PLAIN)
             drawn += indent_lines(result, gutter, DIM)
             if (left := self._line_count - min(len(self._result_lines), _TOOL_RESULT_LINES)) > 0:
-                drawn += wrap_plain(f"    {theme.symbols.ellipsis} {left:,} more lines", width, DIM)
+                drawn += wrap_plain(f"    {theme.symbols.ellipsis} {left:,} more line{'s' * (left != 1)}", width, DIM)
         return drawn
 
     def _head(self, width: int, theme: ChatTheme) -> Strip:

@@ -18,15 +18,14 @@ from ...messages import Message, ToolCall, ToolResult, is_foreign_summary, is_fr
 from ...sessions.history import user_message_in
 from ..chat import SHELL_HEADING
 from .drawing import (
-    MAX_MARKDOWN_CHARS,
-    ReplyMarkdown,
+    MIN_WIDTH,
     indent_lines,
-    render_rich,
     truncate_text,
     with_marker,
     wrap_plain,
 )
 from .entries import CompactionEntry, NoteEntry, ReplyEntry, TerminalEntry
+from .markdown import render_markdown
 from .theme import DIM, PLAIN, ChatTheme
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class HistoryEntry(TerminalEntry):
     def __init__(self, role: str, text: str, number: int = 0, result: str = "") -> None:
         super().__init__()
         self._role, self._text, self._result = role, text.strip(), result.strip()
-        self._line = sanitize_line(text[:_HISTORY_CHARS])
+        self._line = sanitize_line(_plain_text(text) if role == "assistant" else text[:_HISTORY_CHARS])
         self._number = f"  #{number}" if number else ""
         self.foldable = bool(self._result) or "\n" in self._text or len(self._text) > _HISTORY_LINE
         self.prompt_text = text if role == "user" else None
@@ -66,10 +65,15 @@ class HistoryEntry(TerminalEntry):
         return with_marker(f"{symbol} ", DIM, [truncate_text(line, width - 2, symbols.ellipsis)])
 
     def _body(self, width: int) -> list[Strip]:
-        if self._role == "assistant" and len(self._text) <= MAX_MARKDOWN_CHARS:
-            return render_rich(ReplyMarkdown(sanitize(self._text)), width)
+        if self._role == "assistant":
+            return render_markdown(self._text, max(width, MIN_WIDTH))
         text = "\n".join(filter(None, (self._text, self._result)))
         return wrap_plain(sanitize(text[:_UNFOLDED_CHARS]), width, PLAIN)
+
+
+def _plain_text(text: str) -> str:
+    """Returns the beginning of a reply without the marks of Markdown."""
+    return "\n".join(strip.text for strip in render_markdown(text[:_HISTORY_CHARS], _HISTORY_CHARS))
 
 
 class SummaryEntry(TerminalEntry):
@@ -85,7 +89,8 @@ class SummaryEntry(TerminalEntry):
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         symbols = theme.symbols
         count = self._text.count("\n") + 1
-        head = f"{symbols.folded if self.folded else symbols.unfolded} summary of earlier messages, {count} lines"
+        symbol = symbols.folded if self.folded else symbols.unfolded
+        head = f"{symbol} summary of earlier messages, {count} line{'s' * (count != 1)}"
         drawn = wrap_plain(head, width, DIM)
         return (
             drawn

@@ -17,6 +17,7 @@ from textual.widgets import TextArea
 from ...io.text import sanitize_input, sanitize_line
 from ..mentions import unfinished_mention
 from .input_history import HistorySearch, InputHistory
+from .pasted_text import PastedTexts
 from .theme import ACCENT, BOLD, DIM, ChatTheme
 
 _MAX_COMPLETIONS = 6
@@ -26,7 +27,7 @@ class CompletionList(Widget):
     """List of completions above the input; Tab and arrows select."""
 
     DEFAULT_CSS = """
-    CompletionList { height: auto; max-height: 7; display: none; background: ansi_default; color: ansi_default; }
+    CompletionList { height: auto; max-height: 8; display: none; background: ansi_default; color: ansi_default; }
     """
 
     def __init__(self, theme: ChatTheme) -> None:
@@ -98,6 +99,8 @@ class CompletionList(Widget):
             if about := self._descriptions.get(one.strip()):
                 line.append(f"{' ' * (wide - cell_len(one))}  {about}", DIM)
             lines.append(line)
+        if more := len(self.candidates) - len(shown):
+            lines.append(Text(f"  {self._chat_theme.symbols.ellipsis} {more} more", DIM))
         return Text("\n", no_wrap=True, overflow="crop").join(lines)
 
 
@@ -144,6 +147,7 @@ class InputBox(TextArea):
         self.cursor_blink = False
         self.input_history = InputHistory()
         self._completions = completions
+        self._pasted = PastedTexts()
         self._intercept_key = intercept_key
         """Called with each key first; returns True to consume it."""
         self._replace_paste = replace_paste
@@ -152,12 +156,21 @@ class InputBox(TextArea):
 
     def set_text(self, text: str) -> None:
         """Replaces the text and moves the cursor to its end."""
-        self.load_text(sanitize_input(text))
+        self.load_text(self._pasted.fold_text(sanitize_input(text)))
         self.move_cursor(self.document.end)
 
     def restore_unsent(self, text: str) -> None:
         """Puts an unsent text back before the current one."""
         self.set_text(f"{text}\n{self.text}" if self.text.strip() else text)
+
+    def action_delete_left(self) -> None:
+        """Deletes a character, or a folded paste as one."""
+        row, column = self.cursor_location
+        mark = self._pasted.mark_before(self.document.get_line(row)[:column]) if self.selection.is_empty else ""
+        if mark:
+            self.delete((row, column - len(mark)), (row, column))
+        else:
+            super().action_delete_left()
 
     async def _on_key(self, event: events.Key) -> None:
         if self._intercept_key(event.key) or self._handle_key(event):
@@ -258,12 +271,12 @@ class InputBox(TextArea):
         text = self.text.strip()
         self.input_history.add("" if self.text.startswith(" ") else text)
         self.clear()
-        self.post_message(self.Sent(text))
+        self.post_message(self.Sent(self._pasted.expand(text)))
 
     async def _on_paste(self, event: events.Paste) -> None:
-        """Inserts a paste as one text, with control characters made visible."""
+        """Inserts a paste as one text, with control characters made visible; a long one is folded."""
         event.prevent_default()
         event.stop()
         if self._search is not None:
             self._end_search(self._search.found)
-        self.insert(sanitize_input(self._replace_paste(event.text)))
+        self.insert(self._pasted.fold_paste(sanitize_input(self._replace_paste(event.text))))

@@ -183,4 +183,5 @@ class Picker(Widget, can_focus=True):
         keys = Text()
         for key, what in (("Enter", "choose"), ("Up/Down", "move"), ("Esc", self._choices.leave)):
             keys.append(key, BOLD).append(f" {what}   ", DIM)
+        keys.rstrip()
         return self._fitted(keys, "")
