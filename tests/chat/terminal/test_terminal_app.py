@@ -26,7 +26,8 @@ RM = PermissionRequest(
 )
 
 
-async def test_prompt_and_reply_are_shown(tmp_path: Path) -> None:
+async def test_prompt_and_reply_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
     async with open_app(tmp_path, "The tide turns at **noon**.") as harness:
         await harness.wait_for_text("  New session\n", "/harbor ·", "script:story.json\n", "Ask, or /help")
         await harness.type("When?")
@@ -230,8 +231,9 @@ async def test_notice_of_ctrl_c_disappears_when_it_is_no_longer_true(tmp_path: P
         await harness.wait_for_text("Ctrl-C again quits")
 
 
-async def test_resumed_conversation_can_be_read_whole(tmp_path: Path) -> None:
+async def test_resumed_conversation_can_be_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line a message with its number; unfolded all of it, Markdown rendered, another tool's summary as one."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     summary = "This session is being continued from a previous conversation that ran out of context. They moored."
     call = {"id": "c1", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "berths.txt"}'}}
     messages = [

@@ -31,7 +31,7 @@ WALK = (
     ("/sessions", "Enter choose", "this session"),
     ("/edit 1", "before message 1"),
     ("/clear", "New session"),
-    ("/export tides.json messages", "in the format messages"),
+    ("/export tides.json messages", "Written to"),
 )
 LISTS = ("/model", "/sessions")
 """Commands that open a list."""

@@ -33,6 +33,8 @@ def command_tool(folder: WorkingFolder) -> AgentTool:
     async def run(given: RunCommand, on_output: OnOutput | None = None) -> str:
         if folder.root.resolve() != folder.root:
             raise InvalidInput("The working folder was replaced by a link, so nothing was run.")
+        if "\0" in given.command:
+            raise InvalidInput("The command has a null byte, and was not run.")
         with anyio.move_on_after(given.seconds):
             result = await _run_live(given.command, folder, on_output)
             output = clip_output("\n".join(filter(None, (result.stdout, result.stderr))))

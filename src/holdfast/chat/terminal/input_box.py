@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -17,7 +18,6 @@ from textual.widgets import TextArea
 from ...io.text import sanitize_input, sanitize_line
 from ..mentions import unfinished_mention
 from .input_history import HistorySearch, InputHistory
-from .pasted_text import PastedTexts
 from .theme import ACCENT, BOLD, DIM, ChatTheme
 
 _MAX_COMPLETIONS = 6
@@ -109,6 +109,54 @@ def _common_prefix(found: Sequence[str]) -> str:
     first, last = min(found), max(found)
     same = (index for index, letter in enumerate(first) if last[index : index + 1] != letter)
     return first[: next(same, len(first))]
+
+
+MAX_PASTED_LINES, MAX_PASTED_CHARS = 20, 4_000
+"""A longer paste is folded."""
+_MAX_LINES, _SHOWN_LINES, _MAX_CHARS = 200, 10, 40_000
+"""Of a longer text that is put into the input, as from the history, only the first lines are shown."""
+_MARK = re.compile(r"\[pasted [\d,]+ (?:lines?|characters)(?: #\d+)?\]")
+
+
+class PastedTexts:
+    """Long texts folded in the input, by their marks: an editor of thousands of lines wraps them all at each key.
+
+    The whole text is sent; a mark that was edited is sent as it is.
+    """
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def fold_paste(self, text: str) -> str:
+        """Returns the text, or a mark for a long one."""
+        lines = text.count("\n") + 1
+        if lines <= MAX_PASTED_LINES and len(text) <= MAX_PASTED_CHARS:
+            return text
+        size = f"{lines:,} lines" if lines > 1 else f"{len(text):,} characters"
+        mark, number = f"[pasted {size}]", 1
+        while self._texts.setdefault(mark, text) != text:
+            number += 1
+            mark = f"[pasted {size} #{number}]"
+        return mark
+
+    def fold_text(self, text: str) -> str:
+        """Returns the text; of a very long one, the first lines and a mark for the rest."""
+        if text.count("\n") < _MAX_LINES and len(text) <= _MAX_CHARS:
+            return text
+        lines = text.split("\n")
+        first = "\n".join(lines[:_SHOWN_LINES])
+        if len(lines) <= _SHOWN_LINES or len(first) > MAX_PASTED_CHARS:
+            return self.fold_paste(text)
+        rest = self.fold_paste("\n".join(lines[_SHOWN_LINES:]))
+        return f"{first}\n{rest}"
+
+    def expand(self, text: str) -> str:
+        """Returns the text with the whole of what its marks stand for."""
+        return _MARK.sub(lambda mark: self._texts.get(mark[0], mark[0]), text) if self._texts else text
+
+    def mark_before(self, text: str) -> str:
+        """Returns the mark at the end of a text, so that it is deleted as one; empty if there is none."""
+        return next((mark for mark in self._texts if text.endswith(mark)), "")
 
 
 _NEW_LINE = ("shift+enter", "alt+enter", "ctrl+j", "shift+\r")
