@@ -241,8 +241,11 @@ async def test_command_returns_output_and_exit_code(harbor: Path) -> None:
     assert len(text) < MAX_CHARACTERS + 100 and "characters left out" in text
 
 
-async def test_command_timeout_kills_child_processes(harbor: Path) -> None:
-    line = "sh -c 'sleep 60; touch late' & echo $! > child; sleep 60"
+@pytest.mark.parametrize(
+    "start", ["sh", pytest.param("setsid sh", marks=pytest.mark.skipif(sys.platform != "linux", reason="Linux only"))]
+)
+async def test_command_timeout_kills_child_processes(harbor: Path, start: str) -> None:
+    line = f"{start} -c 'echo $$ > child; sleep 60; touch late' & sleep 60"
     text, failed = await call(toolbox(harbor), "run_command", command=line, seconds=1)
     assert failed and "longer than 1 s" in text
     child = int((harbor / "child").read_text())

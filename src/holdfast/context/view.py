@@ -151,7 +151,12 @@ class View:
         self._classify_users([index for index, m in enumerate(messages) if m.role == "user" and index not in quoted])
         opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
         others = [index for index in opaque if messages[index].raw is not None and is_vendor_summary(messages[index])]
-        others += [index for index, m in enumerate(messages) if m.role in _SUMMARY_ROLES and is_note(m)]
+        spoken = self.turns[0] if self.turns else len(messages)  # a reply to the user may look like a note, and is none
+        others += [
+            index
+            for index, m in enumerate(messages)
+            if m.role in _SUMMARY_ROLES and (m.role == "system" or index < spoken) and is_note(m)
+        ]
         self.synthetic = sorted({*self.synthetic, *others, *opening_pair(messages)})
 
     def _classify_users(self, users: list[int]) -> None:
@@ -265,6 +270,8 @@ class View:
                 self.turns.clear()
                 self.synthetic.append(pair[0])
                 return True
+        if message.role == "assistant" and self.turns:
+            return False  # a reply to the user may look like a note
         return is_note(message) and not is_system_message(message)
 
     def _close_pending_calls(self, message: Message, event_id: str) -> None:

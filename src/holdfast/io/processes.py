@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
-from collections.abc import AsyncIterable, AsyncIterator, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import anyio
 import msgspec
 from anyio.abc import ByteSendStream, Process, TaskStatus
 
+_MARK_VARIABLE = "HOLDFAST_COMMAND"
+"""Set for each command and inherited by what it starts."""
 _MAX_OUTPUT_BYTES = 1_000_000
 """Bytes of output that are kept; the rest is read and dropped, so that the command can finish."""
 _OUTPUT_GRACE = 0.5
@@ -35,8 +39,10 @@ async def run_shell(
 ) -> ShellResult:
     """Runs a shell command; cancellation kills it and its children. `on_output` gets all output as it comes."""
     out, err = _OutputBuffer(on_output), _OutputBuffer(on_output)
+    mark = secrets.token_hex(16)
     with anyio.CancelScope(shield=True):  # a half-started process could not be killed
-        process = await anyio.open_process(command, cwd=cwd, start_new_session=True)
+        environment = {**os.environ, _MARK_VARIABLE: mark}
+        process = await anyio.open_process(command, cwd=cwd, env=environment, start_new_session=True)
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     try:
         async with anyio.create_task_group() as group:
@@ -47,7 +53,7 @@ async def run_shell(
             group.cancel_scope.deadline = anyio.current_time() + _OUTPUT_GRACE
     finally:
         if process.returncode is None:
-            _kill(process)
+            _kill(process, mark)
         with anyio.CancelScope(shield=True):
             await process.aclose()
     return ShellResult(code, out.text, err.text)
@@ -77,12 +83,24 @@ async def _write_stdin(stream: ByteSendStream, data: bytes) -> None:
         await stream.aclose()
 
 
-def _kill(process: Process) -> None:
+def _kill(process: Process, mark: str) -> None:
+    """Kills the command's process group, and children that left it for a session of their own."""
     with suppress(ProcessLookupError):
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
+    for child in _marked_processes(f"{_MARK_VARIABLE}={mark}".encode()):
+        with suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+
+
+def _marked_processes(mark: bytes) -> Iterator[int]:
+    """Yields the processes that inherited this variable, where the system tells (Linux)."""
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if mark in place.read_bytes().split(b"\0"):
+                yield int(place.parent.name)
 
 
 class SignalStop:
