@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from holdfast.context.events import LaneTip
-from holdfast.errors import CorruptLog, StoreError, StoreReadOnly
+from holdfast.errors import CorruptLog, HoldfastError, StoreError, StoreReadOnly
 from holdfast.io import files
 from holdfast.stores import JSONLStore, Slice
 from holdfast.stores.jsonl import folder
 from holdfast.stores.jsonl.folder import file_name
-from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, rewriting
+from stores.logs import EVERYTHING, begin, compaction, fork, ids, message, record, rewrite, rewriting
 
 pytestmark = pytest.mark.anyio
 
@@ -317,3 +317,42 @@ class TestRedaction:
             assert await store.problems("s") == await store.problems("f") == []
             assert (await store.session("f")).version == (2 if died_at == 1 else 3)
         assert not [path for path in contents(place) if path.suffix in (".new", ".json")]
+
+
+GARBAGE = (
+    *(b"null", b"[]", b"{}", b"7", b'"x"', b"\xff\xfe", b"{" * 5_000, b'{"v":1}', b'{"v":1,"id":7}', b"\0" * 50),
+    *(
+        b'{"v":1,"id":"x","seq":%s,"kind":"message"}' % number
+        for number in (b"-5", b'"y"', b"0", b"9" * 20, b"9" * 400)
+    ),
+    b'{"v":1,"id":"q","seq":4,"kind":"message","tip":7}',
+    b'{"v":1,"id":"q","seq":4,"kind":"message","tip":{"mark":99999999999999999999}}',
+    b'{"v":1,"kind":"session","id":"s","created":"t","version":99999999999999999999,"parent_seq":-1}',
+)
+
+
+@pytest.mark.parametrize("garbage", GARBAGE, ids=lambda line: line[:40])
+@pytest.mark.parametrize("at", [0, 2])
+async def test_garbage_in_a_file_gives_clear_errors_only(place: Path, garbage: bytes, at: int) -> None:
+    """In place of the header, or of an event: what can be read is read, the rest is one sentence."""
+    async with JSONLStore(place) as store:
+        await begin(store, "e1", "e2", "e3")
+        await begin(store, "x1", session_id="other")
+    lines = (place / "s.jsonl").read_bytes().splitlines()
+    lines[at] = garbage
+    (place / "s.jsonl").write_bytes(b"\n".join([*lines, b""]))
+    async with JSONLStore(place) as store:
+        for call in (
+            lambda: store.session("s"),
+            lambda: store.read("s", EVERYTHING),
+            lambda: store.problems("s"),
+            lambda: store.append("s", [message("e4")]),
+            lambda: store.search("says"),
+            lambda: store.forks("s"),
+            lambda: rewrite(store, "s", message("e1", "-")),
+            lambda: store.sessions(),
+            lambda: store.delete("s"),
+        ):
+            with suppress(HoldfastError):
+                await call()
+        assert await ids(store, "other") == ["x1"]

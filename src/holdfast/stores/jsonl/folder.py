@@ -16,8 +16,8 @@ from ...context.events import EventKind, LaneTip, SessionRecord, lane_key
 from ...errors import CorruptLog, UnknownSession
 from ...io import files
 from ..append import NO_TIP, LogEntry
-from .format import CompleteAppend, LocatedLine, TornBytes, decode_header, decode_line, scan_log
-from .index import MAX_SEQ, EventLocation, IndexedFile, LogFileIndex, StaleIndexError
+from .format import MAX_SEQ, CompleteAppend, LocatedLine, TornBytes, decode_header, decode_line, scan_log
+from .index import EventLocation, IndexedFile, LogFileIndex, StaleIndexError
 
 _SAFE_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
 _MAX_NAME_LENGTH = 150

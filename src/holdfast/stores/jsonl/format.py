@@ -8,7 +8,7 @@ whole. A line that ends in `#torn` is the remainder of a line cut by a crash.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
@@ -18,6 +18,7 @@ from ..append import LogEntry
 
 TORN_MARKER = b" #torn\n"
 """Written first by an append that finds the end of the file torn."""
+MAX_SEQ = 2**63 - 1
 _ENVELOPE_FIELDS = ("v", "id", "seq", "time", "kind", "lane", "epoch")
 _TRAILER_FIELDS = ("digest", "original", "tip", "media", "more", "body")
 _RESERVED_FIELDS = frozenset(_ENVELOPE_FIELDS + _TRAILER_FIELDS)
@@ -72,7 +73,7 @@ class _LineFields(msgspec.Struct):
     """The fields of a line other than its body."""
 
     id: str
-    seq: int
+    seq: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQ)]
     kind: str
     time: str = ""
     v: int = SCHEMA

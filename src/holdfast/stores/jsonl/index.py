@@ -18,7 +18,7 @@ import msgspec
 from ...context.events import LaneTip, SessionRecord, lane_key
 from ...errors import StoreClosed
 from ..base import Slice
-from .format import LocatedLine
+from .format import MAX_SEQ, LocatedLine
 
 INDEX_VERSION = 1
 _FILE_FIELDS = "key, id, inode, size, modified, read, version, parent, parent_seq, owner"
@@ -238,7 +238,6 @@ def _schema_statements() -> list[str]:
     return [statement for statement in text.split(";") if statement.strip()]
 
 
-MAX_SEQ = 2**63 - 1
 _SELECT_LOCATION = "SELECT seq, id, offset, length FROM events "
 _INDEX_HINT = ("", "INDEXED BY events_by_id ")
 _SEQ_RANGE = "WHERE file = ?1 AND seq > ?2 AND seq <= ?3 "

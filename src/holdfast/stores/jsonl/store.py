@@ -13,7 +13,7 @@ import anyio.to_thread
 import msgspec
 
 from ...context.events import Event, LaneTip, SessionRecord
-from ...errors import InvalidInput, StoreClosed, StoreError
+from ...errors import CorruptLog, InvalidInput, StoreClosed, StoreError
 from ...io import files
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
 from ..base import (
@@ -202,6 +202,8 @@ class JSONLStore:
                     failure = error
                     index.reset(error, generation)
             raise StoreError(f"The index of {path} cannot be used: delete its file .index.db, then retry.") from failure
+        except OverflowError as error:
+            raise CorruptLog(f"A file in {path} has a number that no log can have: restore a backup of it.") from error
         except UnicodeEncodeError as error:
             raise InvalidInput(f"The text is not valid Unicode and cannot be stored: {error}.") from error
         except OSError as error:

@@ -25,8 +25,17 @@ from ..append import (
 )
 from ..base import Appended, Rewrite, Unchanged
 from .folder import SessionFolder, file_name
-from .format import TORN_MARKER, CompleteAppend, LocatedLine, LogLine, encode_header, encode_line, reparent_header
-from .index import MAX_SEQ, IndexedFile, StaleIndexError
+from .format import (
+    MAX_SEQ,
+    TORN_MARKER,
+    CompleteAppend,
+    LocatedLine,
+    LogLine,
+    encode_header,
+    encode_line,
+    reparent_header,
+)
+from .index import IndexedFile, StaleIndexError
 
 log = logging.getLogger("holdfast.stores.jsonl")
 
