@@ -139,7 +139,7 @@ async def test_export_holdfast_format_round_trips(
 ) -> None:
     await harness.send_prompts("u1", "u2")
     text = collapse(await harness.run_all(line))
-    records = records_in(tmp_path / (name or f"{harness.id}.jsonl"))
+    records = records_in(tmp_path / (name or f"{harness.id[-6:]}.jsonl"))
     assert text.endswith("in the format holdfast.")
     async with SessionService(MemoryStore()) as elsewhere:
         record = await elsewhere.import_(records)
@@ -152,7 +152,7 @@ async def test_export_other_formats_are_readable_transcripts(
 ) -> None:
     await harness.send_prompts("u1", "u2")
     await harness.run_all(line)
-    name = line.split()[1] if "." in line else f"{harness.id}.json"
+    name = line.split()[1] if "." in line else f"{harness.id[-6:]}.json"
     messages = decode_all(read_transcript(tmp_path / name).messages)[0]
     assert [message.text[:2] for message in messages] == ["u1", "a1", "u2", "a2"]
 

@@ -55,6 +55,17 @@ def test_import_session_into_default_store(run: Run, store: Path, folder: Path) 
     assert run("verify", store).exit_code == 0
 
 
+def test_uuids_are_shortened_for_people_and_whole_for_programs(run: Run, store: Path, folder: Path) -> None:
+    ids = ["123e4567-e89b-42d3-a456-426614174000", "223e4567-e89b-42d3-a456-426614174111"]
+    for id in ids:
+        shown = run("import", folder / "chat.json", "--id", id).stdout
+        assert f"{id[-6:]}  messages" in shown and id not in shown
+    found = run("search", "question", store).stdout
+    assert "session 174000" in found and ids[0] not in found
+    assert ids[0] in run("search", "question", store, "--json").stdout
+    assert "174111  already there" in run("import", folder / "chat.json", "--id", ids[1]).stdout
+
+
 def test_import_folder(run: Run, store: Path, folder: Path) -> None:
     facts = loaded(run("import", folder, "--json").stdout)
     kinds = {one["kind"]: one["id"] for one in facts["files"] if one["outcome"] == "imported"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +15,7 @@ from ..errors import InvalidInput, UnknownFormat
 from ..io.text import printable
 from ..models import scrub
 from ..sessions import BlockingSessionService
+from ..sessions.session_ids import shorten_ids
 from ..settings import load_settings, open_configured_store
 from ..transcripts import AlreadyImported, EmptyTranscript, import_exported, import_transcript, read_transcript
 from ..transcripts.files import find_session_files
@@ -68,18 +69,18 @@ def _import_record(
     )
 
 
-def print_imported(one: ImportedFile) -> None:
-    """Prints one line per session and indented notes; failures go to stderr."""
-    name = printable(one.file)
+def print_imported(one: ImportedFile, known: Iterable[str]) -> None:
+    """Prints one line per session and indented notes; failures go to stderr. `known` are all ids of the store."""
+    name, id = printable(one.file), printable(shorten_ids([*known, one.id])[one.id]) if one.id else ""
     match one.outcome:
         case "failed":
             click.echo(f"holdfast: {' '.join(printable(one.why or name).split())}", err=True)
         case "there":
-            click.echo(f"{printable(one.id or '')}  already there  {name}")
+            click.echo(f"{id}  already there  {name}")
         case "imported":
             times = f", {one.compactions:,} {'compaction' if one.compactions == 1 else 'compactions'}"
             counts = f"{one.messages:,} messages{times if one.compactions else ''}"
-            click.echo(f"{printable(one.id or '')}  {one.kind}, {counts}  {name}")
+            click.echo(f"{id}  {one.kind}, {counts}  {name}")
             for note in one.notes:
                 click.echo(f"    {printable(note)}")
 
@@ -109,11 +110,13 @@ def import_command(paths: Sequence[str], store: str | None, id: str | None, as_j
     refuse_foreign_database(settings.store)
     done: list[ImportedFile] = []
     with BlockingSessionService(open_configured_store(settings)) as sessions:
+        known = {record.id for record in sessions.list()}
         for number, (file, listed) in enumerate(files.items(), 1):
             with show_progress(f"importing {number:,} of {len(files):,}: {file.name}"):
                 done.append(_import_one(sessions, file, id, alone=len(files) == 1, listed=listed))
             if not as_json:
-                print_imported(done[-1])
+                known.update(filter(None, [done[-1].id]))
+                print_imported(done[-1], known)
     failed = sum(one.outcome == "failed" for one in done)
     if as_json:
         click.echo(msgspec.json.encode({"store": scrub(settings.store), "failed": failed, "files": done}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..recall import BlockingRecall, SearchResults
 from ..recall.search import KINDS, ROLES
 from ..sessions import BlockingSessionService, SessionService
 from ..sessions.message_list import store_history
+from ..sessions.session_ids import shorten_ids
 from ..stores import Hit, MemoryStore
 from ..transcripts import import_transcript
 from . import options
@@ -37,10 +38,13 @@ class OpenedRecall(msgspec.Struct, frozen=True):
     session: str | None
     """The session to search; None means all sessions of the store."""
     is_store: bool
+    short_ids: Mapping[str, str]
+    """Ids of the store's sessions as a person reads them."""
 
     def arguments(self, session: str | None) -> str:
         """File and session as command-line arguments, for a command to copy."""
-        return shlex.join([self.name, *(["--session", session] if self.is_store and session else [])])
+        chosen = ["--session", self.short_ids.get(session, session)] if self.is_store and session else []
+        return shlex.join([self.name, *chosen])
 
 
 @contextmanager
@@ -52,12 +56,13 @@ def open_recall(name: str, session: str | None, *, single_session: bool = False)
             chosen = session or location.session_id
             if single_session or chosen is not None:
                 chosen = location.choose_session(sessions, session).id
-            yield OpenedRecall(BlockingRecall(sessions, chosen), location.path, chosen, True)
+            short = shorten_ids(record.id for record in sessions.list())
+            yield OpenedRecall(BlockingRecall(sessions, chosen), location.path, chosen, True, short)
         return
     source = open_source(name, session=session, whole=True)
     with BlockingSessionService(MemoryStore()) as sessions:
         id = sessions.call(lambda service: load_source(service, source))
-        yield OpenedRecall(BlockingRecall(sessions, id), source.name, id, False)
+        yield OpenedRecall(BlockingRecall(sessions, id), source.name, id, False, {})
 
 
 def named_store(name: str) -> StoreLocation | None:
@@ -177,7 +182,9 @@ def _hit_block(hit: Hit, query: str, opened: OpenedRecall) -> Table:
         printable(" ".join(hit.tools)),
         printable(hit.event.time[:16].replace("T", " ")),
         f"lane {printable(hit.event.lane)}" if hit.event.lane else "",
-        f"session {printable(hit.session_id)}" if opened.is_store and opened.session is None else "",
+        f"session {printable(opened.short_ids.get(hit.session_id, hit.session_id))}"
+        if opened.is_store and opened.session is None
+        else "",
         "archived" if hit.archived else "",
     ):
         about.append(f"  {text}" if text else "", "not bold bright_black")

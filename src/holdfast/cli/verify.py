@@ -7,6 +7,7 @@ import msgspec
 
 from ..errors import CorruptLog, InvalidInput
 from ..sessions import BlockingSessionService
+from ..sessions.session_ids import shorten_ids
 from ..stores import MemoryStore
 from ..transcripts.importing import import_transcript
 from . import options
@@ -42,9 +43,10 @@ def _report(path: str, found: dict[str, list[str]], *, as_json: bool) -> int:
         facts = {"store": path, "ok": not wrong, "sessions": found}
         click.echo(msgspec.json.encode(facts))
     else:
+        short = shorten_ids(found)
         for name, problems in wrong.items():
             for problem in problems:
-                click.echo(f"{name}: {' '.join(problem.split())}")
+                click.echo(f"{short[name]}: {' '.join(problem.split())}")
         checked = f"{len(found):,} session{'s' if len(found) != 1 else ''} of {path}"
         click.echo(f"{len(wrong):,} of {checked}: inconsistent." if wrong else f"{checked}: all consistent.")
     return PROBLEMS_FOUND if wrong else 0

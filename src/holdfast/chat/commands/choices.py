@@ -14,6 +14,7 @@ from ...compaction.presets import PRESETS, preset_named
 from ...errors import InvalidInput
 from ...models import resolve_chat_model
 from ...models.names import PROVIDERS, has_key
+from ...sessions.session_ids import shorten_id
 from ...settings import preset_for
 from ...tokens.catalog import CATALOG, ModelInfo
 from ...transcripts.exporting import EXPORT_FORMATS, ExportFormat, export_session
@@ -134,7 +135,8 @@ async def _run_export(chat: Chat, argument: str) -> CommandResult:
     if written in EXPORT_FORMATS and not format:
         written, format = "", written
     format = format or EXPORT_FORMATS[0]
-    file = _resolve_export_path(chat, written or f"{_file_stem(chat.record.id)}.{_EXTENSIONS.get(format, 'jsonl')}")
+    stem = _file_stem(await shorten_id(chat.sessions, chat.record.id))
+    file = _resolve_export_path(chat, written or f"{stem}.{_EXTENSIONS.get(format, 'jsonl')}")
     exported = await export_session(chat.sessions, chat.record.id, cast("ExportFormat", format))
     await to_thread.run_sync(_write_new_file, file, exported.data)
     report = f"Written to {file}, {len(exported.data):,} bytes in the format {format}."
