@@ -141,16 +141,20 @@ def wrap_rows(lines: Sequence[Text], width: int) -> list[tuple[int, Text]]:
 
 
 def fold_rows(rows: Sequence[tuple[int, Text]], room: int) -> list[Text] | None:
-    """Returns the first and last rows with a mark between; None if all of them fit."""
+    """Returns the first and last rows with a mark between, at ends of lines if it can; None if all of them fit."""
     if len(rows) <= room:
         return None
+    begins = [at for at, (index, _) in enumerate(rows) if not at or rows[at - 1][0] != index]
     last = max(1, room // 3)
-    shown, hidden = [*rows[: room - 1 - last], *rows[-last:]], rows[room - 1 - last : -last]
+    head, tail = room - 1 - last, len(rows) - last
+    head = max((at for at in begins if 0 < at <= head), default=head)
+    tail = min((at for at in begins if at >= tail), default=tail)
+    shown, hidden = [*rows[:head], *rows[tail:]], rows[head:tail]
     left = {index for index, _ in hidden} - {index for index, _ in shown}
     characters = sum(len(row) for _, row in hidden)
     mark = f"↓ {len(left):,} more line{'s' * (len(left) != 1)}" if left else f"↓ {characters:,} more characters"
     texts = [row for _, row in shown]
-    return [*texts[: room - 1 - last], Text(f"  {mark}", WARNING), *texts[-last:]]
+    return [*texts[:head], Text(f"  {mark}", WARNING), *texts[head:]]
 
 
 _ANSWER_KEYS: dict[str, Permission] = {"y": "yes", "n": "no", "a": "always"}
