@@ -95,8 +95,8 @@ def test_password_in_an_address_is_hidden_however_it_is_written(url: str) -> Non
 )
 def test_scrub_takes_time_in_proportion_to_its_text(unit: str) -> None:
     """Steps of the regular expression are counted by the clock: a quadratic one takes minutes here."""
-    assert len(scrub(unit * (400_000 // len(unit)))) > 0
-    assert len(scrub("api_key=" + unit[-1] * 400_000)) > 0
+    assert len(scrub(unit * (100_000 // len(unit)))) > 0
+    assert len(scrub("api_key=" + unit[-1] * 100_000)) > 0
 
 
 def test_key_given_as_model_name_is_hidden() -> None:

@@ -55,14 +55,20 @@ def files_with(folder: Path, text: str) -> list[str]:
     return [path.name for path in folder.rglob("*") if path.is_file() and text.encode() in path.read_bytes()]
 
 
-async def rows_with(request: pytest.FixtureRequest, text: str) -> list[str]:
-    """Tables of PostgreSQL that have the text."""
+async def rows_with(request: pytest.FixtureRequest, tenant: Path, text: str) -> list[str]:
+    """Tables of PostgreSQL that have the text in a row of this tenant."""
     found = []
     async with raw_connection(request.getfixturevalue("postgres")) as connection:
-        for (table,) in await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = 'holdfast'"):
-            if await connection.fetchval(
-                f'SELECT count(*) FROM holdfast."{table}" AS t WHERE t::text LIKE $1', f"%{text}%"
-            ):
+        tables = await connection.fetch(
+            "SELECT table_name, bool_or(column_name = 'session') FROM information_schema.columns "
+            "WHERE table_schema = 'holdfast' GROUP BY 1 HAVING bool_or(column_name IN ('session', 'tenant'))"
+        )
+        for table, of_session in tables:
+            own = (
+                "t.session IN (SELECT key FROM holdfast.sessions WHERE tenant = $2)" if of_session else "t.tenant = $2"
+            )
+            query = f'SELECT count(*) FROM holdfast."{table}" AS t WHERE {own} AND t::text LIKE $1'
+            if await connection.fetchval(query, f"%{text}%", str(tenant)):
                 found.append(table)
     return found
 
@@ -85,7 +91,7 @@ async def test_h1_redacted_result_is_gone_from_notes_index_export_and_files(
         assert await service.verify("s") == []
         assert not files_with(tmp_path, SECRET)
         if isinstance(service.store, PostgresStore):
-            assert not await rows_with(request, SECRET)
+            assert not await rows_with(request, tmp_path, SECRET)
     assert not files_with(tmp_path, SECRET)
 
 
@@ -151,7 +157,7 @@ async def test_h1_redacted_text_is_gone_from_every_path(
         assert await service.verify("s") == await service.verify("f") == []
         assert not files_with(tmp_path, "Zr9Wt4")
         if isinstance(service.store, PostgresStore):
-            assert not await rows_with(request, "Zr9Wt4")
+            assert not await rows_with(request, tmp_path, "Zr9Wt4")
         assert await service.redact_text("s", secret) == 0
         with pytest.raises(InvalidInput, match="nothing to redact"):
             await service.redact_text("s", "  ")

@@ -74,7 +74,7 @@ class Failure(msgspec.Struct, frozen=True):
     @property
     def reason(self) -> str:
         """The failure as a clause for people."""
-        clause = _FAILURE_CLAUSES[self.kind]
+        clause = _FAILURE_CLAUSES.get(self.kind, "")
         return f"{clause}: {self.why}" if clause and self.why else clause or self.why
 
     @property
