@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ import anyio
 import pytest
 
 from holdfast.errors import UnknownSession
-from holdfast.stores import JSONLStore, SQLiteStore
+from holdfast.io.processes import process_name
+from holdfast.stores import JSONLStore, SQLiteStore, open_store
 from holdfast.stores.base import Lease
 from stores.logs import begin, record
 
@@ -55,6 +57,24 @@ async def test_lease_expired_can_be_taken_over(store: Any) -> None:
     await store.release("s", "ada")
     assert await store.held("s") is not None, "a late release does not affect the new owner"
     assert not await store.take("s", "ada", LONG)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process started")
+@pytest.mark.parametrize("name", ["log.db", "log"])
+async def test_lease_of_a_process_that_has_ended_is_free_at_once(tmp_path: Path, name: str) -> None:
+    """Whatever the clock says; that of a running process is not."""
+    script = "from holdfast.io.processes import process_name; print(process_name())"
+    ended = (await anyio.run_process([sys.executable, "-c", script])).stdout.decode().strip()
+    async with open_store(tmp_path / name) as store:
+        await begin(store)
+        assert await store.take("s", f"worker@{ended}", 3_600)
+        assert await store.held("s") is None
+        assert await store.take("s", f"me@{process_name()}", 3_600)
+        assert not await store.take("s", "other", 3_600)
+        assert await store.held("s") is not None
+        await store.release("s", f"me@{process_name()}")
+        assert await store.take("s", f"worker@{ended.replace('/', 'elsewhere/')}", 3_600)
+        assert not await store.take("s", "other", 3_600), "a process of another machine cannot be looked up"
 
 
 async def test_lease_is_per_session(store: Any) -> None:

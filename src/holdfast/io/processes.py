@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 import signal
 import sys
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import anyio
@@ -101,6 +103,35 @@ def _marked_processes(mark: bytes) -> Iterator[int]:
         with suppress(OSError):
             if mark in place.read_bytes().split(b"\0"):
                 yield int(place.parent.name)
+
+
+def process_name() -> str:
+    """Returns a name of this process that no other has had on this machine: host, id and time of its start."""
+    return f"{_machine()}:{os.getpid()}:{_start_time(os.getpid())}"
+
+
+def has_ended(name: str) -> bool:
+    """Whether the process with this name has ended; False if it is on another machine or the system does not tell."""
+    machine, _, rest = name.rpartition("@")[2].partition(":")
+    pid, _, started = rest.partition(":")
+    return bool(started) and pid.isdecimal() and machine == _machine() and _start_time(int(pid)) != started
+
+
+@cache
+def _machine() -> str:
+    """Host and process namespace: ids of processes in another container mean others here."""
+    try:
+        return f"{platform.node()}/{os.stat('/proc/self/ns/pid').st_ino}".replace(":", "_")
+    except OSError:
+        return ""
+
+
+def _start_time(pid: int) -> str:
+    """Returns the start time of a process in ticks since the system started; empty where there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
 
 
 class SignalStop:

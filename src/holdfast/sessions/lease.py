@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from ..context.events import new_id
 from ..errors import StoreError
+from ..io.processes import process_name
 from ..stores import Log
 from ..stores.base import Lease
 
@@ -79,7 +80,7 @@ class CompactionLease:
         self._seconds = seconds
         self._required = required
         self._group = group
-        self._owner = new_id()
+        self._owner = f"{new_id()}@{process_name()}"
         self._tried = False
         """A cancelled acquisition may have succeeded, so the lease is released anyway."""
 

@@ -15,6 +15,7 @@ import msgspec
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import CorruptLog, InvalidInput, StoreClosed, StoreError
 from ...io import files
+from ...io.processes import has_ended
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
 from ..base import (
     ANYWHERE,
@@ -71,7 +72,7 @@ def lease_seconds_left(folder: SessionFolder, session_id: str) -> float | None:
 
 def _active_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:
     lease = _read_lease(folder, session_id)
-    return lease if lease is not None and lease.until > time.time() else None
+    return lease if lease is not None and lease.until > time.time() and not has_ended(lease.owner) else None
 
 
 def _read_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:

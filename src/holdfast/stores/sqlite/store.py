@@ -14,6 +14,7 @@ import anyio.to_thread
 
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidInput, InvalidLimit, StoreClosed
+from ...io.processes import has_ended
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
 from ..base import (
     ANYWHERE,
@@ -39,12 +40,16 @@ ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, until = excluded.unt
 WHERE leases.owner = excluded.owner OR leases.until <= ?4
 """
 _RELEASE_LEASE = "DELETE FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?) AND owner = ?"
-_LEASE_UNTIL = "SELECT until FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?)"
+_LEASE_OWNER = "SELECT owner FROM leases WHERE session = ?"
+_LEASE_UNTIL = "SELECT until, owner FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?)"
 _HAS_LEASES = "SELECT 1 FROM sqlite_schema WHERE name = 'leases'"
 
 
 def take_lease(connection: sqlite3.Connection, session_id: str, owner: str, seconds: float) -> bool:
     key, now = session_chain(connection, session_id)[0][0], time.time()
+    holder = connection.execute(_LEASE_OWNER, (key,)).fetchone()
+    if holder is not None and has_ended(holder[0]):
+        connection.execute(_RELEASE_LEASE, (session_id, holder[0]))
     return connection.execute(_TAKE_LEASE, (key, owner, now + seconds, now)).rowcount == 1
 
 
@@ -57,7 +62,7 @@ def lease_seconds_left(connection: sqlite3.Connection, session_id: str) -> float
     if connection.execute(_HAS_LEASES).fetchone() is None:
         return None
     row = connection.execute(_LEASE_UNTIL, (session_id,)).fetchone()
-    left = 0.0 if row is None else row[0] - time.time()
+    left = 0.0 if row is None or has_ended(row[1]) else row[0] - time.time()
     return left if left > 0 else None
 
 
