@@ -83,6 +83,22 @@ def test_write_keeps_permissions_and_leaves_nothing_else(place: Path) -> None:
     assert not list((place / "work").rglob(".holdfast-*"))
 
 
+@pytest.mark.parametrize("nameless", [True, False])
+def test_write_killed_in_the_middle_leaves_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, nameless: bool
+) -> None:
+    """Where the system has files without a name, not even until they are complete."""
+    folder = WorkingFolder(place / "work")
+    if not nameless:
+        monkeypatch.delattr(os, "O_TMPFILE")
+    left: list[list[str]] = []
+    monkeypatch.setattr(os, "fsync", lambda _: left.append(sorted(os.listdir(place / "work" / "logs"))))
+    for name in ("tides.txt", "new.txt"):
+        folder.write(folder.resolve(f"logs/{name}"), b"text")
+    assert (left == [["tides.txt"], ["tides.txt"]]) == nameless
+    assert sorted(os.listdir(place / "work" / "logs")) == ["new.txt", "tides.txt"]
+
+
 def test_nothing_outside_is_read_or_written_while_folder_and_link_are_swapped(place: Path) -> None:
     """Another process renames as fast as it can."""
     work, folder, stop = place / "work", WorkingFolder(place / "work"), threading.Event()

@@ -111,18 +111,23 @@ class WorkingFolder:
             return
         with self._folder(path.parent, make=True) as place:
             fresh = f".holdfast-{secrets.token_hex(6)}"
-            handle = os.open(fresh, _NEW_FLAGS, 0o644, dir_fd=place)
+            handle, named = _new_file(place, fresh)
             try:
                 with open(handle, "wb") as file:
-                    with suppress(FileNotFoundError):
-                        os.fchmod(handle, stat.S_IMODE(os.stat(path.name, dir_fd=place, follow_symlinks=False).st_mode))
+                    mode = _permissions(path.name, place)
+                    os.fchmod(handle, 0o644 if mode is None else mode)
                     file.write(data)
                     file.flush()
                     os.fsync(handle)
-                os.replace(fresh, path.name, src_dir_fd=place, dst_dir_fd=place)
+                    if not named:
+                        fresh = path.name if mode is None else fresh
+                        os.link(f"/proc/self/fd/{handle}", fresh, dst_dir_fd=place, follow_symlinks=True)
+                if fresh != path.name:
+                    os.replace(fresh, path.name, src_dir_fd=place, dst_dir_fd=place)
             except BaseException:
-                with suppress(FileNotFoundError):
-                    os.unlink(fresh, dir_fd=place)
+                if fresh != path.name:
+                    with suppress(FileNotFoundError):
+                        os.unlink(fresh, dir_fd=place)
                 raise
 
     def _open(self, path: Path) -> int:
@@ -162,3 +167,18 @@ class WorkingFolder:
             if problem.errno not in _LINK_ERRNOS:
                 raise
             raise InvalidInput(f"{self.display_name(path)} was replaced by a link meanwhile: it is not used.") from None
+
+
+def _new_file(place: int, name: str) -> tuple[int, bool]:
+    """Opens a new file in a folder, without a name where the system can: a killed process leaves nothing behind."""
+    if (nameless := getattr(os, "O_TMPFILE", 0)) and os.path.exists("/proc/self/fd"):
+        with suppress(OSError):
+            return os.open(".", os.O_WRONLY | nameless, 0o600, dir_fd=place), False
+    return os.open(name, _NEW_FLAGS, 0o600, dir_fd=place), True
+
+
+def _permissions(name: str, place: int) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(name, dir_fd=place, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return None
