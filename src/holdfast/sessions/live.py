@@ -15,8 +15,8 @@ from ..compaction.stateless import decode_payloads, prompt_overhead, trace_numbe
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import DECODE_ERRORS, Event, EventKind, LaneTip, SessionRecord, lane_key, message_in
 from ..errors import CorruptLog, InvalidInput, UnknownEvent
-from ..messages import COMMON, Json, request_fields, restore_media
-from ..stores import Log, Slice, Unchanged
+from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media, rules_for
+from ..stores import Log, Slice
 from ..tokens import Estimator
 
 if TYPE_CHECKING:
@@ -105,20 +105,6 @@ class LiveSession:
                 self._take(events)
             elif version > self.version:
                 await self._refresh()
-
-    async def mark(self, event: Event, tip: LaneTip, after: int | None = None) -> bool:
-        """Appends an event that changes what the lane shows, by compare-and-set; False if another writer was faster.
-
-        `tip` is made from what was seen: its mark is the condition. `after` is an older version that the caller saw.
-        """
-        if after is not None and tip.mark > after:
-            return False
-        done = await self.store.append(self.id, [event], when=Unchanged(lane=event.lane, mark=tip.mark), tip=tip)
-        if done.conflict:
-            await self.refresh()
-        elif done.fresh:
-            await self.appended(done.events, done.version, tip)
-        return not done.conflict
 
     def _move(self, last: Event, version: int, tip: LaneTip | None) -> None:
         key, lanes = lane_key(last.lane), self.record.lanes
@@ -288,3 +274,10 @@ class Context(Sequence[Json]):
 
     def __repr__(self) -> str:
         return f"Context({len(self.messages)} messages, {self.tokens} tokens, version {self.version})"
+
+
+def encode_view(view: View, count: int, format: str) -> list[Json]:
+    """Encodes the first live messages of a view; later appends do not change them."""
+    other = format != view.format
+    shown = view.context_messages(count, format)
+    return encode_all(repair_messages(shown, rules_for(format)) if other else shown, format)

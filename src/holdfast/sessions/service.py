@@ -12,12 +12,12 @@ import anyio
 from anyio import to_thread
 
 from ..compaction import Preset, SummarizerRun, not_triggered, preset_named
-from ..context import Request, View
-from ..context.events import Event, EventKind, LaneTip, SessionRecord, new_id, now
-from ..errors import Conflict, InvalidInput, NoRoom, StoreClosed
+from ..context import Request
+from ..context.events import Event, SessionRecord, new_id, now
+from ..errors import InvalidInput, NoRoom, StoreClosed
 from ..hooks import Hooks
 from ..hooks.timeouts import require_seconds
-from ..messages import COMMON, Json, ToolCall, encode_all, format_name, repair_messages, rules_for
+from ..messages import COMMON, ToolCall, format_name
 from ..models import resolve_model
 from ..stores import Log
 from ..strategies import PruneToolResults
@@ -32,7 +32,8 @@ from .compactor import blend_session_memory, compact_session
 from .handoff import Handoff, handoff_session, title_session
 from .history import EventPages, find_events, fork_record, head_event_ids, verify_session
 from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
-from .live import Context, LiveSession
+from .live import Context, LiveSession, encode_view
+from .marks import pin_event, undo_compaction
 from .message_events import message_events
 from .notes import SessionStartTexts, append_memory
 from .redaction import redact_event, redact_text
@@ -270,14 +271,7 @@ class SessionService:
         has compacted, pinned, undone or redacted since. Without it, the pin holds whatever was written meanwhile.
         """
         live = await self._live(session_id, refresh=after is not None)
-        event = await live.event(event_id)
-        if event.kind != EventKind.MESSAGE:
-            raise InvalidInput(f"Event {event_id!r} is a {event.kind}: only messages can be pinned.")
-        body = {"event": event_id, "pinned": pinned}
-        mark = Event(new_id() if id is None else id, EventKind.PIN, now(), body, event.lane)
-        while not await live.mark(mark, live.tip(event.lane), after):
-            if after is not None:
-                raise Conflict(session_id)
+        await pin_event(live, event_id, pinned=pinned, id=id, after=after)
 
     # -- reading --------------------------------------------------------------------------------------
 
@@ -317,9 +311,9 @@ class SessionService:
         )
         count = len(view.messages)
         if count < _LARGE_CONTEXT:
-            context.messages = _encode(view, count, wanted)
+            context.messages = encode_view(view, count, wanted)
         else:
-            context.messages = await to_thread.run_sync(_encode, view, count, wanted)
+            context.messages = await to_thread.run_sync(encode_view, view, count, wanted)
         return context
 
     async def events(
@@ -460,18 +454,7 @@ class SessionService:
         `after` is the version that the caller saw, by default the one that this service saw last. Conflict is raised
         if another writer has compacted, pinned, undone or redacted since: the undo would take that away.
         """
-        live = await self._live(session_id, refresh=after is not None)
-        view = await live.view(lane)
-        if view.checkpoint_id is None:
-            raise InvalidInput(f"Session {session_id!r} has no compaction to undo.")
-        earlier = view.checkpoint.previous if to is None else to
-        start = await live.start_of(earlier)
-        tip = live.tip(lane)
-        back = LaneTip(tip.mark, earlier, start, tip.base, tip.base_epoch)
-        with anyio.CancelScope(shield=True):  # a cancellation in here would report that nothing changed
-            if not await live.mark(Event(new_id(), EventKind.UNDO, now(), {"to": earlier}, lane), back, after):
-                raise Conflict(session_id)
-        return earlier
+        return await undo_compaction(await self._live(session_id, refresh=after is not None), lane, to, after)
 
     # -- from one session to another, and memory --------------------------------------------------------
 
@@ -610,13 +593,6 @@ class SessionService:
 
     async def _wait_ready(self, session_id: str, lane: str | None, wait: bool | float) -> bool:
         return await self.ready(session_id, _wait_seconds(wait), lane)
-
-
-def _encode(view: View, count: int, format: str) -> list[Json]:
-    """Encodes the first live messages of a view; later appends do not change them."""
-    other = format != view.format
-    shown = view.context_messages(count, format)
-    return encode_all(repair_messages(shown, rules_for(format)) if other else shown, format)
 
 
 def _wait_seconds(wait: bool | float) -> float:

@@ -13,11 +13,10 @@ from ...sessions.session_ids import shorten_id
 from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
-from .cost import COST
 from .custom import custom_commands
-from .mcp import MCP
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
 from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
+from .status import COST, MCP
 
 if TYPE_CHECKING:
     from ..chat import Chat
