@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.agent.mentions import Attachments, file_attacher
 from holdfast.agent.tools import WorkingFolder
-from holdfast.chat.mentions import MentionIndex, best_matches, unfinished_mention
+from holdfast.chat.mention_completion import MentionIndex, best_matches, unfinished_mention
 
 pytestmark = pytest.mark.anyio
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)

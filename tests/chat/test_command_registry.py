@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from holdfast.chat.commands import COMMANDS, CommandResult, complete_line
-from holdfast.chat.commands.base import PAGE_WIDTH, clip_line, format_page, format_table
+from holdfast.chat.commands.base import PAGE_WIDTH, Table, clip_line, format_page, lay_out
 
 pytestmark = pytest.mark.anyio
 
@@ -128,8 +128,8 @@ def test_format_page_is_printable_and_fits_width(text: str) -> None:
 
 
 @given(rows=st.lists(st.tuples(st.text(max_size=90), st.text(max_size=90)), min_size=1, max_size=4))
-def test_format_table_has_one_line_per_row(rows: list[tuple[str, str]]) -> None:
-    lines = format_table(rows)
+def test_clipped_table_has_one_line_per_row(rows: list[tuple[str, str]]) -> None:
+    lines = [line for line, _ in lay_out([Table(rows, clip=True)], PAGE_WIDTH)]
     assert len(lines) == len(rows)
     assert all(cell_len(line) <= PAGE_WIDTH for line in lines)
 

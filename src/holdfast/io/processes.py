@@ -111,7 +111,10 @@ def process_name() -> str:
 
 
 def has_ended(name: str) -> bool:
-    """Whether the process with this name has ended; False if it is on another machine or the system does not tell."""
+    """Whether the process with this name has ended; False if it is on another machine or the system does not tell.
+
+    What stands before an `@` in the name, such as the id of a lease, does not count.
+    """
     machine, _, rest = name.rpartition("@")[2].partition(":")
     pid, _, started = rest.partition(":")
     return bool(started) and pid.isdecimal() and machine == _machine() and _start_time(int(pid)) != started

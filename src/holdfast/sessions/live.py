@@ -37,8 +37,6 @@ class LiveSession:
         self.calibrated = calibrated
         self.deferred_restores: dict[str, dict[str, RestoreLimits]] = {}
         """Lane key → ids of archived messages to restore once its open tool calls have their results."""
-        self.healed = 0
-        """How often a view was found to differ from the log."""
         self._views: dict[str, View] = {}
         self._moving = anyio.Lock(fast_acquire=True)
         """Held while record and views change, so that they agree whenever it is free."""
@@ -93,7 +91,6 @@ class LiveSession:
             tip = self.record.lanes.get(key)
             if tip is not None and view.checkpoint_id != tip.epoch:
                 log.warning("A view of session %s differed from its log and is read again.", self.id)
-                self.healed += 1
                 del self._views[key]
 
     async def appended(self, events: Sequence[Event], version: int, tip: LaneTip | None = None) -> None:

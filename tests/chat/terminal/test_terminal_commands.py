@@ -30,8 +30,8 @@ WALK = (
     ("/tree", "└─"),
     ("/sessions", "Enter choose", "this session"),
     ("/edit 1", "before message 1"),
-    ("/clear", "New session"),
-    ("/export tides.json messages", "Written to"),
+    ("/clear", "The old one is kept"),
+    ("/export tides.json messages", "Written to", "tides.json"),
 )
 LISTS = ("/model", "/sessions")
 """Commands that open a list."""

@@ -127,11 +127,6 @@ def format_page(text: str, width: int = PAGE_WIDTH) -> str:
     return fitted.translate(_ASCII_FALLBACKS) if _ascii_only() else fitted
 
 
-def format_table(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
-    """Aligns rows in columns; the last column is clipped at the page width."""
-    return [line for line, _ in lay_out([Table(rows, right, clip=True)], PAGE_WIDTH)]
-
-
 _MIN_LAST_COLUMN = 12
 """A last column narrower than this goes below the others."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ...agent.tools.mcp_client import McpServer
@@ -11,7 +11,7 @@ from ...io.text import first_line
 from ...settings import user_file
 from ...tokens import Usage
 from ..cost import ModelCost
-from .base import ChatCommand, CommandResult, format_table, split_arguments
+from .base import ChatCommand, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -33,7 +33,7 @@ async def _run_cost(chat: Chat, argument: str) -> CommandResult:
     unpriced = sorted({cost.model or "the summarizer" for cost in groups if cost.price is None})
     note = [f"The model catalog has no price for all tokens of {', '.join(unpriced)}."] if unpriced else []
     ends = "Prices are the catalog's list prices. Calls that failed or were stopped report no usage."
-    return CommandResult("\n".join([*format_table([_HEADER, *rows], right=range(1, 7)), "", *note, ends]))
+    return page(Table([_HEADER, *rows], right=range(1, 7), header=True), "", *note, ends)
 
 
 def _rows(title: str, replies: Sequence[ModelCost], compactions: Sequence[ModelCost]) -> list[Sequence[str]]:
@@ -68,16 +68,18 @@ async def _run_mcp(chat: Chat, argument: str) -> CommandResult:
         return CommandResult(
             f"There are no MCP servers: define them as mcpServers in {own}, or in {PROJECT_FILE} here."
         )
-    return CommandResult("\n\n".join(map(_describe, servers)))
+    return page(*(block for server in servers for block in _describe(server)))
 
 
-def _describe(server: McpServer) -> str:
+def _describe(server: McpServer) -> Iterator[str | Table]:
     config = server.config
     state = f"{server.state}: {server.why}" if server.why else server.state
     origin = "yours" if config.is_own else f"of the project, {config.file}"
     rows = [(f"  {tool.name}", first_line(tool.about)) for tool in server.tools]
-    tools = format_table(rows) if rows else []
-    return "\n".join([f"{config.name} ({origin}): {state}", f"  {config.target}", *tools])
+    yield f"{config.name} ({origin}): {state}\n  {config.target}"
+    if rows:
+        yield Table(rows, labels=False, clip=True)
+    yield ""
 
 
 MCP = ChatCommand("mcp", "/mcp", "list MCP servers, their state and their tools", _run_mcp)

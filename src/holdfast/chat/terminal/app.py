@@ -29,7 +29,7 @@ from ...errors import InvalidInput
 from ...sessions.session_ids import shorten_id
 from ...settings import Settings, state_folder
 from ..commands import Choices, all_commands, complete_line
-from ..mentions import MentionIndex, dropped_image, unfinished_mention
+from ..mention_completion import MentionIndex, dropped_image, unfinished_mention
 from ..open_chat import open_chat
 from .approval import ApprovalPrompt
 from .conversation import Conversation

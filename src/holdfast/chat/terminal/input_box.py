@@ -16,7 +16,7 @@ from textual.widget import Widget
 from textual.widgets import TextArea
 
 from ...io.text import sanitize_input, sanitize_line
-from ..mentions import unfinished_mention
+from ..mention_completion import unfinished_mention
 from .input_history import HistorySearch, InputHistory
 from .theme import ACCENT, BOLD, DIM, ChatTheme
 
