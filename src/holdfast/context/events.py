@@ -21,6 +21,11 @@ DECODE_ERRORS = (HoldfastError, LookupError, TypeError, AttributeError, ValueErr
 """What reading a malformed event may raise."""
 
 
+def decode_reason(problem: BaseException) -> str:
+    """Returns why a malformed event cannot be read, as a clause for people."""
+    return f"it has no {problem.args[0]!r}" if isinstance(problem, KeyError) else str(problem).rstrip(".")
+
+
 def try_message_in(event: Event) -> Message | None:
     """Returns the message of an event; None if it has none that can be decoded."""
     try:

@@ -13,7 +13,16 @@ import msgspec
 
 from ..compaction.stateless import decode_payloads, prompt_overhead, trace_numbers
 from ..context import Checkpoint, HeadMessage, View
-from ..context.events import DECODE_ERRORS, Event, EventKind, LaneTip, SessionRecord, lane_key, message_in
+from ..context.events import (
+    DECODE_ERRORS,
+    Event,
+    EventKind,
+    LaneTip,
+    SessionRecord,
+    decode_reason,
+    lane_key,
+    message_in,
+)
 from ..errors import CorruptLog, InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media, rules_for
 from ..stores import Log, Slice
@@ -153,8 +162,8 @@ class LiveSession:
             view.append(event)
         except DECODE_ERRORS as problem:
             raise CorruptLog(
-                f"Event {event.id!r} (#{event.seq}) of session {self.id!r} cannot be read ({problem!r}): import "
-                "the session again from a correct export, or delete it."
+                f"Event {event.id!r} (#{event.seq}) of session {self.id!r} cannot be read ({decode_reason(problem)}): "
+                "import the session again from a correct export, or delete it."
             ) from problem
 
     async def _begin(self, view: View, epoch: str | None) -> None:

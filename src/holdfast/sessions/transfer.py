@@ -9,7 +9,17 @@ import anyio
 import msgspec
 
 from ..context import Checkpoint
-from ..context.events import DECODE_ERRORS, Event, EventKind, LaneTip, SessionRecord, lane_key, message_in, new_id
+from ..context.events import (
+    DECODE_ERRORS,
+    Event,
+    EventKind,
+    LaneTip,
+    SessionRecord,
+    decode_reason,
+    lane_key,
+    message_in,
+    new_id,
+)
 from ..errors import InvalidInput
 from ..messages import extract_media
 from ..stores import Log, Slice
@@ -60,7 +70,7 @@ def _check_events(events: Sequence[Event]) -> None:
         except DECODE_ERRORS as problem:
             raise InvalidInput(
                 f"Line {number} of this export cannot be read: event {event.id!r} is no valid {event.kind} "
-                f"({problem!r})."
+                f"({decode_reason(problem)}): export the session again."
             ) from problem
     if broken := broken_references(events):
         raise InvalidInput(f"This export is not complete: {broken[0]}.")
