@@ -219,9 +219,10 @@ class Agent:
                 self.size_certainty = "known"
             if events:
                 model = reply.model or self.model.name
-                self._emit(
-                    ReplyStored(self.session, events[-1].id, reply.text, len(calls), reply.finish, model, reply.usage)
+                stored = ReplyStored(
+                    self.session, events[-1].id, reply.text, len(calls), reply.finish, model, reply.usage, events[0].seq
                 )
+                self._emit(stored)
             self._emit_usage(await self.keeper.context())
         return calls
 

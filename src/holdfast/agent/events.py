@@ -50,6 +50,8 @@ class ReplyStored(msgspec.Struct, frozen=True, tag_field="type", tag="reply"):
     model: str = ""
     usage: Usage | None = None
     """Tokens that the provider reported; None if it reported none."""
+    number: int = 0
+    """Number of the first event that the reply is stored in."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, tag_field="type", tag="tool_started"):

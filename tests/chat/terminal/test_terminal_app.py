@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from app_harness import open_app
+from app_harness import AppHarness, open_app
 from tests.transcripts.tool_sessions import FIRST, SECOND, SUMMARY, write_session
 from textual import events
 
@@ -13,7 +13,7 @@ from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelt
 from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat import Chat
 from holdfast.chat.commands import COMMANDS
-from holdfast.chat.terminal import conversation
+from holdfast.chat.terminal import conversation, transcript
 from holdfast.chat.terminal.entries import TerminalEntry
 from holdfast.chat.terminal.history import load_history
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
@@ -282,6 +282,59 @@ async def test_compaction_of_another_tool_stands_between_archived_and_later_mess
         await harness.wait_for_text("The compaction was undone.")
 
 
+def numbers_shown(harness: AppHarness) -> list[int]:
+    return [entry.number for entry in harness.conversation.transcript.entries if entry.number]
+
+
+async def test_long_resumed_conversation_shows_earlier_pages_when_scrolled_up(tmp_path: Path) -> None:
+    count = 2_600
+    async with open_app(tmp_path) as harness:
+        record = await harness.chat.sessions.create()
+        messages = [{"role": ("user", "assistant")[at % 2], "content": f"Word {at}."} for at in range(1, count + 1)]
+        await harness.chat.sessions.append(record.id, messages)
+        await harness.chat.switch(record.id)
+        await harness.wait_for_text(f"Word {count - 1}.")
+        shown = len(numbers_shown(harness))
+        assert shown < count
+        while shown < count:
+            await harness.press("ctrl+home")
+            await harness.wait_until(lambda before=shown: len(numbers_shown(harness)) > before)
+            await harness.wait_until(lambda: harness.app.view.scroll_offset.y > 0)
+            first = numbers_shown(harness)[0]
+            assert f"Word {first}." not in harness.text and harness.text.count("Word") > 10
+            shown = len(numbers_shown(harness))
+        assert numbers_shown(harness) == list(range(1, count + 1)) and "earlier event" not in harness.text
+        await harness.press("ctrl+home")
+        await harness.wait_for_text("last used", "Word 1.  #1")
+        await harness.press("ctrl+end")
+        await harness.wait_until(lambda: len(numbers_shown(harness)) < count)
+        await harness.wait_for_text(f"Word {count}.")
+
+
+async def test_long_conversation_drops_entries_and_reads_them_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transcript, "MAX_ENTRIES", 16)
+    call = {"calls": [{"name": "read_file", "arguments": {"path": "berths.txt"}}]}
+    async with open_app(tmp_path, *[{"text": "Reading.", **call}, call, "Forty."] * 12) as harness:
+        (tmp_path / "harbor" / "berths.txt").write_text("40 berths\n")
+        for number in range(12):
+            harness.chat.send(f"How many, {number}?")
+            await harness.wait_idle()
+        await harness.wait_until(lambda: len(harness.conversation.transcript.entries) <= 16)
+        assert "❯ How many, 0?" not in " ".join(texts_of(harness))
+        await harness.press("ctrl+home")
+        await harness.wait_until(lambda: any("❯ How many, 0?" in text for text in texts_of(harness)))
+        lines = texts_of(harness)
+        asked = [line for line in lines if line.startswith("❯")]
+        assert [line.partition(", ")[2].partition("?")[0] for line in asked] == [str(number) for number in range(12)]
+        assert sum("read_file" in line for line in lines) == 24 and sum("Reading." in line for line in lines) == 12
+
+
+def texts_of(harness: AppHarness) -> list[str]:
+    return [strip.text for entry in harness.conversation.transcript.entries for strip in entry.lines[:1]]
+
+
 async def test_session_that_changes_while_it_is_loaded_is_shown_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,8 +344,8 @@ async def test_session_that_changes_while_it_is_loaded_is_shown_once(
         for record, text in ((first, "The first."), (second, "The second.")):
             await harness.chat.sessions.append(record.id, {"role": "user", "content": text})
 
-        async def load_slowly(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
-            loaded = await load_history(chat)
+        async def load_slowly(chat: Chat, before: int | None = None) -> tuple[list[TerminalEntry], list[str]]:
+            loaded = await load_history(chat, before)
             if chat.record.id == first.id:
                 await chat.switch(second.id)
             return loaded

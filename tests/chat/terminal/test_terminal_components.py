@@ -14,10 +14,11 @@ from rich.text import Text
 
 from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat.terminal import run_terminal
-from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState, continue_command
+from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState
 from holdfast.chat.terminal.approval import approval_preview, fold_rows, wrap_rows
 from holdfast.chat.terminal.driver import TerminalStream, terminal_exists
 from holdfast.chat.terminal.input_history import HistoryFile, InputHistory
+from holdfast.chat.terminal.run import continue_command
 from holdfast.errors import InvalidInput
 from holdfast.io.text import escape_controls
 from holdfast.messages import ToolCall

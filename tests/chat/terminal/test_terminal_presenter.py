@@ -16,9 +16,9 @@ from holdfast.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from holdfast.chat.terminal.entries import NoteEntry, ReplyEntry
+from holdfast.chat.terminal.entries import NoteEntry, ReplyEntry, SessionHeaderEntry
 from holdfast.chat.terminal.footer import FooterState
-from holdfast.chat.terminal.history import HistoryEntry
+from holdfast.chat.terminal.history import EarlierEntry, HistoryEntry
 from holdfast.chat.terminal.presenter import EventPresenter
 from holdfast.chat.terminal.transcript import MAX_ENTRIES, TerminalTranscript
 from holdfast.hooks.events import (
@@ -196,12 +196,18 @@ def test_waiting_prompt_is_shown_once_when_delivered() -> None:
     assert presented.lines[-1] == "❯ later" and not presented.transcript.waiting
 
 
-def test_long_transcript_drops_oldest_entries_with_note() -> None:
+def test_long_transcript_keeps_newest_entries_and_where_the_others_are_read_again() -> None:
     transcript = TerminalTranscript()
-    for number in range(MAX_ENTRIES + 1):
-        transcript.add(NoteEntry(str(number)))
-    assert len(transcript.entries) <= MAX_ENTRIES and "/search" in render(transcript.entries[0])
-    assert render(transcript.entries[-1]).endswith(str(MAX_ENTRIES))
+    transcript.prepend_history([SessionHeaderEntry("resumed", "Berths", "~/harbor", "m", "")])
+    for number in range(1, MAX_ENTRIES + 2):
+        for _ in range(2):
+            transcript.number_next(number)
+            transcript.add(NoteEntry(str(number)))
+    transcript.trim()
+    header, place, first, *_, last = transcript.entries
+    assert len(transcript.entries) <= MAX_ENTRIES and isinstance(header, SessionHeaderEntry)
+    assert transcript.earlier is place and isinstance(place, EarlierEntry) and place.before == first.number
+    assert render(last).endswith(str(MAX_ENTRIES + 1)) and transcript.entries[3].number == first.number
 
 
 def test_prepend_history_puts_earlier_entries_first_without_duplicates() -> None:

@@ -33,6 +33,6 @@ def run_terminal(
     """
     if find_spec("textual") is None:
         raise InvalidInput("The chat on a terminal needs textual: pip install 'holdfast-context[chat]'.")
-    from .app import run_app
+    from .run import run_app
 
     return run_app(settings, folder, session, yes, prompt, choose=choose)

@@ -1,21 +1,13 @@
-"""The chat application for a terminal: screen, key bindings, signals, and `run_app`."""
+"""The chat application for a terminal: screen and key bindings."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shlex
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Literal
 
-import anyio
-import click
 from textual import events, on
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -24,22 +16,15 @@ from textual.filter import LineFilter
 from textual.widgets import Static
 
 from ...agent.mentions import quote_mention
-from ...agent.tools import approve_all
-from ...errors import InvalidInput
-from ...sessions.session_ids import shorten_id
-from ...settings import Settings, state_folder
 from ..commands import Choices, all_commands, complete_line
 from ..mention_completion import MentionIndex, dropped_image, unfinished_mention
-from ..open_chat import open_chat
 from .approval import ApprovalPrompt
 from .conversation import Conversation
 from .driver import make_driver_class, terminal_exists
-from .entries import NoteEntry
 from .footer import Footer
 from .input_box import CompletionList, InputBox
-from .input_history import HistoryFile
 from .picker import Picker
-from .theme import ChatTheme, detect_theme
+from .theme import ChatTheme
 from .view import TranscriptView
 
 DOUBLE_PRESS_SECONDS = 1.0
@@ -172,6 +157,8 @@ class ChatTerminal(App[None]):
             self._show_approval()
             if self.view.redraw():
                 self.conversation.redraw_needed.set()
+            if self.view.shows_earlier_place:
+                await self.conversation.show_earlier()
             self.footer.waiting = len(self.conversation.transcript.waiting)
             self.footer.below = self.view.below if self.view.display else 0
             self.footer.refresh()
@@ -371,81 +358,3 @@ class ChatTerminal(App[None]):
     async def _leave(self) -> None:
         await self.conversation.stop()
         self.exit()
-
-
-HANGUP_EXIT_CODE = 129
-"""Exit code after the terminal closed: 128 + SIGHUP."""
-
-
-def run_app(
-    settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None, *, choose: bool
-) -> int:
-    """Runs the chat application; returns the exit code. Raises `InvalidInput` without a terminal."""
-    if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
-        raise InvalidInput(
-            "The chat needs a terminal for input and screen: see holdfast chat --help for modes without one."
-        )
-    lines = ["/sessions"] if choose else []
-    if prompt is not None:
-        lines.append(f"/{prompt}" if prompt.startswith("/") else prompt)
-    return anyio.run(partial(_run_chat, settings, folder, session, yes, lines), backend="asyncio")
-
-
-async def _run_chat(
-    settings: Settings, folder: str | Path, session: str | None, yes: bool, lines: Sequence[str]
-) -> int:
-    conversation = Conversation()
-    app = ChatTerminal(conversation, detect_theme(), lines)
-    approve = approve_all if yes else conversation.pending_approval.ask
-    async with open_chat(
-        settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session
-    ) as chat:
-        conversation.chat = chat
-        app.input.input_history.open(HistoryFile(state_folder() / "input_history.jsonl", chat.folder.root))
-        for note in settings.notes:
-            conversation.transcript.add(NoteEntry(note, "warning"))
-        with _handle_exit_signals(app):
-            await app.run_async()
-        kept = await chat.is_kept(chat.record)
-        name = await shorten_id(chat.sessions, chat.record.id)
-    if app.terminal_lost:
-        _discard_output()
-        return HANGUP_EXIT_CODE
-    if kept:
-        click.echo(f"To continue this session: {continue_command(name, settings)}")
-    return app.return_code or 0
-
-
-_REPEATED_OPTIONS = ("store", "model", "summarizer", "preset", "window")
-
-
-def continue_command(session: str, settings: Settings) -> str:
-    """Returns the command that continues a session, with the options that were given for this one."""
-    given = [
-        name for name in ("store", "model", "summarizer", "preset", "window") if settings.origins.get(name) == "flag"
-    ]
-    options = [word for name in given for word in (f"--{name}", str(settings.value(name)))]
-    return shlex.join(["holdfast", "chat", "--session", session, *options])
-
-
-def _discard_output() -> None:
-    """Redirects stdout and stderr to the null device, so that flushing at exit cannot fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):
-        os.dup2(nowhere, stream)
-
-
-@contextmanager
-def _handle_exit_signals(app: ChatTerminal) -> Iterator[None]:
-    """Exits in order on SIGHUP and SIGTERM, so that the session is stored first."""
-    if sys.platform == "win32":
-        yield
-        return
-    loop, wanted = asyncio.get_running_loop(), (signal.SIGHUP, signal.SIGTERM)
-    for one in wanted:
-        loop.add_signal_handler(one, app.handle_terminal_lost)
-    try:
-        yield
-    finally:
-        for one in wanted:
-            loop.remove_signal_handler(one)

@@ -117,6 +117,16 @@ class Conversation:
             self.presenter.handle_event(ErrorEvent(str(problem)))
         return prompts
 
+    async def show_earlier(self) -> None:
+        """Shows the page of the conversation before the first one shown."""
+        if (place := self.transcript.earlier) is None:
+            return
+        try:
+            shown, _ = await load_history(self.chat, place.before)
+        except (HoldfastError, OSError) as problem:
+            shown = [entries.NoteEntry(str(problem), "problem")]
+        self.transcript.insert_earlier(place, shown)
+
     def _start_notes(self) -> list[entries.TerminalEntry]:
         """Returns what was read at the start, and what of it was cut or left out."""
         read = [file.summary for file in self.chat.instructions]

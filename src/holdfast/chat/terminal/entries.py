@@ -50,6 +50,8 @@ class TerminalEntry:
 
     def __init__(self) -> None:
         self.folded = True
+        self.number = 0
+        """Number of the event that it begins to show, if known: entries before it show the events before."""
         self.lines: list[Strip] = []
         """Lines as last drawn."""
         self._drawn_width = 0

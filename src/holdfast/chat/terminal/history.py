@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,7 +47,8 @@ class HistoryEntry(TerminalEntry):
         super().__init__()
         self._role, self._text, self._result = role, text.strip(), result.strip()
         self._line = sanitize_line(_plain_text(text) if role == "assistant" else text[:_HISTORY_CHARS])
-        self._number = f"  #{number}" if number else ""
+        self.number = number
+        self._label = f"  #{number}" if number else ""
         self.foldable = bool(self._result) or "\n" in self._text or len(self._text) > _HISTORY_LINE
         self.prompt_text = text if role == "user" else None
 
@@ -55,13 +57,13 @@ class HistoryEntry(TerminalEntry):
         symbol = {"user": symbols.prompt, "tool": symbols.dot}.get(self._role, " ")
         if not self.folded:
             body = indent_lines(self._body(width - 4), "  ")
-            return [*with_marker(f"{symbol} ", DIM, wrap_plain(f"{self._role}{self._number}", width - 2, DIM)), *body]
+            return [*with_marker(f"{symbol} ", DIM, wrap_plain(f"{self._role}{self._label}", width - 2, DIM)), *body]
         line = Text(self._line, PLAIN if self._role == "user" else DIM)
-        room = width - 2 - len(self._number)
+        room = width - 2 - len(self._label)
         if line.cell_len > room:
             line.truncate(max(room - len(symbols.ellipsis), 0))
             line.append(symbols.ellipsis, DIM)
-        line.append(self._number, DIM)
+        line.append(self._label, DIM)
         return with_marker(f"{symbol} ", DIM, [truncate_text(line, width - 2, symbols.ellipsis)])
 
     def _body(self, width: int) -> list[Strip]:
@@ -99,18 +101,37 @@ class SummaryEntry(TerminalEntry):
         )
 
 
-_MAX_HISTORY_EVENTS = 1_500
-"""Newest events shown of an existing session."""
+class EarlierEntry(TerminalEntry):
+    """Stands for the events before it, which are shown once it is scrolled into view."""
+
+    def __init__(self, before: int) -> None:
+        super().__init__()
+        self.before = before
+
+    def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
+        count = self.before - 1
+        return wrap_plain(f"{count:,} earlier event{'s' * (count != 1)}: PageUp shows more", width, DIM)
 
 
-async def load_history(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
-    """Returns the conversation so far as entries, archived messages included, and the user's prompts, oldest first."""
-    events = await chat.sessions.events(chat.record.id, lane="", last=_MAX_HISTORY_EVENTS)
+_PAGE_EVENTS = 1_000
+"""Events shown at a time of what was said before."""
+_RESULTS_WITHIN = 50
+"""Events after a page that are searched for the results of its last calls."""
+
+
+async def load_history(chat: Chat, before: int | None = None) -> tuple[list[TerminalEntry], list[str]]:
+    """Returns a page of the conversation as entries, archived messages included, and the user's prompts, oldest first.
+
+    The newest page, or the one before event number `before`.
+    """
+    read = partial(chat.sessions.events, chat.record.id, lane="")
+    events = await read(last=_PAGE_EVENTS, before=before)
     messages = {event.id: message for event in events if (message := try_message_in(event)) is not None}
-    results = {result.call_id: result for message in messages.values() for result in message.results}
+    later = [] if before is None else await read(before=before + _RESULTS_WITHIN, last=_RESULTS_WITHIN)
+    results = {result.call_id: result for event in (*events, *later) for result in _results_in(event)}
     entries: list[TerminalEntry] = []
-    if events and events[0].seq > 1:
-        entries.append(NoteEntry(f"{events[0].seq - 1:,} earlier events are in the session: /search finds them"))
+    if len(events) == _PAGE_EVENTS and events[0].seq > 1:
+        entries.append(EarlierEntry(events[0].seq))
     for event in events:
         if event.kind == EventKind.COMPACTION:
             entries.append(_compaction_entry(event))
@@ -120,7 +141,13 @@ async def load_history(chat: Chat) -> tuple[list[TerminalEntry], list[str]]:
             entries += _message_entries(messages[event.id], event.seq, results)
     typed = [message.text for event in events if (message := user_message_in(event)) is not None]
     prompts = [text for text in typed if not text.startswith((ATTACHMENT_HEADING, SHELL_HEADING))]
-    return _with_last_reply(entries, list(messages.values())), prompts
+    if before is None:
+        entries = _with_last_reply(entries, list(messages.values()))
+    return entries, prompts
+
+
+def _results_in(event: Event) -> Sequence[ToolResult]:
+    return message.results if (message := try_message_in(event)) is not None else ()
 
 
 def _compaction_entry(event: Event) -> CompactionEntry:
@@ -165,4 +192,6 @@ def _with_last_reply(entries: list[TerminalEntry], messages: Sequence[Message]) 
     if last is None or last.role != "assistant" or last.calls or not last.text.strip() or is_framed(last):
         return entries
     at = max(index for index, entry in enumerate(entries) if isinstance(entry, HistoryEntry))
-    return [*entries[:at], ReplyEntry(last.text), *entries[at + 1 :]]
+    reply = ReplyEntry(last.text)
+    reply.number = entries[at].number
+    return [*entries[:at], reply, *entries[at + 1 :]]

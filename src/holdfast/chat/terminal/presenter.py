@@ -58,6 +58,8 @@ class EventPresenter:
         self.footer_state = footer_state
         self._reply: ReplyEntry | None = None
         self._reasoning: ReasoningEntry | None = None
+        self._reply_start: TerminalEntry | None = None
+        """First entry of the reply that is being streamed."""
         self._tools: dict[str, ToolCallEntry] = {}
         self._shell: ToolCallEntry | None = None
         """Live output of a command that the user ran."""
@@ -163,7 +165,9 @@ class EventPresenter:
 
     def reset(self) -> None:
         """Clears everything on a change of session."""
-        self._reply = self._reasoning = self._progress = self._divider = self._shell = self._failure = None
+        self._reply = self._reasoning = self._reply_start = self._progress = self._divider = self._shell = (
+            self._failure
+        ) = None
         self._tools.clear()
         self.footer_state.busy = False
         self.footer_state.set_activity("")
@@ -177,13 +181,13 @@ class EventPresenter:
                 self._end_reasoning()
                 if self._reply is None:
                     self._reply = ReplyEntry()
-                    self.transcript.add(self._reply)
+                    self._add_to_reply(self._reply)
                 self._reply.append(event.text)
                 self.footer_state.set_activity("writing")
             case "reasoning":
                 if self._reasoning is None:
                     self._reasoning = ReasoningEntry()
-                    self.transcript.add(self._reasoning)
+                    self._add_to_reply(self._reasoning)
                 self._reasoning.append(event.text)
                 self.footer_state.set_activity("thinking")
             case "call":
@@ -192,13 +196,21 @@ class EventPresenter:
     def _handle_reply(self, event: ReplyStored) -> None:
         self._end_reasoning()
         if self._reply is None and event.text:
-            self.transcript.add(ReplyEntry(event.text))
+            self._add_to_reply(ReplyEntry(event.text))
+        if self._reply_start is None:
+            self.transcript.number_next(event.number)
+        else:
+            self._reply_start.number = event.number
         self._end_reply("cut off" if event.finish == "length" else "")
 
     def _end_reply(self, remark: str = "") -> None:
         if self._reply is not None:
             self._reply.finish(remark)
-        self._reply = None
+        self._reply = self._reply_start = None
+
+    def _add_to_reply(self, entry: TerminalEntry) -> None:
+        self._reply_start = self._reply_start or entry
+        self.transcript.add(entry)
 
     def _end_reasoning(self) -> None:
         if self._reasoning is not None:

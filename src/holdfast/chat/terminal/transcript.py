@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 
-from .entries import NoteEntry, PromptEntry, TerminalEntry
-from .history import HistoryEntry
+from .entries import PromptEntry, SessionHeaderEntry, TerminalEntry
+from .history import EarlierEntry, HistoryEntry
 
 MAX_ENTRIES = 2_000
-"""Entries kept on the screen; the session keeps all."""
-_DROPPED_NOTE = "earlier messages are in the session: /search finds them"
+"""Entries kept while the end of the conversation is shown; earlier ones are read again from the session."""
 
 
 class TerminalTranscript:
@@ -20,8 +19,11 @@ class TerminalTranscript:
         self.entries: list[TerminalEntry] = []
         self.waiting: list[PromptEntry] = []
         """Prompts not delivered to the agent yet."""
+        self.earlier: EarlierEntry | None = None
+        """Stands for earlier events, if not all are shown."""
         self._on_change = on_change
         self._unfold_new = False
+        self._next_number = 0
 
     def __iter__(self) -> Iterator[TerminalEntry]:
         return chain(self.entries, self.waiting)
@@ -32,10 +34,8 @@ class TerminalTranscript:
     def add(self, entry: TerminalEntry) -> None:
         if self._unfold_new:
             entry.set_folded(False)
+        entry.number, self._next_number = entry.number or self._next_number, 0
         self.entries.append(entry)
-        if len(self.entries) > MAX_ENTRIES:
-            del self.entries[: len(self.entries) - MAX_ENTRIES + MAX_ENTRIES // 8]
-            self.entries.insert(0, NoteEntry(_DROPPED_NOTE))
         self.notify()
 
     def add_after(self, before: TerminalEntry, entry: TerminalEntry) -> None:
@@ -54,7 +54,37 @@ class TerminalTranscript:
                 entries = entries[:index]
                 break
         self.entries[:0] = entries
+        self._find_earlier()
         self.notify()
+
+    def number_next(self, number: int) -> None:
+        """Says which event the next entry begins to show."""
+        self._next_number = number
+
+    def insert_earlier(self, place: EarlierEntry, entries: Sequence[TerminalEntry]) -> None:
+        """Puts earlier entries in the place of the one that stood for them."""
+        if place in self.entries:
+            for entry in entries:
+                entry.set_folded(not self._unfold_new)
+            at = self.entries.index(place)
+            self.entries[at : at + 1] = entries
+            self._find_earlier()
+            self.notify()
+
+    def trim(self) -> None:
+        """Drops the oldest of too many entries, where they can be read again from the session."""
+        if len(self.entries) <= MAX_ENTRIES:
+            return
+        header = [entry for entry in self.entries[:1] if isinstance(entry, SessionHeaderEntry)]
+        for at in range(len(self.entries) - MAX_ENTRIES * 7 // 8, len(self.entries)):
+            number = self.entries[at].number
+            if number > 1 and self.entries[at - 1].number != number:
+                self.entries[:at] = [*header, EarlierEntry(number)]
+                self._find_earlier()
+                return
+
+    def _find_earlier(self) -> None:
+        self.earlier = next((entry for entry in self.entries if isinstance(entry, EarlierEntry)), None)
 
     def replace(self, old: TerminalEntry, new: TerminalEntry) -> None:
         """Replaces an entry in place; appends the new one if the old was dropped."""
@@ -74,6 +104,8 @@ class TerminalTranscript:
     def clear(self) -> None:
         self.entries.clear()
         self.waiting.clear()
+        self.earlier = None
+        self._next_number = 0
         self.notify()
 
     # -- waiting -----------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class TranscriptView(ScrollView, can_focus=False):
         """First line of each entry, without the blank line before it."""
         self._drawn: list[tuple[int, list[Strip]]] = []
         """Position and lines of each entry as last drawn."""
+        self._earlier_place = -1
+        """Index of the entry that stands for earlier events; -1 if all are shown."""
         self._height = 0
         self._follow_end = True
         self.selected: TerminalEntry | None = None
@@ -47,6 +49,8 @@ class TranscriptView(ScrollView, can_focus=False):
         width = self.size.width
         if not width:
             return False
+        if self._follow_end:
+            self.transcript.trim()
         anchor = None if self._follow_end else self._anchor()
         left = self._wrap(width)
         before, first = self._height, self._lay_out()
@@ -74,6 +78,8 @@ class TranscriptView(ScrollView, can_focus=False):
         """Computes the position of each entry; returns the first line that changed."""
         old, self._drawn = self._drawn, []
         self._entries, self._tops = list(self.transcript), []
+        earlier = self.transcript.earlier
+        self._earlier_place = -1 if earlier is None else self._entries.index(earlier)
         height, first, tight = 0, -1, True
         for index, entry in enumerate(self._entries):
             height += 0 if tight and (entry.tight or not height) else 1
@@ -88,8 +94,10 @@ class TranscriptView(ScrollView, can_focus=False):
         return first if first >= 0 else height
 
     def _anchor(self) -> tuple[TerminalEntry, int] | None:
-        """Returns the entry at the top of the screen and its lines above it."""
+        """Returns the entry at the top of the screen, or the first that stays when earlier ones are shown."""
         index = bisect_right(self._tops, self.scroll_offset.y) - 1
+        if 0 <= index <= self._earlier_place < len(self._entries) - 1:
+            index = self._earlier_place + 1
         return (self._entries[index], self.scroll_offset.y - self._tops[index]) if index >= 0 else None
 
     def _return_to(self, entry: TerminalEntry, above: int) -> None:
@@ -123,6 +131,11 @@ class TranscriptView(ScrollView, can_focus=False):
         self.refresh()
 
     # -- scrolling -------------------------------------------------------------------------------------
+
+    @property
+    def shows_earlier_place(self) -> bool:
+        """Whether the place of earlier entries is on the screen: they are wanted."""
+        return self._earlier_place >= 0 and self._tops[self._earlier_place] >= self.scroll_offset.y
 
     @property
     def below(self) -> int:
@@ -163,7 +176,7 @@ class TranscriptView(ScrollView, can_focus=False):
             return
         index = foldable.index(self.selected) + step if self.selected in foldable else len(foldable) - 1
         self.selected = foldable[max(0, min(index, len(foldable) - 1))]
-        top = self._tops[self._entries.index(self.selected)]
+        top = self._tops[self._entries.index(self.selected)] if self.selected is not foldable[0] else 0
         self.scroll_to_region(Region(0, top, 1, 1), animate=False, immediate=True, force=True)
         self.refresh()
 
