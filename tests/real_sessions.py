@@ -31,9 +31,9 @@ FILES = [*_examples(), *SESSIONS]
 each_session = pytest.mark.parametrize("path", FILES, ids=lambda path: path.name[:13])
 
 
-def each_third_session(first: int) -> pytest.MarkDecorator:
-    """The examples and a third of the sessions, from the given one on; with HOLDFAST_WHOLE set, all of them."""
-    chosen = FILES if WHOLE else [*_examples(), *SESSIONS[first::3]]
+def each_nth_session(step: int, first: int = 0) -> pytest.MarkDecorator:
+    """The examples and every so many of the sessions, from the given one on; with HOLDFAST_WHOLE set, all of them."""
+    chosen = FILES if WHOLE else [*_examples(), *SESSIONS[first::step]]
     return pytest.mark.parametrize("path", chosen, ids=lambda path: path.name[:13])
 
 

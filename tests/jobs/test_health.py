@@ -11,8 +11,9 @@ import anyio
 import pytest
 from job_sessions import until
 
+from holdfast import MemoryStore, SessionService
 from holdfast.errors import InvalidInput
-from holdfast.jobs import JobStats, QueueError
+from holdfast.jobs import JobRunner, JobStats, QueueError
 from holdfast.jobs.health import Health, HealthFile, HealthPort, health_reporter
 
 pytestmark = pytest.mark.anyio
@@ -146,3 +147,26 @@ def test_job_stats_count_outcomes_and_time() -> None:
     assert (metrics["running"], metrics["jobs"], metrics["tokens_saved"]) == (0, 2, 400)
     assert metrics["outcomes"] == {"compacted": 1, "failed": 1}
     assert 0 <= metrics["seconds_longest"] <= metrics["seconds_total"] <= metrics["up_seconds"]
+
+
+async def test_views_that_differ_from_the_log_are_counted() -> None:
+    """By the next call that looks at the tip, and by `verify`; in `/status` and `/metrics`."""
+    service = SessionService(MemoryStore(), preset="holdfast")
+    session = await service.create(format="openai-chat")
+    for n in range(6):
+        await service.append(session.id, {"role": "user", "content": f"question {n} " + "word " * 50})
+        await service.append(session.id, {"role": "assistant", "content": f"answer {n} " + "word " * 50})
+    await service.compact(session.id, budget=300)
+    runner = JobRunner(service)
+    live = service._open[session.id]
+    (await live.view()).checkpoint_id = "another"
+    before = await SessionService(service.store).context(session.id)
+    await service.append(session.id, {"role": "user", "content": "next"})
+    await live.refresh()
+    assert (await service.context(session.id)).messages[: len(before)] == before.messages
+    (await live.view()).messages.pop()
+    assert [problem for problem in await service.verify(session.id) if "differs" in problem]
+    assert await service.verify(session.id) == []
+    assert service.healed_views == runner.stats.report()["healed_views"] == 2
+    assert "holdfast_healed_views_total 2" in Health(runner.stats, Needs()).metrics().splitlines()
+    await service.close()

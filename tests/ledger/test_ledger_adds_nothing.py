@@ -17,7 +17,7 @@ from holdfast.ledger.text import ALSO, ERRORS, EXCERPTS, GROUP, unquote_structur
 from holdfast.ledger.tool_calls import classify_call
 from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, repair_messages, rules_for
 from holdfast.triggers import always
-from real_sessions import each_third_session, history
+from real_sessions import each_nth_session, history
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
 _RUN = re.compile(r"\[[\d,]+\](?: \(ran again in \[[\d,]+\]\))?")
@@ -64,7 +64,7 @@ def check_page(page: str, sources: list[str]) -> None:
     assert not {word for word in invented if word not in whole}, invented
 
 
-@each_third_session(1)
+@each_nth_session(3, 1)
 def test_page_of_real_session_contains_only_its_text(path: Path) -> None:
     messages = encode_all(history(path), "openai-chat")
     size = compact(messages, budget=10**9).tokens_before

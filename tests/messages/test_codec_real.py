@@ -19,7 +19,7 @@ from holdfast.messages import (
     openai_responses,
 )
 from holdfast.messages.payload import make_legal_id
-from real_sessions import each_session, each_third_session, format_of, history, transcript
+from real_sessions import each_nth_session, each_session, format_of, history, transcript
 
 OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
 C, R, A, G = FORMATS
@@ -40,7 +40,7 @@ def test_codec_real_session_round_trips_exactly(path: Path) -> None:
     assert payloads == before
 
 
-@each_third_session(2)
+@each_nth_session(3, 2)
 def test_codec_real_session_between_any_formats_has_same_content(path: Path) -> None:
     """Converts through every pair of formats in sequence; anything lost could not come back."""
     messages = history(path)

@@ -26,6 +26,16 @@ async def connected(*arguments: str) -> AsyncIterator[Client]:
         yield client
 
 
+@asynccontextmanager
+async def in_process(path: str, session: str | None = None) -> AsyncIterator[Client]:
+    """The same server without a process of its own."""
+    async with (
+        SessionService(SQLiteStore(path)) as service,
+        Client(mcp.make_server(Recall(service, session))) as client,
+    ):
+        yield client
+
+
 async def tool_text(client: Client, name: str, **arguments: Any) -> str:
     result = await client.call_tool(name, arguments)
     text = "\n".join(block.text for block in result.content if block.type == "text")
@@ -59,7 +69,7 @@ async def test_h1_mcp_client_finds_and_reads_archived_events(path: str) -> None:
 
 
 async def test_mcp_sessions_long_list_gives_next_offset(path: str) -> None:
-    async with connected(path) as client:
+    async with in_process(path) as client:
         first, more = (await tool_text(client, "sessions", limit=1)).splitlines()
         assert more == "There are 1 more: list them with offset 1."
         [second] = (await tool_text(client, "sessions", limit=1, offset=1)).splitlines()
@@ -78,14 +88,14 @@ async def test_mcp_server_for_one_session_needs_no_session_argument(path: str) -
 
 
 async def test_mcp_server_for_one_session_refuses_other_sessions(path: str) -> None:
-    async with connected(path, "--session", "s") as client:
+    async with in_process(path, "s") as client:
         for name, arguments in (("search", {"query": "quarkling"}), ("read", {"ref": "#4"})):
             answer = await tool_text(client, name, session="other", **arguments)
             assert answer == "Error: This server is limited to session 's': leave out `session`."
 
 
 async def test_mcp_errors_are_readable_results(path: str) -> None:
-    async with connected(path) as client:
+    async with in_process(path) as client:
         for name, arguments, words in (
             ("search", {"query": ""}, "The query has no words"),
             ("search", {}, "missing required field `query`"),
@@ -105,8 +115,10 @@ async def test_mcp_errors_are_readable_results(path: str) -> None:
             assert answer.startswith("Error: ") and words in answer, answer
 
 
-async def test_mcp_serves_session_file_of_another_tool() -> None:
+async def test_mcp_serves_session_file_of_another_tool_with_nothing_to_restore_into() -> None:
     async with connected("example:support") as client:
+        assert "restore" not in {tool.name for tool in (await client.list_tools()).tools}
+        assert "no tool 'restore'" in await tool_text(client, "restore", ref="#1")
         assert "#27 assistant refund" in await tool_text(client, "search", query="colour accepted")
 
 
@@ -127,21 +139,15 @@ async def test_mcp_restore_refuses_a_message_that_is_too_large(path: str) -> Non
         await service.append("s", {"role": "user", "content": "tide " * 12_000})
         await service.append("s", {"role": "user", "content": "Next."})
         await service.compact("s", always, SlidingWindow(1))
-    async with connected(path, "--session", "s") as client:
+    async with in_process(path, "s") as client:
         answer = await tool_text(client, "restore", ref="#16")
         assert answer.startswith("Error: Event #16 takes ") and "more than the 10,000 that may be restored" in answer
-
-
-async def test_mcp_file_of_another_tool_has_nothing_to_restore_into() -> None:
-    async with connected("example:support") as client:
-        assert "restore" not in {tool.name for tool in (await client.list_tools()).tools}
-        assert "no tool 'restore'" in await tool_text(client, "restore", ref="#1")
 
 
 async def test_mcp_lists_sessions_with_titles(path: str) -> None:
     async with SessionService(SQLiteStore(path)) as service:
         await service.create(id="empty")
-    async with connected(path) as client:
+    async with in_process(path) as client:
         lines = sorted((await tool_text(client, "sessions")).splitlines())
     assert lines[0].startswith("empty: (no messages) (created ")
     assert lines[2].startswith("s: Bookings for berth K7 fail since Tuesday. Please find out why. (created ")

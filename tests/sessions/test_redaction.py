@@ -70,6 +70,11 @@ async def rows_with(request: pytest.FixtureRequest, tenant: Path, text: str) -> 
             query = f'SELECT count(*) FROM holdfast."{table}" AS t WHERE {own} AND t::text LIKE $1'
             if await connection.fetchval(query, f"%{text}%", str(tenant)):
                 found.append(table)
+        await connection.execute("SET enable_seqscan = off")
+        if await connection.fetchval(
+            "SELECT count(*) FROM holdfast.search WHERE words @@ $1::tsquery", f"'{text.lower()}'"
+        ):
+            found.append("search_by_words")
     return found
 
 
@@ -163,7 +168,9 @@ async def test_h1_redacted_text_is_gone_from_every_path(
             await service.redact_text("s", "  ")
 
 
-async def test_h1_media_of_a_redacted_message_is_gone(reopen: Callable[[], Any], tmp_path: Path) -> None:
+async def test_h1_media_of_a_redacted_message_is_gone(
+    reopen: Callable[[], Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     picture = "iVBORw0KGgo" * 300
     block = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}}
     async with SessionService(reopen()) as service:
@@ -173,6 +180,8 @@ async def test_h1_media_of_a_redacted_message_is_gone(reopen: Callable[[], Any],
         await service.redact("s", "u1")
         assert picture not in str(await service.export("s"))
         assert not files_with(tmp_path, picture[:100])
+        if isinstance(service.store, PostgresStore):
+            assert not await rows_with(request, tmp_path, picture[:100])
 
 
 class Interrupted:
@@ -301,3 +310,83 @@ async def test_h1_log_with_half_a_redaction_is_completed() -> None:
     assert event.digest == (await service.events("s"))[6].body["redacted"]
     with pytest.raises(UnknownSession):
         await service.redact("none", "r1")
+
+
+class Overtaken:
+    """A store that lets another writer act once, right before a given call."""
+
+    def __init__(self, store: Any, call: str, act: Callable[[], Awaitable[Any]]) -> None:
+        self._store, self._call, self._act = store, call, act
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._store, name)
+
+        async def run(*args: Any, **fields: Any) -> Any:
+            if name == self._call:
+                self._call = ""
+                await self._act()
+            return await found(*args, **fields)
+
+        return run if name == self._call else found
+
+
+async def test_h1_copy_made_from_the_old_text_is_refused(reopen: Callable[[], Any], tmp_path: Path) -> None:
+    """Restored messages and forks: the text was read before another process redacted it, and written after."""
+    async with SessionService(reopen()) as other, AsyncExitStack() as stack:
+        await other.create(id="s", system=f"Use {SECRET}.")
+        await other.fork("s", id="empty")
+        await fill(other, turns=3)
+        await other.compact("s", always, SlidingWindow(2))
+        store = reopen()
+        stack.push_async_callback(store.close)
+        with pytest.raises(InvalidInput, match="was redacted"):
+            await SessionService(Overtaken(store, "append", lambda: other.redact("s", "r1"))).restore("s", "r1")
+        redact = Overtaken(store, "create", lambda: other.redact_text("s", SECRET))
+        await SessionService(redact).fork("s", id="f")
+        for session in ("s", "f", "empty"):
+            assert SECRET not in str([await other.export(session), await other.get(session)])
+            assert await other.verify(session) == []
+    assert not files_with(tmp_path, SECRET)
+
+
+async def test_h1_first_compaction_of_a_lane_made_from_the_old_text_is_refused() -> None:
+    service, worker = SessionService(store := MemoryStore()), SessionService(store)
+    await service.create(id="s")
+    await fill(service, turns=3)
+
+    async def summarize(prompt: str) -> str:
+        await service.redact("s", "r1")
+        return f"It used {SECRET}."
+
+    result = await worker.compact("s", always, SUMMARY, "rebase", lane="new", summarizer=summarize)
+    assert result.outcome == Outcome.CONFLICT
+    assert SECRET not in str(await service.export("s"))
+
+
+async def test_h1_redacted_pin_of_a_tool_result_leaves_a_valid_context() -> None:
+    service = SessionService(MemoryStore())
+    await service.create(id="s", format="openai-chat")
+    await fill(service)
+    await service.pin("s", "r1")
+    await service.compact("s", always, SlidingWindow(2))
+    assert SECRET in str((await service.context("s")).messages)
+    await service.redact("s", "r1")
+    shown = (await service.context("s")).messages
+    assert SECRET not in str(shown) and "[redacted]" in str(shown[0])
+    assert await service.verify("s") == []
+
+
+async def test_h1_redaction_leaves_checkpoints_from_before_the_message_alone(reopen: Callable[[], Any]) -> None:
+    """They cannot quote it, and a fork from before it shares them: its open view would differ from the log."""
+    summarizer = ScriptedModel(["The lighthouse is lit."], repeat=True)
+    async with SessionService(reopen(), summarizer=summarizer) as service, SessionService(reopen()) as other:
+        await service.create(id="s")
+        await fill(service, turns=3)
+        await service.compact("s", always, SUMMARY)
+        await service.fork("s", id="f")
+        before = (await other.context("f")).messages
+        await service.append("s", {"role": "user", "content": "Put out the lighthouse."}, id="late")
+        await service.redact("s", "late")
+        assert (await other.context("f")).messages == before
+        assert "lighthouse" in str((await service.context("s")).messages)
+        assert await other.verify("f") == await service.verify("s") == []

@@ -77,6 +77,32 @@ class Meanwhile:
         return Reply(self.says)
 
 
+async def test_reasoning_appended_while_a_model_writes_is_not_sent(store: Log) -> None:
+    """Its signature covers the messages before the compaction; that of later replies covers the new ones."""
+
+    def reply(name: str) -> dict[str, Any]:
+        thinking = {"type": "thinking", "thinking": f"Hm {name}.", "signature": "c2ln"}
+        return {"role": "assistant", "content": [thinking, {"type": "text", "text": f"{name} {WORDS}"}]}
+
+    async with SessionService(store) as service:
+        await service.create(id="s", format="anthropic")
+        await append_turns(service, 1, 6)
+
+        async def meanwhile() -> None:
+            await service.append("s", [message("u7"), reply("a7"), message("u8")])
+
+        await service.compact("s", always, STRATEGY, "rebase", summarizer=Meanwhile(meanwhile))
+        await service.append("s", [reply("a8"), message("u9")])
+        shown = str((await service.context("s")).messages)
+        assert "a7 goes" in shown and "Hm a7." not in shown and "Hm a8." in shown
+        reread = await SessionService(store).context("s")
+        assert str(reread.messages) == shown
+        await service.compact("s", always, SlidingWindow(5), "rebase")
+        shown = str((await service.context("s")).messages)
+        assert "a7 goes" in shown and "u1 goes" not in shown and "Hm" not in shown
+        assert await service.verify("s") == []
+
+
 # -- rounds ---------------------------------------------------------------------------------------------------------
 
 

@@ -296,3 +296,23 @@ def test_follow_keeps_an_explicit_estimator() -> None:
     with BlockingSessionService(MemoryStore(), estimator=given, preset="holdfast") as service:
         service.follow("claude_code")
         assert service.estimator is given
+
+
+async def test_verify_while_the_same_service_appends_finds_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    service = SessionService(store)
+    await service.create(id="s")
+    await service.append("s", {"role": "user", "content": "Hello."})
+    await service.context("s")
+    read, appended = store.read, False
+
+    async def overtaken(session_id: str, which: Slice) -> list[Event]:
+        nonlocal appended
+        if not which.any_lane and not appended:  # the log is read to rebuild the context
+            appended = True
+            await service.append("s", {"role": "user", "content": "Meanwhile."})
+        return await read(session_id, which)
+
+    monkeypatch.setattr(store, "read", overtaken)
+    assert await service.verify("s") == []
+    assert appended

@@ -120,5 +120,7 @@ async def test_events_are_filtered_and_paged(scenario: Scenario) -> None:
     assert names(await events(scenario.id, lane="")) == ["u1", "a1", "u2", "a2", "u3"]
     assert names(await events(scenario.id, lane="sub")) == ["q-sub"]
     assert names(await events(scenario.id, page=1, page_size=2)) == ["u2", "a2"]
+    assert names(await events(scenario.id, before=4, last=2)) == ["a1", "u2"]
+    assert await events(scenario.id, before=1) == []
     assert names(await events(scenario.id, kind="compaction")) == []
     assert names(await events(scenario.id, text="U", last=1)) == ["q-sub"]

@@ -92,7 +92,7 @@ class TestFormat:
             await begin(store, session_id="../x")
             await store.append("../x", [message("e1")], media={"d": "data"})
             await store.delete("../x")
-        assert {path.name for path in contents(place.parent)} <= {".folder.lock", ".index.db"}
+        assert {path.name for path in contents(place.parent)} <= {".folder.lock", ".deletion.lock", ".index.db"}
 
 
 class TestTornEnds:
@@ -253,6 +253,47 @@ class TestIndex:
             connection.execute("DROP TABLE events")
             assert (await store.append("s", [message("e2")])).version == 2
             assert await ids(store) == ["e1", "e2"]
+
+
+class TestRepeatedLines:
+    async def test_repeated_lines_are_skipped_and_removed_by_the_next_rewrite(
+        self, place: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Lines repeated while the store is open, before it is opened, and of a whole append."""
+        async with JSONLStore(place) as store:
+            await begin(store, "e1", "e2")
+            await store.append("s", [message("e3"), message("e4")], media={"d": "data"})
+            whole = (place / "s.jsonl").read_bytes()
+            header, *events = whole.splitlines(keepends=True)
+            (place / "s.jsonl").write_bytes(whole + events[0])
+            assert (await store.append("s", [message("e5")])).version == 5
+            assert await ids(store) == ["e1", "e2", "e3", "e4", "e5"]
+        last = (place / "s.jsonl").read_bytes().splitlines(keepends=True)[-1]
+        (place / "s.jsonl").write_bytes(header + b"".join(events[:2] * 2) + b"".join(events * 2) + last + events[1])
+        (place / ".index.db").unlink()
+        async with JSONLStore(place) as store:
+            with caplog.at_level(logging.WARNING):
+                assert await ids(store) == ["e1", "e2", "e3", "e4", "e5"]
+            assert "a line repeats event 'e2'" in caplog.text
+            problems = await store.problems("s")
+            assert problems and all("repeats event" in problem for problem in problems)
+            assert len(await store.search("says")) == 5
+            assert (await store.append("s", [message("e6")])).version == 6
+            assert await rewrite(store, "s", message("e1", "gone"))
+            assert await store.problems("s") == []
+            assert [line.get("id") for line in lines(place)][1:-1] == ["e1", "e2", "e3", "e4", "e5", "e6"]
+
+    async def test_two_events_of_one_seq_are_one_clear_error(self, place: Path) -> None:
+        async with JSONLStore(place) as store:
+            await begin(store, "e1", "e2")
+            await begin(store, "x1", session_id="other")
+        path = place / "s.jsonl"
+        path.write_bytes(path.read_bytes() + path.read_bytes().splitlines(keepends=True)[-1].replace(b"says", b"sang"))
+        async with JSONLStore(place) as store:
+            for call in (store.session, store.problems, lambda name: ids(store, name)):
+                with pytest.raises(CorruptLog, match=r"two different events with seq 2, 'e2' and, at byte .* 'e2'"):
+                    await call("s")
+            assert await ids(store, "other") == ["x1"]
 
 
 class TestReadOnly:

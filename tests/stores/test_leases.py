@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,10 @@ import pytest
 
 from holdfast.errors import UnknownSession
 from holdfast.io.processes import process_name
-from holdfast.stores import JSONLStore, SQLiteStore, open_store
+from holdfast.stores import JSONLStore, PostgresStore, SQLiteStore, open_store
 from holdfast.stores.base import Lease
+from holdfast.stores.jsonl import store as jsonl_store
+from holdfast.stores.sqlite import store as sqlite_store
 from stores.logs import begin, record
 
 pytestmark = pytest.mark.anyio
@@ -213,3 +216,38 @@ async def test_lease_read_only_store_is_not_held(read_only_folder: Path) -> None
     ):
         for store in (database, folder):
             assert await store.held("s") is None
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+async def test_clock_set_back_prolongs_a_lease_by_no_more_than_its_length(
+    open_one: Callable[[], Any], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder is dead, on another machine; nobody waits for the hour by which the clock was set back."""
+    clock = [1_800_000_000.0]
+    module = jsonl_store if kind == "jsonl" else sqlite_store
+    monkeypatch.setattr(module.time, "time", lambda: clock[0])
+    async with open_one() as store, open_one() as other:
+        await begin(store, "e1")
+        assert await store.take("s", "ada", LONG)
+        clock[0] -= 3600
+        assert await other.held("s") == LONG
+        assert not await other.take("s", "ben", LONG)
+        clock[0] += LONG - 1
+        assert not await other.take("s", "ben", LONG)
+        assert await store.take("s", "ada", LONG), "a live holder renews it"
+        assert await other.held("s") == LONG
+        clock[0] += LONG
+        assert await other.held("s") is None
+        assert await other.take("s", "ben", LONG)
+
+
+async def test_postgres_leases_ignore_the_clocks_of_clients(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with PostgresStore(postgres, tenant=str(tmp_path)) as store:
+        await begin(store, "e1")
+        assert await store.take("s", "ada", LONG)
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        left = await store.held("s")
+        assert left is not None and LONG - 30 < left <= LONG
+        assert not await store.take("s", "ben", LONG)

@@ -15,15 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import asyncpg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import SessionService, SlidingWindow
 from holdfast.context.events import Event, LaneTip
-from holdfast.errors import HoldfastError, InvalidInput, InvalidLimit, StaleVersion, StoreClosed, StoreError
+from holdfast.errors import (
+    HoldfastError,
+    InvalidInput,
+    InvalidLimit,
+    StaleVersion,
+    StoreClosed,
+    StoreError,
+    StoreReadOnly,
+)
 from holdfast.stores import PostgresStore, Slice
-from holdfast.stores.postgres import writes
+from holdfast.stores.postgres import deletion, writes
 from holdfast.triggers import always
 from servers.server import Server
 from stores.databases import raw_connection, terminate_connections
@@ -121,6 +130,33 @@ class TestConcurrency:
             assert (await store.session("s")).version == 30
 
 
+class TestWaiting:
+    async def test_deletion_and_redaction_wait_a_limited_time_for_indexers(
+        self, store: PostgresStore, postgres: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Another process that indexes, or hangs, holds no caller for longer; appends do not wait at all."""
+        monkeypatch.setattr(deletion, "LOCK_SECONDS", 0.1)
+        await begin(store, "e1")
+        async with raw_connection(postgres) as connection:
+            await connection.execute("SELECT pg_advisory_lock_shared(1752132964, 1)")
+            for call in (lambda: store.delete("s"), lambda: rewrite(store, "s", message("e1", "gone"))):
+                with pytest.raises(StoreError, match="is held by another process"):
+                    await call()
+            assert (await store.append("s", [message("e2")])).version == 2
+        monkeypatch.undo()
+        assert await rewrite(store, "s", message("e1", "gone"))
+        await store.delete("s")
+
+    async def test_connection_that_refused_a_write_is_not_used_again(self, postgres: str, tmp_path: Path) -> None:
+        """As after a failover, when the pool has connections to what is now a standby."""
+        async with PostgresStore(postgres, tenant=str(tmp_path), max_connections=1) as store:
+            await begin(store, "e1")
+            await store._run(lambda c, _: c.execute("SET default_transaction_read_only = on"))
+            with pytest.raises(StoreReadOnly):
+                await store.append("s", [message("e2")])
+            assert (await store.append("s", [message("e2")])).version == 2
+
+
 class TestBrokenConnections:
     async def test_append_broken_connections_stores_each_event_once(self, store: PostgresStore, postgres: str) -> None:
         await begin(store)
@@ -156,8 +192,8 @@ class TestBrokenConnections:
         """Every kind of write recognises what it wrote before the connection broke."""
         broken: list[str] = []
 
-        def break_once(name: str) -> None:
-            real = getattr(writes, name)
+        def break_once(module: Any, name: str) -> None:
+            real = getattr(module, name)
 
             async def write_and_disconnect(connection: Any, *args: Any) -> Any:
                 done = await real(connection, *args)
@@ -167,10 +203,11 @@ class TestBrokenConnections:
                     raise ConnectionResetError
                 return done
 
-            monkeypatch.setattr(writes, name, write_and_disconnect)
+            monkeypatch.setattr(module, name, write_and_disconnect)
 
-        for name in ("create_session", "append_events", "rewrite_sessions", "delete_session"):
-            break_once(name)
+        for name in ("create_session", "append_events", "rewrite_sessions"):
+            break_once(writes, name)
+        break_once(deletion, "delete_session")
         await store.create(record("s", owner="ann", lanes={"": LaneTip(epoch="c")}))
         with pytest.raises(InvalidInput, match="exists already"):
             await store.create(record("s", owner="bob"))
@@ -182,6 +219,24 @@ class TestBrokenConnections:
         await store.delete("s")
         assert broken == ["create_session", "append_events", "rewrite_sessions", "delete_session"]
         assert await store.sessions() == []
+
+    async def test_fork_with_lost_reply_is_found_although_its_parent_has_moved(
+        self, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real, lost = writes.create_session, 0
+
+        async def create_and_disconnect(connection: Any, tenant: str, *args: Any) -> None:
+            nonlocal lost
+            await real(connection, tenant, *args)
+            if not lost:
+                lost += 1
+                await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1"))
+                raise asyncpg.InternalClientError("cannot switch to state 12; another operation (2) is in progress")
+
+        await begin(store, "e1")
+        monkeypatch.setattr(writes, "create_session", create_and_disconnect)
+        await store.create(record("f", parent="s", parent_seq=1, version=1), mark=0)
+        assert (lost, await ids(store, "f")) == (1, ["e1"])
 
     async def test_read_cancelled_releases_connection(self, store: PostgresStore) -> None:
         await begin(store, "e1")

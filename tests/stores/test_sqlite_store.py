@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,38 @@ class TestGroupCommit:
             release.set()
             await held
 
+    async def test_append_is_not_acknowledged_before_the_commit(self, path: Path) -> None:
+        reached, go_on = threading.Event(), threading.Event()
+
+        def stop_at_commit(statement: str) -> None:
+            if statement == "COMMIT":
+                reached.set()
+                go_on.wait(10)
+
+        async with SQLiteStore(path) as store:
+            await begin(store)
+            await store._writer.run_alone(lambda connection: connection.set_trace_callback(stop_at_commit))
+            append = asyncio.create_task(store.append("s", [message("e1")]))
+            await anyio.to_thread.run_sync(reached.wait, 10)
+            await anyio.sleep(0.01)
+            assert not append.done()
+            go_on.set()
+            assert (await append).version == 1
+
+    async def test_append_that_fails_in_the_middle_writes_nothing(self, path: Path) -> None:
+        async with SQLiteStore(path) as store:
+            await begin(store)
+            with sqlite3.connect(path) as other:
+                other.execute(
+                    "CREATE TRIGGER fail BEFORE INSERT ON events WHEN new.id = 'e3' "
+                    "BEGIN SELECT RAISE (ABORT, 'no'); END"
+                )
+            other.close()
+            with pytest.raises(StoreError):
+                await store.append("s", [message("e1"), message("e2"), message("e3")])
+            assert await ids(store) == []
+            assert (await store.append("s", [message("e1")])).version == 1
+
 
 def delete_and_fail(connection: sqlite3.Connection) -> None:
     connection.execute("DELETE FROM events")
@@ -218,7 +251,7 @@ class TestSchema:
         for _ in range(2):
             async with SQLiteStore(path) as store:
                 await store.sessions()
-        assert run(path, "PRAGMA user_version") == [(2,)]
+        assert run(path, "PRAGMA user_version") == [(3,)]
 
     async def test_open_newer_schema_raises(self, path: Path) -> None:
         run(path, "PRAGMA user_version = 99")

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.context.events import Event, LaneTip
 from holdfast.errors import (
+    Conflict,
     DuplicateEvent,
     HoldfastError,
     InvalidInput,
@@ -386,6 +387,18 @@ class TestForks:
                 await store.create(record("f", parent="s", **fields))
         with pytest.raises(InvalidInput):
             await store.create(record("f", version=1))
+
+    async def test_fork_of_a_parent_whose_mark_has_moved_conflicts(self, store: Any) -> None:
+        await begin(store, "e1")
+        made = record("f", parent="s", parent_seq=1, version=1)
+        await store.append("s", [compaction("c1")], tip=LaneTip(epoch="c1"))
+        with pytest.raises(Conflict):
+            await store.create(made, mark=0)
+        with pytest.raises(UnknownSession):
+            await store.session("f")
+        await store.append("s", [message("e2")])
+        await store.create(made, mark=2)
+        assert await ids(store, "f") == ["e1"]
 
 
 class TestMedia:

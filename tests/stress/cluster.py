@@ -1,11 +1,13 @@
-"""Application servers and workers on many sessions, while servers and workers are killed (W12, W13, S3, H1).
+"""Application servers and workers on many sessions, while everything is killed (W12, W13, S3, H1).
 
-Usage: python tests/stress/cluster.py [--seconds 120] [--applications 4] [--workers 3] [--sessions 200]
+Usage: python -m tests.stress.cluster [--minutes 6] [--store postgres] [--applications 3] [--workers 2] [--sessions 30]
 
-Real processes: PostgreSQL, Valkey, `holdfast worker`, and applications. Meanwhile workers are killed and paused for
-longer than their lock, connections are terminated, and both servers are stopped or killed and restarted. Afterwards
-every acknowledged event must be stored once, no session may be stuck or have been compacted twice for the same
-boundary, every context must be valid, and every request must have been answered or have raised an error.
+Real processes: applications that write turns and marks, `holdfast worker`, and for PostgreSQL its server (with fsync)
+and Valkey. Meanwhile applications and workers are killed and paused for longer than their lock, connections are
+terminated, and servers are stopped or killed and restarted. Each store has its turn, again and again. After a turn
+every acknowledged operation must be in its log once, no log may have a mark that was made from an older state, no
+batch may be stored in part, no session may be stuck, every context must be valid, and a redacted text must be in no
+log, index or file.
 """
 
 from __future__ import annotations
@@ -27,107 +29,140 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import asyncpg
 
-from holdfast import Outcome, SessionService, open_store
-from holdfast.jobs import BackgroundCompactor, BullMQQueue
+from holdfast import SessionService, open_store
 from holdfast.stores import PostgresStore
-from judge import judge
 from providers import ProviderServer, Say
 from servers.fixtures import database
 from servers.server import Server
-from stress.application import PRESET, session_name
-from stress.reports import Appended, Complaint, Counted, read_reports
+from stress.application import PRESET, session_name, session_secret
+from stress.cluster_check import check_cluster
+from stress.reports import Counted, Report, read_reports
+from stress.two_writers import store_address
 
 APPLICATION = Path(__file__).with_name("application.py")
+KINDS = ("sqlite", "jsonl", "postgres")
 LOCK = 4.0
+READY = "working on"
+"""Logged by a worker that listens for signals."""
 TERMINATE_CONNECTIONS = """\
 SELECT count(pg_terminate_backend(pid)) FROM (
     SELECT pid FROM pg_stat_activity WHERE datname = 'stress' AND pid <> pg_backend_pid() ORDER BY random() LIMIT 5
 ) AS victims
 """
 SUMMARY = "They talked of the harbour, its ships and its tides; nothing is left to do."
+FAILURES = {"kill worker": 5, "kill application": 4, "pause": 2}
+SERVER_FAILURES = {"cut": 6, "queue": 1, "database": 1}
 
 
-class Worker:
-    """One `holdfast worker`, restarted whenever it has ended."""
+class Process:
+    """A process that is restarted whenever it has ended, with the next of its commands."""
 
-    def __init__(self, place: Path, number: int, command: list[str]) -> None:
-        self._log = place / f"worker-{number}.log"
-        self._command = command
-        self.process = self._start()
+    def __init__(self, place: Path, name: str, command: list[str]) -> None:
+        self.place, self.name, self.command = place, name, command
+        self.starts = 0
+        self.outputs: list[Path] = []
+        self.failures: list[str] = []
+        self.start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        with self._log.open("ab") as log:
-            return subprocess.Popen(self._command, stderr=log, stdout=log)
+    def start(self) -> None:
+        self.starts += 1
+        name = f"{self.name}.{self.starts}"
+        self.outputs.append(self.place / f"{name}.txt")
+        self.errors = self.place / f"{name}.err"
+        with self.outputs[-1].open("wb") as output, self.errors.open("wb") as errors:
+            command = [argument.replace("NAME", name) for argument in self.command]
+            self.process = subprocess.Popen(command, stdout=output, stderr=errors)
 
     def ensure_running(self) -> bool:
-        """Restarts the worker if it has ended; True if so."""
+        """Restarts the process if it has ended; True if so."""
         if self.process.poll() is None:
             return False
-        self.process = self._start()
+        if self.process.returncode not in (0, -signal.SIGKILL):
+            self.failures.append(f"{self.name} ended with {self.process.returncode}: {self.errors.read_text()[-500:]}")
+        self.start()
         return True
 
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
     def stop(self) -> int:
+        """Stops the process in order; one that has just been started may not listen for the signal yet."""
         with suppress(ProcessLookupError):
             self.process.send_signal(signal.SIGCONT)
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        code = self.process.wait(60)
+        return code if READY in self.errors.read_text() else 0
 
 
 class Cluster:
-    def __init__(self, place: Path, stack: ExitStack, applications: int, workers: int, sessions: int) -> None:
-        self.place, self.sessions = place, sessions
-        self.postgres = stack.enter_context(Server("postgres"))
-        self.valkey = stack.enter_context(Server("valkey"))
+    """One store with its applications, workers and servers."""
+
+    def __init__(self, kind: str, place: Path, stack: ExitStack, workers: int, sessions: int) -> None:
+        self.kind, self.place, self.sessions = kind, place, sessions
+        self.postgres = self.valkey = None
         self.model = stack.enter_context(ProviderServer(lambda request: Say(SUMMARY, delay=0.05), window=None))
-        self.store = database(self.postgres.url, "stress")
+        if kind == "postgres":
+            self.postgres = stack.enter_context(Server("postgres", durable=True))
+            self.valkey = stack.enter_context(Server("valkey"))
+            self.store = database(self.postgres.url, "stress")
+        else:
+            self.store = store_address(kind, place)
         asyncio.run(self._prepare())
-        self.command = [
-            sys.executable, "-m", "holdfast", "worker", "--store", self.store, "--queue", self.valkey.url,
+        queue = [] if self.valkey is None else ["--queue", self.valkey.url]
+        command = [
+            sys.executable, "-m", "holdfast", "worker", "--store", self.store, *queue,
             "--preset", PRESET, "--summarizer", f"{self.model.openai_url}#harbour", "--lock", f"{LOCK:g}",
-            "--deadline", "60", "--sweep", "5",
+            "--deadline", "60", "--sweep", "2",
         ]  # fmt: skip
-        self.workers = [Worker(place, number, self.command) for number in range(workers)]
-        self.applications = applications
+        self.workers = [Process(place, f"worker{number}", command) for number in range(workers)]
+        self.applications: list[Process] = []
         self.done: Counter[str] = Counter()
         self._chance = random.Random()
 
     async def _prepare(self) -> None:
-        connection = await asyncpg.connect(self.postgres.url)
-        await connection.execute("CREATE DATABASE stress TEMPLATE template0")
-        await connection.close()
-        async with SessionService(PostgresStore(self.store, migrate=True), preset=PRESET) as service:
+        if self.postgres is not None:
+            connection = await asyncpg.connect(self.postgres.url)
+            await connection.execute("CREATE DATABASE stress TEMPLATE template0")
+            await connection.close()
+        store = PostgresStore(self.store, migrate=True) if self.kind == "postgres" else open_store(self.store)
+        async with SessionService(store, preset=PRESET) as service:
             for number in range(self.sessions):
-                await service.create(id=session_name(number))
+                system = f"You work in the harbour; its word is {session_secret(number)}."
+                await service.create(id=session_name(number), system=system, format="openai-chat")
 
-    def run(self, seconds: float) -> None:
-        """Runs the applications for some seconds and breaks something about every second."""
-        outputs = [self.place / f"application-{number}.txt" for number in range(self.applications)]
-        running = []
-        for number, output in enumerate(outputs):
-            command = [sys.executable, str(APPLICATION), self.store, self.valkey.url, f"app{number}"]
-            with output.open("wb") as out, (self.place / f"application-{number}.err").open("wb") as err:
-                running.append(subprocess.Popen([*command, str(self.sessions), str(seconds)], stdout=out, stderr=err))
+    def run(self, applications: int, seconds: float) -> None:
+        """Runs the applications for some seconds, once all work, and breaks something about every second."""
+        queue = "-" if self.valkey is None else self.valkey.url
+        command = [sys.executable, str(APPLICATION), self.store, queue, "NAME", str(self.sessions)]
+        self.applications = [Process(self.place, f"app{number}", command) for number in range(applications)]
+        while not all(process.outputs[0].stat().st_size or process.process.poll() for process in self.applications):
+            time.sleep(0.05)
         until = time.monotonic() + seconds
-        while time.monotonic() < until - 10:
-            time.sleep(self._chance.uniform(0.3, 1.5))
+        while time.monotonic() < until:
+            time.sleep(self._chance.uniform(0.3, 2.5))
             self._break_something()
-            self.done["workers restarted"] += sum(worker.ensure_running() for worker in self.workers)
-        for process in running:
-            process.wait(seconds + 120)
-        self.ended = [process.returncode for process in running]
+            for kind, processes in (("workers", self.workers), ("applications", self.applications)):
+                self.done[f"{kind} restarted"] += sum(process.ensure_running() for process in processes)
+        for application in self.applications:
+            application.kill()
 
     def _break_something(self) -> None:
-        worker = self._chance.choice(self.workers)
-        match self._chance.choices(("kill", "pause", "cut", "queue", "database"), (6, 2, 6, 1, 1))[0]:
-            case "kill":
-                worker.process.kill()
-                worker.process.wait()
+        failures = {**FAILURES, **(SERVER_FAILURES if self.postgres is not None else {})}
+        worker, application = self._chance.choice(self.workers), self._chance.choice(self.applications)
+        match self._chance.choices(list(failures), list(failures.values()))[0]:
+            case "kill worker":
+                worker.kill()
                 self.done["workers killed"] += 1
+            case "kill application":
+                application.kill()
+                self.done["applications killed"] += 1
             case "pause":
-                worker.process.send_signal(signal.SIGSTOP)
-                time.sleep(LOCK + 2)
-                worker.process.send_signal(signal.SIGCONT)
-                self.done["workers paused for longer than their lock"] += 1
+                paused = self._chance.choice((worker, application)).process
+                paused.send_signal(signal.SIGSTOP)
+                time.sleep(LOCK + 2 if paused is worker.process else 0.3)
+                paused.send_signal(signal.SIGCONT)
+                self.done["processes paused"] += 1
             case "cut":
                 with suppress(OSError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError):
                     self.done["connections terminated"] += asyncio.run(self._terminate_connections())
@@ -138,7 +173,8 @@ class Cluster:
                 self._restart(self.postgres)
                 self.done["PostgreSQL restarted"] += 1
 
-    def _restart(self, server: Server) -> None:
+    def _restart(self, server: Server | None) -> None:
+        assert server is not None
         (server.kill if self._chance.random() < 0.5 else server.stop)()
         time.sleep(self._chance.uniform(0.1, 1.0))
         server.start()
@@ -151,117 +187,59 @@ class Cluster:
             await connection.close()
 
     def finish(self) -> list[str]:
-        """Waits until the workers have compacted all due sessions, then stops them."""
-        for worker in self.workers:
-            worker.ensure_running()
-        problems = asyncio.run(self._all_compacted(90))
+        """Stops the workers and checks every log, in a process that wrote nothing."""
         codes = [worker.stop() for worker in self.workers]
-        return problems + [f"a worker ended with {code}" for code in codes if code]
-
-    async def _all_compacted(self, seconds: float) -> list[str]:
-        """Enqueues every session again, since a killed queue may have lost jobs, and waits until none is due.
-
-        A session may stay over its threshold if the messages that the preset keeps are long: compacting it must then
-        report nothing to compact. Any other session that is left was missed.
-        """
-        until = time.monotonic() + seconds
-        store = open_store(self.store)
-        async with SessionService(store, preset=PRESET) as service, BullMQQueue(self.valkey.url) as queue:
-            names = [session_name(number) for number in range(self.sessions)]
-            for name in names:
-                await BackgroundCompactor(service, queue).on_turn_end(name)
-            while names and time.monotonic() < until:
-                names = [name for name in names if await service.due(name)]
-                await asyncio.sleep(0.5 if names else 0)
-            left = {name: await service.compact(name) for name in names}
-        self.done["still over their threshold, nothing to compact"] = len(left)
-        return [
-            f"{name} was still over its threshold, and then {result.outcome}: {result.why}"
-            for name, result in left.items()
-            if result.outcome is not Outcome.NOTHING_TO_COMPACT
+        problems = [f"a worker ended with {code}" for code in codes if code]
+        problems += [failure for process in self.workers + self.applications for failure in process.failures]
+        reports: list[Report] = [
+            item for process in self.applications for output in process.outputs for item in read_reports(output)
         ]
-
-    async def check(self) -> tuple[list[str], Counter[str]]:
-        """Checks all sessions, in a process that wrote nothing."""
-        reports = [
-            item
-            for number in range(self.applications)
-            for item in read_reports(self.place / f"application-{number}.txt")
-        ]
-        problems = [item.text for item in reports if isinstance(item, Complaint)]
-        counts: Counter[str] = Counter()
         for item in reports:
             if isinstance(item, Counted):
-                counts.update(item.counts)
-        problems += [f"an application ended with {code}" for code in self.ended if code]
-        if sum(isinstance(item, Counted) for item in reports) != self.applications:
-            problems.append("an application did not report its counts")
-        acknowledged: dict[str, list[str]] = {}
-        for item in reports:
-            if isinstance(item, Appended):
-                acknowledged.setdefault(item.session, []).extend(item.ids)
-        async with SessionService(open_store(self.store), preset=PRESET) as service:
-            for number in range(self.sessions):
-                name = session_name(number)
-                problems += await self._session(service, name, acknowledged.get(name, []), counts)
-        return problems, counts
+                self.done.update(item.counts)
+        found, counts = asyncio.run(check_cluster(self.kind, self.store, self.place, reports))
+        self.done.update(counts)
+        return problems + found
 
-    async def _session(
-        self, service: SessionService, name: str, acknowledged: list[str], counts: Counter[str]
-    ) -> list[str]:
-        events = await service.events(name)
-        ids = Counter(event.id for event in events)
-        problems = [
-            f"{name}: {id} was acknowledged and is stored {ids[id]} times" for id in acknowledged if ids[id] != 1
-        ]
-        if [event.seq for event in events] != list(range(1, len(events) + 1)):
-            problems.append(f"{name}: the versions do not increase by one")
-        compactions = [event for event in events if event.kind == "compaction"]
-        boundaries = Counter(event.body.get("boundary") for event in compactions)
-        problems += [
-            f"{name}: {times} compactions to {boundary}" for boundary, times in boundaries.items() if times > 1
-        ]
-        if await service.store.held(name) is not None:  # type: ignore[attr-defined]
-            problems.append(f"{name}: its lease is still held")
-        problems += [f"{name}: {problem}" for problem in await service.verify(name)]
-        context = await service.context(name)
-        problems += [
-            f"{name}: {complaint}"
-            for complaint in judge(context.messages, "openai-chat", pending_ok=True, extras_ok=True)
-        ]
-        counts["events acknowledged"] += len(acknowledged)
-        counts["events in the logs"] += len(events)
-        counts["compactions"] += len(compactions)
-        counts["compactions without a model's summary"] += sum(
-            bool(event.body.get("fallback")) for event in compactions
-        )
-        counts["failed attempts, recorded"] += sum(event.kind == "attempt" for event in events)
-        return problems
+
+def run_cluster(
+    kind: str, seconds: float, applications: int, workers: int, sessions: int
+) -> tuple[list[str], Counter[str]]:
+    """Runs one store for some seconds; returns the violations, and counts of everything."""
+    os.environ.setdefault("OPENAI_API_KEY", "none")
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        cluster = Cluster(kind, Path(folder), stack, workers, sessions)
+        cluster.run(applications, seconds)
+        problems = cluster.finish()
+    return problems, cluster.done
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--applications", type=int, default=4)
-    parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--sessions", type=int, default=200)
+    parser.add_argument("--minutes", type=float, default=6)
+    parser.add_argument("--store", choices=KINDS, action="append", help="default: all in turn")
+    parser.add_argument("--turn", type=float, default=90, help="seconds on a store before the next has its turn")
+    parser.add_argument("--applications", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--sessions", type=int, default=30)
     given = parser.parse_args()
-    os.environ.setdefault("OPENAI_API_KEY", "none")
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        cluster = Cluster(Path(folder), stack, given.applications, given.workers, given.sessions)
-        cluster.run(given.seconds)
-        problems = cluster.finish()
-        found, counts = asyncio.run(cluster.check())
-        problems += found
-        if problems:
-            for file in sorted(Path(folder).glob("*.[el]*")):
-                print(file.name, file.read_text()[-1000:])
-    print(f"{given.applications} applications, {given.workers} workers, {given.sessions} sessions, {given.seconds:g} s")
-    for name, number in sorted((cluster.done + counts).items()):
-        print(f"  {name:48}{number:8}")
-    print(f"  {'problems':48}{len(problems):8}")
-    print(*problems[:20], sep="\n")
-    return 1 if problems else 0
+    totals: dict[str, Counter[str]] = {}
+    violations: list[str] = []
+    until = time.monotonic() + 60 * given.minutes
+    while time.monotonic() < until:
+        for kind in given.store or KINDS:
+            seconds = min(given.turn, 60 * given.minutes)
+            found, counts = run_cluster(kind, seconds, given.applications, given.workers, given.sessions)
+            totals.setdefault(kind, Counter()).update(counts)
+            violations += [f"{kind}: {problem}" for problem in found]
+            print(f"{kind}: {counts['events in the logs']} events, {len(found)} violations", flush=True)
+            print(*found[:20], sep="\n", end="\n" if found else "", flush=True)
+    for kind, total in totals.items():
+        print(f"{kind}:")
+        for name, number in sorted(total.items()):
+            print(f"  {name:48}{number:9}")
+    print(f"{len(violations)} violations")
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

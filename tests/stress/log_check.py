@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast import Outcome, SessionService, open_store
 from holdfast.context.events import Event, EventKind
+from stress.replay import label_of, replay
 from stress.reports import Appended, Compacted, Complaint, Report
 from stress.writer import SESSION, complaints
 
@@ -34,10 +35,10 @@ async def check_log(store: str, reports: Sequence[Sequence[Report]], *, killed: 
         context = await service.context(SESSION)
         visible = await service.events(SESSION, archived=False)
         archived = await service.events(SESSION, archived=True)
+        record = await service.get(SESSION)
     problems = [finding for finding in findings if "skipped" not in finding]
     problems += complaints(context.messages) if events else []
-    if [event.seq for event in events] != list(range(1, len(events) + 1)) or context.version != len(events):
-        problems.append("the versions do not go up by one")
+    problems += replay(events, record)
     if len(visible) + len(archived) != sum(event.kind == EventKind.MESSAGE for event in events):
         problems.append("some message is neither visible nor archived")
     problems += _doubled(events)
@@ -77,7 +78,7 @@ def _backwards(reports: Sequence[Report]) -> list[str]:
             if [newest, *item.seqs] != sorted({newest, *item.seqs}):
                 found.append(f"after version {newest} came {item.seqs}")
             newest = max(item.seqs)
-        else:
+        elif isinstance(item, Compacted):
             if item.version < newest or (item.outcome == Outcome.COMPACTED and item.version == newest):
                 found.append(f"compaction {item.label} took version {newest} to {item.version}")
             newest = item.version
@@ -102,4 +103,4 @@ def _undecided(events: Sequence[Event], reports: Sequence[Sequence[Report]], kil
 
 
 def _labels(events: Sequence[Event]) -> list[str]:
-    return [event.body["strategy"] for event in events if event.kind == EventKind.COMPACTION]
+    return [label_of(event) for event in events if event.kind == EventKind.COMPACTION]

@@ -13,6 +13,8 @@ class Appended(msgspec.Struct, tag=True):
     ids: list[str]
     seqs: list[int]
     session: str = ""
+    after: int | None = None
+    """The version that the append required."""
 
 
 class Compacted(msgspec.Struct, tag=True):
@@ -22,6 +24,40 @@ class Compacted(msgspec.Struct, tag=True):
     outcome: str
     version: int
     mode: str
+    session: str = ""
+
+
+class Pinned(msgspec.Struct, tag=True):
+    """A pin or unpin that returned: its event is in the log."""
+
+    id: str
+    session: str
+    after: int | None = None
+
+
+class Undone(msgspec.Struct, tag=True):
+    """An undo that returned, with the checkpoint that it restored."""
+
+    session: str
+    to: str | None
+    after: int
+
+
+class Forked(msgspec.Struct, tag=True):
+    """A fork that returned, with the version of its parent that it starts from."""
+
+    session: str
+    fork: str
+    version: int
+
+
+class Redaction(msgspec.Struct, tag=True):
+    """A redaction of one event, or of a text wherever it is; reported before it starts and after it returned."""
+
+    session: str
+    secret: str
+    event: str | None
+    done: bool
 
 
 class Complaint(msgspec.Struct, tag=True):
@@ -31,12 +67,12 @@ class Complaint(msgspec.Struct, tag=True):
 
 
 class Counted(msgspec.Struct, tag=True):
-    """Counters, reported at the end."""
+    """What was counted since the last report."""
 
     counts: dict[str, int]
 
 
-Report = Appended | Compacted | Complaint | Counted
+Report = Appended | Compacted | Pinned | Undone | Forked | Redaction | Complaint | Counted
 _decoder = msgspec.json.Decoder(Report)
 
 

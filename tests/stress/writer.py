@@ -15,14 +15,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from holdfast import SessionService, SlidingWindow, check, open_store
 from holdfast.context import Plan, Request, Skip
 from holdfast.triggers import always
 from judge import judge
+from stress.replay import Labelled
 from stress.reports import Appended, Compacted, Complaint, report
 
 SESSION = "s"
@@ -34,18 +33,17 @@ WORDS = {2: 40, 40: 40, 600: 20, 200_000: 1}
 """Message lengths in words and their weights: a very long one can be torn in the middle."""
 
 
-class SlowWindow:
-    """A sliding window with a pause, which labels its plan so that the log shows whose it was."""
+class SlowWindow(Labelled):
+    """A sliding window with a pause, so that other writers are faster."""
 
-    def __init__(self, max_events: int, label: str, pause: float) -> None:
-        self._window = SlidingWindow(max_events)
-        self._label = label
+    def __init__(self, max_events: int, label: str, mode: str, pause: float) -> None:
+        super().__init__(SlidingWindow(max_events), label, mode)
         self._pause = pause
 
     def __call__(self, request: Request) -> Plan | Skip:
-        plan = self._window(request)
+        plan = super().__call__(request)
         time.sleep(self._pause)
-        return plan if isinstance(plan, Skip) else msgspec.structs.replace(plan, strategy=self._label)
+        return plan
 
 
 def turn(name: str, chance: random.Random) -> Iterator[Any]:
@@ -81,7 +79,7 @@ async def work(service: SessionService, name: str, seconds: float) -> None:
             events = await service.append(SESSION, message, id=f"{label}-{place}")
             report(Appended([event.id for event in events], [event.seq for event in events]))
         mode = chance.choice(MODES)
-        window = SlowWindow(chance.randint(2, 9), label, chance.choice(PAUSES))
+        window = SlowWindow(chance.randint(2, 9), label, mode, chance.choice(PAUSES))
         result = await service.compact(SESSION, always, window, mode)  # type: ignore[arg-type]
         assert result.version is not None
         report(Compacted(label, result.outcome, result.version, mode))

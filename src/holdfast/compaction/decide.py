@@ -132,7 +132,7 @@ def _without_earlier_turns(request: Request, plan: Plan) -> Plan:
     """Returns the plan without the messages that it shows of turns before the newest."""
     view = request.view
     earlier = {"preamble", "turn"} if view.turns else {"preamble"}
-    past = {shown.source for shown in view.head if shown.kind in earlier and shown.source}
+    past = {shown.source for shown in view.head if shown.kind in earlier and shown.source} - view.pins
     return msgspec.structs.replace(
         plan, preamble=(), dropped_from_head=plan.dropped_from_head | past, kept_in_head=frozenset()
     )

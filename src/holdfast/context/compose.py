@@ -50,7 +50,7 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
     """Returns the context that this plan would leave; changes nothing."""
     view, rules = request.view, request.rules
     kept = {index: "note" for index in view.synthetic if index < plan.cut}
-    kept |= dict.fromkeys(plan.preamble, "preamble")
+    kept |= {index: "pin" if view.ids[index] in view.pins else "preamble" for index in plan.preamble}
     systems = set(view.systems)
     for index in request.kept_before(plan.cut, newest=not plan.archives_newest):
         if index in systems:
@@ -66,7 +66,7 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
 
     changed = plan.cut > 0 or plan.notes is not None or bool(plan.edits)
     drops_reasoning = rules.signed_reasoning and changed
-    old = [_as_preamble(shown, plan) for shown in view.head if _stays_in_head(shown, request, plan)]
+    old = [_with_new_kind(shown, request, plan) for shown in view.head if _stays_in_head(shown, request, plan)]
     new = [_head_message(request, index, kind) for index, kind in sorted(kept.items())]
     if plan.notes is not None:
         new += [HeadMessage("note", message) for message in plan.notes]
@@ -158,12 +158,16 @@ def _stays_in_head(shown: HeadMessage, request: Request, plan: Plan) -> bool:
     if shown.source in plan.dropped_from_head or shown.source in plan.kept_in_head:
         return shown.source in plan.kept_in_head
     if shown.kind == "turn" and plan.archives_newest:
-        return False
+        return shown.source in request.view.pins
     return request.stays_in_head(shown, plan.cut) and (shown.kind != "note" or plan.notes is None)
 
 
-def _as_preamble(shown: HeadMessage, plan: Plan) -> HeadMessage:
-    return HeadMessage("preamble", shown.message, shown.source) if shown.source in plan.kept_in_head else shown
+def _with_new_kind(shown: HeadMessage, request: Request, plan: Plan) -> HeadMessage:
+    """Returns the head message as what it now is: a pinned turn that is past is only a pin."""
+    if shown.source in plan.kept_in_head:
+        return HeadMessage("preamble", shown.message, shown.source)
+    past = shown.kind == "turn" and (plan.archives_newest or request.is_past_turn(shown, plan.cut))
+    return HeadMessage("pin", shown.message, shown.source) if past else shown
 
 
 def _head_message(request: Request, index: int, kind: str) -> HeadMessage:

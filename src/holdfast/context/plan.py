@@ -141,7 +141,11 @@ class Request:
         """Whether this head message survives the cut: a split turn's only until the next turn, a pin until unpinned."""
         if shown.kind == "pin" and shown.source in self.view.events and shown.source not in self.view.pins:
             return False
-        return shown.kind != "turn" or not cut or not self.view.turns or cut < self.view.turns[0]
+        return not self.is_past_turn(shown, cut) or shown.source in self.view.pins
+
+    def is_past_turn(self, shown: HeadMessage, cut: int) -> bool:
+        """Whether this is the user message of a split turn that this cut archives."""
+        return shown.kind == "turn" and bool(cut and self.view.turns) and cut >= self.view.turns[0]
 
     def newest_turn(self, cut: int) -> HeadMessage | int | None:
         """The newest user message if it lies before this cut: its live index, or its head message."""

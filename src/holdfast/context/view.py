@@ -16,6 +16,7 @@ from ..messages import (
     CallIdAssigner,
     Message,
     Opaque,
+    Reasoning,
     ToolCall,
     can_be_first,
     drop_rejected_parts,
@@ -31,7 +32,7 @@ from ..messages import (
 from ..messages.repair import needs_user_between
 from ..messages.tool_pairs import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
-from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits
+from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits
 from .events import Event, EventKind, message_in
 from .references import READ_TOOL
 
@@ -242,6 +243,8 @@ class View:
             return
         if shown.role != message.role:
             self._close_pending_calls(shown, event.id)
+        if rules.signed_reasoning and event.seq < self.checkpoint_seq:
+            self._drop_bound_reasoning(event.id, shown)
         changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
         shown = apply_edits(shown, changes)
         if not shown.parts and message.parts:
@@ -261,6 +264,14 @@ class View:
         if self.calibrated and event.epoch == self.checkpoint_id and usage:
             size = self.token_sums.estimator.tokens(self.units())
             self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
+
+    def _drop_bound_reasoning(self, event_id: str, message: Message) -> None:
+        """Drops reasoning appended while the compaction ran: it is bound to the messages before the compaction."""
+        known = self.checkpoint.edits.get(event_id, ())
+        parts = apply_edits(message, known).parts
+        if left := [Edit(index) for index, part in enumerate(parts) if type(part) is Reasoning]:
+            edits = {**self.checkpoint.edits, event_id: merge_edits(known, left)}
+            self.checkpoint = msgspec.structs.replace(self.checkpoint, edits=edits)
 
     def _is_note(self, message: Message) -> bool:
         """Whether this appended message is a note; the question before OpenCode's summary becomes one with it."""

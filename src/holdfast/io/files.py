@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import BinaryIO
 
 from ..errors import HoldfastError, StoreError, StoreReadOnly
 
@@ -79,8 +80,13 @@ def write_durably(path: str, pieces: Iterable[bytes]) -> None:
     with open(path, "wb") as file:
         for piece in pieces:
             file.write(piece)
-        file.flush()
-        os.fsync(file.fileno())
+        sync_file(file)
+
+
+def sync_file(file: BinaryIO) -> None:
+    """Syncs the content of an open file to disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def sync_folder(path: str) -> None:
@@ -112,26 +118,31 @@ if sys.platform == "win32":
     import msvcrt
     import time
 
-    def _lock_handle(handle: int, shared: bool) -> None:
+    def _lock_handle(handle: int, shared: bool, wait: bool) -> None:
         while True:
             try:
                 msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
                 return
-            except OSError:
+            except OSError as error:
+                if not wait:
+                    raise BlockingIOError from error
                 time.sleep(0.005)
 else:
     import fcntl
 
-    def _lock_handle(handle: int, shared: bool) -> None:
-        fcntl.flock(handle, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+    def _lock_handle(handle: int, shared: bool, wait: bool) -> None:
+        fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
 
 
 @contextmanager
-def file_lock(path: str, shared: bool = False) -> Iterator[None]:
-    """Holds a lock until the block ends; the system releases it if the process dies."""
+def file_lock(path: str, shared: bool = False, wait: bool = True) -> Iterator[None]:
+    """Holds a lock until the block ends; the system releases it if the process dies.
+
+    Raises BlockingIOError if another holds it and the caller does not want to wait.
+    """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        _lock_handle(handle, shared)
+        _lock_handle(handle, shared, wait)
         yield
     finally:
         os.close(handle)

@@ -17,6 +17,8 @@ import msgspec
 from anyio.from_thread import BlockingPortal
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
+from .text import escape_json
+
 MAX_LINE_BYTES = 10_000_000
 """Longest accepted line; longer ones are skipped."""
 STANDARD_INPUT = 0
@@ -91,7 +93,7 @@ class JsonLinesWriter:
         """True once the reader has closed the stream."""
 
     def send(self, record: msgspec.Struct) -> None:
-        self._queue.append(_encode(record) + b"\n")
+        self._queue.append(escape_json(_encode(record)) + b"\n")
         self._wake.set()
 
     @asynccontextmanager

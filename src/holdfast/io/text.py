@@ -42,6 +42,7 @@ _HIDDEN = re.compile(
     f"(?:{_INVISIBLE.pattern}|{_CONTROLS.pattern}|[\u2028\u2029])+|(?<={_COMBINING_MARKS}{_COMBINING_MARKS}){_COMBINING_MARKS}+"
 )
 """All that a terminal does not show as a character of its own."""
+_HIDDEN_IN_JSON = re.compile(f"{_INVISIBLE.pattern}|[\x7f-\x9f\u2028\u2029]")
 TAB_SIZE = 4
 
 
@@ -56,6 +57,18 @@ def sanitize(text: str) -> str:
 def escape_controls(text: str) -> str:
     """Shows every control and invisible character and drops none: for text the user is asked to approve."""
     return "".join(piece for piece, _ in split_escapes(text))
+
+
+def escape_json(data: bytes) -> bytes:
+    """Escapes the control and invisible characters of encoded JSON, which means the same without them."""
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return _HIDDEN_IN_JSON.sub(_escape_in_json, data.decode()).encode()
+
+
+def _escape_in_json(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be").hex()
+    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def split_escapes(text: str) -> Iterator[tuple[str, bool]]:

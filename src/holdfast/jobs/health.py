@@ -14,6 +14,7 @@ from anyio.abc import SocketStream
 
 from ..errors import HoldfastError, InvalidInput
 from ..io.files import write_file_atomically
+from ..io.prometheus import CONTENT_TYPE, Metric, Sample, labelled, render_metrics
 from ..models import scrub
 from .runner import JobStats
 
@@ -64,20 +65,25 @@ class Health:
     def metrics(self) -> str:
         """The same numbers in Prometheus' text format."""
         report = self._stats.report()
-        outcomes = [(f'{{outcome="{name}"}}', count) for name, count in sorted(report["outcomes"].items())]
-        families = (
-            ("healthy", "gauge", "1 while the worker reaches its store and queue.", [("", int(self.healthy))]),
-            ("uptime_seconds", "gauge", "Seconds since the worker started.", [("", report["up_seconds"])]),
-            ("jobs_running", "gauge", "Compactions that run now.", [("", report["running"])]),
-            ("jobs_total", "counter", "Finished compaction jobs by outcome.", outcomes),
-            ("job_seconds_total", "counter", "Time spent in compaction jobs.", [("", report["seconds_total"])]),
-            ("job_seconds_max", "gauge", "Time of the longest compaction job.", [("", report["seconds_longest"])]),
-            ("tokens_saved_total", "counter", "Tokens that compactions saved.", [("", report["tokens_saved"])]),
-        )
-        return "".join(
-            f"# HELP holdfast_{name} {help}\n# TYPE holdfast_{name} {kind}\n"
-            + "".join(f"holdfast_{name}{labels} {value}\n" for labels, value in samples)
-            for name, kind, help, samples in families
+
+        def gauge(name: str, about: str, value: float) -> Metric:
+            return Metric(name, "gauge", about, (Sample(value),))
+
+        def counter(name: str, about: str, value: float) -> Metric:
+            return Metric(name, "counter", about, (Sample(value),))
+
+        outcomes = labelled("outcome", report["outcomes"])
+        return render_metrics(
+            (
+                gauge("healthy", "1 while the worker reaches its store and queue.", int(self.healthy)),
+                gauge("uptime_seconds", "Seconds since the worker started.", report["up_seconds"]),
+                gauge("jobs_running", "Compactions that run now.", report["running"]),
+                Metric("jobs_total", "counter", "Finished compaction jobs by outcome.", outcomes),
+                counter("job_seconds_total", "Time spent in compaction jobs.", report["seconds_total"]),
+                gauge("job_seconds_max", "Time of the longest compaction job.", report["seconds_longest"]),
+                counter("tokens_saved_total", "Tokens that compactions saved.", report["tokens_saved"]),
+                counter("healed_views_total", "Views that differed from their log.", report["healed_views"]),
+            )
         )
 
 
@@ -174,6 +180,6 @@ def _http_response(path: str, health: Health) -> bytes:
         status, body = "200 OK", health.report()
     content, kind = msgspec.json.encode(body) + b"\n", "application/json"
     if path == "/metrics":
-        status, content, kind = "200 OK", health.metrics().encode(), "text/plain; version=0.0.4; charset=utf-8"
+        status, content, kind = "200 OK", health.metrics().encode(), CONTENT_TYPE
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\n"
     return head.encode() + b"Connection: close\r\n\r\n" + content

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,6 +31,8 @@ class JobStats:
         self._outcomes: Counter[str] = Counter()
         self._running = self._tokens_saved = 0
         self._seconds = self._longest = 0.0
+        self.healed_views: Callable[[], int] = lambda: 0
+        """Number of views that differed from their log, of the service that runs the jobs."""
 
     @contextmanager
     def timed(self) -> Iterator[None]:
@@ -60,6 +62,7 @@ class JobStats:
             "seconds_total": round(self._seconds, 3),
             "seconds_longest": round(self._longest, 3),
             "tokens_saved": self._tokens_saved,
+            "healed_views": self.healed_views(),
         }
 
 
@@ -88,6 +91,7 @@ class JobRunner:
         self.sessions = sessions
         self.settings = settings or QueueSettings()
         self.stats = stats or JobStats()
+        self.stats.healed_views = lambda: sessions.healed_views
 
     async def __call__(self, job: Job, *, will_retry: bool = False) -> JobResult:
         """Runs a job. Raises JobFailed if the attempt failed; `will_retry`: the queue has attempts left."""

@@ -2,12 +2,13 @@
 
 from .blocking import BlockingSessionService
 from .handoff import Handoff
-from .live import Context
+from .live import Context, ContextSize
 from .service import SessionService
 
 __all__ = [
     "BlockingSessionService",
     "Context",
+    "ContextSize",
     "Handoff",
     "SessionService",
 ]

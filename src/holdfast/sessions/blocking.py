@@ -88,6 +88,7 @@ class BlockingSessionService:
     context = _blocking(SessionService.context)
     events = _blocking(SessionService.events)
     waiting = _blocking(SessionService.waiting)
+    size = _blocking(SessionService.size)
     round = _blocking(SessionService.round)
     shown = _blocking(SessionService.shown)
     compact = _blocking(SessionService.compact)

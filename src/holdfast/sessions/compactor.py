@@ -205,7 +205,7 @@ class _Commit:
         started = time.perf_counter()
         await self.service._start_texts.append_pending(live, lane)
         view = await live.view(lane)
-        version, tip = live.version, live.tip(lane)
+        version, tip, known_lanes = live.version, live.tip(lane), live.record.lanes
         run = CompactionRun(view, self.options, started=started, session_id=live.id, model=live.record.model)
         skipped = run.not_triggered()
         if skipped is None and self.respects_breaker:
@@ -231,7 +231,8 @@ class _Commit:
             body["media"] = sorted(media)
         event = Event(new_id(), EventKind.COMPACTION, now(), body, lane)
         moved = LaneTip(tip.mark, event.id, start, tip.base, tip.base_epoch)
-        unchanged = Unchanged(version=version) if self.strict else Unchanged(lane=lane, mark=tip.mark)
+        strict = self.strict or (lane is not None and lane not in known_lanes)  # a lane without events has no mark
+        unchanged = Unchanged(version=version) if strict else Unchanged(lane=lane, mark=tip.mark)
         with anyio.CancelScope(shield=True):  # a cancellation in here would report that nothing changed
             done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
             if done.conflict:

@@ -30,6 +30,7 @@ class EventPages(msgspec.Struct, frozen=True):
     """Which of the matching events to return."""
 
     last: int | None = None
+    before: int | None = None
     page: int | None = None
     page_size: int | None = None
 
@@ -38,7 +39,13 @@ class EventPages(msgspec.Struct, frozen=True):
             raise InvalidInput("Use last= or page=/page_size=, not both.")
         if self.page is not None and self.page_size is None:
             raise InvalidInput("page= needs page_size=.")
-        for name, value, least in (("last", self.last, 1), ("page", self.page, 0), ("page_size", self.page_size, 1)):
+        given = (
+            ("last", self.last, 1),
+            ("before", self.before, 1),
+            ("page", self.page, 0),
+            ("page_size", self.page_size, 1),
+        )
+        for name, value, least in given:
             if value is not None and value < least:
                 raise InvalidInput(f"{name} must be at least {least}, not {value}.")
 
@@ -54,7 +61,8 @@ class EventPages(msgspec.Struct, frozen=True):
 async def find_events(
     live: LiveSession, pages: EventPages, *, kind: str | None, lane: str | None, archived: bool | None, text: str | None
 ) -> list[Event]:
-    which = Slice(lane=lane or None, any_lane=lane is None, kinds=(kind,) if kind else ())
+    until = None if pages.before is None else pages.before - 1
+    which = Slice(lane=lane or None, any_lane=lane is None, kinds=(kind,) if kind else (), until=until)
     if pages.last is not None and text is None and archived is None:
         which = msgspec.structs.replace(which, limit=pages.last, newest=True)
     events = await live.store.read(live.id, which)
@@ -119,25 +127,33 @@ async def last_used(store: Log, record: SessionRecord) -> str:
 
 
 async def fork_record(live: LiveSession, at: str | None, new: str, created: str) -> SessionRecord:
-    """Returns the record of a session that shares this one's events up to `at`, in constant work."""
+    """Returns the record of a session that shares this one's events up to `at`, in constant work per lane."""
     source = live.record
-    seq, root = source.version, live.tip(None)
+    seq, lanes = source.version, source.lanes
     if at is not None:
         event = await live.event(at)
         if event.lane is not None:
             raise InvalidInput(f"Event {at!r} belongs to the lane {event.lane!r}: fork from an event of the root.")
         seq = event.seq
-        moved = {EventKind.COMPACTION: event.id, EventKind.UNDO: event.body.get("to")}
-        epoch = moved.get(event.kind, event.epoch)
-        root = LaneTip(mark=seq, epoch=epoch, start=await live.start_of(epoch))
-    lanes = {ROOT: root} | {
-        key: tip if tip.mark <= seq else LaneTip(start=seq, base=seq, base_epoch=root.epoch)
-        for key, tip in source.lanes.items()
-        if key != ROOT and tip.base < seq
-    }
+        lanes = {ROOT: await _tip_after(live, event, live.tip(None), seq)}
+        for key, tip in source.lanes.items():
+            if key != ROOT and tip.base < seq:
+                lanes[key] = tip if tip.mark <= seq else await _earlier_tip(live, key, tip, seq)
     return msgspec.structs.replace(
         source, id=new, created=created, parent=source.id, parent_seq=seq, version=seq, lanes=lanes
     )
+
+
+async def _earlier_tip(live: LiveSession, lane: str, tip: LaneTip, seq: int) -> LaneTip:
+    """Returns the tip that a lane had at this seq, which lies after the lane's first event."""
+    [last] = await live.store.read(live.id, Slice(lane=lane, until=seq, limit=1, newest=True))
+    return await _tip_after(live, last, tip, seq)
+
+
+async def _tip_after(live: LiveSession, event: Event, tip: LaneTip, seq: int) -> LaneTip:
+    moved = {EventKind.COMPACTION: event.id, EventKind.UNDO: event.body.get("to")}
+    epoch = moved.get(event.kind, event.epoch)
+    return LaneTip(seq, epoch, await live.start_of(epoch), tip.base, tip.base_epoch)
 
 
 async def verify_session(live: LiveSession) -> list[str]:
@@ -170,16 +186,17 @@ def broken_references(events: Sequence[Event]) -> list[str]:
 
 
 async def _verify_lane(live: LiveSession, lane: str | None) -> list[str]:
-    """The view in memory must equal a rebuilt one, and be valid for its wire format."""
+    """The view in memory must equal one rebuilt from the log as of the same version, and be valid for its format."""
     name = f"lane {lane!r}" if lane else "the context"
     try:
         kept = await live.view(lane)
-        fresh = await LiveSession(live.store, live.record, live.estimator, calibrated=live.calibrated).view(lane)
+        shown, record = encode_all(kept.context_messages(), kept.format), live.record  # before others append
+        fresh = await LiveSession(live.store, record, live.estimator, calibrated=live.calibrated).view(lane)
     except HoldfastError as problem:
         return [f"{name} cannot be built: {problem}"]
     found = []
-    if encode_all(kept.context_messages(), kept.format) != encode_all(fresh.context_messages(), fresh.format):
+    if shown != encode_all(fresh.context_messages(), fresh.format):
         found.append(f"{name} differs from the one rebuilt from the log")
-        live.forget()
+        live.heal(lane_key(lane))
     found += [f"{name}: {problem}" for problem in find_problems(fresh.context_messages(), rules_for(fresh.format))]
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, overload
@@ -39,8 +39,17 @@ MARKS = frozenset((EventKind.COMPACTION, EventKind.UNDO, EventKind.REDACTION))
 class LiveSession:
     """Opening reads the live window; after that, each event is applied once, however many tasks share it."""
 
-    def __init__(self, store: Log, record: SessionRecord, estimator: Estimator, *, calibrated: bool) -> None:
+    def __init__(
+        self,
+        store: Log,
+        record: SessionRecord,
+        estimator: Estimator,
+        *,
+        calibrated: bool,
+        on_heal: Callable[[], object] = lambda: None,
+    ) -> None:
         self.store = store
+        self._on_heal = on_heal
         self.record = record
         self.estimator = estimator
         self.calibrated = calibrated
@@ -76,12 +85,15 @@ class LiveSession:
         if record.version != self.version and self._views:
             missed = Slice(any_lane=True, after=self.version, until=record.version)
             events = await self.with_media(await self.store.read(self.id, missed))
-        self.record = record
-        self._take(events)
+        self._take(record, events)
         self._heal()
 
-    def _take(self, events: Sequence[Event]) -> None:
-        """Applies events to the views, without awaiting after the record changed: a cancellation leaves both equal."""
+    def _take(self, record: SessionRecord, events: Sequence[Event]) -> None:
+        """Moves record and views together, without awaiting: a cancellation leaves both equal."""
+        if record.version != self.version:
+            for key in self._views.keys() - self.record.lanes.keys() - {lane_key(None)}:
+                del self._views[key]  # a lane starts from the root as it is at the lane's first event
+        self.record = record
         for event in events:
             if event.kind == EventKind.REDACTION:
                 self._views.clear()
@@ -99,26 +111,30 @@ class LiveSession:
         for key, view in list(self._views.items()):
             tip = self.record.lanes.get(key)
             if tip is not None and view.checkpoint_id != tip.epoch:
-                log.warning("A view of session %s differed from its log and is read again.", self.id)
-                del self._views[key]
+                self.heal(key)
+
+    def heal(self, key: str) -> None:
+        """Drops the view of a lane that differs from the log, and reports it."""
+        log.warning("A view of session %s differed from its log and is read again.", self.id)
+        self._views.pop(key, None)
+        self._on_heal()
 
     async def appended(self, events: Sequence[Event], version: int, tip: LaneTip | None = None) -> None:
         """Applies what this process appended; refreshes first if other writers were faster."""
         async with self._moving:
             if events[0].seq == self.version + 1 and version == self.version + len(events):
                 events = await self.with_media(events)
-                self._move(events[-1], version, tip)
-                self._take(events)
+                self._take(self._moved(events[-1], version, tip), events)
             elif version > self.version:
                 await self._refresh()
 
-    def _move(self, last: Event, version: int, tip: LaneTip | None) -> None:
+    def _moved(self, last: Event, version: int, tip: LaneTip | None) -> SessionRecord:
         key, lanes = lane_key(last.lane), self.record.lanes
         if tip is not None:
             lanes = {**lanes, key: msgspec.structs.replace(tip, mark=last.seq)}
         elif key not in lanes:
             lanes = {**lanes, key: self.tip(last.lane)}
-        self.record = msgspec.structs.replace(self.record, version=version, lanes=lanes)
+        return msgspec.structs.replace(self.record, version=version, lanes=lanes)
 
     async def view(self, lane: str | None = None) -> View:
         key = lane_key(lane)
@@ -214,6 +230,16 @@ class LiveSession:
         ]
 
 
+class ContextSize(msgspec.Struct, frozen=True):
+    """How large the context of a session is."""
+
+    tokens: int
+    messages: int
+    """Messages since the newest compaction, and those that it left."""
+    is_compacted: bool
+    """Whether a compaction is in force."""
+
+
 class Context(Sequence[Json]):
     """The messages of a session, ready to send, with its system prompt, tools and size.
 
@@ -245,6 +271,11 @@ class Context(Sequence[Json]):
         self.timed_out = timed_out
         """Whether the wait for a compaction ended before the compaction did."""
         self._view, self._live = view, len(view.messages)
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether a compaction is in force: the messages are not the ones that were appended."""
+        return self._view.checkpoint_id is not None
 
     @cached_property
     def numbers(self) -> list[int]:

@@ -15,6 +15,7 @@ from ..tokens import Estimator, Usage, read_usage
 
 if TYPE_CHECKING:
     from ..types import MessageLike
+    from .live import LiveSession
 
 
 class MessageEvents(msgspec.Struct):
@@ -52,6 +53,13 @@ def message_events(
         counts = counted if index == last else None
         _add(out, message, view, lane, name, usage=counts, model=model, synthetic=synthetic, source=source, aside=aside)
     return out
+
+
+async def new_events(live: LiveSession, ready: MessageEvents) -> list[Event]:
+    """Returns the events to append; of a retry without the closing results, which may be for its own calls."""
+    own = [event for event in ready.events if "closes" not in event.body]
+    retried = len(own) < len(ready.events) and await live.events([own[0].id])
+    return own if retried else ready.events
 
 
 def _as_list(given: Any) -> Iterable[Any]:

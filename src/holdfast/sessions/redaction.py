@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from ..context.events import Event, EventKind, SessionRecord, message_in, new_id, now
 from ..errors import Conflict, InvalidInput
-from ..messages import Json, Message, Part, Reasoning, Text, ToolCall, ToolResult, encode_all
+from ..messages import Json, Message, Reasoning, Text, encode_all
 from ..stores import Log, Rewrite, Slice
 from .live import LiveSession
 from .scrubbing import (
@@ -25,6 +25,7 @@ from .scrubbing import (
     scrub_data,
     strings_in,
     texts_of,
+    without_content,
 )
 
 MAX_ATTEMPTS = 20
@@ -39,8 +40,10 @@ async def redact_event(live: LiveSession, event_id: str) -> None:
         event = await live.event(event_id)
         if event.kind != EventKind.MESSAGE:
             raise InvalidInput(f"Event {event_id!r} is a {event.kind}: only messages can be redacted.")
-        family = await _family(live.store, await _owner(live, event.seq), event.seq)
-        if "redacted" in event.body and _is_noted(family, event_id):
+        owner = await _owner(live, event.seq)
+        family = await _family(live.store, owner, event.seq)
+        current = next(each for each in family[owner.id][1] if each.id == event_id)
+        if "redacted" in current.body and _is_noted(family, event_id):
             await live.store.rewrite(())  # finishes an interrupted erasure
             return
         changes = await to_thread.run_sync(_without_message, family, event)
@@ -56,7 +59,7 @@ async def redact_text(live: LiveSession, text: str) -> int:
     if not text.strip():
         raise InvalidInput("There is nothing to redact: give a text that is not blank.")
     for _ in range(MAX_ATTEMPTS):
-        family = await _family(live.store, await _owner(live, 0), 1)
+        family = await _family(live.store, await _owner(live, 0), 0)
         changes = await to_thread.run_sync(_without_text, family, text)
         if await live.store.rewrite(changes):
             await live.refresh()
@@ -104,7 +107,9 @@ def _without_message(family: Family, redacted: Event) -> list[Rewrite]:
     def change(event: Event) -> Json:
         if event.id in gone:
             return event.body if "redacted" in event.body else _tombstone(event)
-        return event.body if event.kind == EventKind.MESSAGE else _scrubbed(event, scrub, gone)
+        if event.kind == EventKind.MESSAGE or event.seq < redacted.seq:  # a note from before it cannot quote it
+            return event.body
+        return _scrubbed(event, scrub, gone)
 
     return _changes(family, change, {"event": redacted.id}, redacted.seq, redacted.lane)
 
@@ -122,7 +127,7 @@ def _without_text(family: Family, text: str) -> list[Rewrite]:
     def change(event: Event) -> Json:
         return clean[event.id] if event.id in clean else _scrubbed(event, lambda quote: notes(scrub(quote)), ())
 
-    changes = _changes(family, change, {}, 1, None)
+    changes = _changes(family, change, {}, 0, None)
     records = [family[each.session_id][0] for each in changes]
     return [
         msgspec.structs.replace(each, record=_scrubbed_record(record, scrub))
@@ -179,25 +184,12 @@ def _tombstone(event: Event) -> Json:
     """The event without its content: still a valid message, with its calls and results in place."""
     message = message_in(event)
     format = event.body.get("format") or "openai-chat"
-    bare = message.with_parts(tuple(kept for part in message.parts if (kept := _bare(part)) is not None))
-    payload: Json = encode_all([bare], format)[0] if bare.parts else {"role": message.role, "content": REDACTED}
+    payload: Json = encode_all([without_content(message)], format)[0]
     body: Json = {"message": payload, "redacted": event.digest}
     for key in ("format", "usage", "model", "foreign_usage", "synthetic", "aside", "source", "closes"):
         if key in event.body:
             body[key] = event.body[key]
     return body
-
-
-def _bare(part: Part) -> Part | None:
-    match part:
-        case ToolCall():
-            return ToolCall(part.id, part.name, {}, part.kind)
-        case ToolResult():
-            return ToolResult(part.call_id, (Text(REDACTED),), part.is_error, part.name, part.kind)
-        case Text():
-            return Text(REDACTED)
-        case _:
-            return None
 
 
 def _without_signed(event: Event, scrub: Scrubber) -> Json:

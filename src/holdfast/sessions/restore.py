@@ -24,6 +24,7 @@ from ..messages import (
     describe_media,
     to_json,
 )
+from ..stores import Unchanged
 from .live import LiveSession
 from .message_events import message_events
 
@@ -42,21 +43,30 @@ async def restore_event(
 ) -> Event:
     """Appends a quoted copy of an archived message, with its source; with a known `id`, writes nothing.
 
-    The copy is synthetic: it counts as no turn, and a redaction of its source reaches it.
+    The copy is synthetic: it counts as no turn, and a redaction of its source reaches it. If another writer compacts,
+    pins, undoes or redacts meanwhile, the source is read again.
     """
-    source = await _original(live, event_id)
-    known = await live.events([id]) if id is not None else []
-    if known and known[0].body.get("source") == source.id:
-        return known[0]
-    view = await live.view(lane)
-    if view.pending_calls:
-        names = ", ".join(repr(call.id) for call in view.pending_calls)
-        raise InvalidInput(f"Tool calls wait for their results ({names}): append those, then restore {source.id!r}.")
-    copy = _checked_copy(view, source, limits)
-    ready = message_events(copy, view, lane=lane, ids=id, synthetic=True, format=live.record.format, source=source.id)
-    done = await live.store.append(live.id, ready.events, media=ready.media)
-    await live.appended(done.events, done.version)
-    return (await live.with_media(done.events))[0]
+    while True:
+        unchanged = Unchanged(mark=live.tip(None).mark)  # any redaction moves it: the copy would bring the text back
+        source = await _original(live, event_id)
+        known = await live.events([id]) if id is not None else []
+        if known and known[0].body.get("source") == source.id:
+            return known[0]
+        view = await live.view(lane)
+        if view.pending_calls:
+            names = ", ".join(repr(call.id) for call in view.pending_calls)
+            raise InvalidInput(
+                f"Tool calls wait for their results ({names}): append those, then restore {source.id!r}."
+            )
+        copy = _checked_copy(view, source, limits)
+        ready = message_events(
+            copy, view, lane=lane, ids=id, synthetic=True, format=live.record.format, source=source.id
+        )
+        done = await live.store.append(live.id, ready.events, when=unchanged, media=ready.media)
+        if not done.conflict:
+            await live.appended(done.events, done.version)
+            return (await live.with_media(done.events))[0]
+        await live.refresh()
 
 
 async def restore_after_results(

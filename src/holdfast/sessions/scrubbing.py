@@ -14,7 +14,7 @@ from ..context import Checkpoint, HeadItem
 from ..ledger import PAGE_OPENING
 from ..ledger.entries import Ledger
 from ..ledger.lines import LineKind
-from ..messages import Json, Message, Text, ToolResult, add_frame, is_framed, strip_frame
+from ..messages import Json, Message, Part, Text, ToolCall, ToolResult, add_frame, is_framed, strip_frame
 from ..strategies.truncation import user_topics
 from ..summaries.structured_headings import OWN_HEADINGS, OWN_TITLE
 from ..tokens import part_text
@@ -180,7 +180,31 @@ def _scrub_ledger(ledger: Json | None, scrub: Scrubber) -> Json | None:
 def _scrub_head(item: HeadItem, scrub: Scrubber, gone: frozenset[str]) -> HeadItem:
     if item.message is None:
         return item
-    return msgspec.structs.replace(item, message=None if item.ref in gone else _scrub_message(item.message, scrub))
+    if item.ref not in gone:
+        shown = _scrub_message(item.message, scrub)
+    elif is_framed(item.message):  # a quoted pin: the event itself may not be valid here
+        shown = item.message.with_parts((Text(add_frame(REDACTED)),))
+    else:
+        shown = without_content(item.message)
+    return msgspec.structs.replace(item, message=shown)
+
+
+def without_content(message: Message) -> Message:
+    """Returns the message without its content: still valid in its place, with its calls and results."""
+    bare = tuple(kept for part in message.parts if (kept := _bare(part)) is not None)
+    return message.with_parts(bare or (Text(REDACTED),))
+
+
+def _bare(part: Part) -> Part | None:
+    match part:
+        case ToolCall():
+            return ToolCall(part.id, part.name, {}, part.kind)
+        case ToolResult():
+            return ToolResult(part.call_id, (Text(REDACTED),), part.is_error, part.name, part.kind)
+        case Text():
+            return Text(REDACTED)
+        case _:
+            return None
 
 
 def _scrub_message(message: Message, scrub: Scrubber) -> Message:

@@ -14,7 +14,7 @@ from anyio import to_thread
 from ..compaction import Preset, SummarizerRun, not_triggered, preset_named
 from ..context import Request
 from ..context.events import Event, SessionRecord, new_id, now
-from ..errors import InvalidInput, NoRoom, StoreClosed
+from ..errors import Conflict, InvalidInput, NoRoom, StoreClosed
 from ..hooks import Hooks
 from ..hooks.timeouts import require_seconds
 from ..messages import COMMON, ToolCall, format_name
@@ -32,9 +32,9 @@ from .compactor import blend_session_memory, compact_session
 from .handoff import Handoff, handoff_session, title_session
 from .history import EventPages, find_events, fork_record, head_event_ids, verify_session
 from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
-from .live import Context, LiveSession, encode_view
+from .live import Context, ContextSize, LiveSession, encode_view
 from .marks import pin_event, undo_compaction
-from .message_events import message_events
+from .message_events import message_events, new_events
 from .notes import SessionStartTexts, append_memory
 from .redaction import redact_event, redact_text
 from .restore import RestoreLimits, restore_after_results, restore_deferred, restore_event
@@ -114,6 +114,8 @@ class SessionService:
         estimator, self._calibrated = self._given_estimator, self._given_estimator is None
         if estimator is None and preset is not None:
             estimator, self._calibrated = preset.estimator, preset.calibrated
+        self.healed_views = 0
+        """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
 
     def follow(self, preset: str | Preset) -> None:
@@ -229,7 +231,8 @@ class SessionService:
             format=live.record.format,
             aside=aside,
         )
-        done = await self.store.append(session_id, ready.events, after=after, media=ready.media)
+        events = ready.events if id is None else await new_events(live, ready)
+        done = await self.store.append(session_id, events, after=after, media=ready.media)
         if done.fresh:
             await live.appended(done.events, done.version)
         if live.deferred_restores:
@@ -325,23 +328,30 @@ class SessionService:
         archived: bool | None = None,
         text: str | None = None,
         last: int | None = None,
+        before: int | None = None,
         page: int | None = None,
         page_size: int | None = None,
     ) -> Events:
         """Returns events of the log, oldest first.
 
         `lane` names a sub-agent's lane; "" is the root alone, None all lanes. `archived` selects messages that a
-        compaction archived (True) or left visible (False). `text` must occur in the event, ignoring case. `last`
-        returns the newest n; `page` (from 0, the oldest) and `page_size` return one page.
+        compaction archived (True) or left visible (False). `text` must occur in the event, ignoring case. `before`
+        selects events with a lower number. `last` returns the newest n; `page` (from 0, the oldest) and `page_size`
+        return one page.
         """
         live = await self._live(session_id, refresh=True)
-        pages = EventPages(last=last, page=page, page_size=page_size)
+        pages = EventPages(last=last, before=before, page=page, page_size=page_size)
         return await find_events(live, pages, kind=kind, lane=lane, archived=archived, text=text)
 
     async def waiting(self, session_id: str, lane: str | None = None) -> tuple[ToolCall, ...]:
         """Returns the tool calls without a result, with their ids in this session."""
         live = await self._live(session_id, refresh=True)
         return (await live.view(lane)).pending_calls
+
+    async def size(self, session_id: str, lane: str | None = None) -> ContextSize:
+        """Returns the size of the context without its messages, which costs little however many they are."""
+        view = await (await self._live(session_id, refresh=True)).view(lane)
+        return ContextSize(view.tokens, len(view.messages), view.checkpoint_id is not None)
 
     async def round(self, session_id: str, lane: str | None = None) -> int:
         """Returns how many times the context was compacted."""
@@ -465,9 +475,15 @@ class SessionService:
         uncompacted context again.
         """
         live = await self._live(session_id, refresh=True)
-        record = await fork_record(live, at, new_id() if id is None else id, now())
-        await self.store.create(record)
-        return record
+        id = new_id() if id is None else id
+        while True:
+            mark, record = live.tip(None).mark, await fork_record(live, at, id, now())
+            try:
+                await self.store.create(record, mark=mark)
+            except Conflict:
+                await live.refresh()
+            else:
+                return record
 
     async def handoff(
         self,
@@ -577,7 +593,9 @@ class SessionService:
         live = self._open.get(session_id)
         if live is None:
             record = await self.store.session(session_id)
-            live = LiveSession(self.store, record, self._estimator, calibrated=self._calibrated)
+            live = LiveSession(
+                self.store, record, self._estimator, calibrated=self._calibrated, on_heal=self._count_healed
+            )
             self._open[session_id] = live
             if len(self._open) > OPEN_SESSIONS:
                 self._open.popitem(last=False)
@@ -586,6 +604,9 @@ class SessionService:
             if refresh:
                 await live.refresh()
         return live
+
+    def _count_healed(self) -> None:
+        self.healed_views += 1
 
     def _require_open(self) -> None:
         if self._closed:

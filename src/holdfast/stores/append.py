@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from ..context.events import SCHEMA, Event, LaneTip, SessionRecord, digest_of, lane_key
-from ..errors import DuplicateEvent, InvalidInput, StaleVersion, UnknownEvent
+from ..errors import Conflict, DuplicateEvent, InvalidInput, StaleVersion, UnknownEvent
 from .base import Appended, Rewrite, Unchanged
 
 NO_TIP = LaneTip()
@@ -138,6 +138,12 @@ def check_names(record: SessionRecord) -> None:
     require_unicode(record.id, record.id + record.created + (record.owner or "") + (record.parent or ""))
     if not record.id:
         raise InvalidInput("A session id must not be empty: leave it to new_id().")
+
+
+def check_mark(record: SessionRecord, mark: int | None, parent_tips: Mapping[str, LaneTip]) -> None:
+    """Raises Conflict if a fork was made from another state of its parent's root lane."""
+    if mark is not None and record.parent is not None and mark != parent_tips.get("", NO_TIP).mark:
+        raise Conflict(record.parent)
 
 
 def check_record(record: SessionRecord, parent_version: int | None) -> None:

@@ -121,8 +121,12 @@ def require_process(opened_by: int) -> None:
 class Log(Protocol):
     """Append-only logs of sessions. An append that has returned is durable."""
 
-    async def create(self, record: SessionRecord) -> None:
-        """Adds a session; raises InvalidInput if the id is taken. A fork's record carries its `version` and `lanes`."""
+    async def create(self, record: SessionRecord, *, mark: int | None = None) -> None:
+        """Adds a session; raises InvalidInput if the id is taken. A fork's record carries its `version` and `lanes`.
+
+        With `mark`, Conflict is raised unless it is still the mark of the parent's root lane: a redaction moves it,
+        and the record may have what was redacted.
+        """
         ...
 
     async def session(self, session_id: str) -> SessionRecord:

@@ -14,6 +14,7 @@ from .append import (
     NO_TIP,
     AppendPlan,
     LogEntry,
+    check_mark,
     check_names,
     check_record,
     encode_events,
@@ -101,11 +102,12 @@ class MemoryStore:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def create(self, record: SessionRecord) -> None:
+    async def create(self, record: SessionRecord, *, mark: int | None = None) -> None:
         self._check_open()
         check_names(record)
-        parent = None if record.parent is None else self._get(record.parent).version
-        check_record(record, parent)
+        parent = None if record.parent is None else self._get(record.parent)
+        check_record(record, parent.version if parent else None)
+        check_mark(record, mark, parent.lanes if parent else {})
         if record.id in self._sessions:
             raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
         copy = _copy_record(record)

@@ -19,8 +19,8 @@ _CLEARABLE = ("function", "custom", "function_call")
 class PruneToolResults(BaseStrategy):
     """Protects the newest tokens of tool results; clears older ones only if that saves more than `minimum` tokens.
 
-    Results of exempt tools and of an unfinished tool loop stay, and so do results that are already cleared or no
-    larger than the placeholder.
+    Pinned results stay, and so do results of exempt tools, of an unfinished tool loop, and those that are already
+    cleared or no larger than the placeholder.
     """
 
     def __init__(
@@ -45,6 +45,8 @@ class PruneToolResults(BaseStrategy):
         edits: dict[int, tuple[Edit, ...]] = {}
         for index in range(open_tool_loop_start(view.messages) - 1, -1, -1):
             message = view.messages[index]
+            if view.pins and view.ids[index] in view.pins:
+                continue
             cleared: list[Edit] = []
             for place in range(len(message.parts) - 1, -1, -1):
                 result = message.parts[place]

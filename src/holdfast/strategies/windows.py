@@ -218,7 +218,7 @@ class KeepUserMessages(BaseStrategy):
         dropped, kept = set(), set()
         for shown, size in reversed(list(zip(view.head, sums.head, strict=True))):
             is_past_turn = shown.kind == "turn" and not request.stays_in_head(shown, cut)
-            if shown.source and (is_past_turn or shown.kind == "preamble"):
+            if shown.source and (is_past_turn or (shown.kind == "preamble" and shown.source not in view.pins)):
                 used += size
                 if sums.estimator.tokens(used) > most:
                     dropped.add(shown.source)

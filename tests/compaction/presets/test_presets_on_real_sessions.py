@@ -38,7 +38,7 @@ PAIRS = [
     pytest.param(path, name, id=f"{path.name[:13]}-{name}")
     for place, path in enumerate(FILES)
     for turn, name in enumerate(PRESETS, place)
-    if WHOLE or turn % 3 == 0
+    if WHOLE or turn % 5 == 0
 ]
 
 
@@ -73,7 +73,7 @@ def texts(messages: list[Json], format: str) -> list[str]:
 def test_preset_on_a_real_session(
     path: Path, name: str, server: ProviderServer, portal: BlockingPortal, models: Json
 ) -> None:
-    """Each session is compacted by every third preset in turns, a long one only in part, and some in a second round.
+    """Each session is compacted by every fifth preset in turns, a long one only in part, and some in a second round.
 
     With HOLDFAST_WHOLE set, every preset compacts every whole session twice.
     """

@@ -16,7 +16,17 @@ from ...context.events import EventKind, LaneTip, SessionRecord, lane_key
 from ...errors import CorruptLog, UnknownSession
 from ...io import files
 from ..append import NO_TIP, LogEntry
-from .format import MAX_SEQ, CompleteAppend, LocatedLine, TornBytes, decode_header, decode_line, scan_log
+from .format import (
+    MAX_SEQ,
+    CompleteAppend,
+    LocatedLine,
+    LogLine,
+    TornBytes,
+    decode_header,
+    decode_line,
+    scan_log,
+    skip_repeats,
+)
 from .index import EventLocation, IndexedFile, LogFileIndex, StaleIndexError
 
 _SAFE_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -45,9 +55,11 @@ def file_name(identifier: str) -> str:
 log = logging.getLogger("holdfast.stores.jsonl")
 FOLDER_LOCK, JOURNAL = ".folder.lock", ".rewrite.json"
 """Names that no session's files can have."""
+HIDDEN = ".deleted"
+"""End of the name of a log whose session is being deleted."""
 READ_BYTES = 1_000_000
 """Approximate number of bytes per read."""
-BATCH_LINES = 5000
+BATCH_LINES = 500
 """Lines indexed in one transaction while catching up."""
 
 
@@ -60,6 +72,13 @@ class SessionFolder:
 
     def log_file(self, session_id: str) -> str:
         return os.path.join(self.path, file_name(session_id) + ".jsonl")
+
+    def hidden_file(self, session_id: str) -> str:
+        return os.path.join(self.path, file_name(session_id) + HIDDEN)
+
+    def has_hidden(self) -> bool:
+        """Whether sessions are being deleted, or their deletion was interrupted."""
+        return os.path.isdir(self.path) and any(name.endswith(HIDDEN) for name in os.listdir(self.path))
 
     def media_folder(self, session_id: str) -> str:
         return os.path.join(self.path, file_name(session_id) + ".media")
@@ -149,12 +168,25 @@ class SessionFolder:
             yield
 
     def read_header(self, session_id: str) -> SessionRecord:
-        """Returns the session record as created."""
+        """Returns the session record as created, or as the deletion of its parent has left it."""
         try:
             with open(self.log_file(session_id), "rb") as file:
-                return decode_header(file.readline(), file.name)
+                return self._with_visible_parent(decode_header(file.readline(), file.name))
         except FileNotFoundError:
             raise UnknownSession(session_id) from None
+
+    def _with_visible_parent(self, record: SessionRecord) -> SessionRecord:
+        """Returns the record with its nearest ancestor that is not being deleted."""
+        while record.parent is not None and not os.path.exists(self.log_file(record.parent)):
+            path = self.hidden_file(record.parent)
+            try:
+                with open(path, "rb") as file:
+                    hidden = decode_header(file.readline(), path)
+            except FileNotFoundError:
+                break
+            shared = min(record.parent_seq, hidden.parent_seq)
+            record = msgspec.structs.replace(record, parent=hidden.parent, parent_seq=shared)
+        return record
 
     def require_session(self, session_id: str) -> None:
         """Raises UnknownSession; called before locking, so that no lock file is created for an unknown session."""
@@ -162,7 +194,7 @@ class SessionFolder:
             raise UnknownSession(session_id)
 
     def read_headers(self) -> Iterator[SessionRecord]:
-        """Yields the records of all sessions as created; skips other files."""
+        """Yields the records of all sessions as `read_header` does; skips other files."""
         for name in sorted(os.listdir(self.path)) if os.path.isdir(self.path) else ():
             if not name.endswith(".jsonl"):
                 continue
@@ -174,11 +206,11 @@ class SessionFolder:
                     log.warning("%s", error)
                     continue
             if self.log_file(record.id) == path:
-                yield record
+                yield self._with_visible_parent(record)
 
-    def sync_index(self, session_id: str, locked: bool = False) -> IndexedFile:
-        """Brings the index up to date with the file and returns its entry."""
-        path = self.log_file(session_id)
+    def sync_index(self, session_id: str, locked: bool = False, ancestor: bool = False) -> IndexedFile:
+        """Brings the index up to date with the file and returns its entry; an ancestor may be hidden."""
+        path = self._data_file(session_id) if ancestor else self.log_file(session_id)
         try:
             stat = os.stat(path)
             indexed = self.index.get_file(session_id)
@@ -190,6 +222,10 @@ class SessionFolder:
                 return self._catch_up(session_id, path, self.index.get_file(session_id))
         except FileNotFoundError:
             raise UnknownSession(session_id) from None
+
+    def _data_file(self, session_id: str) -> str:
+        path = self.log_file(session_id)
+        return path if os.path.exists(path) else self.hidden_file(session_id)
 
     def _catch_up(self, session_id: str, path: str, indexed: IndexedFile | None) -> IndexedFile:
         """Indexes the lines added since, or the whole file if it is not the one that was indexed."""
@@ -204,7 +240,15 @@ class SessionFolder:
             tips = self.index.lane_tips(indexed)
             lines: list[LocatedLine] = []
             indexed_size = indexed.indexed_size
-            for found in scan_log(file, indexed.indexed_size):
+            newest, key = self.index.last_location(indexed), indexed.key
+
+            def earlier(seq: int) -> LogLine | None:
+                near = next((located.line for located in lines if located.seq == seq), None)
+                location = None if near is not None else self.index.locate_seq(key, seq)
+                return near if location is None else decode_line(_read_at(path, location))
+
+            scanned = scan_log(file, indexed.indexed_size)
+            for found in skip_repeats(scanned, newest.seq if newest else 0, earlier, path):
                 if isinstance(found, TornBytes):
                     log.warning("%s: %s at byte %d; it was skipped.", path, found.why, found.offset)
                     continue
@@ -233,7 +277,7 @@ class SessionFolder:
         chain = [(indexed, MAX_SEQ)]
         while indexed.parent is not None:
             until = min(chain[-1][1], indexed.parent_seq)
-            indexed = self.sync_index(indexed.parent)
+            indexed = self.sync_index(indexed.parent, ancestor=True)
             chain.append((indexed, until))
         return chain
 
@@ -241,7 +285,7 @@ class SessionFolder:
         """Reads the events at these locations."""
         if not locations:
             return
-        with open(self.log_file(indexed.id), "rb") as file:
+        with open(self._data_file(indexed.id), "rb") as file:
             for run in _adjacent_locations(locations):
                 yield from _read_entries(file, run)
 
@@ -254,10 +298,32 @@ class SessionFolder:
                 found.setdefault(entry.event.id, entry)
         return found
 
+    def store_media(self, session_id: str, media: Mapping[str, bytes]) -> None:
+        """Writes media files, each synced to disk; keeps those that are there."""
+        if media:
+            os.makedirs(self.media_folder(session_id), exist_ok=True)
+            files.sync_folder(self.path)
+        for digest, data in media.items():
+            path = os.path.join(self.media_folder(session_id), file_name(digest))
+            if not os.path.exists(path):
+                files.replace_durably(path, [data])
+
     def scan_file(self, session_id: str) -> Iterator[CompleteAppend | TornBytes]:
         """Scans the whole file without the index."""
-        with open(self.log_file(session_id), "rb") as file:
-            yield from scan_log(file, len(file.readline()))
+        path, offsets = self.log_file(session_id), dict[int, int]()
+
+        def earlier(seq: int) -> LogLine | None:
+            if seq not in offsets:
+                return None
+            with open(path, "rb") as file:
+                file.seek(offsets[seq])
+                return decode_line(file.readline())
+
+        with open(path, "rb") as file:
+            for found in skip_repeats(scan_log(file, len(file.readline())), MAX_SEQ, earlier, path):
+                if isinstance(found, CompleteAppend):
+                    offsets.update((located.seq, located.offset) for located in found.lines)
+                yield found
 
 
 def _adjacent_locations(locations: list[EventLocation]) -> Iterator[list[EventLocation]]:
@@ -270,6 +336,12 @@ def _adjacent_locations(locations: list[EventLocation]) -> Iterator[list[EventLo
         run.append(location)
         end, size = location.offset + location.length, size + location.length
     yield run
+
+
+def _read_at(path: str, location: EventLocation) -> bytes:
+    with open(path, "rb") as file:
+        file.seek(location.offset)
+        return file.read(location.length)
 
 
 def _read_entries(file: BinaryIO, run: list[EventLocation]) -> Iterator[LogEntry]:

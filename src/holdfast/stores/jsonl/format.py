@@ -7,7 +7,7 @@ whole. A line that ends in `#torn` is the remainder of a line cut by a crash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, BinaryIO
 
 import msgspec
@@ -142,7 +142,7 @@ class LocatedLine(msgspec.Struct, frozen=True):
 
 
 class TornBytes(msgspec.Struct, frozen=True):
-    """Bytes that are not a complete append and are skipped."""
+    """Bytes that are not a complete append, or repeat one, and are skipped."""
 
     offset: int
     why: str
@@ -184,6 +184,34 @@ def scan_log(file: BinaryIO, offset: int) -> Iterator[CompleteAppend | TornBytes
             pending = []
     if pending:
         yield TornBytes(pending[0].offset, "its last append is incomplete", at_end=True)
+
+
+def skip_repeats(
+    found: Iterable[CompleteAppend | TornBytes], last: int, earlier: Callable[[int], LogLine | None], path: str
+) -> Iterator[CompleteAppend | TornBytes]:
+    """Leaves out lines that repeat an earlier event, as a file that was copied or synchronised badly has them.
+
+    `last` is the highest seq before these, `earlier` returns the line of a seq. Another event of the same seq raises
+    CorruptLog: nobody can tell which of them was acknowledged.
+    """
+    for piece in found:
+        if isinstance(piece, TornBytes):
+            yield piece
+            continue
+        fresh: list[LocatedLine] = []
+        for located in piece.lines:
+            known = earlier(located.seq) if located.seq <= last else None
+            if known is None:
+                last = max(last, located.seq)
+                fresh.append(located)
+            elif msgspec.structs.replace(known, more=False) == msgspec.structs.replace(located.line, more=False):
+                yield TornBytes(located.offset, f"a line repeats event {located.line.entry.event.id!r}")
+            else:
+                raise CorruptLog(
+                    f"{path} has two different events with seq {located.seq}, {known.entry.event.id!r} and, at byte "
+                    f"{located.offset}, {located.line.entry.event.id!r}: restore a backup of it, or remove one of them."
+                )
+        yield CompleteAppend(tuple(fresh), piece.end)
 
 
 def _torn_reason(raw: bytes) -> str:

@@ -35,16 +35,18 @@ SELECT lane, mark, epoch, start, base, base_epoch FROM lanes
 WHERE file = ?1 AND (?2 IS NULL OR lane IN (SELECT value FROM json_each(?2))) ORDER BY lane
 """
 _LAST_EVENT = "SELECT seq, id, offset, length FROM events WHERE file = ? ORDER BY seq DESC LIMIT 1"
+_LOCATE_BY_SEQ = "SELECT seq, id, offset, length FROM events WHERE file = ? AND seq = ?"
 _LOCATE_BY_ID = "SELECT seq, id, offset, length FROM events WHERE file = ?1 AND id IN (SELECT value FROM json_each(?2))"
 _IDS_WITH_PREFIX = """
 SELECT id FROM events WHERE file = ?1 AND id >= ?2 AND id < ?2 || char(1114111) AND seq <= ?3 ORDER BY id LIMIT ?4
 """
 _BROKEN_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
-_REMOVE_FILE = (
-    "DELETE FROM events WHERE file = ?",
-    "DELETE FROM lanes WHERE file = ?",
-    "DELETE FROM files WHERE key = ?",
-)
+_ORPHAN_FILE = "UPDATE files SET id = CAST(key AS BLOB) WHERE id = ?"
+_GET_ORPHAN = "SELECT key FROM files WHERE id >= x'' LIMIT 1"
+_REMOVE_ORPHAN_EVENTS = """
+DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE file = ? ORDER BY seq LIMIT ?)
+"""
+_REMOVE_ORPHAN = ("DELETE FROM lanes WHERE file = ?", "DELETE FROM files WHERE key = ?")
 
 
 class StaleIndexError(Exception):
@@ -205,11 +207,20 @@ class LogFileIndex:
             connection.execute(_SET_TIP, (key, lane, tip.mark, tip.epoch, tip.start, tip.base, tip.base_epoch))
 
     def remove_file(self, session_id: str) -> None:
+        """Makes a file unknown at once; its entries are left to `remove_orphans`."""
         with self.transaction() as connection:
-            row = connection.execute(_GET_FILE, (session_id,)).fetchone()
-            if row is not None:
-                for statement in _REMOVE_FILE:
-                    connection.execute(statement, (row[0],))
+            connection.execute(_ORPHAN_FILE, (session_id,))
+
+    def remove_orphans(self, events: int) -> bool:
+        """Removes some entries of files that are no longer known; True if there may be more."""
+        with self.transaction() as connection:
+            row = connection.execute(_GET_ORPHAN).fetchone()
+            if row is None:
+                return False
+            if connection.execute(_REMOVE_ORPHAN_EVENTS, (row[0], events)).rowcount == 0:
+                for statement in _REMOVE_ORPHAN:
+                    connection.execute(statement, row)
+            return True
 
     def lane_tips(self, indexed: IndexedFile, lanes: Iterable[str] | None = None) -> dict[str, LaneTip]:
         """Returns the tips of the given lanes, or of all."""
@@ -220,6 +231,11 @@ class LogFileIndex:
     def last_location(self, indexed: IndexedFile) -> EventLocation | None:
         with self.connection(indexed) as connection:
             row = connection.execute(_LAST_EVENT, (indexed.key,)).fetchone()
+        return None if row is None else EventLocation(*row)
+
+    def locate_seq(self, key: int, seq: int) -> EventLocation | None:
+        with self.connection() as connection:
+            row = connection.execute(_LOCATE_BY_SEQ, (key, seq)).fetchone()
         return None if row is None else EventLocation(*row)
 
     def locate_ids(self, indexed: IndexedFile, ids: Sequence[str]) -> list[EventLocation]:

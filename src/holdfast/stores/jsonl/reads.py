@@ -119,9 +119,13 @@ def check_session(folder: SessionFolder, session_id: str) -> list[str]:
             else:
                 own.extend(located.line.entry for located in piece.lines)
         seqs = {entry.event.id: entry.event.seq for entry in reversed(own)}
+        inherited: list[LogEntry] = []
         for indexed, locations in locate_slice(
             folder.index, folder.chain(session_id, locked=True)[1:], Slice(any_lane=True)
         ):
             for entry in folder.read_entries(indexed, locations):
                 seqs.setdefault(entry.event.id, entry.event.seq)
+                if entry.event.seq > record.parent_seq:  # of a parent that is being deleted
+                    inherited.append(entry)
+        own[:0] = inherited
     return found + find_problems(record, own, seqs)

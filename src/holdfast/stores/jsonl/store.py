@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Self, TypeVar
 
@@ -29,7 +31,7 @@ from ..base import (
     Where,
     require_process,
 )
-from . import reads, writes
+from . import deletion, reads, writes
 from .folder import SessionFolder
 from .index import StaleIndexError
 
@@ -40,17 +42,24 @@ class _StoredLease(msgspec.Struct, frozen=True):
     owner: str
     until: float
     """Seconds since 1970, by this machine's clock."""
+    seconds: float | None = None
+    """Its length. A lease with longer to go was taken before the clock was set back."""
+
+    def left(self) -> float:
+        left = self.until - time.time()
+        return left if self.seconds is None else min(left, self.seconds)
 
 
 def take_lease(folder: SessionFolder, session_id: str, owner: str, seconds: float) -> bool:
     folder.require_session(session_id)
     with folder.shared_lock(writing=True), folder.session_lock(session_id):
         lease = _active_lease(folder, session_id)
-        if lease is not None and lease.owner != owner:
-            return False
+        taken = lease is None or lease.owner == owner
+        if lease is None or lease.owner == owner:
+            lease = _StoredLease(owner, time.time() + seconds, seconds)
         with open(folder.lease_file(session_id), "wb") as file:
-            file.write(msgspec.json.encode(_StoredLease(owner, time.time() + seconds)))
-        return True
+            file.write(msgspec.json.encode(msgspec.structs.replace(lease, until=time.time() + lease.left())))
+        return taken
 
 
 def release_lease(folder: SessionFolder, session_id: str, owner: str) -> None:
@@ -67,7 +76,7 @@ def lease_seconds_left(folder: SessionFolder, session_id: str) -> float | None:
         return None
     with folder.shared_lock(), folder.session_lock(session_id, writing=False):
         lease = _active_lease(folder, session_id)
-    return None if lease is None else max(0.0, lease.until - time.time())
+    return None if lease is None else max(0.0, lease.left())
 
 
 def _active_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:
@@ -81,6 +90,7 @@ def _read_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:
     return None
 
 
+log = logging.getLogger("holdfast.stores.jsonl")
 T = TypeVar("T")
 INDEX_ATTEMPTS = 3
 """How often an operation is tried while the index is being rebuilt."""
@@ -97,6 +107,9 @@ class JSONLStore:
         self._waiters = LeaseWaiters()
         self._process = os.getpid()
         self._closed = False
+        self._opened = False
+        self._cleaner: threading.Thread | None = None
+        """Removes what an interrupted deletion has left behind; started with the first operation, if it finds any."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -104,10 +117,12 @@ class JSONLStore:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def create(self, record: SessionRecord) -> None:
+    async def create(self, record: SessionRecord, *, mark: int | None = None) -> None:
         check_names(record)
         header = writes.encode_new_header(record)
-        await self._run(lambda folder: writes.create_session(folder, record, header))
+        if await self._run(lambda folder: os.path.exists(folder.hidden_file(record.id))):
+            await self._remove_hidden()
+        await self._run(lambda folder: writes.create_session(folder, record, header, mark))
 
     async def session(self, session_id: str) -> SessionRecord:
         return await self._run(lambda folder: reads.read_session(folder, session_id))
@@ -142,10 +157,32 @@ class JSONLStore:
 
     async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
         encoded = [encode_rewrite(change) for change in changes]
-        return await self._run(lambda folder: writes.rewrite_sessions(folder, changes, encoded))
+        while (done := await self._run(lambda folder: writes.rewrite_sessions(folder, changes, encoded))) is None:
+            await self._remove_hidden()
+        return done
 
     async def delete(self, session_id: str) -> None:
-        await self._run(lambda folder: writes.delete_session(folder, session_id))
+        await self._run(lambda folder: deletion.hide_session(folder, session_id))
+        await self._remove_hidden()
+
+    async def _remove_hidden(self) -> None:
+        """Removes deleted sessions in steps; others have their turn between two."""
+        steps: Iterator[float] | None = None
+
+        def step(folder: SessionFolder) -> float | None:
+            nonlocal steps
+            steps = steps or deletion.remove_hidden(folder)
+            try:
+                return next(steps, None)
+            except BaseException:
+                steps = None
+                raise
+
+        try:
+            while (pause := await self._run(step)) is not None:  # noqa: ASYNC110 - a pause for other threads
+                await anyio.sleep(pause)
+        finally:
+            steps = None  # which releases its lock
 
     async def problems(self, session_id: str) -> list[str]:
         return await self._run(lambda folder: reads.check_session(folder, session_id))
@@ -182,6 +219,8 @@ class JSONLStore:
 
     async def close(self) -> None:
         self._closed = True
+        if self._cleaner is not None:
+            await anyio.to_thread.run_sync(self._cleaner.join)
         await anyio.to_thread.run_sync(self._folder.index.close)
 
     async def _run(self, work: Callable[[SessionFolder], T]) -> T:
@@ -190,9 +229,23 @@ class JSONLStore:
         require_process(self._process)
         return await anyio.to_thread.run_sync(self._run_with_retry, work)
 
+    def _clean_up(self) -> None:
+        try:
+            for pause in deletion.remove_hidden(self._folder):
+                if self._closed:
+                    return
+                time.sleep(pause)
+        except Exception as error:
+            log.warning("%s: an interrupted deletion could not be completed: %s", self._folder.path, error)
+
     def _run_with_retry(self, work: Callable[[SessionFolder], T]) -> T:
         """Runs the function; retries with a rebuilt index if the index was stale or broken."""
         index, path = self._folder.index, self._folder.path
+        if not self._opened:
+            self._opened = True
+            if self._folder.has_hidden():
+                self._cleaner = threading.Thread(target=self._clean_up, name="holdfast-cleaner", daemon=True)
+                self._cleaner.start()
         failure: Exception | None = None
         try:
             for _ in range(INDEX_ATTEMPTS):

@@ -1,10 +1,9 @@
-"""Writes: create and append extend files, rewrite and delete replace them."""
+"""Writes: create and append extend files, rewrite replaces them."""
 
 from __future__ import annotations
 
 import logging
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -17,6 +16,7 @@ from ..append import (
     AppendPlan,
     LogEntry,
     RewritePlan,
+    check_mark,
     check_record,
     plan_append,
     plan_rewrite,
@@ -33,19 +33,19 @@ from .format import (
     LogLine,
     encode_header,
     encode_line,
-    reparent_header,
 )
 from .index import IndexedFile, StaleIndexError
 
 log = logging.getLogger("holdfast.stores.jsonl")
 
 
-def create_session(folder: SessionFolder, record: SessionRecord, header: bytes) -> None:
+def create_session(folder: SessionFolder, record: SessionRecord, header: bytes, mark: int | None) -> None:
     os.makedirs(folder.path, exist_ok=True)
     with folder.shared_lock(writing=True), folder.session_lock(record.id):
-        parent = None if record.parent is None else folder.sync_index(record.parent).version
-        check_record(record, parent)
-        if os.path.exists(folder.log_file(record.id)):
+        parent = None if record.parent is None else folder.sync_index(record.parent)
+        check_record(record, parent.version if parent else None)
+        check_mark(record, mark, folder.index.lane_tips(parent, [""]) if parent else {})
+        if os.path.exists(folder.log_file(record.id)) or os.path.exists(folder.hidden_file(record.id)):
             raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
         files.replace_durably(folder.log_file(record.id), [header])
 
@@ -75,7 +75,7 @@ def append_events(
         earlier = folder.find_entries(chain, [entry.event.id for entry in entries])
         plan = plan_append(session_id, entries, earlier, indexed.version, tips, after, when, tip)
         if isinstance(plan, AppendPlan):
-            _store_media(folder, session_id, media)
+            folder.store_media(session_id, {digest: data.encode() for digest, data in media.items()})
             _write_append(folder, indexed, plan, tip is not None, list(media))
             return plan.result
         return plan
@@ -105,23 +105,18 @@ def _write_append(
         folder.index.reset(error, indexed.generation)
 
 
-def _store_media(folder: SessionFolder, session_id: str, media: Mapping[str, str]) -> None:
-    if media:
-        os.makedirs(folder.media_folder(session_id), exist_ok=True)
-        files.sync_folder(folder.path)
-    for digest, data in media.items():
-        path = os.path.join(folder.media_folder(session_id), file_name(digest))
-        if not os.path.exists(path):
-            files.replace_durably(path, [data.encode()])
-
-
 def rewrite_sessions(
     folder: SessionFolder, changes: Sequence[Rewrite], encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]]
-) -> bool:
-    """Replaces the sessions' files together, dropping torn bytes, which may contain the same text."""
+) -> bool | None:
+    """Replaces the sessions' files together, dropping torn bytes, which may contain the same text.
+
+    None while deletions still have to copy events to forks.
+    """
     for change in changes:
         folder.require_session(change.session_id)
     with folder.exclusive_lock():
+        if folder.has_hidden():
+            return None
         plans: list[RewritePlan] = []
         names = {change.session_id for change in changes}
         parents = [(fork.parent, fork.id, fork.parent_seq) for fork in folder.read_headers() if fork.parent in names]
@@ -159,38 +154,6 @@ def _rewritten_file(folder: SessionFolder, plan: RewritePlan) -> Iterator[bytes]
         media = [digest for digest in line.media if digest not in change.forget_media]
         yield encode_line(msgspec.structs.replace(line, entry=entry, media=media))
     yield encode_line(LogLine(plan.note, plan.tips[plan.note.event.lane or ""]))
-
-
-def delete_session(folder: SessionFolder, session_id: str) -> None:
-    """Copies shared events to forks first, so that a crash leaves them complete."""
-    folder.require_session(session_id)
-    with folder.exclusive_lock():
-        deleted = folder.read_header(session_id)
-        for fork in list(folder.read_headers()):
-            if fork.parent == session_id:
-                _copy_shared_to_fork(folder, fork, deleted)
-        folder.index.remove_file(session_id)
-        os.unlink(folder.log_file(session_id))
-        shutil.rmtree(folder.media_folder(session_id), ignore_errors=True)
-        for path in (folder.lock_file(session_id), folder.lease_file(session_id)):
-            if os.path.exists(path):
-                os.unlink(path)
-        files.sync_folder(folder.path)
-
-
-def _copy_shared_to_fork(folder: SessionFolder, fork: SessionRecord, parent: SessionRecord) -> None:
-    """Copies the events and media that a fork shares with its parent, and makes the grandparent its parent."""
-    shared = [line for line in _read_lines(folder, parent.id) if line.entry.event.seq <= fork.parent_seq]
-    for digest in {digest for line in shared for digest in line.media}:
-        source = os.path.join(folder.media_folder(parent.id), file_name(digest))
-        if os.path.exists(source):
-            with open(source, encoding="utf-8", newline="") as file:
-                _store_media(folder, fork.id, {digest: file.read()})
-    header = reparent_header(_read_header_line(folder, fork.id), parent.parent, min(fork.parent_seq, parent.parent_seq))
-    whole = [encode_line(msgspec.structs.replace(line, more=False)) for line in shared]
-    own = [encode_line(line) for line in _read_lines(folder, fork.id)]
-    folder.index.remove_file(fork.id)
-    files.replace_durably(folder.log_file(fork.id), [header, *whole, *own])
 
 
 def _read_lines(folder: SessionFolder, session_id: str) -> Iterator[LogLine]:

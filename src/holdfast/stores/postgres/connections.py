@@ -19,6 +19,8 @@ _STALE_PLAN_ERRORS = ("InvalidCachedStatementError", "OutdatedSchemaCacheError")
 """Raised by the driver after a migration has changed a table with cached plans."""
 _CONNECTION_STATES = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
 """The connection broke, the server is stopping or starting, or has no free connection: worth a retry."""
+_CONFUSED_DRIVER = "InternalClientError"
+"""Raised by the driver for a connection that was cut off inside an operation: its state is unknown."""
 _REFUSED_STATES = ("25006",)
 """A standby refused the write: after a failover the same address may lead to the primary."""
 _INVALID_DATA_STATES = ("22000", "22001", "22003", "22021", "22P02", "22P05")
@@ -58,7 +60,7 @@ def retry_action(error: BaseException, connection: Any) -> RetryAction | None:
         return "again"
     if isinstance(error, TimeoutError) and connection is not None:
         return None
-    lost = connection is not None and connection.is_closed()
+    lost = connection is not None and (connection.is_closed() or type(error).__name__ == _CONFUSED_DRIVER)
     if (
         lost
         or state.startswith(_CONNECTION_STATES)

@@ -19,6 +19,7 @@ import msgspec
 from ...context.events import Event
 from ...errors import CorruptLog, StoreClosed
 from ..search import CALL_LOOKBACK, SearchDocument, find_called_tool, search_document
+from . import deletion
 from .connections import ConnectionPool
 from .fts_tokens import BLOCK_ROWS, event_tags, index_tokens, row_tags
 from .rows import escape_nul, event_from_row, load_statements, unescape_nul
@@ -153,7 +154,7 @@ LOCK_RETRY_SECONDS = 0.2
 
 
 class SearchIndexer:
-    """Background task of one event loop that fills the index after appends."""
+    """Background task of one event loop that fills the index after appends, and completes deletions."""
 
     def __init__(self, connections: ConnectionPool, tenant: str) -> None:
         self._connections = connections
@@ -171,6 +172,8 @@ class SearchIndexer:
         try:
             while self._appended:
                 await self._wait_until_idle()
+                while await self._connections.run(lambda c, _: deletion.remove_hidden(c, self._tenant)):
+                    pass
                 while (left := await self._connections.run(lambda c, _: fill_index(c, self._tenant))) != "done":
                     if left == "busy":
                         await asyncio.sleep(LOCK_RETRY_SECONDS)

@@ -22,6 +22,8 @@ from .rows import (
     unescape_nul,
 )
 
+HIDDEN = "\1x"
+"""Part of the ids of sessions that are being deleted; `escape_nul` never returns it."""
 _READ_SQL = load_statements("reads.sql")
 
 
@@ -29,7 +31,15 @@ async def read_session(connection: Any, tenant: str, session_id: str) -> Session
     row = await connection.fetchrow(_READ_SQL["session"], tenant, escape_nul(session_id))
     if row is None:
         raise UnknownSession(session_id)
-    return record_from_row(row)
+    return await _record_from_row(connection, tenant, row)
+
+
+async def _record_from_row(connection: Any, tenant: str, row: Any) -> SessionRecord:
+    """Returns the record; a fork of a session that is being deleted already has another parent."""
+    if row["parent"] is None or HIDDEN not in row["parent"]:
+        return record_from_row(row)
+    parent = await connection.fetchrow(_READ_SQL["visible_parent"], tenant, row["id"])
+    return record_from_row({**row, "parent": parent and parent["id"], "parent_seq": parent["until"] if parent else 0})
 
 
 async def list_sessions(connection: Any, tenant: str, owner: str | None, limit: int | None) -> list[SessionRecord]:
@@ -38,12 +48,13 @@ async def list_sessions(connection: Any, tenant: str, owner: str | None, limit: 
         rows = await connection.fetch(_READ_SQL["sessions"], tenant, bound)
     else:
         rows = await connection.fetch(_READ_SQL["owned"], tenant, bound, escape_nul(owner))
-    return [record_from_row(row) for row in rows]
+    return [await _record_from_row(connection, tenant, row) for row in rows]
 
 
 async def list_forks(connection: Any, tenant: str, session_id: str) -> list[SessionRecord]:
     await require_session(connection, tenant, session_id)
-    return [record_from_row(row) for row in await connection.fetch(_READ_SQL["forks"], tenant, escape_nul(session_id))]
+    rows = await connection.fetch(_READ_SQL["forks"], tenant, escape_nul(session_id))
+    return [await _record_from_row(connection, tenant, row) for row in rows]
 
 
 async def read_events(connection: Any, tenant: str, session_id: str, which: Slice) -> list[Event]:
@@ -109,5 +120,5 @@ async def check_session(connection: Any, tenant: str, session_id: str) -> list[s
         seqs: dict[str, int] = {}
         for name, seq in await connection.fetch(_READ_SQL["places"], tenant, escape_nul(session_id)):
             seqs.setdefault(unescape_nul(name), seq)
-        own = await connection.fetch(_READ_SQL["own"], tenant, escape_nul(session_id))
+        own = await connection.fetch(_READ_SQL["own"], tenant, escape_nul(session_id), record.parent_seq)
     return find_problems(record, (entry_from_row(row) for row in own), seqs)

@@ -11,8 +11,20 @@ SELECT * FROM holdfast.session_1 AS s
 WHERE s.tenant = $1 AND s.owner = $3 ORDER BY s.created DESC, s.id DESC LIMIT $2
 
 -- name: forks
-SELECT f.* FROM holdfast.session_1 AS f
-WHERE f.tenant = $1 AND f.parent = $2 ORDER BY f.created, f.id
+-- Forks of a fork that is being deleted count as forks of its parent.
+WITH RECURSIVE below (key, tenant, id) AS (
+    SELECT f.key, f.tenant, f.id FROM holdfast.sessions AS s JOIN holdfast.sessions AS f ON f.parent = s.key
+    WHERE s.tenant = $1 AND s.id = $2
+    UNION ALL
+    SELECT f.key, f.tenant, f.id FROM below AS b JOIN holdfast.sessions AS f ON f.parent = b.key WHERE b.tenant <> $1
+)
+SELECT f.* FROM below AS b JOIN holdfast.session_1 AS f ON f.tenant = b.tenant AND f.id = b.id
+WHERE b.tenant = $1 ORDER BY f.created, f.id
+
+-- name: visible_parent
+-- The nearest ancestor that is not being deleted.
+SELECT s.id, c.until FROM holdfast.chain_1($1, $2) AS c JOIN holdfast.sessions AS s ON s.key = c.key
+WHERE c.depth > 0 AND s.tenant = $1 ORDER BY c.depth LIMIT 1
 
 -- name: exists
 SELECT s.key FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = $2
@@ -90,9 +102,9 @@ ORDER BY i.id LIMIT $4
 
 -- name: own
 SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v, e.digest, e.rewritten
-FROM holdfast.sessions AS s
-JOIN holdfast.events AS e ON e.session = s.key
-WHERE s.tenant = $1 AND s.id = $2
+FROM holdfast.chain_1($1, $2) AS c
+JOIN holdfast.events AS e ON e.session = c.key AND e.seq <= c.until
+WHERE c.until > $3 AND e.seq > $3
 ORDER BY e.seq
 
 -- name: places

@@ -7,10 +7,13 @@ SELECT holdfast.beside_1()
 SELECT EXISTS (SELECT FROM holdfast.unindexed AS u WHERE u.tenant = $1)
 
 -- name: next
--- Skips sessions that another process is indexing.
+-- Skips sessions that another process is indexing, those being deleted, and forks that still get copies of these.
 SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v, e.session, s.owner
 FROM (
-    SELECT * FROM holdfast.unindexed AS u WHERE u.tenant = $1 ORDER BY u.place LIMIT $3 FOR UPDATE SKIP LOCKED
+    SELECT u.place, u.session FROM holdfast.unindexed AS u
+    JOIN holdfast.sessions AS s ON s.key = u.session AND s.tenant = $1
+    LEFT JOIN holdfast.sessions AS p ON p.key = s.parent AND p.tenant <> $1
+    WHERE u.tenant = $1 AND p.key IS NULL ORDER BY u.place LIMIT $3 FOR UPDATE OF u SKIP LOCKED
 ) AS u
 JOIN holdfast.sessions AS s ON s.key = u.session AND s.tenant = $1
 CROSS JOIN LATERAL (
@@ -52,7 +55,7 @@ DELETE FROM holdfast.unindexed AS u USING moved AS m WHERE u.session = m.key AND
 -- name: earlier
 SELECT n.place, e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v
 FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[]) AS n (place, session, lane, seq, call)
-JOIN holdfast.sessions AS s ON s.key = n.session AND s.tenant = $1
+JOIN holdfast.sessions AS s ON s.key = n.session AND (s.tenant = $1 OR s.tenant = chr(1) || 'x' || $1)
 CROSS JOIN LATERAL (
     SELECT * FROM holdfast.events AS x
     WHERE x.session = n.session AND x.lane = n.lane AND x.seq < n.seq AND x.seq >= n.seq - $7
@@ -84,7 +87,8 @@ CROSS JOIN LATERAL (
     SELECT * FROM holdfast.events AS x WHERE x.session = s.key AND x.lane = n.lane AND x.seq >= s.unindexed
 ) AS e
 LEFT JOIN holdfast.lanes AS l ON l.session = e.session AND l.lane = e.lane
-WHERE u.tenant = $1 AND s.tenant = $1
+WHERE u.tenant = $1 AND (s.tenant = $1 OR $2::bigint[] IS NOT NULL AND s.tenant = chr(1) || 'x' || $1)
+  AND NOT EXISTS (SELECT FROM holdfast.search AS i WHERE i.session = e.session AND i.seq = e.seq)
   AND ($2::bigint[] IS NULL OR u.session = ANY ($2))
   AND ($2::bigint[] IS NULL OR EXISTS (
       SELECT FROM unnest($2, $3::bigint[]) AS c (key, until) WHERE c.key = e.session AND c.until >= e.seq))
@@ -127,7 +131,8 @@ CROSS JOIN LATERAL (
 ) AS e
 CROSS JOIN LATERAL (
     SELECT * FROM holdfast.sessions AS y
-    WHERE y.key = f.session AND y.tenant = $1 AND ($4::text IS NULL OR y.owner = $4) LIMIT 1
+    WHERE y.key = f.session AND (y.tenant = $1 OR $2::bigint[] IS NOT NULL AND y.tenant = chr(1) || 'x' || $1)
+      AND ($4::text IS NULL OR y.owner = $4) LIMIT 1
 ) AS s
 LEFT JOIN LATERAL (
     SELECT * FROM holdfast.lanes AS y WHERE y.session = f.session AND y.lane = f.lane LIMIT 1

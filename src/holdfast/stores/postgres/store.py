@@ -16,7 +16,7 @@ from ...errors import InvalidLimit, StoreClosed
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
 from ..base import ANYWHERE, Appended, Hit, Rewrite, Slice, Unchanged, Where, require_process
 from ..search import SearchRequest
-from . import lease, reads, schema, search, writes
+from . import deletion, lease, reads, schema, search, writes
 from .connections import ConnectionPool, ConnectionWork, PostgresAddress
 from .index import SearchIndexer
 from .lease import LeaseNotifications
@@ -91,10 +91,10 @@ class PostgresStore:
 
     # -- the log ------------------------------------------------------------------------------------
 
-    async def create(self, record: SessionRecord) -> None:
+    async def create(self, record: SessionRecord, *, mark: int | None = None) -> None:
         check_names(record)
         encoded = writes.encode_record(record)
-        await self._run(lambda c, unsure: writes.create_session(c, self._tenant, record, encoded, unsure))
+        await self._run(lambda c, unsure: writes.create_session(c, self._tenant, record, encoded, mark, unsure))
 
     async def append(
         self,
@@ -120,12 +120,20 @@ class PostgresStore:
 
     async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
         encoded = [encode_rewrite(change) for change in changes]
+        names = [change.session_id for change in changes]
+        while await self._run(lambda c, _: deletion.is_related_to_hidden(c, self._tenant, names)):
+            await self._run(lambda c, _: deletion.remove_hidden(c, self._tenant))
         done = await self._run(lambda c, _: writes.rewrite_sessions(c, self._tenant, changes, encoded))
         self._loop_resources.indexer.wake()
         return done
 
     async def delete(self, session_id: str) -> None:
-        await self._run(lambda c, unsure: writes.delete_session(c, self._tenant, session_id, unsure))
+        await self._run(lambda c, unsure: deletion.delete_session(c, self._tenant, session_id, unsure))
+        await self._remove_hidden()
+
+    async def _remove_hidden(self) -> None:
+        while await self._run(lambda c, _: deletion.remove_hidden(c, self._tenant)):
+            pass
 
     async def expire(self, before: datetime | str) -> list[str]:
         """Deletes sessions without appends since `before`, returning their ids; forks keep the shared events."""
@@ -135,10 +143,12 @@ class PostgresStore:
             limit = require_unicode("", before)
 
         async def delete(name: str) -> bool:
-            return await self._run(lambda c, _: writes.delete_expired(c, self._tenant, name, limit))
+            return await self._run(lambda c, _: deletion.hide_session(c, self._tenant, name, limit))
 
         old = await self._run(lambda c, _: writes.list_expired(c, self._tenant, limit))
-        return [name for name in old if await delete(name)]
+        gone = [name for name in old if await delete(name)]
+        await self._remove_hidden()
+        return gone
 
     async def session(self, session_id: str) -> SessionRecord:
         return await self._run(lambda c, _: reads.read_session(c, self._tenant, session_id))

@@ -13,6 +13,7 @@ from ..append import (
     AppendPlan,
     LogEntry,
     RewritePlan,
+    check_mark,
     check_record,
     plan_append,
     plan_rewrite,
@@ -21,9 +22,9 @@ from ..append import (
 )
 from ..base import Appended, Rewrite, Unchanged
 from . import index
+from .deletion import lock_store
 from .reads import read_session
 from .rows import (
-    LONG_TIMEOUT,
     clamp_bigint,
     entry_from_row,
     escape_nul,
@@ -39,9 +40,6 @@ from .rows import (
 _WRITE_SQL = load_statements("writes.sql")
 _UNIQUE_VIOLATION, _APPEND_CONFLICT = "23505", "HF001"
 """SQLSTATEs of an append that must be planned step by step: an id is known, or the lane's mark has moved."""
-
-LOCK_SECONDS = 30
-"""How long a redaction or deletion waits for the indexers of other processes."""
 
 
 class AppendRequest(msgspec.Struct, frozen=True):
@@ -64,8 +62,24 @@ def encode_record(record: SessionRecord) -> str:
         raise InvalidInput(f"Session {record.id!r} cannot be stored as JSON: {error}.") from error
 
 
-async def create_session(connection: Any, tenant: str, record: SessionRecord, encoded: str, unsure: bool) -> None:
+async def create_session(
+    connection: Any, tenant: str, record: SessionRecord, encoded: str, mark: int | None, unsure: bool
+) -> None:
     """Creates a session; with `unsure`, an equal one was created by an attempt that broke off."""
+    if mark is None or record.parent is None:
+        await _create_session(connection, tenant, record, encoded, unsure)
+        return
+    async with connection.transaction():
+        name = escape_nul(record.parent)
+        await connection.execute(_WRITE_SQL["lock_parent"], tenant, name)  # waits for a redaction that is under way
+        tips = await connection.fetch(_WRITE_SQL["tips"], tenant, name, [""])
+        if unsure and await _is_created(connection, tenant, record):
+            return
+        check_mark(record, mark, {lane: tip_from_row(tip) for lane, *tip in tips})
+        await _create_session(connection, tenant, record, encoded, unsure)
+
+
+async def _create_session(connection: Any, tenant: str, record: SessionRecord, encoded: str, unsure: bool) -> None:
     check_record(record, record.parent_seq if record.parent is not None else None)
     done = await connection.fetchval(
         _WRITE_SQL["create"],
@@ -86,8 +100,16 @@ async def create_session(connection: Any, tenant: str, record: SessionRecord, en
         if version is None:
             raise UnknownSession(record.parent)
         check_record(record, version)
-    if not unsure or await read_session(connection, tenant, record.id) != record:
+    if not unsure or not await _is_created(connection, tenant, record):
         raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
+
+
+async def _is_created(connection: Any, tenant: str, record: SessionRecord) -> bool:
+    """Whether an attempt that broke off has created this session."""
+    try:
+        return await read_session(connection, tenant, record.id) == record
+    except UnknownSession:
+        return False
 
 
 async def append_events(connection: Any, tenant: str, request: AppendRequest, unsure: bool) -> Appended:
@@ -218,7 +240,7 @@ async def rewrite_sessions(
 ) -> bool:
     """Replaces bodies under the exclusive lock, so that no indexer adds removed text again."""
     async with connection.transaction():
-        await _lock_store(connection)
+        await lock_store(connection)
         names = {change.session_id for change in changes}
         rows = await connection.fetch(_WRITE_SQL["lock_all"], tenant, [escape_nul(name) for name in names])
         versions = {unescape_nul(row["id"]): row["version"] for row in rows}
@@ -267,33 +289,8 @@ async def _write_rewrite(connection: Any, tenant: str, plan: RewritePlan) -> Non
     await _write_plan(connection, tenant, name, appended, {})
 
 
-async def _lock_store(connection: Any) -> None:
-    """Waits a limited time for the lock that keeps indexers away; inside a transaction."""
-    await connection.execute(_WRITE_SQL["limit_waiting"], f"{LOCK_SECONDS}s")
-    await connection.execute(_WRITE_SQL["alone"])
-
-
-async def delete_session(connection: Any, tenant: str, session_id: str, unsure: bool) -> None:
-    gone = await _delete(connection, tenant, session_id, None)
-    if not gone and not unsure:
-        raise UnknownSession(session_id)
-
-
 async def list_expired(connection: Any, tenant: str, before: str) -> list[str]:
     return [unescape_nul(row[0]) for row in await connection.fetch(_WRITE_SQL["expired"], tenant, escape_nul(before))]
-
-
-async def delete_expired(connection: Any, tenant: str, session_id: str, before: str) -> bool:
-    """Deletes a session, unless it was appended to since it was listed."""
-    return await _delete(connection, tenant, session_id, before)
-
-
-async def _delete(connection: Any, tenant: str, session_id: str, before: str | None) -> bool:
-    async with connection.transaction():
-        await _lock_store(connection)
-        arguments = (tenant, escape_nul(session_id), escape_nul(before))
-        gone: bool = await connection.fetchval(_WRITE_SQL["delete"], *arguments, timeout=LONG_TIMEOUT)
-    return gone
 
 
 def _clamp_optional(value: int | None) -> int | None:

@@ -35,6 +35,9 @@ WITH parent AS (
 )
 INSERT INTO holdfast.records (session, record) SELECT s.key, $8 FROM session AS s RETURNING session
 
+-- name: lock_parent
+SELECT FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = $2 FOR KEY SHARE
+
 -- name: version
 SELECT s.version FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = $2
 
@@ -74,12 +77,6 @@ SELECT s.key, m.digest, $3, m.data FROM holdfast.sessions AS s
 CROSS JOIN unnest($4::text[], $5::text[]) AS m (digest, data)
 WHERE s.tenant = $1 AND s.id = $2
 ON CONFLICT DO NOTHING
-
--- name: limit_waiting
-SELECT set_config('lock_timeout', $1, true)
-
--- name: alone
-SELECT holdfast.alone_1()
 
 -- name: lock_all
 SELECT s.id, s.version FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = ANY ($2) ORDER BY s.key FOR UPDATE
@@ -122,9 +119,6 @@ WHERE s.tenant = $1 AND s.id = $2 AND m.session = s.key AND m.digest = ANY ($3)
 -- name: set_record
 UPDATE holdfast.records AS r SET record = $3 FROM holdfast.sessions AS s
 WHERE s.tenant = $1 AND s.id = $2 AND r.session = s.key
-
--- name: delete
-SELECT holdfast.delete_1($1, $2, $3)
 
 -- name: expired
 SELECT s.id FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.newest < $2 ORDER BY s.newest, s.id

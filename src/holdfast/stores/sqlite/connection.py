@@ -13,6 +13,8 @@ from ...errors import CorruptLog, HoldfastError, StoreError, StoreReadOnly
 
 BUSY_SECONDS = 30.0
 """How long to wait for a lock held by another process."""
+POLL_MILLISECONDS = 3
+"""How long SQLite itself waits for a lock on a writer's connection."""
 _PACKAGE = "holdfast.stores.sqlite"
 _CORRUPT_CODES = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 _UNWRITABLE_CODES = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
@@ -37,6 +39,38 @@ def open_writer(path: str, synchronous: str) -> sqlite3.Connection:
             return open_reader(path)
         raise translate_sqlite_error(error, path) from error
     return connection
+
+
+def poll_for_locks(connection: sqlite3.Connection) -> None:
+    """Leaves waiting to `begin`; nothing may use the connection outside a transaction from now on."""
+    connection.execute(f"PRAGMA busy_timeout = {POLL_MILLISECONDS:d}").fetchone()
+
+
+def begin(connection: sqlite3.Connection) -> None:
+    """Begins a write transaction, waiting up to `BUSY_SECONDS` for other processes.
+
+    Looks every few milliseconds: SQLite itself backs off to 100 ms, and then misses the gaps between the short
+    transactions of a process that deletes or indexes much.
+    """
+    last = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > last:
+                raise
+            time.sleep(0.001)
+
+
+def truncate_wal(connection: sqlite3.Connection) -> bool:
+    """Copies the write-ahead log to the file and empties it; False if another process reads for too long."""
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000:.0f}").fetchone()
+    try:
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint (TRUNCATE)").fetchone()
+    finally:
+        poll_for_locks(connection)
+    return not busy
 
 
 def _enable_wal(connection: sqlite3.Connection) -> None:

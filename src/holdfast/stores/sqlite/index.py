@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import sqlite3
+import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
@@ -26,8 +27,8 @@ from ..search import (
     normalize,
     search_document,
 )
-from .connection import read_sql_file, split_statements
-from .rows import EVENT_COLUMNS, event_from_row
+from .connection import begin, read_sql_file, split_statements, truncate_wal
+from .rows import EVENT_COLUMNS, MAX_SEQ, event_from_row
 
 GRAM_LENGTH = 3
 MAX_QUERY_TOKENS = 48
@@ -111,18 +112,21 @@ INDEX_VERSION = 2
 """Increase it when `search_document`, `normalize` or the tokens change: the index is then rebuilt."""
 BATCH_EVENTS = 400
 """Events indexed in one transaction."""
-BATCH_CHARACTERS = 1_000_000
+BATCH_SECONDS = 0.02
+"""How long one transaction may hold the write lock."""
 BLOCK_ROWS = 1024
 """Rows that share one entry in the table of time spans."""
 _INDEXED_FIELDS = ", ".join(f"e.{name}" for name in EVENT_COLUMNS.split(", "))
 _SELECT_INDEXED = (
     f"SELECT {_INDEXED_FIELDS}, e.row, e.session, s.owner FROM events AS e JOIN sessions AS s ON s.key = e.session "  # noqa: S608
 )
-_UNINDEXED_EVENTS = _SELECT_INDEXED + "WHERE e.row > ? ORDER BY e.row LIMIT ?"
+_UNINDEXED_EVENTS = _SELECT_INDEXED + "WHERE e.row > ? AND e.row <= ? ORDER BY e.row LIMIT ?"
 _EVENT_BY_ROW = _SELECT_INDEXED + "WHERE e.row = ?"
-_INDEXED_EVENTS_OF_SESSION = _SELECT_INDEXED + "WHERE e.session = ? AND e.row <= ?"
+_FIRST_RESERVED = "SELECT min(value) FROM meta WHERE name > 'copies to ' AND name < 'copies to!'"
+"""Rows after it are still being filled by a deletion."""
 _GET_META = "SELECT value FROM meta WHERE name = ?"
 _SET_META = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+_END_ERASURE = "UPDATE meta SET value = 0 WHERE name = 'scrub' AND value = ?"
 _HAS_INDEX = "SELECT 1 FROM sqlite_schema WHERE name = 'search'"
 _ADD_TOKENS = "INSERT INTO search (rowid, text) VALUES (?, ?)"
 _DELETE_TOKENS = "INSERT INTO search (search, rowid, text) VALUES ('delete', ?, ?)"
@@ -147,7 +151,7 @@ def create_index(connection: sqlite3.Connection) -> bool:
     """Creates the index, or rebuilds one of another version; False if this SQLite lacks FTS5."""
     try:
         if not _index_is_current(connection):
-            connection.execute("BEGIN IMMEDIATE")
+            begin(connection)
             if not _index_is_current(connection):  # another process may have created it
                 _create_index_tables(connection)
             connection.execute("COMMIT")
@@ -203,47 +207,57 @@ def rows_in_time_range(connection: sqlite3.Connection, since: str | None, until:
 
 
 def fill_index(connection: sqlite3.Connection, batch: int | None = None) -> bool:
-    """Indexes the next batch; if there is none, scrubs removed text. True if there may be more to index."""
+    """Indexes the next batch; if there is none, erases removed text step by step. True if there may be more to do."""
+    begin(connection)
     if not index_usable(connection):
-        return False
-    connection.execute("BEGIN IMMEDIATE")
-    at, size, times = index_watermark(connection), 0, []
-    rows = connection.execute(_UNINDEXED_EVENTS, (at, BATCH_EVENTS if batch is None else batch)).fetchall()
+        connection.execute("COMMIT")
+        return erase_removed_text(connection)
+    at, times, until = index_watermark(connection), [], time.monotonic() + BATCH_SECONDS
+    (end,) = connection.execute(_FIRST_RESERVED).fetchone()
+    bounds = (at, MAX_SEQ if end is None else end, BATCH_EVENTS if batch is None else batch)
+    rows = connection.execute(_UNINDEXED_EVENTS, bounds).fetchall()
     for row in rows:
         tokens, at = _event_tokens(connection, row), row[-3]
         connection.execute(_ADD_TOKENS, (at, tokens))
         times.append((at // BLOCK_ROWS, row[2]))
-        size += len(row[3])
-        if size > BATCH_CHARACTERS and batch is None:
+        if batch is None and time.monotonic() > until:
             break
     if rows:
         connection.executemany(_EXTEND_SPAN, times)
         connection.execute(_SET_META, ("watermark", at))
     connection.execute("COMMIT")
-    if not rows and _get_meta(connection, "scrub"):
-        erase_removed_text(connection)
-    return bool(rows)
+    return bool(rows) or erase_removed_text(connection)
 
 
-def erase_removed_text(connection: sqlite3.Connection) -> None:
-    """Erases the bytes of removed text: merges the index in small steps, then truncates the write-ahead log.
+_ERASED, _REQUESTED, _MERGING, _MERGED = range(4)
+"""States of an erasure, stored under "scrub"."""
 
-    Outside a transaction. If another process reads for too long, the erasure stays requested.
+
+def erase_removed_text(connection: sqlite3.Connection) -> bool:
+    """Takes one step to erase the bytes of removed text; True if there are more.
+
+    Merges the index, then truncates the write-ahead log. Outside a transaction. If another process reads for too long,
+    the erasure stays requested.
     """
-    if index_usable(connection):
-        pages, before = -_MERGE_PAGES, -2  # negative: all segments are merged into one
-        while connection.total_changes - before >= 2:
-            before = connection.total_changes
-            connection.execute(_MERGE_SEGMENTS, (pages,))
-            pages = _MERGE_PAGES
-    busy, _, _ = connection.execute("PRAGMA wal_checkpoint (TRUNCATE)").fetchone()
-    if not busy:
-        connection.execute(_SET_META, ("scrub", 0))
+    begin(connection)
+    state = _get_meta(connection, "scrub")
+    if merging := state in (_REQUESTED, _MERGING) and index_usable(connection):
+        before = connection.total_changes
+        pages = -_MERGE_PAGES if state == _REQUESTED else _MERGE_PAGES  # negative: all segments are merged into one
+        connection.execute(_MERGE_SEGMENTS, (pages,))
+        done = state == _MERGING and connection.total_changes - before < 2
+        connection.execute(_SET_META, ("scrub", _MERGED if done else _MERGING))
+    connection.execute("COMMIT")
+    if not merging and state and truncate_wal(connection):
+        begin(connection)
+        connection.execute(_END_ERASURE, (state,))
+        connection.execute("COMMIT")
+    return merging
 
 
 def request_erasure(connection: sqlite3.Connection) -> None:
     """Notes that removed text is still in the files, for this process or the next that is idle."""
-    connection.execute(_SET_META, ("scrub", 1))
+    connection.execute(_SET_META, ("scrub", _REQUESTED))
 
 
 def reindex_event(connection: sqlite3.Connection, row: int, new: str) -> None:
@@ -255,12 +269,16 @@ def reindex_event(connection: sqlite3.Connection, row: int, new: str) -> None:
     connection.execute(_ADD_TOKENS, (row, _event_tokens(connection, (*old[:3], new, *old[4:]))))
 
 
-def unindex_session(connection: sqlite3.Connection, session: int) -> None:
-    """Removes all events of a session from the index; must run before its rows are deleted."""
-    if not _begin_removal(connection):
-        return
-    for row in connection.execute(_INDEXED_EVENTS_OF_SESSION, (session, index_watermark(connection))).fetchall():
-        connection.execute(_DELETE_TOKENS, (row[-3], _event_tokens(connection, row)))
+def begin_removal(connection: sqlite3.Connection) -> int:
+    """Schedules the erasure of events that are about to be deleted; returns the last row that is in the index."""
+    return index_watermark(connection) if _begin_removal(connection) else 0
+
+
+def unindex_event(connection: sqlite3.Connection, row: int) -> None:
+    """Removes an event from the index; must run before its row is deleted."""
+    connection.execute(
+        _DELETE_TOKENS, (row, _event_tokens(connection, connection.execute(_EVENT_BY_ROW, (row,)).fetchone()))
+    )
 
 
 def rewind_watermark(connection: sqlite3.Connection) -> None:

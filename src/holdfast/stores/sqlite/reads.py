@@ -12,7 +12,17 @@ import msgspec
 from ...context.events import Event, SessionRecord, lane_key
 from ..append import LogEntry, find_problems
 from ..base import Slice
-from .rows import EVENT_COLUMNS, MAX_SEQ, Row, SessionChain, entry_from_row, event_from_row, read_session, session_chain
+from .rows import (
+    EVENT_COLUMNS,
+    MAX_SEQ,
+    Row,
+    SessionChain,
+    entry_from_row,
+    event_from_row,
+    lanes_with_events,
+    read_session,
+    session_chain,
+)
 
 _SELECT_SLICE = f"""
 SELECT {EVENT_COLUMNS} FROM events
@@ -25,19 +35,20 @@ _EVENTS_BY_ID = f"""
 SELECT {EVENT_COLUMNS} FROM events
 WHERE session = ? AND id IN (SELECT value FROM json_each(?)) AND seq > ? AND seq <= ?
 """  # noqa: S608
-_LANES_WITH_EVENTS = """
-WITH RECURSIVE used (lane) AS (
-    SELECT min(lane) FROM events WHERE session = ?1
-    UNION ALL
-    SELECT (SELECT min(lane) FROM events WHERE session = ?1 AND lane > used.lane) FROM used WHERE lane IS NOT NULL
-)
-SELECT lane FROM used WHERE lane IS NOT NULL
+_ALL_SESSION_IDS = "SELECT id FROM sessions WHERE typeof(id) = 'text' ORDER BY created DESC, id DESC LIMIT ?"
+_SESSION_IDS_OF_OWNER = """
+SELECT id FROM sessions WHERE owner = ? AND typeof(id) = 'text' ORDER BY created DESC, id DESC LIMIT ?
 """
-_ALL_SESSION_IDS = "SELECT id FROM sessions ORDER BY created DESC, id DESC LIMIT ?"
-_SESSION_IDS_OF_OWNER = "SELECT id FROM sessions WHERE owner = ? ORDER BY created DESC, id DESC LIMIT ?"
-_SESSION_IDS_OF_FORKS = "SELECT id FROM sessions WHERE parent = (SELECT key FROM sessions WHERE id = ?) ORDER BY key"
+_SESSION_IDS_OF_FORKS = """
+WITH RECURSIVE forks (key, id) AS (
+    SELECT key, id FROM sessions WHERE parent = (SELECT key FROM sessions WHERE id = ?)
+    UNION ALL
+    SELECT s.key, s.id FROM forks JOIN sessions AS s ON s.parent = forks.key WHERE typeof(forks.id) = 'blob'
+)
+SELECT id FROM forks WHERE typeof(id) = 'text' ORDER BY key
+"""
 _READ_MEDIA = "SELECT digest, data FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
-_OWN_EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE session = ? ORDER BY seq, row"  # noqa: S608
+_OWN_EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq, row"  # noqa: S608
 _IDS_WITH_PREFIX = """
 SELECT id FROM events WHERE session = ?1 AND id >= ?2 AND id < ?2 || char(1114111) AND seq <= ?3 ORDER BY id LIMIT ?4
 """
@@ -72,7 +83,7 @@ def _merge_lanes(
             continue
         lanes = [lane_key(which.lane)]
         if which.any_lane:
-            lanes = [row[0] for row in connection.execute(_LANES_WITH_EVENTS, (key,))]
+            lanes = lanes_with_events(connection, key)
         parts = [connection.execute(statement, (key, lane, after, end, kinds, kinds)) for lane in lanes]
         if len(parts) == 1:
             yield from parts[0]
@@ -135,5 +146,11 @@ def check_session(connection: sqlite3.Connection, session_id: str) -> list[str]:
     for key, until in chain:
         for event_id, seq in connection.execute(_ID_SEQS, (key, until)):
             seqs.setdefault(event_id, seq)
-    own: Iterator[LogEntry] = (entry_from_row(row) for row in connection.execute(_OWN_EVENTS, (chain[0][0],)))
-    return find_problems(read_session(connection, session_id), own, seqs)
+    record = read_session(connection, session_id)
+    own: Iterator[LogEntry] = (
+        entry_from_row(row)
+        for key, until in reversed(chain)
+        if until > record.parent_seq
+        for row in connection.execute(_OWN_EVENTS, (key, record.parent_seq, until))
+    )
+    return find_problems(record, own, seqs)

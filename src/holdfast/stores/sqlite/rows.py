@@ -29,9 +29,20 @@ SELECT {EVENT_COLUMNS} FROM events
 WHERE session = ? AND id IN (SELECT value FROM json_each(?)) AND seq <= ?
 """  # noqa: S608
 _READ_SESSION = """
-SELECT s.key, s.id, s.created, s.owner, s.version, s.parent_seq, p.id, r.record
+SELECT s.key, s.id, s.created, s.owner, s.version, s.parent_seq, s.parent, p.id, r.record
 FROM sessions AS s JOIN records AS r ON r.session = s.key LEFT JOIN sessions AS p ON p.key = s.parent
 WHERE s.id = ?
+"""
+_PARENT_OF = (
+    "SELECT s.parent_seq, s.parent, p.id FROM sessions AS s LEFT JOIN sessions AS p ON p.key = s.parent WHERE s.key = ?"
+)
+_LANES_WITH_EVENTS = """
+WITH RECURSIVE used (lane) AS (
+    SELECT min(lane) FROM events WHERE session = ?1
+    UNION ALL
+    SELECT (SELECT min(lane) FROM events WHERE session = ?1 AND lane > used.lane) FROM used WHERE lane IS NOT NULL
+)
+SELECT lane FROM used WHERE lane IS NOT NULL
 """
 _LANE_TIPS = "SELECT lane, mark, epoch, start, base, base_epoch FROM lanes WHERE session = ? ORDER BY lane"
 Row = tuple[Any, ...]
@@ -91,7 +102,10 @@ def read_session(connection: sqlite3.Connection, session_id: str) -> SessionReco
     row = connection.execute(_READ_SESSION, (session_id,)).fetchone()
     if row is None:
         raise UnknownSession(session_id)
-    key, name, created, owner, version, parent_seq, parent, encoded = row
+    key, name, created, owner, version, parent_seq, parent_key, parent, encoded = row
+    while isinstance(parent, bytes):  # it is being deleted: the fork already counts as a child of the grandparent
+        base, parent_key, parent = connection.execute(_PARENT_OF, (parent_key,)).fetchone()
+        parent_seq = min(parent_seq, base)
     fields = _session_fields_decoder.decode(encoded)
     return SessionRecord(
         id=name,
@@ -112,3 +126,8 @@ def read_session(connection: sqlite3.Connection, session_id: str) -> SessionReco
 def lane_tips(connection: sqlite3.Connection, key: int) -> Iterator[tuple[str, LaneTip]]:
     for lane, *tip in connection.execute(_LANE_TIPS, (key,)):
         yield lane, LaneTip(*tip)
+
+
+def lanes_with_events(connection: sqlite3.Connection, key: int) -> list[str]:
+    """Returns the lanes in which a session has events of its own: one lookup for each, whatever their length."""
+    return [lane for (lane,) in connection.execute(_LANES_WITH_EVENTS, (key,))]

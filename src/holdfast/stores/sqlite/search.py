@@ -21,7 +21,7 @@ _SELECT_FOUND = f"SELECT {_FOUND_FIELDS}, e.session, s.id, l.start FROM "  # noq
 _SEARCH_CONDITIONS = """
 CROSS JOIN sessions AS s ON s.key = e.session
 LEFT JOIN lanes AS l ON l.session = e.session AND l.lane = e.lane
-WHERE (?4 IS NULL OR s.owner = ?4)
+WHERE (?4 IS NULL OR s.owner = ?4) AND (?5 IS NOT NULL OR typeof(s.id) = 'text')
   AND (?5 IS NULL OR EXISTS (
       SELECT 1 FROM json_each(?5)
       WHERE json_extract(value, '$[0]') = e.session AND json_extract(value, '$[1]') >= e.seq))

@@ -7,7 +7,6 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Literal, Self, TypeVar
 
 import anyio.to_thread
@@ -29,20 +28,25 @@ from ..base import (
     require_process,
 )
 from ..search import SearchRequest
-from . import index, reads, search, writes
-from .connection import open_reader, open_writer, translate_sqlite_error
+from . import deletion, index, reads, search, writes
+from .connection import begin, open_reader, open_writer, poll_for_locks, translate_sqlite_error
 from .rows import read_session, session_chain
 from .writer import WriterThread
 
+_LIMIT_LEASE = "UPDATE leases SET until = ?2 + seconds WHERE session = ?1 AND until > ?2 + seconds"
+"""A lease with longer to go than its length was taken before the clock was set back."""
 _TAKE_LEASE = """
-INSERT INTO leases (session, owner, until) VALUES (?1, ?2, ?3)
-ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, until = excluded.until
+INSERT INTO leases (session, owner, until, seconds) VALUES (?1, ?2, ?3, ?5)
+ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, until = excluded.until, seconds = excluded.seconds
 WHERE leases.owner = excluded.owner OR leases.until <= ?4
 """
 _RELEASE_LEASE = "DELETE FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?) AND owner = ?"
 _LEASE_OWNER = "SELECT owner FROM leases WHERE session = ?"
-_LEASE_UNTIL = "SELECT until, owner FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?)"
-_HAS_LEASES = "SELECT 1 FROM sqlite_schema WHERE name = 'leases'"
+_LEASE_UNTIL = """
+SELECT min(until - ?2, coalesce(seconds, until)), owner FROM leases
+WHERE session = (SELECT key FROM sessions WHERE id = ?1)
+"""
+_HAS_LEASES = "SELECT 1 FROM pragma_table_info('leases') WHERE name = 'seconds'"
 
 
 def take_lease(connection: sqlite3.Connection, session_id: str, owner: str, seconds: float) -> bool:
@@ -50,7 +54,8 @@ def take_lease(connection: sqlite3.Connection, session_id: str, owner: str, seco
     holder = connection.execute(_LEASE_OWNER, (key,)).fetchone()
     if holder is not None and has_ended(holder[0]):
         connection.execute(_RELEASE_LEASE, (session_id, holder[0]))
-    return connection.execute(_TAKE_LEASE, (key, owner, now + seconds, now)).rowcount == 1
+    connection.execute(_LIMIT_LEASE, (key, now))
+    return connection.execute(_TAKE_LEASE, (key, owner, now + seconds, now, seconds)).rowcount == 1
 
 
 def release_lease(connection: sqlite3.Connection, session_id: str, owner: str) -> None:
@@ -61,12 +66,24 @@ def lease_seconds_left(connection: sqlite3.Connection, session_id: str) -> float
     """Returns None if nobody holds the lease, or if a read-only file is too old to have leases."""
     if connection.execute(_HAS_LEASES).fetchone() is None:
         return None
-    row = connection.execute(_LEASE_UNTIL, (session_id,)).fetchone()
-    left = 0.0 if row is None or has_ended(row[1]) else row[0] - time.time()
+    row = connection.execute(_LEASE_UNTIL, (session_id, time.time())).fetchone()
+    left = 0.0 if row is None or has_ended(row[1]) else row[0]
     return left if left > 0 else None
 
 
+def _work_when_idle(connection: sqlite3.Connection) -> float | None:
+    """Continues deletions, then the search index; returns the pause before the next piece, None if all is done."""
+    begin(connection)
+    deleting = deletion.has_hidden(connection)
+    if deleting:
+        deletion.remove_hidden(connection)
+    connection.execute("COMMIT")
+    return STEP_PAUSE if deleting or index.fill_index(connection) else None
+
+
 T = TypeVar("T")
+STEP_PAUSE = 0.006
+"""Seconds between two pieces of a deletion or of the search index, in which writes of other processes go first."""
 MAX_SCANNED_ROWS = 2_000
 """Rows outside the index that a search scans before it wakes the indexer."""
 
@@ -84,7 +101,7 @@ class SQLiteStore:
         self._path = os.fspath(path)
         self._synchronous = synchronous
         self._in_memory = self._path == ":memory:"
-        self._writer = WriterThread(self._path, self._connect, index.fill_index)
+        self._writer = WriterThread(self._path, self._connect, _work_when_idle)
         self._process = os.getpid()
         self._ready = False
         self._closed = False
@@ -96,6 +113,7 @@ class SQLiteStore:
         connection = open_writer(self._path, self._synchronous)
         try:
             index.create_index(connection)
+            poll_for_locks(connection)
         except sqlite3.Error as error:
             connection.close()
             raise translate_sqlite_error(error, self._path) from error
@@ -107,11 +125,10 @@ class SQLiteStore:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def create(self, record: SessionRecord) -> None:
+    async def create(self, record: SessionRecord, *, mark: int | None = None) -> None:
         check_names(record)
-        await self._writer.run(
-            partial(writes.create_session, record=record, fields=writes.encode_session_fields(record))
-        )
+        fields = writes.encode_session_fields(record)
+        await self._writer.run(lambda c: writes.create_session(c, record, fields, mark))
 
     async def append(
         self,
@@ -138,13 +155,20 @@ class SQLiteStore:
 
     async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
         encoded = [encode_rewrite(change) for change in changes]
-        if not await self._writer.run(lambda c: writes.rewrite_sessions(c, changes, encoded)):
-            return False
-        await self._writer.run_alone(index.erase_removed_text)
-        return True
+        while (done := await self._writer.run(lambda c: writes.rewrite_sessions(c, changes, encoded))) is None:
+            await self._remove_hidden()
+        while done and await self._writer.run_alone(index.erase_removed_text):
+            pass
+        return done
 
     async def delete(self, session_id: str) -> None:
-        await self._writer.run(lambda c: writes.delete_session(c, session_id))
+        await self._writer.run(lambda c: deletion.hide_session(c, session_id))
+        await self._remove_hidden()
+
+    async def _remove_hidden(self) -> None:
+        """Removes deleted sessions in steps; other writers have their turn between two."""
+        while await self._writer.run(deletion.remove_hidden):  # noqa: ASYNC110 - a pause for other processes
+            await anyio.sleep(STEP_PAUSE)
 
     async def session(self, session_id: str) -> SessionRecord:
         return await self._read(lambda c: read_session(c, session_id))

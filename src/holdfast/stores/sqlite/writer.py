@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ...errors import HoldfastError, InvalidInput, StoreClosed, StoreError, StoreReadOnly
 from ..base import require_process
-from .connection import BUSY_SECONDS, is_busy, translate_sqlite_error
+from .connection import BUSY_SECONDS, begin, is_busy, translate_sqlite_error
 
 log = logging.getLogger("holdfast.stores.sqlite")
 T = TypeVar("T")
@@ -51,10 +51,13 @@ class WriteJob:
 class WriterThread:
     """Job queue and its thread, which opens its connection with the first job and closes it at the end."""
 
-    def __init__(self, path: str, connect: Callable[[], sqlite3.Connection], fill_index: DatabaseWork[bool]) -> None:
+    def __init__(
+        self, path: str, connect: Callable[[], sqlite3.Connection], idle_work: DatabaseWork[float | None]
+    ) -> None:
         self._path = path
         self._connect = connect
-        self._fill_index = fill_index
+        self._idle_work = idle_work
+        """Runs piece by piece while no job is queued; returns the pause before the next piece, None if it is done."""
         self._queue: queue.SimpleQueue[WriteJob | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -118,7 +121,7 @@ class WriterThread:
                 self._connection.close()
 
     def _next_job(self) -> WriteJob | None:
-        """Returns the next job; fills the search index batch by batch while the queue is empty."""
+        """Returns the next job; does the idle work, above all filling the search index, while the queue is empty."""
         if self._held:
             return self._held.popleft()
         timeout = IDLE_SECONDS
@@ -127,9 +130,11 @@ class WriterThread:
                 if self._unindexed_jobs < MAX_UNINDEXED_JOBS:
                     return self._queue.get(timeout=timeout)
             except queue.Empty:
-                timeout = 0.0005
+                pass
             try:
-                self._unindexed_jobs = 1 if self._fill_index(self._connection) else 0
+                pause = self._idle_work(self._connection)
+                self._unindexed_jobs = 0 if pause is None else 1
+                timeout = pause or 0.0
             except Exception as error:
                 log.warning("The search index could not be updated and will be retried: %s", error)
                 self._roll_back(self._connection)
@@ -141,7 +146,7 @@ class WriterThread:
         jobs, more = [first], True
         try:
             connection = self._open()
-            connection.execute("BEGIN IMMEDIATE")
+            begin(connection)
             _run_job(first, connection)
             until = time.monotonic() + 0.02
             while more and len(jobs) < MAX_GROUP_COMMIT and time.monotonic() < until:
@@ -216,7 +221,7 @@ class WriterThread:
         assert connection is not None
         job.error = None
         try:
-            connection.execute("BEGIN IMMEDIATE")
+            begin(connection)
             _run_job(job, connection)
             connection.execute("COMMIT")
             self._unindexed_jobs += 1

@@ -13,6 +13,7 @@ from ..append import (
     AppendPlan,
     LogEntry,
     RewritePlan,
+    check_mark,
     check_record,
     plan_append,
     plan_rewrite,
@@ -22,6 +23,7 @@ from ..append import (
 )
 from ..base import Appended, Rewrite, Unchanged
 from . import index
+from .deletion import is_related_to_hidden
 from .rows import MAX_SEQ, SessionChain, StoredSessionFields, find_events, lane_tips, read_session, session_chain
 
 _SESSION_STATE = """
@@ -48,38 +50,16 @@ _REPLACE_RECORD = "UPDATE records SET record = ? WHERE session = ?"
 _REPLACE_BODY = "UPDATE events SET body = ?, rewritten = ? WHERE row = ?"
 _DELETE_MEDIA = "DELETE FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
 _NAMES_OF_FORKS = "SELECT id, parent_seq FROM sessions WHERE parent = ? ORDER BY key"
-_FORKS_OF_SESSION = "SELECT key, parent_seq FROM sessions WHERE parent = ?"
-_COPY_SHARED_EVENTS = """
-INSERT INTO events (session, seq, id, lane, kind, time, epoch, v, digest, rewritten, body)
-SELECT ?, seq, id, lane, kind, time, epoch, v, digest, rewritten, body
-FROM events WHERE session = ? AND seq <= ?
-"""
-_COPY_SHARED_MEDIA = """
-INSERT OR IGNORE INTO media (session, digest, seq, data)
-SELECT ?, digest, seq, data FROM media WHERE session = ? AND seq <= ?
-"""
-_REPARENT_FORKS = """
-UPDATE sessions SET parent = (SELECT parent FROM sessions WHERE key = ?1),
-    parent_seq = min(parent_seq, (SELECT parent_seq FROM sessions WHERE key = ?1))
-WHERE parent = ?1
-"""
-_DELETE_SESSION = (
-    "DELETE FROM events WHERE session = ?",
-    "DELETE FROM media WHERE session = ?",
-    "DELETE FROM lanes WHERE session = ?",
-    "DELETE FROM leases WHERE session = ?",
-    "DELETE FROM records WHERE session = ?",
-    "DELETE FROM sessions WHERE key = ?",
-)
 
 
-def create_session(connection: sqlite3.Connection, record: SessionRecord, fields: str) -> None:
+def create_session(connection: sqlite3.Connection, record: SessionRecord, fields: str, mark: int | None) -> None:
     parent = (
         None if record.parent is None else connection.execute(_SESSION_VERSION_AND_KEY, (record.parent,)).fetchone()
     )
     if record.parent is not None and parent is None:
         raise UnknownSession(record.parent)
     check_record(record, parent[0] if parent else None)
+    check_mark(record, mark, dict(lane_tips(connection, parent[1])) if parent else {})
     if connection.execute(_SESSION_VERSION_AND_KEY, (record.id,)).fetchone():
         raise InvalidInput(f"Session {record.id!r} exists already: use another id.")
     row = (
@@ -164,7 +144,10 @@ def _set_tips(connection: sqlite3.Connection, key: int, tips: Mapping[str, LaneT
 
 def rewrite_sessions(
     connection: sqlite3.Connection, changes: Sequence[Rewrite], encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]]
-) -> bool:
+) -> bool | None:
+    """Replaces bodies; None while a deletion still has to copy events to one of the sessions."""
+    if is_related_to_hidden(connection, [change.session_id for change in changes]):
+        return None
     plans: list[tuple[int, RewritePlan]] = []
     names = {change.session_id for change in changes}
     for change, ready in zip(changes, encoded, strict=True):
@@ -200,15 +183,3 @@ def _write_rewrite(connection: sqlite3.Connection, key: int, plan: RewritePlan) 
     connection.execute(_SET_VERSION, (plan.note.event.seq, key, change.version))
     _set_tips(connection, key, plan.tips)
     index.request_erasure(connection)
-
-
-def delete_session(connection: sqlite3.Connection, session_id: str) -> None:
-    key = session_chain(connection, session_id)[0][0]
-    for fork, until in connection.execute(_FORKS_OF_SESSION, (key,)).fetchall():
-        connection.execute(_COPY_SHARED_EVENTS, (fork, key, until))
-        connection.execute(_COPY_SHARED_MEDIA, (fork, key, until))
-    connection.execute(_REPARENT_FORKS, (key,))
-    index.unindex_session(connection, key)
-    for statement in _DELETE_SESSION:
-        connection.execute(statement, (key,))
-    index.rewind_watermark(connection)
