@@ -17,6 +17,7 @@ ALL = (
     "opening",
     "sqlite-append",
     "search",
+    "deleting",
     "postgres",
     "langchain",
     "imports",
@@ -25,6 +26,8 @@ ALL = (
     "linear",
     "cost",
     "abort",
+    "gateway",
+    "gateway-cache",
 )
 
 

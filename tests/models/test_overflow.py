@@ -9,7 +9,7 @@ import pytest
 from holdfast.messages import Tool
 from holdfast.models import classify, is_overflow, overflowed_silently
 from holdfast.models.calls import Failure, Finish, ModelCall, Reply, StepCall, StepReply
-from holdfast.models.overflow import is_doubtful_overflow
+from holdfast.models.overflow import is_doubtful_overflow, prompt_characters
 from holdfast.tokens import Usage
 
 LLAMA = {"error": {"code": 400, "type": "exceed_context_size_error", "n_prompt_tokens": 1407, "n_ctx": 256}}
@@ -173,17 +173,21 @@ def test_is_overflow_hostile_message_is_fast() -> None:
 def test_bare_status_with_short_prompt_is_doubtful(why: str) -> None:
     """A prompt that fits every window is too long only if the message says so."""
     failure = Failure("overflow", why)
-    assert is_doubtful_overflow(failure, ModelCall("a short question"))
-    assert not is_doubtful_overflow(failure, ModelCall("a long one " * 2_000))
-    assert not is_doubtful_overflow(Failure("overflow", "prompt is too long (HTTP 400)"), ModelCall("a short question"))
-    assert not is_doubtful_overflow(Failure("overflow", why, window=512), ModelCall("a short question"))
-    assert not is_doubtful_overflow(Failure("transport", why), ModelCall("a short question"))
+    assert is_doubtful_overflow(failure, prompt_characters(ModelCall("a short question")))
+    assert not is_doubtful_overflow(failure, prompt_characters(ModelCall("a long one " * 2_000)))
+    assert not is_doubtful_overflow(
+        Failure("overflow", "prompt is too long (HTTP 400)"), prompt_characters(ModelCall("a short question"))
+    )
+    assert not is_doubtful_overflow(
+        Failure("overflow", why, window=512), prompt_characters(ModelCall("a short question"))
+    )
+    assert not is_doubtful_overflow(Failure("transport", why), prompt_characters(ModelCall("a short question")))
 
 
 def test_step_length_includes_messages_system_and_tools() -> None:
     failure = Failure("overflow", "Error code: 413")
     short, long = {"role": "user", "content": "short"}, {"role": "user", "content": "a long one " * 2_000}
     tool = Tool("look", "Looks.", {"type": "object", "description": "x" * 9_000})
-    assert is_doubtful_overflow(failure, StepCall([short], "Be brief."))
-    assert not is_doubtful_overflow(failure, StepCall([short, long]))
-    assert not is_doubtful_overflow(failure, StepCall([short], tools=(tool,)))
+    assert is_doubtful_overflow(failure, prompt_characters(StepCall([short], "Be brief.")))
+    assert not is_doubtful_overflow(failure, prompt_characters(StepCall([short, long])))
+    assert not is_doubtful_overflow(failure, prompt_characters(StepCall([short], tools=(tool,))))

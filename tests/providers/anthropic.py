@@ -42,10 +42,11 @@ def refuse(request: Request) -> Status | None:
         return Status(400, "anthropic-version: header is required")
     if more := unknown(body, _KNOWN):
         return Status(400, f"{more[0]}: Extra inputs are not permitted")
-    for field in ("model", "messages", "max_tokens"):
+    counts = "/count_tokens" in request.path
+    for field in ("model", "messages") if counts else ("model", "messages", "max_tokens"):
         if field not in body:
             return Status(400, f"{field}: Field required")
-    if not count(body["max_tokens"]):
+    if not counts and not count(body["max_tokens"]):
         return Status(400, "max_tokens: Input should be greater than or equal to 1")
     if not isinstance(body["messages"], list) or not body["messages"]:
         return Status(400, "messages: at least one message is required")
@@ -63,8 +64,6 @@ def refuse(request: Request) -> Status | None:
         return Status(400, "system: text content blocks must be non-empty")
     if "temperature" in body and not number(body["temperature"], 0, 1):
         return Status(400, "temperature: range: 0..1")
-    if body.get("stream") is not True:
-        return Status(400, "This server only streams.")
     return None
 
 
@@ -96,7 +95,7 @@ def opening(request: Request, reply: Say) -> list[bytes]:
     taken, _ = request.tokens(reply)
     usage = {"input_tokens": taken - reply.cached, "cache_read_input_tokens": reply.cached, "output_tokens": 1}
     message = {
-        "id": "msg_1",
+        "id": f"msg_{request.number}",
         "type": "message",
         "role": "assistant",
         "model": request.model,

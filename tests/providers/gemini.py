@@ -26,6 +26,8 @@ _STATUS = {
 }
 _SIGNING = "gemini-3"
 """These models sign and number their calls, and require the signatures back."""
+_DUMMIES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+"""Documented values for calls that the model did not make."""
 _FINISH = {"stop": "STOP", "length": "MAX_TOKENS", "tool_call": "STOP", "refused": "SAFETY"}
 
 
@@ -63,8 +65,8 @@ def refuse(request: Request) -> Status | None:
 
 def _signatures(contents: list[Json]) -> Iterator[str]:
     for part in [part for content in contents for part in content["parts"] if "thoughtSignature" in part]:
-        given = part["thoughtSignature"].translate(str.maketrans("-_", "+/"))
-        if given != _signature(part):
+        given = part["thoughtSignature"]
+        if given not in _DUMMIES and given.translate(str.maketrans("-_", "+/")) != _signature(part):
             yield "Thought signature is not valid."
 
 
@@ -88,7 +90,7 @@ def overflow(fault: Overflow) -> Status:
 
 def _chunk(request: Request, parts: list[Json], reply: Say | None = None) -> bytes:
     candidate: Json = {"content": {"role": "model", "parts": parts}, "index": 0}
-    chunk: Json = {"candidates": [candidate], "modelVersion": request.model, "responseId": "r1"}
+    chunk: Json = {"candidates": [candidate], "modelVersion": request.model, "responseId": f"r{request.number}"}
     if reply is not None:
         candidate["finishReason"] = _FINISH[reply.ending]
         taken, given = request.tokens(reply)

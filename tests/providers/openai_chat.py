@@ -78,7 +78,7 @@ def overflow(fault: Overflow) -> Status:
 
 
 def _chunk(request: Request, choices: list[Json], **more: object) -> bytes:
-    base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": request.model}
+    base = {"id": f"chatcmpl-{request.number}", "object": "chat.completion.chunk", "created": 1, "model": request.model}
     return sse(base | {"choices": choices} | more)
 
 

@@ -47,8 +47,6 @@ def refuse(request: Request) -> Status | None:
         return Status(400, "Invalid 'max_output_tokens': integer below minimum value.", "integer_below_min_value")
     if "temperature" in body and not number(body["temperature"], 0, 2):
         return Status(400, "Invalid 'temperature': decimal out of range.")
-    if body.get("stream") is not True:
-        return Status(400, "This server only streams.")
     return None
 
 
@@ -84,7 +82,13 @@ def _event(kind: str, **fields: Any) -> bytes:
 def _response(request: Request, status: str, **fields: Any) -> Json:
     empty = {"error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "output": []}
     rest = {"parallel_tool_calls": True, "tool_choice": "auto", "tools": [], "temperature": 1.0, "top_p": 1.0}
-    base = {"id": "resp_1", "object": "response", "created_at": 1, "model": request.model, "status": status}
+    base = {
+        "id": f"resp_{request.number}",
+        "object": "response",
+        "created_at": 1,
+        "model": request.model,
+        "status": status,
+    }
     return base | empty | rest | fields
 
 

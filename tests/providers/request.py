@@ -26,6 +26,7 @@ class Request:
     headers: dict[str, str]
     """Names in lower case."""
     body: dict[str, Any] = field(default_factory=dict)
+    raw: bytes = b""
     prompt: str = ""
     """Text of the user messages."""
     system: str = ""

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import cast
 
 from tests.providers import anthropic, gemini, openai_chat, openai_responses
+from tests.providers.binding import ThoughtRecord
 from tests.providers.connection import Connection
 from tests.providers.faults import (
     Answer,
@@ -25,12 +26,14 @@ from tests.providers.faults import (
 from tests.providers.protocol import ProviderProtocol
 from tests.providers.reply import Say
 from tests.providers.request import Request
+from tests.providers.whole_replies import whole_reply
 
 Script = Answer | Sequence[Answer] | Callable[[Request], Answer]
 _PATHS: dict[str, ModuleType] = {
     "/v1/chat/completions": openai_chat,
     "/v1/responses": openai_responses,
     "/v1/messages": anthropic,
+    "/v1/messages/count_tokens": anthropic,
 }
 
 
@@ -38,7 +41,8 @@ class ProviderServer:
     """Answers by its script inside a `with` block. With `key`, other keys are refused.
 
     With `window`, a prompt of more tokens gets the provider's own error. Tokens are a quarter of the characters in
-    messages, system prompt and tools, also in the reported usage.
+    messages, system prompt and tools, also in the reported usage. With `binds_thinking`, reasoning is valid only in the
+    conversation in which it was made, as with Anthropic's preserved thinking.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class ProviderServer:
         key: str | None = None,
         models: Sequence[str] = ("first",),
         window: int | None = None,
+        binds_thinking: bool = False,
     ) -> None:
         self.script = script
         self.requests: list[Request] = []
@@ -58,6 +63,7 @@ class ProviderServer:
         self._key = key
         self._models = models
         self.window = window
+        self._thoughts = ThoughtRecord() if binds_thinking else None
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
@@ -128,7 +134,7 @@ class ProviderServer:
         if protocol is None or method != "POST":
             await connection.answer(404, {"error": {"message": f"Unknown request URL: {method} {path}."}})
             return
-        request = Request(protocol.name, path, headers, number=len(self.requests))
+        request = Request(protocol.name, path, headers, raw=body, number=len(self.requests))
         self.requests.append(request)
         answer = self._refusal(protocol, request, body) or self._scripted(request)
         try:
@@ -150,6 +156,8 @@ class ProviderServer:
         if (given := protocol.key(request)) is None or (self._key is not None and given != self._key):
             return Status(401, "Incorrect API key provided.", "invalid_api_key" if "openai" in protocol.name else None)
         refusal = protocol.refuse(request)
+        if refusal is None and self._thoughts is not None and (complaint := self._thoughts.complaint(request)):
+            refusal = Status(400, complaint)
         if refusal is not None:
             self.refused.append(refusal.message)
         elif self.window is not None and request.size > self.window:
@@ -187,7 +195,16 @@ class ProviderServer:
                 await self._send_partial(connection, protocol, request, answer)
             case _:
                 reply = Say(answer) if isinstance(answer, str) else answer
-                if await self._send_pieces(connection, protocol, request, reply, None):
+                frames = [*protocol.opening(request, reply)]
+                frames += [frame for piece in reply.parts() for frame in protocol.piece(request, reply, piece)]
+                frames += protocol.closing(request, reply)
+                if self._thoughts is not None and protocol.name in ("anthropic", "openai-responses"):
+                    self._thoughts.remember(request, reply, whole_reply(protocol.name, frames))
+                if request.path.endswith("/count_tokens"):
+                    await connection.answer(200, {"input_tokens": request.size})
+                elif protocol.name in ("anthropic", "openai-responses") and request.body.get("stream") is not True:
+                    await connection.answer(200, whole_reply(protocol.name, frames))
+                elif await self._send_pieces(connection, protocol, request, reply, None):
                     for frame in protocol.closing(request, reply):
                         await connection.send(frame)
                     await connection.end_stream()

@@ -1,5 +1,6 @@
-"""The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `restore`, `undo`,
-`fork`, `import`, `export`, `mcp`, `rpc`, `worker`, `verify`, `migrate`, `doctor`, `config`, `lab`, `completion`.
+"""The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `restore`, `undo`, `fork`,
+`import`, `export`, `mcp`, `rpc`, `worker`, `serve`, `connect`, `verify`, `migrate`, `doctor`, `config`, `lab`,
+`completion`.
 
 Command modules are imported on first use, so `holdfast --version` and shell completion start fast.
 """
@@ -37,6 +38,8 @@ _COMMANDS = {
     "mcp": ("servers", "mcp_command"),
     "rpc": ("servers", "rpc_command"),
     "worker": ("worker", "worker_command"),
+    "serve": ("serve", "serve_command"),
+    "connect": ("connect", "connect_command"),
     "verify": ("verify", "verify_command"),
     "migrate": ("doctor", "migrate_command"),
     "doctor": ("doctor", "doctor_command"),
@@ -110,7 +113,9 @@ class CommandGroup(click.Group):
 
 
 def _print_error(message: str) -> int:
-    click.echo(f"holdfast: {' '.join(message.split())}", err=True)
+    from .output import echo_error
+
+    echo_error(message)
     return BAD_INPUT
 
 

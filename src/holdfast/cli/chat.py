@@ -33,6 +33,7 @@ from ..io.text import first_line, printable
 from ..sessions.session_ids import shorten_id
 from ..settings import Settings, load_settings
 from .options import NameChoice, chat_options
+from .output import echo, echo_error
 
 CHOOSE_SESSION = ""
 """Value of --resume without an ID."""
@@ -75,7 +76,7 @@ def load_chat_arguments(
     flags["project_instructions"] = False if no_project_instructions else None
     settings = load_settings(folder, flags)
     for note in settings.notes:
-        click.echo(f"holdfast: {note}", err=True)
+        echo_error(note)
     if newest:
         from ..chat.open_chat import newest_session
 
@@ -143,7 +144,7 @@ def _read_pipe(*, wait: bool) -> str:
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     if not wait and not _stdin_ready():
-        click.echo(f"holdfast: no piped input within {PIPE_TIMEOUT:.0f} s: continuing without it.", err=True)
+        echo(f"holdfast: no piped input within {PIPE_TIMEOUT:.0f} s: continuing without it.", err=True)
         return ""
     return sys.stdin.buffer.read().decode(errors="replace")
 
@@ -159,7 +160,7 @@ def _stdin_ready() -> bool:
 def print_progress(event: AgentEvent, *, again: bool = False) -> None:
     """Prints a line for events a waiting person cares about; `again` after a compaction that failed."""
     if (line := _progress_line(event, again)) is not None:
-        click.echo(printable(" ".join(line.split())), err=True)
+        echo(printable(" ".join(line.split())), err=True)
 
 
 def _progress_line(event: AgentEvent, again: bool) -> str | None:
@@ -198,14 +199,14 @@ async def print_answer(arguments: ChatArguments, prompt: str) -> int:
         failed = isinstance(event, CompactionFailed) or (failed and not isinstance(event, CompactionCompleted))
 
     async with _open_headless_chat(arguments, on_event) as chat, stop_on_signals(lambda: runner.abort(chat)) as stopped:
-        click.echo(f"session {await shorten_id(chat.sessions, chat.record.id)}", err=True)
+        echo(f"session {await shorten_id(chat.sessions, chat.record.id)}", err=True)
         for line in (*(f"project instructions: {file.summary}" for file in chat.instructions), *chat.notes):
-            click.echo(printable(line), err=True)
+            echo(printable(line), err=True)
         answered = await runner.run_prompt(chat, prompt)
     if answered.text or answered.status == "done":
         click.echo(_terminal_safe(answered.text))
     if answered.status != "done":
-        click.echo(f"holdfast: {_failure_reason(answered)}", err=True)
+        echo_error(_failure_reason(answered))
     return stopped.exit_code or (ANSWERED if answered.status == "done" else ANSWER_FAILED)
 
 

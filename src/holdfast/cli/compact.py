@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
 from . import options
 from .options import CountType
+from .output import echo_error, echo_json, write_stdout
 
 if TYPE_CHECKING:
     from .compaction_report import CompactCommandRun
@@ -55,7 +55,6 @@ def compact_command(
     store, - for stdin, or `example`. It is never modified. No model is called unless you name one. The exit code is
     0 if the result fits, 1 if it cannot, 3 if the summary failed.
     """
-    import msgspec  # heavy imports are here, so that --help does not wait for them
 
     from ..errors import SummaryFailed
     from ..messages import check, rules_for
@@ -104,9 +103,9 @@ def compact_command(
     if run.error is None:
         _write_messages(run)
     if as_json:
-        click.echo(msgspec.json.encode(run.to_json()), err=out == "-")
+        echo_json(run.to_json(), err=out == "-")
     elif run.error is not None:
-        click.echo(f"holdfast: {run.error}", err=True)
+        echo_error(run.error)
     else:
         print_compaction_report(make_console(stderr=out == "-"), run)
     return run.exit_code
@@ -114,12 +113,14 @@ def compact_command(
 
 def _print_failed_summary(error: str, *, as_json: bool) -> int:
     """Prints the error of a preset that raises it; returns the exit code."""
-    import msgspec
 
     from .compaction_report import NO_SUMMARY
 
     failed = {"type": "error", "error": error, "outcome": "summary_failed"}
-    click.echo(msgspec.json.encode(failed) if as_json else f"holdfast: {error}", err=not as_json)
+    if as_json:
+        echo_json(failed)
+    else:
+        echo_error(error)
     return NO_SUMMARY
 
 
@@ -130,7 +131,6 @@ def _write_messages(run: CompactCommandRun) -> None:
         return
     data = run.source.shape.encode(list(run.result.messages))
     if run.out == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
+        write_stdout(data)
     else:
         write_output(run.out, data)

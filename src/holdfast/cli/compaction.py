@@ -23,6 +23,7 @@ from ..strategies.names import DEFAULT_STRATEGY, parse_strategy
 from ..triggers import always
 from .console import show_progress
 from .model_window import ModelWindow
+from .output import echo
 
 if TYPE_CHECKING:
     from ..types import Strategy
@@ -95,7 +96,7 @@ def abort_on_sigint() -> Iterator[Abort]:
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if abort.aborted:
-        click.echo("holdfast: aborted: nothing was changed.", err=True)
+        echo("holdfast: aborted: nothing was changed.", err=True)
         raise click.Abort
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.text import Text
 
@@ -18,6 +17,7 @@ from ..settings import KEYS, SettingKey, Settings, load_settings, project_file, 
 from . import options
 from .console import make_console, print_blocks, unwrapped_line
 from .options import NameChoice
+from .output import echo, echo_error, echo_json
 
 SETTING_KEY = NameChoice("setting", tuple(KEYS))
 
@@ -35,12 +35,12 @@ def config_command(ctx: click.Context, as_json: bool) -> None:
         return
     settings = load_settings()
     if as_json:
-        click.echo(msgspec.json.encode(_config_json(settings)))
+        echo_json(_config_json(settings))
         return
 
     print_settings(make_console(), settings, str(user_file()), _setting_text)
     for note in settings.notes:
-        click.echo(f"holdfast: {note}", err=True)
+        echo_error(note)
 
 
 @config_command.command("set")
@@ -53,17 +53,17 @@ def config_set_command(key: str, value: str) -> None:
     if key in ("model", "summarizer"):
         check_model_name(str(parsed))
     file = save_setting(key, parsed)
-    click.echo(f"{key} = {_setting_text(setting, parsed)}, in {file}")
+    echo(f"{key} = {_setting_text(setting, parsed)}, in {file}")
     settings = load_settings()
     if settings.origins[key] != str(file):
         override = f"{_setting_text(setting, settings.value(key))}, from {settings.origins[key]}"
-        click.echo(f"holdfast: {key} is still {override}, which takes precedence here.", err=True)
+        echo(f"holdfast: {key} is still {override}, which takes precedence here.", err=True)
 
 
 @config_command.command("path")
 def config_path_command() -> None:
     """Print the path of your own settings file."""
-    click.echo(str(user_file()))
+    echo(str(user_file()))
 
 
 def _config_json(settings: Settings) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
 from rich.segment import Segment, Segments
 from rich.table import Table
 from rich.text import Text
 
-from ..io.text import printable
+from ..io.text import escape_controls, printable
 
 MAX_WIDTH = 100
 """Wider output is hard to read, even on a wide screen."""
@@ -24,12 +24,30 @@ SPINNER_DELAY = 1.0
 
 def make_console(*, stderr: bool = False) -> Console:
     """Console with colours only on a terminal and without NO_COLOR; 80 columns in a pipe."""
-    from rich.console import Console
-
     plain = bool(os.environ.get("NO_COLOR"))
     made = Console(stderr=stderr, highlight=False, color_system=None if plain else "auto")
     made.width = min(made.width, MAX_WIDTH)
+    made.push_render_hook(_EscapeControls())
     return made
+
+
+class _EscapeControls(RenderHook):
+    """Shows control characters of texts as escapes; Rich itself writes them to the terminal."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [_Escaped(each) for each in renderables]
+
+
+class _Escaped:
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._renderable, options):
+            if segment.control or segment.text.isprintable() or segment.text == "\n":
+                yield segment
+            else:
+                yield Segment(escape_controls(segment.text), segment.style)
 
 
 @contextmanager

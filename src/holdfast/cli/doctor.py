@@ -9,7 +9,6 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import click
-import msgspec
 
 from ..errors import HoldfastError, InvalidInput
 from ..io.secrets import secrets_in_url
@@ -20,6 +19,7 @@ from ..stores.postgres.connections import PostgresAddress
 from ..stores.postgres.schema import MigrationReport, migrate_database
 from . import options
 from .console import make_console, show_progress
+from .output import echo, echo_json
 from .stores import find_store
 
 PROBLEMS_FOUND = 1
@@ -43,7 +43,7 @@ def doctor_command(url: str | None, queue: str | None, as_json: bool) -> int:
     ok = all(check.state != "problem" for check in checks)
     if as_json:
         facts = {"store": _public_address(address), "ok": ok, "findings": checks}
-        click.echo(msgspec.json.encode(facts))
+        echo_json(facts)
     else:
         _print_checks(checks)
     return 0 if ok else PROBLEMS_FOUND
@@ -157,13 +157,13 @@ def migrate_command(url: str, check: bool) -> int:
     with show_progress("migrating"):
         done: MigrationReport = anyio.run(migrate_database, url, check)
     for migration in done.migrations:
-        click.echo(f"{migration.number:04d}  {migration.description}")
+        echo(f"{migration.number:04d}  {migration.description}")
     count = len(done.migrations)
     counted = f"{count} migration{'s' if count != 1 else ''}"
     if not done.migrations:
-        click.echo(f"{done.where} is up to date, at schema {done.schema}.")
+        echo(f"{done.where} is up to date, at schema {done.schema}.")
     elif check:
-        click.echo(f"{done.where} lacks {counted}.")
+        echo(f"{done.where} lacks {counted}.")
     else:
-        click.echo(f"{done.where} was migrated: {counted}, now at schema {done.schema}.")
+        echo(f"{done.where} was migrated: {counted}, now at schema {done.schema}.")
     return MIGRATIONS_MISSING if check and done.migrations else 0

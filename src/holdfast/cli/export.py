@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import cast
 
@@ -20,6 +19,7 @@ from ..transcripts.transcript import TranscriptWarnings
 from . import options
 from .console import show_progress
 from .options import NameChoice
+from .output import echo, echo_error, write_stdout
 from .sources import check_writable, refuse_existing, write_output
 from .stores import require_store
 
@@ -56,13 +56,12 @@ def export_command(
             lambda service: export_session(service, chosen, cast("ExportFormat", form), whole=whole)
         )
     for note in exported.warnings:
-        click.echo(f"holdfast: {note}", err=True)
+        echo_error(note)
     if out in (None, "-"):
-        sys.stdout.buffer.write(exported.data)
-        sys.stdout.flush()
+        write_stdout(exported.data)
     else:
         write_output(out, exported.data)
-        click.echo(f"{chosen} written to {out}", err=True)
+        echo(f"{chosen} written to {out}", err=True)
 
 
 def _check_target(out: str, *, force: bool) -> None:
@@ -84,5 +83,5 @@ def _newest_session(sessions: BlockingSessionService, path: str) -> str:
     if not found:
         raise InvalidInput(f"{path} holds no session yet: import one or chat first.")
     short = shorten_ids(record.id for record in found)[found[0].id]
-    click.echo(f"holdfast: no session was named: exporting the newest, {short}.", err=True)
+    echo(f"holdfast: no session was named: exporting the newest, {short}.", err=True)
     return found[0].id

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
-import msgspec
 
 from ..context.references import reference
 from ..errors import InvalidInput
@@ -17,6 +16,7 @@ from ..sessions import BlockingSessionService
 from ..sessions.live import Context
 from ..sessions.session_ids import shorten_id
 from . import options
+from .output import echo, echo_json
 from .sources import is_example, require_file
 from .stores import StoreLocation, find_store
 
@@ -40,7 +40,10 @@ def _find_event(sessions: BlockingSessionService, session: str, written: str) ->
 
 
 def _print_result(facts: dict[str, Any], text: str, *, as_json: bool) -> None:
-    click.echo(msgspec.json.encode(facts) if as_json else printable(text))
+    if as_json:
+        echo_json(facts)
+    else:
+        echo(printable(text))
 
 
 def _short(sessions: BlockingSessionService, session: str) -> str:

@@ -23,6 +23,7 @@ from ..transcripts.importing import read_export_file
 from ..transcripts.transcript import TranscriptWarnings, effective_compactions
 from . import options
 from .console import show_progress
+from .output import echo, echo_error, echo_json
 from .sources import resolve_example
 from .stores import refuse_foreign_database
 
@@ -74,15 +75,15 @@ def print_imported(one: ImportedFile, known: Iterable[str]) -> None:
     name, id = printable(one.file), printable(shorten_ids([*known, one.id])[one.id]) if one.id else ""
     match one.outcome:
         case "failed":
-            click.echo(f"holdfast: {' '.join(printable(one.why or name).split())}", err=True)
+            echo_error(one.why or name)
         case "there":
-            click.echo(f"{id}  already there  {name}")
+            echo(f"{id}  already there  {name}")
         case "imported":
             times = f", {one.compactions:,} {'compaction' if one.compactions == 1 else 'compactions'}"
             counts = f"{one.messages:,} messages{times if one.compactions else ''}"
-            click.echo(f"{id}  {one.kind}, {counts}  {name}")
+            echo(f"{id}  {one.kind}, {counts}  {name}")
             for note in one.notes:
-                click.echo(f"    {printable(note)}")
+                echo(f"    {note}")
 
 
 SOME_FAILED = 1
@@ -119,7 +120,7 @@ def import_command(paths: Sequence[str], store: str | None, id: str | None, as_j
                 print_imported(done[-1], known)
     failed = sum(one.outcome == "failed" for one in done)
     if as_json:
-        click.echo(msgspec.json.encode({"store": scrub(settings.store), "failed": failed, "files": done}))
+        echo_json({"store": scrub(settings.store), "failed": failed, "files": done})
     else:
         _print_totals(done, scrub(settings.store))
     return SOME_FAILED if failed else 0
@@ -157,8 +158,8 @@ def _import_one(
 
 def _print_totals(done: Sequence[ImportedFile], store: str) -> None:
     counts = {outcome: sum(one.outcome == outcome for one in done) for outcome in ("imported", "there", "failed")}
-    click.echo(
+    echo(
         f"{counts['imported']:,} imported into {store}, {counts['there']:,} already there, {counts['failed']:,} failed."
     )
     if skipped := sum(one.outcome == "passed over" for one in done):
-        click.echo(f"{skipped:,} {'file' if skipped == 1 else 'files'} skipped: no session in them.")
+        echo(f"{skipped:,} {'file' if skipped == 1 else 'files'} skipped: no session in them.")

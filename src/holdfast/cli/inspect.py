@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import click
-import msgspec
 
 from ..compaction.breakdown import break_down
 from ..messages import COMMON, decode_all, find_problems, rules_for
@@ -16,6 +15,7 @@ from .console import make_console, show_progress
 from .context_report import ContextReport
 from .model_window import choose_estimator, window_of
 from .options import CountType
+from .output import echo_json
 from .sources import Source, is_example, name_file_in_errors, open_source
 from .stores import StoreLocation, find_store
 
@@ -55,7 +55,7 @@ def inspect_command(
     ):
         rows, count = listed
         if as_json:
-            click.echo(msgspec.json.encode({"store": location.path, "sessions": rows}))
+            echo_json({"store": location.path, "sessions": rows})
         else:
             from .context_report import print_session_list
 
@@ -65,7 +65,7 @@ def inspect_command(
         source = open_source(file, session=session, whole=whole)
         report = build_context_report(source, model=model, estimator=estimator, format=format)
     if as_json:
-        click.echo(msgspec.json.encode(_context_json(report, largest)))
+        echo_json(_context_json(report, largest))
     else:
         from .context_report import print_context_report
 

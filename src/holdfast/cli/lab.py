@@ -18,6 +18,7 @@ from ..io.arguments import parse_count
 from .console import MAX_WIDTH, make_console
 from .model_window import window_of
 from .options import CountType, NameChoice, estimator_names
+from .output import echo, write_stdout
 from .sources import check_writable, resolve_example, write_output
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def lab_command(
     found = session_files(*map(resolve_example, folders))
     files = sample_files(found, sessions)
     if len(files) < len(found):
-        click.echo(f"using {len(files)} of {len(found)} files: --sessions {len(found)} uses all.", err=True)
+        echo(f"using {len(files)} of {len(found)} files: --sessions {len(found)} uses all.", err=True)
     words = tuple(word for word in only.split(",") if word.strip())
     settings = msgspec.convert(
         {"budgets": budget, "rounds": rounds, "estimator": estimator, "half": half, "cuts": cuts, "contestants": words}
@@ -197,7 +198,7 @@ def _run_measurement(files: list[Path], settings: LabSettings, jobs: int, data: 
     print_lab_report(_widen_pipe(make_console(stderr=data == "-")), found)
     if page != NO_PAGE:
         write_output(page, render_page(found).encode())
-        click.echo(f"\n  The page: {page}", err=data == "-")
+        echo(f"\n  The page: {page}", err=data == "-")
     _write_json(data, msgspec.json.encode(found))
 
 
@@ -222,7 +223,7 @@ def _run_tuning(files: list[Path], settings: LabSettings, model: str | None, job
 
 def _write_json(target: str | None, encoded: bytes) -> None:
     if target == "-":
-        click.echo(encoded)
+        write_stdout(encoded + b"\n")
     elif target:
         write_output(target, encoded + b"\n")
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-import msgspec
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +14,7 @@ from ..compaction.presets import PRESETS, Preset, preset_named
 from . import options
 from .console import Block, heading, make_console, print_blocks, unwrapped_line
 from .options import PRESET_NAME
+from .output import echo_json
 
 
 @click.command("presets")
@@ -32,7 +32,7 @@ def presets_command(name: str | None, as_json: bool) -> None:
             if chosen is None
             else _preset_json(chosen)
         )
-        click.echo(msgspec.json.encode(facts))
+        echo_json(facts)
         return
 
     if chosen is None:

@@ -26,6 +26,7 @@ from ..transcripts import import_transcript
 from . import options
 from .console import grid, make_console, print_blocks, show_progress, unwrapped_line
 from .options import CountType, NameChoice
+from .output import echo, echo_json
 from .sources import Source, is_example, name_file_in_errors, open_source
 from .stores import StoreLocation, find_store
 
@@ -114,7 +115,7 @@ def search_command(query: str, file: str, session: str | None, limit: int, as_js
         with show_progress("searching"):
             found = opened.recall.search(query, limit=limit, **filters)
         if as_json:
-            click.echo(msgspec.json.encode(_search_json(query, found)))
+            echo_json(_search_json(query, found))
         else:
             print_hits(make_console(), query, found, opened, _active_filters({"session": session, **filters}))
     return 0 if found.hits else NOTHING_FOUND
@@ -226,8 +227,8 @@ def read_command(reference: str, file: str, session: str | None, tokens: int, as
                 "next": passage.next,
                 "tokens": passage.tokens,
             }
-            click.echo(msgspec.json.encode(facts))
+            echo_json(facts)
             return
-        click.echo("\n".join(map(printable, passage.text.split("\n"))))
+        echo("\n".join(map(printable, passage.text.split("\n"))))
         if passage.next:
-            click.echo(f"\nTo continue: holdfast read '{passage.next}' {opened.arguments(opened.session)}")
+            echo(f"\nTo continue: holdfast read '{passage.next}' {opened.arguments(opened.session)}")

@@ -17,6 +17,7 @@ from ..sessions import SessionService
 from ..stores import MemoryStore, open_store
 from .chat import load_chat_arguments
 from .options import chat_options, file_argument, session_option
+from .output import LogFormatter
 from .search import load_source, named_store
 from .sources import open_source
 
@@ -67,7 +68,7 @@ def rpc_command(**options: Any) -> int:
     from ..io.streams import STANDARD_INPUT
 
     to_stderr = logging.StreamHandler(sys.stderr)
-    to_stderr.setFormatter(logging.Formatter("holdfast: %(message)s"))
+    to_stderr.setFormatter(LogFormatter("holdfast: %(message)s"))
     logging.getLogger("holdfast").addHandler(to_stderr)
     arguments = load_chat_arguments(**options)
     run = partial(serve, folder=arguments.folder, session=arguments.session, yes=arguments.yes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import click
-import msgspec
 
 from ..errors import CorruptLog, InvalidInput
 from ..sessions import BlockingSessionService
@@ -12,6 +11,7 @@ from ..stores import MemoryStore
 from ..transcripts.importing import import_transcript
 from . import options
 from .console import show_progress
+from .output import echo, echo_json
 from .sources import is_example, open_source, require_file
 from .stores import StoreLocation, find_store, unreadable_logs
 
@@ -41,14 +41,14 @@ def _report(path: str, found: dict[str, list[str]], *, as_json: bool) -> int:
     wrong = {name: problems for name, problems in found.items() if problems}
     if as_json:
         facts = {"store": path, "ok": not wrong, "sessions": found}
-        click.echo(msgspec.json.encode(facts))
+        echo_json(facts)
     else:
         short = shorten_ids(found)
         for name, problems in wrong.items():
             for problem in problems:
-                click.echo(f"{short[name]}: {' '.join(problem.split())}")
+                echo(f"{short[name]}: {' '.join(problem.split())}")
         checked = f"{len(found):,} session{'s' if len(found) != 1 else ''} of {path}"
-        click.echo(f"{len(wrong):,} of {checked}: inconsistent." if wrong else f"{checked}: all consistent.")
+        echo(f"{len(wrong):,} of {checked}: inconsistent." if wrong else f"{checked}: all consistent.")
     return PROBLEMS_FOUND if wrong else 0
 
 

@@ -24,6 +24,7 @@ from ..sessions.lease import LEASE_SECONDS
 from ..settings import Settings, load_settings, open_configured_store, preset_for
 from . import options
 from .options import PRESET_NAME, CountType
+from .output import LogFormatter
 from .stores import refuse_foreign_database
 
 log = logging.getLogger("holdfast.jobs")
@@ -69,11 +70,13 @@ def worker_command(
         raise InvalidInput("A worker needs a store shared with other processes: memory: is private to it.")
     refuse_foreign_database(settings.store)
     how = QueueSettings(**numbers)
-    work = JobRunner(_build_service(settings, min(how.lock, LEASE_SECONDS)), how)
+    work = JobRunner(
+        build_service(settings, settings.summarizer or settings.model, lease=min(how.lock, LEASE_SECONDS)), how
+    )
     worker = SweepingWorker(work) if queue == IN_MEMORY else BullMQWorker(queue, work)
     healthy = Health(work.stats, partial(_ping_worker, worker))
     place = None if health is None else health_reporter(health, healthy)
-    _log_to_stderr()
+    log_to_stderr()
     if work.sessions.model is None:
         log.warning("no summarizer is set: the preset %s runs without a model", settings.preset)
     shown = queue if queue == IN_MEMORY else public_address(queue)
@@ -117,7 +120,7 @@ async def _ping_store(sessions: SessionService) -> None:
         await sessions.get("-")
 
 
-def _build_service(settings: Settings, lease: float) -> SessionService:
+def build_service(settings: Settings, summarizer: str | None, *, lease: float = LEASE_SECONDS) -> SessionService:
     """Service with hooks from the settings, and telemetry if OpenTelemetry is installed."""
     listen: tuple[Telemetry, ...] = ()
     with suppress(InvalidInput):
@@ -125,23 +128,27 @@ def _build_service(settings: Settings, lease: float) -> SessionService:
     return SessionService(
         open_configured_store(settings),
         preset=preset_for(settings),
-        summarizer=settings.summarizer or settings.model,
+        summarizer=summarizer,
         hooks=Hooks(settings.hooks.before, settings.hooks.after, settings.hooks.session_start, listen),
         lease=lease,
         window=settings.window,
     )
 
 
-class _ScrubbingFormatter(logging.Formatter):
+class ScrubbingFormatter(LogFormatter):
     """Log formatter that removes secrets from addresses in every record."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
         return scrub(super().format(record))
 
 
-def _log_to_stderr() -> None:
+def log_to_stderr(formatter: logging.Formatter | None = None) -> None:
+    """Logs to stderr, without secrets."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_ScrubbingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(formatter or ScrubbingFormatter())
     logger = logging.getLogger("holdfast")
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -161,19 +161,20 @@ def _parse_count(digits: str) -> int:
     return int(digits.replace(",", ""))
 
 
-def is_doubtful_overflow(failure: Failure, call: ModelCall | StepCall) -> bool:
+def is_doubtful_overflow(failure: Failure, characters: int) -> bool:
     """Returns whether only the status indicates an overflow although the prompt is short."""
-    if failure.kind != "overflow" or failure.window or not _is_short(call):
+    if failure.kind != "overflow" or failure.window or characters >= _SHORT_PROMPT:
         return False
     explicit = _OVER_MINUTE_LIMIT.search(failure.why) or any(pattern.search(failure.why) for pattern in _patterns())
     return not explicit and not _WEAK_PATTERN.search(failure.why)
 
 
-def _is_short(call: ModelCall | StepCall) -> bool:
+def prompt_characters(call: ModelCall | StepCall) -> int:
+    """Returns the length of a prompt; media count as a long one."""
     if isinstance(call, ModelCall):
-        return len(call.prompt) + len(call.system) < _SHORT_PROMPT and not call.media
+        return len(call.prompt) + len(call.system) + (_SHORT_PROMPT if call.media else 0)
     schemas = (tool.parameters for tool in call.tools)
-    return len(call.system) + sum(len(to_json(value)) for value in (*call.messages, *schemas)) < _SHORT_PROMPT
+    return len(call.system) + sum(len(to_json(value)) for value in (*call.messages, *schemas))
 
 
 def overflowed_silently(reply: Reply | StepReply, window: int | None) -> bool:

@@ -21,7 +21,7 @@ from ..messages import Json, Media, Message, Text, ToolCall, decode_all, encode_
 from ..tokens import Usage
 from .calls import Answer, Failure, Finish, ModelCall, Reply, ReplyDelta, StepCall, StepReply
 from .failures import failure_from_exception
-from .overflow import is_doubtful_overflow
+from .overflow import is_doubtful_overflow, prompt_characters
 
 PLACEHOLDER_KEY = "none"
 """SDKs require a key even if the server does not."""
@@ -224,7 +224,7 @@ class Provider(ABC):
                 if delta.kind == "text":
                     accumulator.texts.append(delta.text)
                 on_delta(delta)
-        if isinstance(delta, Failure) and is_doubtful_overflow(delta, call):
+        if isinstance(delta, Failure) and is_doubtful_overflow(delta, prompt_characters(call)):
             return Failure("request", delta.why)
         return delta or accumulator
 

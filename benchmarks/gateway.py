@@ -1,0 +1,319 @@
+"""The gateway beside a direct connection and nginx: latency, streams, memory, and what a decision costs.
+
+Upstream and proxies are processes of their own. nginx is left out, with a message, where it is not installed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.measure import Options, Ratio
+from benchmarks.mixes import agent
+from holdfast import SessionService, SQLiteStore
+from holdfast.compaction.presets import preset_named
+from holdfast.gateway.client_sessions import Caller
+from holdfast.gateway.protocols import PROTOCOLS, RequestBody
+from holdfast.gateway.rewriting import Rewriter
+
+HISTORY = 10_000
+DECISION_AIM = 1.5
+STREAMS = 1_000
+FRAMES, PAUSE = 60, 0.3
+"""Frames of each of the concurrent streams, and the seconds between two."""
+SLOW_READERS = 50
+SLOW_READER_MB = 4.0
+"""Memory that a stream whose client reads nothing may take."""
+
+
+def run(options: Options) -> Iterator[Ratio]:
+    yield from asyncio.run(_decision(HISTORY))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))
+    with ExitStack() as stack:
+        upstream = stack.enter_context(_python("benchmarks.gateway", "upstream"))
+        gateway = stack.enter_context(_gateway(upstream.port))
+        places = {"direct": upstream.port}
+        if shutil.which("nginx"):
+            places["nginx"] = stack.enter_context(_nginx(upstream.port))
+        else:
+            print("nginx is not installed: left out", file=sys.stderr)
+        places["gateway"] = gateway.port
+        for size, rounds in ((20_000, 300), (500_000, 60)):
+            yield from _latency(size, rounds // (5 if options.quick else 1), places)
+        yield from _frames(200 if options.quick else 1_000, places)
+        yield from asyncio.run(_concurrent(STREAMS // (5 if options.quick else 1), gateway))
+        yield asyncio.run(_slow_readers(gateway))
+
+
+# -- what a decision costs -------------------------------------------------------------------------------------------
+
+
+async def _decision(size: int) -> Iterator[Ratio]:
+    """A request of which two messages are new, with the append to a database, beside parsing its JSON."""
+    messages, caller = agent(size + 80), Caller("", "", "openai-chat")
+
+    def request(count: int) -> bytes:
+        return json.dumps({"model": "m", "stream": True, "messages": messages[:count]}).encode()
+
+    decided, parsed = list[tuple[float, float]](), list[tuple[float, float]]()
+    with tempfile.TemporaryDirectory() as folder:
+        async with SessionService(SQLiteStore(Path(folder) / "s.db")) as sessions:
+            rewriter = Rewriter(sessions, preset_named("holdfast"), 10**9)
+            await rewriter.decide(RequestBody(PROTOCOLS[0], request(size)), "generate", caller)
+            for number in range(1, 40):
+                raw = request(size + 2 * number)
+                gc.disable()
+                started = time.process_time(), time.perf_counter()
+                decision = await rewriter.decide(RequestBody(PROTOCOLS[0], raw), "generate", caller)
+                between = time.process_time(), time.perf_counter()
+                msgspec.json.decode(raw)
+                parsed.append((time.process_time() - between[0], time.perf_counter() - between[1]))
+                gc.enable()
+                decided.append((between[0] - started[0], between[1] - started[1]))
+                assert decision.outcome == "unchanged"
+    ratios: list[Ratio] = []
+    for at, unit in enumerate(("CPU", "elapsed")):
+        one, other = min(times[at] for times in decided), min(times[at] for times in parsed)
+        name, about = f"decision on {size:,} messages, {unit}", "with the append of 2 new ones / JSON parse"
+        ratios.append(Ratio(name, about, one / other, DECISION_AIM, seconds={"decision": one, "parse": other}))
+    return iter(ratios)
+
+
+# -- requests --------------------------------------------------------------------------------------------------------
+
+
+def _latency(size: int, rounds: int, places: dict[str, int]) -> Iterator[Ratio]:
+    raw = _request(size)
+    clients = {name: _connect(port) for name, port in places.items()}
+    times: dict[str, list[float]] = {name: [] for name in places}
+    for turn in range(rounds + 5):
+        for name, client in clients.items():
+            started = time.perf_counter()
+            client.sendall(raw)
+            _read_reply(client)
+            if turn >= 5:
+                times[name].append(time.perf_counter() - started)
+    for client in clients.values():
+        client.close()
+    yield from _compare(f"request of {size // 1_000} KB", times)
+
+
+def _frames(frames: int, places: dict[str, int]) -> Iterator[Ratio]:
+    """Delay of each frame of a stream; the upstream writes the time into it."""
+    times: dict[str, list[float]] = {}
+    for name, port in places.items():
+        with _connect(port) as client:
+            client.sendall(_request(2_000, stream=(frames, 0.002)))
+            times[name] = [arrived - sent for sent, arrived in _read_frames(client, frames)]
+    yield from _compare("frame of a stream", times)
+
+
+def _compare(what: str, times: dict[str, list[float]]) -> Iterator[Ratio]:
+    for share, name in ((0.5, "p50"), (0.99, "p99")):
+        seconds = {place: sorted(taken)[int(len(taken) * share)] for place, taken in times.items()}
+        yield Ratio(f"{what}, {name}", "gateway / direct", seconds["gateway"] / seconds["direct"], seconds=seconds)
+
+
+# -- streams ---------------------------------------------------------------------------------------------------------
+
+
+async def _concurrent(count: int, gateway: _Server) -> Iterator[Ratio]:
+    before, started = gateway.cpu_seconds, time.perf_counter()
+    delays: list[float] = []
+    complete = await asyncio.gather(*(_one_stream(gateway.port, number, delays) for number in range(count)))
+    delays.sort()
+    taken = {
+        "CPU a frame": (gateway.cpu_seconds - before) / (count * FRAMES),
+        "p50 of a frame": delays[len(delays) // 2],
+        "p99 of a frame": delays[int(len(delays) * 0.99)],
+        "all": time.perf_counter() - started,
+    }
+    whole = sum(complete) / count
+    return iter(
+        (Ratio(f"{count:,} concurrent streams", "complete and in order / all", whole, 1.0, "at least", seconds=taken),)
+    )
+
+
+async def _one_stream(port: int, number: int, delays: list[float]) -> bool:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(_request(500 + number, stream=(FRAMES, PAUSE)))
+    seen: list[int] = []
+    try:
+        async with asyncio.timeout(300):
+            while len(seen) < FRAMES:
+                line = await reader.readline()
+                if line.startswith(b"data:"):
+                    at, sent = line.removeprefix(b"data:").split()
+                    seen.append(int(at))
+                    delays.append(time.perf_counter() - float(sent))
+                elif not line:
+                    break
+    finally:
+        writer.close()
+    return seen == list(range(FRAMES))
+
+
+async def _slow_readers(gateway: _Server) -> Ratio:
+    """Streams without an end whose clients read nothing."""
+    before, clients = gateway.resident_bytes, [_connect(gateway.port) for _ in range(SLOW_READERS)]
+    for number, client in enumerate(clients):
+        client.sendall(_request(700 + number, stream=(10**9, 0.0)))
+    sizes = [before]
+    for _ in range(10):
+        await asyncio.sleep(0.5)
+        sizes.append(gateway.resident_bytes)
+    for client in clients:
+        client.close()
+    each = (max(sizes) - before) / SLOW_READERS / 2**20
+    return Ratio(f"{SLOW_READERS} clients that read nothing", "MB of memory for each", each, SLOW_READER_MB)
+
+
+# -- servers ---------------------------------------------------------------------------------------------------------
+
+
+class _Server:
+    """A process that listens."""
+
+    def __init__(self, process: subprocess.Popen[str], port: int) -> None:
+        self.process, self.port = process, port
+
+    @property
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def resident_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@contextmanager
+def _python(module: str, *arguments: str) -> Iterator[_Server]:
+    command = [sys.executable, "-m", module, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2])
+        try:
+            yield _Server(process, port)
+        finally:
+            process.kill()
+
+
+@contextmanager
+def _gateway(upstream: int) -> Iterator[_Server]:
+    with tempfile.TemporaryDirectory() as folder:
+        store = ("--store", f"{folder}/s.db", "--port", "0", "--window", "1000000")
+        with _python("holdfast", "serve", "--upstream", f"http://127.0.0.1:{upstream}", *store) as server:
+            yield server
+
+
+@contextmanager
+def _nginx(upstream: int) -> Iterator[int]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "nginx.conf"
+        settings.write_text(
+            f"daemon off; pid {folder}/pid; error_log /dev/null; worker_processes 1;"
+            "events { worker_connections 4096; } http { access_log off; client_max_body_size 64m;"
+            f"client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;"
+            f"upstream up {{ server 127.0.0.1:{upstream}; keepalive 64; }}"
+            f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://up; proxy_http_version 1.1;"
+            'proxy_set_header Connection ""; proxy_buffering off; proxy_request_buffering off; } } }'
+        )
+        with subprocess.Popen(["nginx", "-c", str(settings), "-p", folder]) as process:
+            time.sleep(0.5)
+            try:
+                yield port
+            finally:
+                process.terminate()
+
+
+def _request(size: int, stream: tuple[int, float] | None = None) -> bytes:
+    text = "The tide turns at noon. " * (size // 24)
+    body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
+    asked = b"" if stream is None else b"x-frames: %d\r\nx-pause: %f\r\n" % stream
+    head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body)
+    return head + asked + b"\r\n" + body
+
+
+def _connect(port: int) -> socket.socket:
+    client = socket.create_connection(("127.0.0.1", port), timeout=60)
+    client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client
+
+
+def _read_reply(client: socket.socket) -> None:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += client.recv(65_536)
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+    while len(body) < length:
+        body += client.recv(65_536)
+
+
+def _read_frames(client: socket.socket, count: int) -> Iterator[tuple[float, float]]:
+    with client.makefile("rb") as lines:
+        for line in lines:
+            if line.startswith(b"data:"):
+                at, sent = line.removeprefix(b"data:").split()
+                yield float(sent), time.perf_counter()
+                if int(at) == count - 1:
+                    return
+
+
+async def _serve_upstream() -> None:
+    """Answers 2 KB, or as many frames as a header asks for, each with its number and the time."""
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n\r\n" + b"x" * 2_000
+    opening = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length, frames, pause = (_header(head, name) for name in (b"content-length", b"x-frames", b"x-pause"))
+                await reader.readexactly(int(length))
+                if not frames:
+                    writer.write(answer)
+                    continue
+                writer.write(opening)
+                for number in range(int(frames)):
+                    frame = b"data: %d %.7f%b\n\n" % (number, time.perf_counter(), b"" if pause else b" " * 4_000)
+                    writer.write(b"%x\r\n%b\r\n" % (len(frame), frame))
+                    await writer.drain()
+                    if pause:
+                        await asyncio.sleep(pause)
+                writer.write(b"0\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=2_048)
+    print(f"Listening on :{server.sockets[0].getsockname()[1]}", flush=True)
+    await server.serve_forever()
+
+
+def _header(head: bytes, name: bytes) -> float:
+    _, found, rest = head.partition(b"\r\n" + name + b":")
+    return float(rest.split(b"\r\n")[0]) if found else 0.0
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve_upstream())

@@ -1,0 +1,185 @@
+"""`holdfast serve`: the gateway between clients and their providers."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import click
+import msgspec
+
+from ..errors import InvalidInput
+from ..io.processes import stop_on_signals
+from ..io.secrets import scrub
+from ..settings import data_folder, load_settings, preset_for
+from . import options
+from .options import PRESET_NAME, CountType
+from .output import echo
+from .stores import refuse_foreign_database
+from .worker import ScrubbingFormatter, build_service, log_to_stderr
+
+if TYPE_CHECKING:
+    from ..gateway import Gateway, GatewayOptions
+
+log = logging.getLogger("holdfast.gateway")
+_PORT = 8399
+_OPEN_FILES = 65_536
+
+
+@click.command("serve")
+@click.option(
+    "--upstream",
+    "upstreams",
+    multiple=True,
+    required=True,
+    metavar="URL",
+    help="Where requests are forwarded: https://api.openai.com, anthropic=URL for one wire format, or @FILE with one "
+    "in each line. Repeatable.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need --key-file.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=_PORT, show_default=True, help="Port to listen on.")
+@options.store_option
+@click.option("--preset", type=PRESET_NAME, metavar="NAME", help="Compaction preset; default: from your settings.")
+@click.option(
+    "--summarizer",
+    metavar="MODEL",
+    help="Model that writes summaries, or client: the client's own. Default: none, the ledger.",
+)
+@click.option("--window", type=CountType(), metavar="N", help="Context window; default: the model's.")
+@click.option("--recall", is_flag=True, help="Let the model look up archived messages, unseen by the client.")
+@click.option("--key-file", metavar="FILE", help="Keys that clients must send, each with its owner in one line.")
+@click.option(
+    "--upstream-key",
+    envvar="HOLDFAST_UPSTREAM_KEY",
+    metavar="KEY",
+    help="Key of the provider, used in place of the clients' own; better given as HOLDFAST_UPSTREAM_KEY.",
+)
+@click.option(
+    "--item-key-file",
+    metavar="FILE",
+    help="Keys that encrypt compaction items, made on first use; replicas share it. Or HOLDFAST_ITEM_KEY.",
+)
+@click.option("--native", is_flag=True, help="The upstream has its vendor's compaction protocol: leave it to it.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this gateway in clients' requests.")
+@click.option(
+    "--log",
+    "log_format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the log on stderr, which has a line for each request and nothing of its content.",
+)
+def serve_command(
+    upstreams: tuple[str, ...],
+    host: str,
+    port: int,
+    store: str | None,
+    preset: str | None,
+    summarizer: str | None,
+    window: int | None,
+    recall: bool,
+    key_file: str | None,
+    upstream_key: str | None,
+    item_key_file: str | None,
+    native: bool,
+    allow_host: tuple[str, ...],
+    log_format: str,
+) -> int:
+    """Forward model calls to a provider and compact long histories on the way.
+
+    Point a client at http://127.0.0.1:8399 instead of its provider. Conversations are sessions of the store: inspect,
+    search, undo and the other commands work on them.
+
+    On SIGTERM, running requests have 30 seconds to finish. SIGHUP reads the key file and the files of upstreams again.
+    """
+    try:
+        from ..gateway import Gateway, GatewayOptions, load_item_keys, parse_upstreams, read_keys
+    except ImportError as missing:
+        raise InvalidInput(f"The gateway needs {missing.name}: pip install 'holdfast-context[gateway]'.") from None
+    own = summarizer == "client"
+    settings = load_settings(
+        flags={"store": store, "preset": preset, "summarizer": None if own else summarizer, "window": window}
+    )
+    refuse_foreign_database(settings.store)
+
+    def read_options() -> GatewayOptions:
+        return GatewayOptions(
+            upstreams=parse_upstreams(upstreams),
+            host=host,
+            port=port,
+            keys={} if key_file is None else read_keys(key_file),
+            upstream_key=upstream_key,
+            item_keys=load_item_keys(item_key_file or data_folder() / "gateway-items.key"),
+            native=native,
+            allowed_hosts=allow_host,
+            recall=recall,
+            summarize_with_client_model=own,
+        )
+
+    how = read_options()
+    _allow_many_connections()
+    log_to_stderr(_JsonFormatter() if log_format == "json" else _TextFormatter())
+    sessions = build_service(settings, None if own else settings.summarizer)
+    gateway = Gateway(how, sessions, preset_for(settings), window=settings.window)
+    anyio.run(partial(_serve, gateway, read_options), backend="asyncio")
+    return 0
+
+
+def _allow_many_connections() -> None:
+    """Raises the soft limit of open files: each stream takes two connections, and the usual limit is 1,024."""
+    if sys.platform != "win32":
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+        if soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+async def _serve(gateway: Gateway, read_options: Callable[[], GatewayOptions]) -> None:
+    stop, host = anyio.Event(), gateway.options.host
+    async with gateway.sessions, stop_on_signals(stop.set), anyio.create_task_group() as group:
+        group.start_soon(_reload_on_signal, gateway, read_options)
+        await gateway.run(stop, lambda port: echo(f"Listening on http://{host}:{port}"))
+        group.cancel_scope.cancel()
+
+
+async def _reload_on_signal(gateway: Gateway, read_options: Callable[[], GatewayOptions]) -> None:
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(signal.SIGHUP) as signals:
+        async for _ in signals:
+            try:
+                gateway.reload(read_options())
+                log.info("keys and upstreams were read again")
+            except InvalidInput as problem:
+                log.error("keys and upstreams stay as they were: %s", problem)
+
+
+class _TextFormatter(ScrubbingFormatter):
+    """Shows where an exception was raised, but not its text, which can quote a request."""
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - a method of logging
+        frames = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in traceback.extract_tb(ei[2])]
+        return f"  {ei[0].__name__} at {' > '.join(frames)}"
+
+
+class _JsonFormatter(_TextFormatter):
+    """One object in each line, with the facts of a request as fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = getattr(record, "facts", None)
+        time = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields: dict[str, Any] = {"time": time, "level": record.levelname.lower(), "logger": record.name}
+        fields |= {"event": "request", **facts} if facts else {"event": "log", "message": scrub(record.getMessage())}
+        if record.exc_info:
+            fields["exception"] = self.formatException(record.exc_info).strip()
+        return msgspec.json.encode(fields).decode()

@@ -1,0 +1,10 @@
+"""The gateway: any agent keeps its context inside the window by changing one URL.
+
+Its HTTP stack is an extra: `pip install 'holdfast-context[gateway]'`.
+"""
+
+from .options import GatewayOptions, parse_upstreams, read_keys
+from .sealed_items import load_item_keys
+from .server import Gateway
+
+__all__ = ["Gateway", "GatewayOptions", "load_item_keys", "parse_upstreams", "read_keys"]

@@ -1,0 +1,351 @@
+"""Decides what is sent in place of a client's request: its own bytes, or its compacted context."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+import anyio
+import msgspec
+
+from ..agent import ContextWindow, Keeper
+from ..compaction import Preset, acompact
+from ..errors import CorruptLog, HoldfastError, StoreError
+from ..hooks.events import CompactionEvent
+from ..messages import Json, decode_one
+from ..models.calls import Failure, Model
+from ..sessions import Context, SessionService
+from ..tokens import Usage
+from ..tokens.budget import DEFAULT_RESERVE
+from ..triggers import always
+from .client_sessions import Caller, ClientSession, ClientSessions, MessageList
+from .context_editing import ContextEdits
+from .protocols import CallKind, RequestBody, count_leading_system, is_side_call, mark_last_block, with_cache_marks
+from .vendor_requests import CompactedContext, CompactionRequest
+
+log = logging.getLogger("holdfast.gateway")
+Outcome = Literal["unchanged", "compacted", "recovered", "side_call", "failed", "other"]
+PREPARE_SECONDS = 60.0
+"""Longest time that a request waits for a compaction; then it is forwarded as it is."""
+_STORE_SECONDS, _STORE_SECONDS_PER_BYTE = 10.0, 4e-6
+"""Longest time that a request waits for the store, by its size; then it is forwarded as it is."""
+_BACKGROUND_SECONDS = 120.0
+"""Longest time of a compaction in the background: requests over the hard threshold wait for it."""
+_STORE_SLOTS = 64
+"""Requests that use the store at once: of a thousand at the same time, the first should not wait for the last."""
+_RETRY_STORE_SECONDS = 5.0
+"""Time in which a store that failed is not asked again: an agent should not wait for it with each request."""
+
+
+class RewriteDecision(msgspec.Struct):
+    """What to forward for one request."""
+
+    outcome: Outcome = "unchanged"
+    body: bytes | None = None
+    """The compacted request; None forwards what the client sent."""
+    session_id: str = ""
+    owner: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    conversation: ClientSession | None = None
+    given: MessageList | None = None
+    window: ContextWindow | None = None
+    summarizer: Model | None = None
+    """Writes the summaries of this client, if not the service's model."""
+    compacted: CompactedContext | None = None
+    """The compaction that the client asked for."""
+
+
+class Rewriter:
+    """Follows conversations in the log and replaces requests whose conversation is compacted.
+
+    Over the soft threshold, the preset's trigger, a compaction runs in the background after the request was forwarded.
+    Over the hard one, where no room is left for a reply, it runs before.
+    """
+
+    def __init__(
+        self,
+        sessions: SessionService,
+        preset: Preset,
+        window: int | None = None,
+        on_event: Callable[[CompactionEvent, str], object] = lambda event, owner: None,
+    ) -> None:
+        self.sessions = sessions
+        self.conversations = ClientSessions(sessions)
+        self._preset = preset
+        self._given_window = window
+        self._store_failed_until = float("-inf")
+        self._store_slots = anyio.Semaphore(_STORE_SLOTS)
+        self._on_event = on_event
+        self._windows: dict[str, ContextWindow] = {}
+        """By model, as learned from errors."""
+        self._running: set[str] = set()
+
+    async def decide(
+        self,
+        body: RequestBody,
+        kind: CallKind,
+        caller: Caller,
+        asked: CompactionRequest | None = None,
+        summarizer: Model | None = None,
+    ) -> RewriteDecision:
+        """Returns what to forward. Never raises: on any failure, the request as it is."""
+        if anyio.current_time() < self._store_failed_until:
+            return RewriteDecision("failed")
+        try:
+            with anyio.fail_after(PREPARE_SECONDS):
+                return await self._decide(body, kind, caller, asked or CompactionRequest(), summarizer)
+        except Exception as problem:
+            if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
+                self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS
+            is_bug = not isinstance(problem, HoldfastError | TimeoutError)
+            log.warning("the request is forwarded as it is: %s", type(problem).__name__, exc_info=is_bug)
+            return RewriteDecision("failed")
+
+    async def _decide(
+        self,
+        body: RequestBody,
+        kind: CallKind,
+        caller: Caller,
+        asked: CompactionRequest,
+        summarizer: Model | None,
+    ) -> RewriteDecision:
+        if not body.has_all_messages:
+            return RewriteDecision("other")
+        returned = asked.returned
+        match = None if returned is None else await self.conversations.match_returned(caller, returned)
+        continues = match is not None
+        match = match or self.conversations.match(caller, body.messages)
+        last, leading = match.given.messages[-1:], match.given.leading_messages
+        own = asked.now or (kind == "generate" and not is_side_call(body, last, leading))
+        async with self._store_slots:
+            with _store_deadline(_STORE_SECONDS + len(body.raw) * _STORE_SECONDS_PER_BYTE):
+                if asked.now and await self.conversations.has_more(match):
+                    return RewriteDecision("other")
+                conversation = await (self.conversations.follow(match, body) if own else self.conversations.find(match))
+                if conversation is None:
+                    return RewriteDecision("unchanged" if own else "side_call")
+                size = await self.sessions.size(conversation.session_id)
+        given, window = match.given, self._window(body.model)
+        decision = RewriteDecision(
+            "unchanged" if own else "side_call",
+            owner=caller.owner,
+            session_id=conversation.session_id,
+            conversation=conversation if own else None,
+            given=given,
+            window=window,
+            summarizer=summarizer,
+        )
+        keeper = self._keeper(body, decision)
+        decision.tokens_before = decision.tokens_after = size.tokens
+        context: Context | None = None
+        if own and asked.is_any:
+            context = await keeper.context()
+            shown = context.messages
+            if asked.is_due(context.tokens, lambda: shown, self._measure(body)):
+                usage = await self._compact_as_asked(conversation.session_id, asked, context, window, summarizer)
+                context = await keeper.context()
+                if usage is not None:
+                    decision.compacted = await self._compacted(conversation, given, context, usage)
+            size = await self.sessions.size(conversation.session_id)
+        if own and size.tokens > window.size - min(DEFAULT_RESERVE, window.size // 4):
+            context = await keeper.prepare_step()
+        elif size.is_compacted or continues:
+            context = context or await keeper.context()
+        if context is not None and (context.is_compacted or continues):
+            extra = [] if own else given.after(conversation.common_length(given.ids))
+            if returned is not None and returned.mark is not None:
+                mark_last_block(context.messages, returned.messages, returned.mark)
+            decision.body = _replace_messages(body, context, given, extra)
+            decision.outcome = "compacted" if own else "side_call"
+            decision.tokens_after = context.tokens
+            decision.tokens_before = _estimate_before(body, decision)
+        if own:
+            await self.conversations.note_forwarded(conversation)
+        return decision
+
+    # -- compactions that clients ask for -----------------------------------------------------------------
+
+    async def _compact_as_asked(
+        self,
+        session_id: str,
+        asked: CompactionRequest,
+        context: Context,
+        window: ContextWindow,
+        summarizer: Model | None,
+    ) -> Usage | None:
+        """Compacts a session; returns the summarizer's usage, or None if a threshold was exceeded to no avail."""
+        budget = max(1, min(context.tokens, window.size, asked.threshold or window.size))
+        result = await self.sessions.compact(
+            session_id,
+            always if asked.now else lambda request: True,
+            self._preset.strategy,
+            "rebase",
+            budget=budget,
+            target=self._preset.target_in(budget),
+            instructions=asked.instructions,
+            summarizer=summarizer or self.sessions.model,
+        )
+        if not asked.now and result.tokens_after >= result.tokens_before:
+            return None
+        return Usage() if result.cost is None else result.cost.usage
+
+    async def _compacted(
+        self, conversation: ClientSession, given: MessageList, context: Context, usage: Usage
+    ) -> CompactedContext:
+        newest = await self.sessions.events(conversation.session_id, kind="compaction", last=1)
+        return CompactedContext(
+            context.messages,
+            context.tokens,
+            usage,
+            session=conversation.session_id,
+            last=given.ids[-1],
+            checkpoint=newest[0].id if newest else "",
+        )
+
+    async def compact_list(self, body: RequestBody, asked: CompactionRequest) -> CompactedContext:
+        """Compacts the messages of a request without a session."""
+        messages: list[Json] = msgspec.json.decode(body.messages)
+        messages = messages[count_leading_system(messages) :]
+        measure = self._measure(body)
+        budget = max(1, min(self._window(body.model).size, sum(map(measure, messages))))
+        result = await acompact(
+            messages,
+            budget=budget,
+            target=self._preset.target_in(budget),
+            format=body.protocol.format,
+            system=body.system,
+            tools=body.value("tools"),
+            trigger=always,
+            strategy=self._preset.strategy,
+            summarizer=self.sessions.model,
+            instructions=asked.instructions,
+        )
+        usage = Usage() if result.cost is None else result.cost.usage
+        return CompactedContext(list(result.messages), result.tokens_after, usage)
+
+    def apply_edits(self, body: RequestBody, edits: ContextEdits, decision: RewriteDecision) -> list[Json]:
+        """Clears from the forwarded request what its edits name; returns the edits that were applied."""
+        forwarded = body if decision.body is None else RequestBody(body.protocol, decision.body)
+        messages: list[Json] = msgspec.json.decode(forwarded.messages)
+        measure = self._measure(body)
+        tokens = decision.tokens_after or sum(map(measure, messages))
+        edited, applied = edits.apply(messages, tokens, measure)
+        if applied:
+            decision.body = body.with_messages(msgspec.json.encode(edited))
+            decision.tokens_after = tokens - sum(edit["cleared_input_tokens"] for edit in applied)
+        return applied
+
+    def _measure(self, body: RequestBody) -> Callable[[Json], int]:
+        estimator, format = self.sessions.estimator, body.protocol.format
+        return lambda message: estimator.tokens(estimator.measure(decode_one(message, format)))
+
+    # -- overflow -----------------------------------------------------------------------------------------
+
+    async def recover(self, body: RequestBody, decision: RewriteDecision, failure: Failure) -> RewriteDecision | None:
+        """Returns a smaller request after the provider refused one as too long; None if there is none.
+
+        Without a session, or if that takes too long, the list alone is compacted, by the ledger.
+        """
+        try:
+            with anyio.move_on_after(PREPARE_SECONDS):
+                if decision.conversation is not None:
+                    return await self._recover_session(body, decision, failure)
+        except Exception as problem:
+            log.warning("a session that is too long is not compacted: %s", type(problem).__name__, exc_info=True)
+        try:
+            return await self._recover_without_session(body, failure)
+        except Exception as problem:
+            log.warning("a request that is too long is not compacted: %s", type(problem).__name__, exc_info=True)
+            return None
+
+    async def _recover_session(
+        self, body: RequestBody, decision: RewriteDecision, failure: Failure
+    ) -> RewriteDecision | None:
+        recovery = await self._keeper(body, decision).on_overflow(failure)
+        if recovery.context is None or decision.conversation is None or decision.given is None:
+            log.warning("a request that is too long cannot be recovered: %s", recovery.why)
+            return None
+        await self.conversations.note_forwarded(decision.conversation)
+        smaller = _replace_messages(body, recovery.context, decision.given, [])
+        return msgspec.structs.replace(
+            decision, outcome="recovered", body=smaller, tokens_after=recovery.context.tokens
+        )
+
+    async def _recover_without_session(self, body: RequestBody, failure: Failure) -> RewriteDecision | None:
+        """Compacts the list alone: the store cannot be used, or the call belongs to no session."""
+        if not body.has_all_messages:
+            return None
+        window = self._window(body.model)
+        window.learn(failure.window, 0, failure.why)
+        messages = msgspec.json.decode(body.messages)
+        result = await acompact(
+            messages,
+            budget=window.size,
+            format=body.protocol.format,
+            system=body.system,
+            tools=body.value("tools"),
+            trigger=lambda _: True,
+        )
+        if result.tokens_after >= result.tokens_before:
+            return None
+        smaller = body.with_messages(msgspec.json.encode(result.messages))
+        return RewriteDecision(
+            "recovered", smaller, tokens_before=result.tokens_before, tokens_after=result.tokens_after
+        )
+
+    async def finish(self, body: RequestBody, decision: RewriteDecision, usage: Usage | None) -> None:
+        """Records the usage of a reply, and compacts in the background if the preset's trigger fires."""
+        conversation, window = decision.conversation, decision.window
+        if conversation is None or window is None:
+            return
+        conversation.usage = usage or conversation.usage
+        if conversation.session_id in self._running:
+            return
+        self._running.add(conversation.session_id)
+        try:
+            if await self.sessions.due(conversation.session_id, self._preset.trigger_in(window.size)):
+                with anyio.fail_after(_BACKGROUND_SECONDS):
+                    await self._keeper(body, decision).compact_if_due()
+        except Exception as problem:
+            log.warning("a compaction in the background failed: %s", type(problem).__name__, exc_info=True)
+        finally:
+            self._running.discard(conversation.session_id)
+
+    def _window(self, model: str) -> ContextWindow:
+        if model not in self._windows:
+            self._windows[model] = ContextWindow(self._given_window, model, self._preset.window)
+        return self._windows[model]
+
+    def _keeper(self, body: RequestBody, decision: RewriteDecision) -> Keeper:
+        return Keeper(
+            self.sessions,
+            decision.session_id,
+            window=decision.window,
+            preset=self._preset,
+            summarizer=decision.summarizer or self.sessions.model,
+            format=body.protocol.format,
+            listen=lambda event: self._on_event(event, decision.owner),
+        )
+
+
+@contextmanager
+def _store_deadline(seconds: float) -> Iterator[None]:
+    try:
+        with anyio.fail_after(seconds):
+            yield
+    except TimeoutError:
+        raise StoreError(f"The store did not answer in {seconds:.0f} s.") from None
+
+
+def _estimate_before(body: RequestBody, decision: RewriteDecision) -> int:
+    """Returns the tokens of the client's list, at as many for a byte as the compacted one has."""
+    assert decision.body is not None
+    return round(decision.tokens_after * max(1.0, len(body.raw) / len(decision.body)))
+
+
+def _replace_messages(body: RequestBody, context: Context, given: MessageList, extra: list[Json]) -> bytes:
+    shown = with_cache_marks([*context.messages, *extra], given.messages)
+    return body.with_messages(msgspec.json.encode([*given.leading_messages, *shown]))

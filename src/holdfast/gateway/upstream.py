@@ -1,0 +1,270 @@
+"""Forwards requests to the upstream and replies to the client: byte for byte, in both directions at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import payload, web
+from aiohttp.abc import AbstractStreamWriter
+from multidict import CIMultiDict
+from yarl import URL
+
+from ..errors import InvalidInput
+from .options import GatewayOptions
+
+Body = bytes | aiohttp.StreamReader | None
+HEADER_PREFIX = "x-holdfast-"
+_Headers = Sequence[tuple[bytes, bytes]]
+_HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding"
+    b" upgrade expect".split()
+)
+_NEEDED = frozenset((b"host", b"content-length"))
+_CREDENTIALS = {b"authorization": b"Bearer ", b"x-api-key": b"", b"x-goog-api-key": b"", b"api-key": b""}
+"""Headers that carry a key, and what stands before it."""
+_KEY_HEADERS = {"anthropic": b"x-api-key", "gemini": b"x-goog-api-key"}
+"""Where a provider looks for its key, if not in `Authorization`."""
+_AUTOMATIC = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
+_OF_THE_BYTES = frozenset((b"content-length", b"content-encoding", b"content-md5", b"digest", b"etag"))
+_NO_CONTENT = (204, 304)
+_PIECE = 2**20
+"""Bytes of a body that are written at once."""
+
+
+class Upstream:
+    """Connections to the configured upstreams; no other address is ever contacted."""
+
+    def __init__(self, options: GatewayOptions) -> None:
+        self.options = options
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=15),
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=self.options.connect_timeout, sock_read=self.options.idle_timeout
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            skip_auto_headers=_AUTOMATIC,
+            max_line_size=65_536,
+            max_field_size=65_536,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    @asynccontextmanager
+    async def send(
+        self,
+        request: web.BaseRequest,
+        format: str,
+        body: Body,
+        *,
+        rewritten: bool = False,
+        changed: Mapping[str, str | None] | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Sends a request to the upstream of its format; a reply that is not read whole closes the connection.
+
+        `changed` has other values of headers by their names in lower case; None drops a header.
+        """
+        assert self._session is not None
+        base = self.options.upstream_for(format)
+        target = self._target(request, base)
+        head = self._head(request, format, URL(base), target, body, changed or {}, rewritten=rewritten)
+        length = str(len(body)) if isinstance(body, bytes) else request.headers.get("Content-Length")
+        response = await self._session.request(
+            request.method,
+            URL(base + target, encoded=True),
+            headers=None if length is None else {"Content-Length": length},
+            data=_ForwardedBody(head, body, self.options.idle_timeout),
+            allow_redirects=False,
+        )
+        try:
+            yield response
+        finally:
+            if not response.content.at_eof():
+                response.close()
+            response.release()
+
+    def _target(self, request: web.BaseRequest, base: str) -> str:
+        """Returns the upstream's own path and the client's after it, without repeating a version."""
+        path = request.raw_path
+        last = urlsplit(base).path.rpartition("/")[2]
+        if last and path.startswith(f"/{last}/"):
+            path = path.removeprefix(f"/{last}")
+        query = path.partition("?")[2]
+        if "key=" in query:
+            path = f"{path.partition('?')[0]}?{self._query(query)}".removesuffix("?")
+        return path
+
+    def _query(self, query: str) -> str:
+        """Returns the query without keys of the gateway."""
+        held, words = self.options.upstream_key, []
+        for word in query.split("&"):
+            name, _, value = word.partition("=")
+            if name == "key" and held is not None:
+                word = f"key={held}"
+            elif name == "key" and value in self.options.keys:
+                continue
+            words.append(word)
+        return "&".join(words)
+
+    def _head(
+        self,
+        request: web.BaseRequest,
+        format: str,
+        base: URL,
+        target: str,
+        body: Body,
+        changed: Mapping[str, str | None],
+        *,
+        rewritten: bool,
+    ) -> bytes:
+        """Returns request line and headers: the client's in their order, without those of connection and gateway."""
+        held = None if self.options.upstream_key is None else self.options.upstream_key.encode()
+        dropped = _HOP_BY_HOP | _connection_options(request.raw_headers) | {name.encode() for name in changed}
+        if rewritten:
+            dropped |= {b"content-encoding", b"content-md5", b"digest"}
+        is_streamed = isinstance(body, aiohttp.StreamReader)
+        length = None if is_streamed or body is None else str(len(body)).encode()  # type: ignore[arg-type]
+        headers: list[tuple[bytes, bytes]] = []
+        has_key, has_length, host = "key=" in request.query_string, False, (base.host_port_subcomponent or "").encode()
+        if "Host" not in request.headers:
+            headers.append((b"Host", host))
+        for name, value in request.raw_headers:
+            key = name.lower()
+            if key in dropped or key.startswith(HEADER_PREFIX.encode()):
+                continue
+            if key == b"host":
+                value = host
+            elif key == b"content-length":
+                has_length, value = True, value if length is None else length
+            elif key in _CREDENTIALS:
+                if held is not None:
+                    has_key, value = True, _CREDENTIALS[key] + held
+                elif value.removeprefix(b"Bearer ").decode(errors="replace") in self.options.keys:
+                    continue
+            headers.append((name, value))
+        headers += [(name.encode(), value.encode()) for name, value in changed.items() if value is not None]
+        if not has_length and length is not None:
+            headers.append((b"Content-Length", length))
+        if not has_length and is_streamed:
+            headers.append((b"Transfer-Encoding", b"chunked"))
+        if held is not None and not has_key:
+            name = _KEY_HEADERS.get(format, b"Authorization")
+            headers.append((name, _CREDENTIALS[name.lower()] + held))
+        path = base.raw_path.rstrip("/") + target
+        return _join_head(f"{request.method} {path} HTTP/1.1", headers)
+
+
+def origin_form(request: web.BaseRequest) -> None:
+    """Raises InvalidInput for a target that could lead out of the upstream: another form, or dots in its path."""
+    path = request.raw_path.partition("?")[0]
+    if not path.startswith("/"):
+        raise InvalidInput("The request target must be a path: this gateway is no proxy for other hosts.")
+    if "." in path or "%2" in path:
+        segments = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/")
+        if any(segment in (".", "..") for segment in segments.split("/")):
+            raise InvalidInput("The path of the request has dot segments: send it without.")
+
+
+def _connection_options(headers: _Headers) -> frozenset[bytes]:
+    """Returns the header names that belong to one connection only; framing and host cannot be among them."""
+    values = (value for name, value in headers if name.lower() == b"connection")
+    return frozenset(word.strip().lower() for value in values for word in value.split(b",")) - _NEEDED
+
+
+def _join_head(first: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
+    lines = (first.encode(errors="surrogateescape"), *(name + b": " + value for name, value in headers))
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+# The library encodes headers as UTF-8 and spells known names its own way: its serialized head is replaced.
+
+
+def _set_head(writer: Any, head: bytes) -> None:
+    writer._headers_buf = head
+
+
+class _ForwardedBody(payload.Payload):
+    """A body with the head that is sent before it; a streamed one is sent as it arrives.
+
+    A client that stops sending is not waited for longer than `idle` seconds.
+    """
+
+    def __init__(self, head: bytes, body: Body, idle: float) -> None:
+        super().__init__(body)
+        self._size = None if isinstance(body, aiohttp.StreamReader) else len(body or b"")
+        self._head, self._idle = head, idle
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        raise TypeError("a forwarded body is not decoded")
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        _set_head(writer, self._head)
+        if not isinstance(self._value, aiohttp.StreamReader):
+            for start in range(0, self._size or 0, _PIECE):
+                await writer.write(self._value[start : start + _PIECE])
+            return
+        while True:
+            async with asyncio.timeout(self._idle):
+                chunk = await self._value.readany()
+            if not chunk:
+                return
+            await writer.write(chunk)
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        await self.write(writer)
+
+
+async def begin_reply(
+    request: web.BaseRequest, response: aiohttp.ClientResponse, added: Mapping[str, str], *, edited: bool = False
+) -> ForwardedReply:
+    """Sends status and headers of the upstream's reply, and ours after them; an edited body has another length."""
+    dropped = _HOP_BY_HOP | _connection_options(response.raw_headers)
+    if edited:
+        dropped |= _OF_THE_BYTES
+    reply = ForwardedReply(status=response.status, reason=response.reason)
+    reply.forwarded = [(name, value) for name, value in response.raw_headers if name.lower() not in dropped]
+    reply.forwarded += [((HEADER_PREFIX + name).encode(), value.encode()) for name, value in added.items()]
+    has_body = request.method != "HEAD" and response.status not in _NO_CONTENT
+    length = None if edited else response.headers.get("Content-Length")
+    if length is not None:
+        reply.headers["Content-Length"] = length
+    elif has_body and request.version >= aiohttp.HttpVersion11:
+        reply.enable_chunked_encoding()
+    await reply.prepare(request)
+    return reply
+
+
+class ForwardedReply(web.StreamResponse):
+    """A reply with exactly the upstream's headers, and those of the connection to the client."""
+
+    forwarded: Sequence[tuple[bytes, bytes]] = ()
+    facts: Mapping[str, str] = {}
+    """What the log says of the request, without its content."""
+
+    async def _write_headers(self) -> None:
+        writer, request = self._payload_writer, self._req
+        assert writer is not None and request is not None
+        own = [
+            (name.encode(), value.encode())
+            for name, value in self.headers.items()
+            if name in ("Transfer-Encoding", "Connection")
+        ]
+        await writer.write_headers("", CIMultiDict())
+        version = request.version
+        first = f"HTTP/{version.major}.{version.minor} {self.status} {self.reason}"
+        _set_head(writer, _join_head(first, [*self.forwarded, *own]))
+        writer.send_headers()

@@ -1,0 +1,123 @@
+"""What published clients send beside their conversation, and how they name it: `python -m tests.clients` runs them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import aiohttp
+import pytest
+import zstandard
+from gateway_harness import RunningGateway, run_gateway
+
+from holdfast.messages import Json
+from providers import ProviderServer
+
+pytestmark = pytest.mark.anyio
+TASK = "Read the log of berth 4."
+PATHS = {
+    "gemini": "/v1beta/models/harbor:streamGenerateContent?alt=sse",
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+}
+TITLE = "You are a title generator. You output ONLY a thread title. Nothing else."
+
+
+async def post(running: RunningGateway, format: str, body: Json, headers: dict[str, str]) -> str:
+    """Sends a request as a client would, and returns its outcome."""
+    sent = headers | {"Authorization": "Bearer sk-harbor", "anthropic-version": "2023-06-01"}
+    given: Any = {"json": body if format == "gemini" else body | {"model": "harbor", "stream": True}}
+    async with (
+        aiohttp.ClientSession() as client,
+        client.post(running.url + PATHS[format], headers=sent, **given) as reply,
+    ):
+        assert reply.status == 200, await reply.text()
+        await reply.read()
+        return reply.headers["x-holdfast-outcome"]
+
+
+async def first_texts(running: RunningGateway) -> list[str]:
+    """Returns the first message of each session."""
+    events = [await running.sessions.events(session.id) for session in await running.sessions.list()]
+    return sorted(json.dumps(found[0].body["message"]) for found in events)
+
+
+async def test_title_of_opencode_is_no_session_in_any_protocol() -> None:
+    asked = "Generate a title for this conversation:\n"
+    users: list[Json] = [{"role": "user", "content": asked}, {"role": "user", "content": TASK}]
+    bodies: dict[str, Json] = {
+        "openai-chat": {"messages": [{"role": "system", "content": TITLE}, *users]},
+        "openai-responses": {"input": [{"role": "developer", "content": TITLE}, *users]},
+        "anthropic": {
+            "system": [{"type": "text", "text": TITLE}],
+            "messages": [{"role": "user", "content": asked + TASK}],
+            "max_tokens": 500,
+        },
+    }
+    with ProviderServer("Berth 4") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            for format, body in bodies.items():
+                assert await post(running, format, body, {"x-session-id": "ses_1"}) == "side_call"
+            assert server.refused == [] and await running.sessions.list() == []
+
+
+async def test_moved_cache_marks_do_not_fork_and_a_sub_agent_has_its_own_session() -> None:
+    """Claude Code marks its newest message, a text alone otherwise; sub-agents send the conversation's session id."""
+    key = {"x-claude-code-session-id": "88a1f434"}
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            texts = [TASK, "And berth 5.", "And berth 6."]
+            for count in range(1, len(texts) + 1):
+                messages: list[Json] = []
+                for text in texts[:count]:
+                    marked = [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+                    messages.append({"role": "user", "content": marked if text == texts[count - 1] else text})
+                    messages.append({"role": "assistant", "content": [{"type": "text", "text": "Aye."}]})
+                body = {"messages": messages[:-1], "max_tokens": 500}
+                assert await post(running, "anthropic", body, key) == "unchanged"
+            agent = {"messages": [{"role": "user", "content": "Tell the tide."}], "max_tokens": 500}
+            await post(running, "anthropic", agent, key)
+            texts = await first_texts(running)
+            assert len(texts) == 2 and sum(TASK in text for text in texts) == 1
+            assert all(session.parent is None for session in await running.sessions.list())
+
+
+async def test_replaced_signatures_of_gemini_cli_do_not_fork() -> None:
+    """Calls of the running turn are signed, by the model or a documented dummy; those of earlier turns need not be."""
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            call: Json = {"functionCall": {"name": "read", "args": {"berth": 4}}}
+            answer: Json = {"functionResponse": {"name": "read", "response": {"output": "free"}}}
+            dummy = {"thoughtSignature": "skip_thought_signature_validator"}
+            ends = [
+                [],
+                [{"role": "model", "parts": [{"text": "Aye."}]}, {"role": "user", "parts": [{"text": "Thanks."}]}],
+            ]
+            for mark, more in zip((dummy, {}), ends, strict=True):
+                contents = [
+                    {"role": "user", "parts": [{"text": TASK}]},
+                    {"role": "model", "parts": [call | mark]},
+                    {"role": "user", "parts": [answer]},
+                ]
+                await post(running, "gemini", {"contents": [*contents, *more]}, {"x-goog-api-key": "k"})
+            [session] = await running.sessions.list()
+            events = await running.sessions.events(session.id)
+            assert len(events) == 5 and "skip_thought" in json.dumps(events[1].body)
+
+
+async def test_compressed_request_of_codex_is_followed_and_forwarded_as_it_is() -> None:
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            body = {"model": "harbor", "stream": True, "input": [{"role": "user", "content": TASK}]}
+            packed = zstandard.compress(json.dumps(body).encode())
+            headers = {"Content-Encoding": "zstd", "Content-Type": "application/json", "thread-id": "t-1"}
+            async with aiohttp.ClientSession() as client:
+                sent = headers | {"Authorization": "Bearer sk-harbor"}
+                async with client.post(f"{running.url}/v1/responses", headers=sent, data=packed) as reply:
+                    assert reply.headers["x-holdfast-outcome"] == "unchanged"
+                upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
+                async with client.get(f"{running.url}/v1/responses", headers=upgrade) as reply:
+                    assert reply.status == 426
+            assert server.requests[0].headers["content-encoding"] == "zstd"
+            assert TASK in (await first_texts(running))[0]

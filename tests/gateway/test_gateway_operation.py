@@ -1,0 +1,214 @@
+"""The command `holdfast serve` as operators run it: pages, logs, reload, drain, a kill in the middle of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway_harness import ClientConversation, run_gateway
+from raw_http import RawClient, RawMessage, chat_request, read_message, run_upstream
+from test_gateway_compaction import STEPS, WINDOW, result, task
+
+from holdfast import SessionService, SQLiteStore
+from holdfast.models.openai import OpenAIChat
+from providers import ProviderServer
+
+pytestmark = pytest.mark.anyio
+KEYS = {"a" * 20: "ann", "b" * 20: "bob"}
+SECRET = "sk-provider-0123456789abcdef"
+PROMPT = "The harbour master's secret is kelp."
+
+
+class Command:
+    """A running `holdfast serve`."""
+
+    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
+        self.process, self.url = process, url
+
+    async def stop(self, number: int) -> tuple[int, str]:
+        """Sends a signal; returns exit code and log."""
+        if self.process.returncode is None:
+            self.process.send_signal(number)
+        _, log = await asyncio.wait_for(self.process.communicate(), 30)
+        assert self.process.returncode is not None
+        return self.process.returncode, log.decode()
+
+
+@asynccontextmanager
+async def serve(*options: str) -> AsyncIterator[Command]:
+    command = (sys.executable, "-m", "holdfast", "serve", "--port", "0", *options)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+    try:
+        assert process.stdout is not None
+        line = (await asyncio.wait_for(process.stdout.readline(), 60)).decode()
+        assert "http://" in line, await process.communicate()
+        yield Command(process, line.split()[-1])
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def get(url: str, key: str = "", accept: str = "*/*") -> tuple[int, str, str]:
+    def fetch() -> tuple[int, str, str]:
+        request = urllib.request.Request(url, headers={"x-holdfast-key": key, "Accept": accept})
+        try:
+            with urllib.request.urlopen(request, timeout=20) as reply:
+                return reply.status, reply.read().decode(), reply.headers["Content-Type"]
+        except urllib.error.HTTPError as refused:
+            return refused.code, refused.read().decode(), ""
+
+    return await asyncio.to_thread(fetch)
+
+
+async def ask(url: str, key: str, text: str) -> tuple[bytes, dict[bytes, bytes]]:
+    client = await RawClient.connect(url)
+    headers = [(b"x-holdfast-key", key.encode()), (b"Authorization", f"Bearer {SECRET}".encode())]
+    reply = await client.send(chat_request(text, headers=headers))
+    client.close()
+    return reply.first, dict(reply.headers)
+
+
+async def test_keys_logs_and_upstreams_of_a_running_gateway(tmp_path: Path) -> None:
+    """Reload by SIGHUP, JSON logs without content or keys, and nothing of a key in the store."""
+    keys, upstreams = tmp_path / "keys", tmp_path / "upstreams"
+    keys.write_text("".join(f"{key} {owner}\n" for key, owner in KEYS.items()))
+    with ProviderServer("Aye.") as first, ProviderServer("No.") as second:
+        upstreams.write_text(f"# all\n{first.anthropic_url}\n")
+        files = ("--key-file", str(keys), "--upstream", f"@{upstreams}", "--store", f"{tmp_path}/s.db")
+        async with serve(*files, "--log", "json") as running:
+            status, sent = await ask(running.url, "a" * 20, PROMPT)
+            assert b" 200 " in status and first.requests[-1].headers["authorization"] == f"Bearer {SECRET}"
+            assert "x-holdfast-key" not in first.requests[-1].headers
+            _, other = await ask(running.url, "b" * 20, PROMPT)
+            assert sent[b"x-holdfast-session"] != other[b"x-holdfast-session"]
+            assert b" 401 " in (await ask(running.url, "wrong" * 5, PROMPT))[0]
+            page = await get(running.url, "a" * 20, "application/json")
+            assert [one["id"] for one in json.loads(page[1])["sessions"]] == [sent[b"x-holdfast-session"].decode()]
+            keys.write_text(f"{'c' * 20} cid\n")
+            upstreams.write_text(f"{second.anthropic_url}\n")
+            running.process.send_signal(signal.SIGHUP)
+            async with asyncio.timeout(10):
+                while b" 401 " not in (await ask(running.url, "a" * 20, PROMPT))[0]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            asked = len(first.requests)
+            assert b" 200 " in (await ask(running.url, "c" * 20, PROMPT))[0]
+            assert len(first.requests) == asked and len(second.requests) == 1
+            keys.write_text("broken")
+            running.process.send_signal(signal.SIGHUP)
+            await asyncio.sleep(0.1)
+            assert b" 200 " in (await ask(running.url, "c" * 20, PROMPT))[0]
+            code, log = await running.stop(signal.SIGTERM)
+        lines = [json.loads(line) for line in log.splitlines()]
+        requests = [line for line in lines if line["event"] == "request"]
+        assert code == 0 and {line["owner"] for line in requests if line["status"] == 200 and "owner" in line} == {
+            "ann",
+            "bob",
+            "cid",
+        }
+        assert any("stay as they were" in line.get("message", "") for line in lines)
+        stored = b"".join(file.read_bytes() for file in tmp_path.glob("s.db*"))  # noqa: ASYNC240
+        for secret in (SECRET, "a" * 20, "b" * 20, "c" * 20):
+            assert secret not in log and secret.encode() not in stored
+        assert "kelp" not in log and b"kelp" in stored
+
+
+async def test_running_stream_finishes_after_sigterm_and_new_requests_are_refused(tmp_path: Path) -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def answer(_: RawMessage, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        writer.write(b"9\r\ndata: 1\n\n\r\n")
+        begun.set()
+        await go_on.wait()
+        writer.write(b"9\r\ndata: 2\n\n\r\n0\r\n\r\n")
+
+    async with run_upstream(answer) as upstream, serve("--upstream", upstream.url, "--store", "memory:") as running:
+        idle = await RawClient.connect(running.url)
+        client = await RawClient.connect(running.url)
+        client.writer.write(chat_request("Ahoy."))
+        await asyncio.wait_for(begun.wait(), 20)
+        running.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(10):
+            while True:
+                try:
+                    (await RawClient.connect(running.url)).close()
+                    await asyncio.sleep(0.01)
+                except ConnectionRefusedError:
+                    break
+        try:
+            idle.writer.write(chat_request("Me, too."))
+            refused = await read_message(idle.reader)
+            assert b" 503 " in refused.first
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # closed before it was sent
+        go_on.set()
+        reply = await asyncio.wait_for(read_message(client.reader), 20)
+        assert reply.body == b"data: 1\n\ndata: 2\n\n"
+        assert len(upstream.requests) == 1
+        code, _ = await running.stop(signal.SIGTERM)
+        assert code == 0
+        client.close()
+        idle.close()
+
+
+async def test_session_continues_after_the_gateway_was_killed(tmp_path: Path) -> None:
+    """SIGKILL in the middle of a compacted session: the next requests extend the last one before the kill."""
+    options = ("--store", f"{tmp_path}/s.db", "--window", str(WINDOW))
+    sent: list[list[Any]] = []
+    with ProviderServer(task, window=WINDOW) as server:
+        conversation: ClientConversation | None = None
+        for steps in (range(1, 21), range(21, STEPS + 2)):
+            async with serve("--upstream", server.anthropic_url, *options) as running:
+                model = OpenAIChat("harbor", base_url=f"{running.url}/v1", api_key="sk-harbor")
+                if conversation is None:
+                    conversation = ClientConversation(model)
+                    conversation.say("Read all berths in order.")
+                conversation.model = model
+                for number in steps:
+                    reply = await conversation.step([result(number)] if number <= STEPS else [])
+                    sent.append(server.requests[-1].body["messages"])
+                await running.stop(signal.SIGKILL)
+    assert conversation is not None and reply.text == "All berths are read." and server.refused == []
+    before, after = sent[19], sent[20]
+    assert len(json.dumps(before)) < len(json.dumps(conversation.messages[:40])) and after[: len(before)] == before
+    async with SessionService(SQLiteStore(tmp_path / "s.db")) as sessions:
+        [session] = await sessions.list()
+        assert await sessions.verify(session.id) == []
+
+
+async def test_pages_tell_what_the_gateway_does_for_whom() -> None:
+    """Status page, metrics and readiness; a model's name is shown escaped."""
+    with ProviderServer(task, window=WINDOW) as server:
+        async with run_gateway(server.anthropic_url, window=WINDOW, keys=KEYS, upstream_key=SECRET) as running:
+            model = OpenAIChat("<script>alert(1)</script>", base_url=f"{running.url}/v1", api_key="a" * 20)
+            client = ClientConversation(model)
+            client.say("Read all berths in order.")
+            for number in range(1, STEPS + 2):
+                await client.step([result(number)] if number <= STEPS else [])
+            assert {request.headers.get("authorization") for request in server.requests} == {f"Bearer {SECRET}"}
+            _, page, kind = await get(running.url, "a" * 20)
+            assert kind.startswith("text/html") and "ann" in page and "<script" not in page
+            assert "&lt;script&gt;" in page
+            status = json.loads((await get(running.url, "a" * 20, "application/json"))[1])
+            assert status["counts"]["tokens_saved"] > WINDOW and len(status["compactions"]) >= 2
+            other = json.loads((await get(running.url, "b" * 20, "application/json"))[1])
+            assert other["sessions"] == other["compactions"] == [] and other["counts"]["requests"] == 0
+            assert (await get(running.url))[0] == 401 and (await get(f"{running.url}/healthz"))[0] == 200
+            assert (await get(f"{running.url}/readyz", "b" * 20))[0] == 200
+            _, metrics, _ = await get(f"{running.url}/metrics", "a" * 20)
+            numbers = dict(re.findall(r"^(holdfast_\S+) (\S+)$", metrics, re.MULTILINE))
+            assert float(numbers['holdfast_gateway_compactions_total{outcome="compacted"}']) >= 2
+            assert float(numbers["holdfast_gateway_added_seconds_count"]) == STEPS + 1
+            assert float(numbers["holdfast_gateway_tokens_saved_total"]) == status["counts"]["tokens_saved"]
+            assert float(numbers['holdfast_gateway_replies_total{status="200"}']) >= STEPS + 1
