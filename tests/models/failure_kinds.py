@@ -25,5 +25,6 @@ def assert_failure_kinds(
                 found.append((fault, answer))
         return found
 
-    assert anyio.run(mismatches) == []
+    found = anyio.run(mismatches)
+    assert not found, found
     assert len(server.requests) == len(faults)

@@ -14,6 +14,8 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self._watcher: asyncio.Task[bytes] | None = None
+        self.closes = False
+        """Whether the client asked to close after this answer."""
 
     async def receive(self) -> tuple[str, str, dict[str, str], bytes] | None:
         """Returns method, path, headers and body; None if the client disconnected."""
@@ -22,6 +24,7 @@ class Connection:
             method, path, _ = head[0].split(" ", 2)
             pairs = (line.split(":", 1) for line in head[1:] if ":" in line)
             headers = {name.strip().lower(): value.strip() for name, value in pairs}
+            self.closes = headers.get("connection", "").lower() == "close"
             return method, path, headers, await self._reader.readexactly(int(headers.get("content-length", "0")))
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
@@ -69,6 +72,7 @@ class Connection:
             return
 
     def _head(self, status: int, headers: dict[str, str]) -> bytes:
+        headers = headers | ({"connection": "close"} if self.closes else {})
         lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Error')}", *(f"{k}: {v}" for k, v in headers.items())]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 

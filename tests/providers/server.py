@@ -115,7 +115,7 @@ class ProviderServer:
                 method, path, headers, body = received
                 await self._answer(connection, method, path, headers, body)
                 await connection.stop_watching()
-                if headers.get("connection", "").lower() == "close":
+                if connection.closes:
                     break
         except ConnectionError:
             return

@@ -71,9 +71,13 @@ class Checker:
         self.answers: dict[str, list[Done]] = {}
         self.logs: dict[str, list[Plain]] = {}
         self.gone: set[str] = set()
+        self.fork_points: set[str] = set()
+        """Last events that forks took over."""
         for entry in (entry for report in reports for entry in read_entries(report)):
             if isinstance(entry, Begun):
                 self.calls[entry.call.id] = entry.call
+                if entry.call.kind == "fork" and entry.call.event:
+                    self.fork_points.add(entry.call.event)
             elif isinstance(entry, Ended):
                 self.answers.setdefault(entry.id, []).append(entry.done)
             elif isinstance(entry, Violation):
@@ -143,7 +147,8 @@ class Checker:
         expected = [found for found in self.words_of(id) if found not in self.gone]
         if words_in(event["body"]["message"]) != expected and "redacted" not in event["body"]:
             self.problems.append(f"{session}: {event} should have {expected}")
-        if closed_by != id and next((each for each in later if not each.startswith(f"{closed_by}~")), "") != closed_by:
+        follows = next((each for each in later if not each.startswith(f"{closed_by}~")), "") == closed_by
+        if closed_by != id and not follows and id not in self.fork_points:
             self.problems.append(f"{session}: {id} closes a call, and {closed_by} does not follow")
         known = self.calls.get(closed_by) or self.calls.get(id.rpartition(".")[0])
         if known is None or known.kind not in APPENDS | {"restore", "remember"}:
