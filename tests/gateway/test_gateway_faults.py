@@ -19,6 +19,7 @@ from holdfast import MemoryStore, PostgresStore, SessionService, SQLiteStore
 from holdfast.errors import StoreError
 from holdfast.gateway import rewriting
 from providers import ProviderServer
+from servers.server import Server
 
 pytestmark = pytest.mark.anyio
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -199,6 +200,48 @@ async def test_locked_or_full_database_delays_no_request_and_is_used_again(
                     "Four",
                 ]
                 assert await sessions.verify(session.id) == []
+
+
+async def test_task_finishes_while_postgres_is_killed_and_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: str, postgres_server: Server
+) -> None:
+    """Without its server the session is not lost: it continues with all messages when the server is there again."""
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.3)
+    monkeypatch.setattr(rewriting, "_RETRY_STORE_SECONDS", 0.1)
+    sessions = SessionService(PostgresStore(postgres, tenant=str(tmp_path)))
+    with ProviderServer(task, window=WINDOW) as server:
+        async with sessions, run_gateway(server.anthropic_url, sessions=sessions, window=WINDOW) as running:
+            client = ClientConversation(running.model("openai-chat"))
+            client.say("Read all berths in order.")
+            for number in range(1, STEPS + 2):
+                if number == 10:
+                    await asyncio.to_thread(postgres_server.kill)
+                elif number == 20:
+                    await asyncio.to_thread(postgres_server.start)
+                    await asyncio.sleep(0.2)
+                reply = await client.step([result(number)] if number <= STEPS else [])
+            assert reply.text == "All berths are read." and server.refused == []
+            assert running.gateway.metrics.requests["openai-chat", "failed"] >= 10
+            [session] = await sessions.list()
+            events = await sessions.events(session.id, kind="message")
+            assert sum("berth-" in json.dumps(event.body) for event in events) == STEPS
+            assert await sessions.verify(session.id) == []
+
+
+async def test_clock_that_jumps_changes_nothing() -> None:
+    now = [1_800_000_000.0]
+    sessions = SessionService(MemoryStore(), clock=lambda: now[0])
+    with ProviderServer(task, window=WINDOW) as server:
+        async with run_gateway(server.anthropic_url, sessions=sessions, window=WINDOW) as running:
+            client = ClientConversation(running.model("openai-chat"))
+            client.say("Read all berths in order.")
+            for number in range(1, STEPS + 2):
+                now[0] += {10: 86_400, 15: -2 * 86_400}.get(number, 1)
+                reply = await client.step([result(number)] if number <= STEPS else [])
+            assert reply.text == "All berths are read." and server.refused == [] and server.overflowed == 0
+            [session] = await sessions.list()
+            assert len(await sessions.events(session.id, kind="compaction")) >= 2
+            assert await sessions.verify(session.id) == []
 
 
 async def _allow_pages(sessions: SessionService, pages: int) -> None:
