@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
 import signal
@@ -15,10 +16,15 @@ from typing import Any
 
 import pytest
 from gateway_harness import ClientConversation, run_gateway
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from raw_http import RawClient, RawMessage, chat_request, read_message, run_upstream
 from test_gateway_compaction import STEPS, WINDOW, result, task
 
-from holdfast import SessionService, SQLiteStore
+from holdfast import MemoryStore, SessionService, SQLiteStore
+from holdfast.gateway.tracing import RequestTracer
+from holdfast.hooks import Hooks, Telemetry
 from holdfast.models.openai import OpenAIChat
 from providers import ProviderServer
 
@@ -212,3 +218,30 @@ async def test_pages_tell_what_the_gateway_does_for_whom() -> None:
             assert float(numbers["holdfast_gateway_added_seconds_count"]) == STEPS + 1
             assert float(numbers["holdfast_gateway_tokens_saved_total"]) == status["counts"]["tokens_saved"]
             assert float(numbers['holdfast_gateway_replies_total{status="200"}']) >= STEPS + 1
+
+
+async def test_requests_and_the_compactions_they_wait_for_are_spans_of_the_clients_trace() -> None:
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    sessions = SessionService(MemoryStore(), hooks=Hooks(listen=Telemetry(provider)))
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+    with ProviderServer(window=WINDOW) as server:
+        async with run_gateway(server.anthropic_url, sessions=sessions, window=WINDOW) as running:
+            running.gateway._tracer = RequestTracer(provider)
+            roles = itertools.cycle(("user", "assistant"))
+            messages: Any = [{"role": next(roles), "content": PROMPT * 150} for _ in range(9)]
+            stream = await running.openai().chat.completions.create(
+                model="m",
+                messages=messages,
+                stream=True,
+                extra_headers={"traceparent": f"00-{trace}-00f067aa0ba902b7-01"},
+            )
+            assert [chunk async for chunk in stream]
+    compaction, request = exporter.get_finished_spans()
+    assert (request.name, compaction.name) == ("POST /v1/chat/completions", "compact")
+    assert compaction.parent is not None and compaction.parent.span_id == request.context.span_id
+    assert format(request.context.trace_id, "032x") == trace
+    attributes = dict(request.attributes or {})
+    assert attributes["http.response.status_code"] == 200 and attributes["holdfast.outcome"] == "compacted"
+    assert int(attributes["holdfast.tokens_before"]) > int(attributes["holdfast.tokens_after"])
+    assert "kelp" not in json.dumps(attributes)

@@ -32,6 +32,7 @@ from .replies import ReplyReader, StreamOpening, decode_body, refused_as_too_lon
 from .rewriting import RewriteDecision, Rewriter
 from .sealed_items import ItemSealer
 from .status_page import read_status, status_reply
+from .tracing import RequestTracer
 from .upstream import HEADER_PREFIX, Body, ForwardedReply, Upstream, begin_reply, origin_form
 from .vendor_compaction import (
     EditedReply,
@@ -65,6 +66,7 @@ class Gateway:
         self._rewriter = Rewriter(sessions, preset, window, self.metrics.count_compaction)
         self._vendor = VendorCompaction(self._rewriter, ItemSealer(options.item_keys), native=options.native)
         self._upstream = Upstream(options)
+        self._tracer = RequestTracer()
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
 
@@ -125,18 +127,21 @@ class Gateway:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         """Answers a request, and logs it without anything that client or upstream wrote."""
         started = time.perf_counter()
-        try:
-            reply = await self._respond(request)
-        except asyncio.CancelledError:
-            self.metrics.failures["client_gone"] += 1
-            raise
+        with self._tracer.span(request.method, request.path, request.headers) as traced:
+            try:
+                reply = await self._respond(request)
+            except asyncio.CancelledError:
+                self.metrics.failures["client_gone"] += 1
+                raise
+            about = reply.facts if isinstance(reply, ForwardedReply) else {}
+            traced |= {"status": reply.status, **about}
         self.metrics.replies[str(reply.status)] += 1
         facts = {
             "method": request.method,
             "path": request.path,
             "status": reply.status,
             "seconds": round(time.perf_counter() - started, 4),
-            **(reply.facts if isinstance(reply, ForwardedReply) else {}),
+            **about,
         }
         log.info("%s", " ".join(f"{name}={value}" for name, value in facts.items()), extra={"facts": facts})
         return reply
