@@ -28,7 +28,8 @@ _TIDE = "Tell the tide of today."
 _MOST_REQUESTS = 80
 _TASK = re.compile(r"answer with the deepest berth, its depth, and the seal word (ORLOP-\d+)")
 _DEPTH = re.compile(r"berth (\d+) (?:with|has) (\d+) feet")
-_READ = re.compile(r"Log (\d\d) of the harbour|read up to log (\d\d)")
+_READ = re.compile(r"(?:Log |read up to log |cat berth-)(\d\d)\b")
+"""A log that was printed, by its text, by a summary or by the command that printed it."""
 _SUMMARY = re.compile(
     r"summar(?:y|ies|i[sz]\w+) (?:of|our|the|this|all|above|older|agent|assistant|of the)|context checkpoint compaction"
     r"|respond with text only|<state_snapshot>|handoff summary|create a (?:detailed|structured|new anchored)"
@@ -112,7 +113,7 @@ class TaskModel:
 
 def _progress(text: str) -> tuple[int, tuple[int, int]]:
     """Returns the number of the last log that was read, and the deepest berth so far with its depth."""
-    number = max((int(one or two) for one, two in _READ.findall(text)), default=0)
+    number = max(map(int, _READ.findall(text)), default=0)
     return number, max(((int(depth), int(berth)) for berth, depth in _DEPTH.findall(text)), default=(0, 0))
 
 
