@@ -1,6 +1,7 @@
-"""The gateway beside a direct connection and nginx: latency, streams, memory, and what a decision costs.
+"""The gateway beside a direct connection and other proxies: latency, streams, memory, and what a decision costs.
 
-Upstream and proxies are processes of their own. nginx is left out, with a message, where it is not installed.
+Upstream and proxies are processes of their own. nginx, LiteLLM's proxy (`litellm[proxy]`) and headroom
+(`headroom-ai[proxy]`) are left out, with a message, where their programs are not on the PATH.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -38,6 +39,7 @@ FRAMES, PAUSE = 60, 0.3
 SLOW_READERS = 50
 SLOW_READER_MB = 4.0
 """Memory that a stream whose client reads nothing may take."""
+_WITHOUT_A_KEY = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}
 
 
 def run(options: Options) -> Iterator[Ratio]:
@@ -48,14 +50,16 @@ def run(options: Options) -> Iterator[Ratio]:
         upstream = stack.enter_context(_python("benchmarks.gateway", "upstream"))
         gateway = stack.enter_context(_gateway(upstream.port))
         places = {"direct": upstream.port}
-        if shutil.which("nginx"):
-            places["nginx"] = stack.enter_context(_nginx(upstream.port))
-        else:
-            print("nginx is not installed: left out", file=sys.stderr)
+        for name, start in (("nginx", _nginx), ("litellm", _litellm), ("headroom", _headroom)):
+            if shutil.which(name):
+                places[name] = stack.enter_context(start(upstream.port))
+            else:
+                print(f"{name} is not installed: left out", file=sys.stderr)
         places["gateway"] = gateway.port
         for size, rounds in ((20_000, 300), (500_000, 60)):
             yield from _latency(size, rounds // (5 if options.quick else 1), places)
-        yield from _frames(200 if options.quick else 1_000, places)
+        exact = {name: port for name, port in places.items() if name not in ("litellm", "headroom")}
+        yield from _frames(200 if options.quick else 1_000, exact)
         yield from asyncio.run(_concurrent(STREAMS // (5 if options.quick else 1), gateway))
         yield asyncio.run(_slow_readers(gateway))
 
@@ -224,10 +228,50 @@ def _gateway(upstream: int) -> Iterator[_Server]:
 
 
 @contextmanager
-def _nginx(upstream: int) -> Iterator[int]:
+def _listening(port: int, command: Sequence[str], **variables: str) -> Iterator[int]:
+    """Runs a program until the end of the block, from the moment when it accepts connections."""
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=quiet, stderr=quiet, env=os.environ | variables) as process:
+        try:
+            for _ in range(1_800):
+                with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.1)
+            yield port
+        finally:
+            process.terminate()
+
+
+def _free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def _litellm(upstream: int) -> Iterator[int]:
+    port = _free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "config.yaml"
+        model = {"model": "openai/m", "api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "none"}
+        settings.write_text(json.dumps({"model_list": [{"model_name": "m", "litellm_params": model}]}))
+        command = ["litellm", "--config", str(settings), "--host", "127.0.0.1", "--port", str(port)]
+        with _listening(port, command, LITELLM_LOCAL_MODEL_COST_MAP="True", **_WITHOUT_A_KEY):
+            yield port
+
+
+@contextmanager
+def _headroom(upstream: int) -> Iterator[int]:
+    port = _free_port()
+    command = ["headroom", "proxy", "--port", str(port), "--openai-api-url", f"http://127.0.0.1:{upstream}/v1"]
+    with _listening(port, [*command, "--stateless", "--no-telemetry"]):
+        yield port
+
+
+@contextmanager
+def _nginx(upstream: int) -> Iterator[int]:
+    port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         settings = Path(folder) / "nginx.conf"
         settings.write_text(
@@ -238,12 +282,8 @@ def _nginx(upstream: int) -> Iterator[int]:
             f"server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://up; proxy_http_version 1.1;"
             'proxy_set_header Connection ""; proxy_buffering off; proxy_request_buffering off; } } }'
         )
-        with subprocess.Popen(["nginx", "-c", str(settings), "-p", folder]) as process:
-            time.sleep(0.5)
-            try:
-                yield port
-            finally:
-                process.terminate()
+        with _listening(port, ["nginx", "-c", str(settings), "-p", folder]):
+            yield port
 
 
 def _request(size: int, stream: tuple[int, float] | None = None) -> bytes:
@@ -251,6 +291,7 @@ def _request(size: int, stream: tuple[int, float] | None = None) -> bytes:
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": text}]}).encode()
     asked = b"" if stream is None else b"x-frames: %d\r\nx-pause: %f\r\n" % stream
     head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n" % len(body)
+    head += b"Content-Type: application/json\r\nAuthorization: Bearer none\r\n"
     return head + asked + b"\r\n" + body
 
 
@@ -265,6 +306,7 @@ def _read_reply(client: socket.socket) -> None:
     while b"\r\n\r\n" not in data:
         data += client.recv(65_536)
     head, _, body = data.partition(b"\r\n\r\n")
+    assert b" 200 " in head[:20], data[:500]
     length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
     while len(body) < length:
         body += client.recv(65_536)
@@ -282,7 +324,12 @@ def _read_frames(client: socket.socket, count: int) -> Iterator[tuple[float, flo
 
 async def _serve_upstream() -> None:
     """Answers 2 KB, or as many frames as a header asks for, each with its number and the time."""
-    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2000\r\n\r\n" + b"x" * 2_000
+    message = {"role": "assistant", "content": "The tide turns at noon. " * 75}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    reply = {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
+    body = json.dumps(reply).encode()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
     opening = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

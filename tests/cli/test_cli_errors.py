@@ -45,7 +45,8 @@ FILES = {
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("command", ["compact", "inspect"])
 def test_file_without_messages_is_refused(command: str, name: str, refused: Refused, tmp_path: Path) -> None:
-    gc.collect()  # finalizers of earlier tests would fail at the recursion limit
+    if name == "deep":
+        gc.collect()  # finalizers of earlier tests would fail at the recursion limit
     (tmp_path / name).write_bytes(FILES[name])
     options = ("-o", tmp_path / "out.json") if command == "compact" else ()
     assert str(tmp_path / name) in refused(command, tmp_path / name, *options)

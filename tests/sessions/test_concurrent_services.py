@@ -135,6 +135,23 @@ async def test_redacting_a_pinned_result_leaves_a_valid_context(store: Log) -> N
         assert SECRET not in (text := await shown(service)) and "[redacted]" in text
 
 
+async def test_redacting_a_copy_leaves_what_is_pinned_of_its_source() -> None:
+    async with SessionService(MemoryStore()) as service:
+        await service.create(id="s", format="openai-chat")
+        await service.append("s", user("Go."))
+        await service.append("s", call("c1"), id="call")
+        await service.append("s", [result("c1", "Done."), *(user(f"Part {part}, please.") for part in range(6))])
+        await service.pin("s", "call")
+        await service.compact("s", always, SlidingWindow(2))
+        copy = await service.restore("s", "call")
+        await service.append("s", [user(f"Part {part}, please.") for part in range(6, 12)])
+        await service.compact("s", always, SlidingWindow(2))
+        before = await shown(service)
+        await service.redact("s", copy.id)
+        assert await shown(service) == before
+        assert await service.verify("s") == []
+
+
 async def test_redacted_text_is_gone_from_a_fork_of_the_empty_session(store: Log) -> None:
     async with SessionService(store) as service:
         await service.create(id="s", system=f"Use {SECRET}.")

@@ -140,7 +140,11 @@ def scrub_data(value: Any, scrub: Scrubber, *, keys: bool = False) -> Any:
 
 
 def scrub_checkpoint(body: Json, scrub: Scrubber, removed: Iterable[str]) -> Json:
-    """Returns the body of a compaction event without what was redacted; `removed` are the ids of redacted events."""
+    """Returns the body of a compaction event without what was redacted.
+
+    `removed` are the ids of redacted events; what the head shows of another event stays. Without any, a text is removed
+    from all of it.
+    """
     gone = frozenset(removed)
     checkpoint = msgspec.convert(body, Checkpoint)
     carry = msgspec.structs.replace(
@@ -178,7 +182,7 @@ def _scrub_ledger(ledger: Json | None, scrub: Scrubber) -> Json | None:
 
 
 def _scrub_head(item: HeadItem, scrub: Scrubber, gone: frozenset[str]) -> HeadItem:
-    if item.message is None:
+    if item.message is None or (gone and item.ref is not None and item.ref not in gone):
         return item
     if item.ref not in gone:
         shown = _scrub_message(item.message, scrub)
