@@ -44,7 +44,7 @@ def main(chosen: list[str]) -> int:
         "docs": [docs],
         "directions": [[python, "scripts/directions.py"]],
         "words": [[python, "scripts/words.py"]],
-        "tests": [[python, "-m", "pytest", "-n", workers, "-q", *chosen]],
+        "tests": [[python, "-m", "pytest", "-n", workers, "--dist", "worksteal", "-q", *chosen]],
     }
     parallel: dict[str, subprocess.Popen[bytes]] = {}
     for name, alternatives in steps.items():

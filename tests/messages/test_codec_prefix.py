@@ -106,7 +106,7 @@ def test_view_prefix_is_stable_while_format_is_detected(format: str, data: Any) 
 
 
 @each_format
-@each_nth_session(3)
+@each_nth_session(6)
 def test_codec_real_session_extends_encoded_prefix(path: Path, format: str) -> None:
     """Encodes every window between two replies separately, and a few whole prefixes."""
     messages = history(path)
@@ -126,7 +126,7 @@ def test_codec_real_session_extends_encoded_prefix(path: Path, format: str) -> N
 
 
 @each_format
-@each_nth_session(3, 1)
+@each_nth_session(6, 1)
 def test_view_real_session_extends_encoded_prefix(path: Path, format: str) -> None:
     """Checks every third request, so that a whole folder of sessions can be replayed."""
     payloads = encode_all(history(path), format)

@@ -38,7 +38,7 @@ PAIRS = [
     pytest.param(path, name, id=f"{path.name[:13]}-{name}")
     for place, path in enumerate(FILES)
     for turn, name in enumerate(PRESETS, place)
-    if WHOLE or turn % 5 == 0
+    if WHOLE or turn % 10 == 0
 ]
 
 
