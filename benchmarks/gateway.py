@@ -62,6 +62,7 @@ def run(options: Options) -> Iterator[Ratio]:
         yield from _frames(200 if options.quick else 1_000, exact)
         yield from asyncio.run(_concurrent(STREAMS // (5 if options.quick else 1), gateway))
         yield asyncio.run(_slow_readers(gateway))
+    yield from asyncio.run(_cancellations(20))
 
 
 # -- what a decision costs -------------------------------------------------------------------------------------------
@@ -185,6 +186,51 @@ async def _slow_readers(gateway: _Server) -> Ratio:
         client.close()
     each = (max(sizes) - before) / SLOW_READERS / 2**20
     return Ratio(f"{SLOW_READERS} clients that read nothing", "MB of memory for each", each, SLOW_READER_MB)
+
+
+async def _cancellations(rounds: int) -> list[Ratio]:
+    """How long after one side of a stream has left the other side learns of it."""
+    left: asyncio.Queue[float] = asyncio.Queue()
+    abort = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        await reader.readexactly(int(_header(head.lower(), b"content-length")))
+        opening = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(opening + b"9\r\ndata: 1\n\n\r\n")
+        gone, aborted = asyncio.ensure_future(reader.read()), asyncio.ensure_future(abort.wait())
+        await asyncio.wait((gone, aborted), return_when=asyncio.FIRST_COMPLETED)
+        left.put_nowait(time.perf_counter())
+        writer.transport.abort()
+        gone.cancel()
+        aborted.cancel()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    clients, upstreams = list[float](), list[float]()
+    with _gateway(server.sockets[0].getsockname()[1]) as gateway:
+        for number in range(rounds):
+            for leaver, times in (("client", clients), ("upstream", upstreams)):
+                abort.clear()
+                reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+                writer.write(_request(900 + number, stream=(1, 0.0)))
+                await reader.readuntil(b"data: 1\n\n")
+                started = time.perf_counter()
+                if leaver == "client":
+                    writer.transport.abort()
+                    times.append(await left.get() - started)
+                else:
+                    abort.set()
+                    with suppress(ConnectionError):
+                        await reader.read()
+                    times.append(time.perf_counter() - await left.get())
+                    writer.close()
+    server.close()
+    return [
+        Ratio(
+            f"a stream that its {name} leaves", "slowest of the others to learn of it / 100 ms", max(times) / 0.1, 1.0
+        )
+        for name, times in (("client", clients), ("upstream", upstreams))
+    ]
 
 
 # -- servers ---------------------------------------------------------------------------------------------------------
