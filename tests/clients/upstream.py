@@ -74,17 +74,8 @@ class ClientUpstream(ProviderServer):
         return refusal
 
     def _refuse(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
-        try:
-            request.body = json.loads(body)
-        except ValueError:
-            return Status(400, "We could not parse the JSON body of your request.")
-        if not isinstance(request.body, dict):
-            return Status(400, "The request body is not an object.")
-        if protocol.name == "gemini":
-            request.body.setdefault("model", request.path.rpartition("/")[2].partition(":")[0])
-        protocol.read(request)
-        if protocol.key(request) is None:
-            return Status(401, "Incorrect API key provided.")
+        if (unread := self._read(protocol, request, body)) is not None:
+            return unread
         flags = request.headers.get("anthropic-beta", "")
         documented = [_DOCUMENTED[protocol.name], *(field for flag, field in _BY_BETA.items() if flag in flags)]
         if more := unknown(request.body, " ".join(documented)):

@@ -143,7 +143,8 @@ class ProviderServer:
             request.disconnected.set()
             raise
 
-    def _refusal(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
+    def _read(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
+        """Reads the body into the request; refuses what is no JSON object, or has no key."""
         try:
             request.body = json.loads(body)
         except ValueError:
@@ -155,6 +156,11 @@ class ProviderServer:
         protocol.read(request)
         if (given := protocol.key(request)) is None or (self._key is not None and given != self._key):
             return Status(401, "Incorrect API key provided.", "invalid_api_key" if "openai" in protocol.name else None)
+        return None
+
+    def _refusal(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
+        if (unread := self._read(protocol, request, body)) is not None:
+            return unread
         refusal = protocol.refuse(request)
         if refusal is None and self._thoughts is not None and (complaint := self._thoughts.complaint(request)):
             refusal = Status(400, complaint)
