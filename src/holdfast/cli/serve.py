@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from ..errors import InvalidInput
+from ..io.access_keys import read_keys
 from ..io.processes import stop_on_signals
 from ..io.secrets import scrub
 from ..settings import data_folder, load_settings, preset_for
@@ -101,7 +102,7 @@ def serve_command(
     On SIGTERM, running requests have 30 seconds to finish. SIGHUP reads the key file and the files of upstreams again.
     """
     try:
-        from ..gateway import Gateway, GatewayOptions, load_item_keys, parse_upstreams, read_keys
+        from ..gateway import Gateway, GatewayOptions, load_item_keys, parse_upstreams
     except ImportError as missing:
         raise InvalidInput(f"The gateway needs {missing.name}: pip install 'holdfast-context[gateway]'.") from None
     own = summarizer == "client"

@@ -241,6 +241,12 @@ class ContextSize(msgspec.Struct, frozen=True):
     """Messages since the newest compaction, and those that it left."""
     is_compacted: bool
     """Whether a compaction is in force."""
+    round: int = 0
+    """How many times the context was compacted."""
+    known: bool = False
+    """Whether the tokens are based on the provider's report, not on an estimate alone."""
+    compacts_at: int | None = None
+    """Size from which the service's preset compacts; None without a preset, or if it does not count tokens."""
 
 
 class Context(Sequence[Json]):

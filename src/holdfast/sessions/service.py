@@ -26,7 +26,7 @@ from ..summaries.memory import MemoryBlock, blend_is_due
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..tokens.budget import require_positive
 from ..tokens.catalog import CATALOG
-from ..triggers import always
+from ..triggers import always, token_limit
 from .breaker import open_breaker
 from .compactor import blend_session_memory, compact_session
 from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
@@ -377,8 +377,19 @@ class SessionService:
 
     async def size(self, session_id: str, lane: str | None = None) -> ContextSize:
         """Returns the size of the context without its messages, which costs little however many they are."""
-        view = await (await self._live(session_id, refresh=True)).view(lane)
-        return ContextSize(view.tokens, len(view.messages), view.checkpoint_id is not None)
+        live = await self._live(session_id, refresh=True)
+        view, window, limit = await live.view(lane), self.window_of(live.record), None
+        if self.preset is not None:
+            trigger = self.preset.trigger_in(window or self.preset.window)
+            limit = token_limit(trigger, Request(view, budget=window, session_id=session_id))
+        return ContextSize(
+            view.tokens,
+            len(view.messages),
+            view.checkpoint_id is not None,
+            view.checkpoint.carry.round,
+            view.calibration.known_tokens is not None,
+            limit,
+        )
 
     async def round(self, session_id: str, lane: str | None = None) -> int:
         """Returns how many times the context was compacted."""

@@ -1,0 +1,81 @@
+"""`holdfast web`: pages that show what the sessions of a store kept, what they lost, and why."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import webbrowser
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+from ..errors import InvalidInput
+from ..io.access_keys import read_keys
+from ..io.processes import stop_on_signals
+from ..settings import load_settings
+from .output import LogFormatter, echo
+from .stores import require_store
+from .worker import build_service
+
+if TYPE_CHECKING:
+    import socket
+
+    from ..web import Inspector
+
+_PORT = 8398
+
+
+@click.command("web")
+@click.argument("store", required=False, metavar="[STORE]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need --key-file.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=_PORT, show_default=True, help="Port; 0: a free one.")
+@click.option("--read-only", is_flag=True, help="Show sessions, but change none.")
+@click.option("--owner", metavar="NAME", help="Show only the sessions of this owner.")
+@click.option("--key-file", metavar="FILE", help="Keys that open the pages, each with its owner in one line.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this server in the address bar.")
+@click.option("--open", "opens", is_flag=True, help="Open the pages in your browser.")
+def web_command(
+    store: str | None,
+    host: str,
+    port: int,
+    read_only: bool,
+    owner: str | None,
+    key_file: str | None,
+    allow_host: tuple[str, ...],
+    opens: bool,
+) -> int:
+    """Show the sessions of a STORE in a browser.
+
+    Prints the address to open, with a token that works once. STORE is a database or a folder of JSONL sessions;
+    default: the store in your settings. Ctrl-C stops it.
+    """
+    try:
+        from ..web import Access, Inspector, listen
+    except ImportError as missing:
+        raise InvalidInput(f"The pages need {missing.name}: pip install 'holdfast-context[web]'.") from None
+    settings = load_settings(flags={"store": store})
+    location = require_store(settings.store)
+    settings = load_settings(flags={"store": location.url})
+    keys = None if key_file is None else read_keys(key_file)
+    with listen(host, port) as listening:
+        chosen = listening.getsockname()[1]
+        access = Access(host, chosen, names=allow_host, keys=keys, owner=owner)
+        sessions = build_service(settings, settings.summarizer)
+        inspector = Inspector(sessions, access, store_url=location.url, read_only=read_only)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(LogFormatter("holdfast: %(message)s"))
+        logging.getLogger("holdfast").addHandler(handler)
+        anyio.run(_serve, inspector, listening, opens)
+    return 0
+
+
+async def _serve(inspector: Inspector, listening: socket.socket, opens: bool) -> None:
+    from ..web import serve_inspector
+
+    stop = anyio.Event()
+    async with inspector.sessions, stop_on_signals(stop.set):
+        echo(f"Open {inspector.access.opening_url}")
+        if opens:
+            webbrowser.open(inspector.access.opening_url)
+        await serve_inspector(inspector, listening, stop)
