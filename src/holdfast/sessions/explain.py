@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from functools import partial
 from typing import Literal
 
 import msgspec
@@ -23,6 +22,7 @@ from ..errors import HoldfastError, InvalidInput, Outcome
 from ..ledger import PageExplanation, PageLine, is_ledger_page, page_lines, weights_digest
 from ..messages import Message, is_framed, strip_frame
 from ..strategies import KeepLedger
+from ..strategies.ledger import ExplainedLedger
 from ..strategies.parameters import build_fallback, build_strategy
 from ..tokens import estimator_for
 from ..triggers import always
@@ -174,6 +174,8 @@ async def _recompute(live: LiveSession, event: Event, stored: Checkpoint) -> _Re
     view = await view_from(live, event.lane, before, estimator, calibrated=parameters.calibrated)
     if strategy is None:
         return _Recomputed(view, None, why, PageExplanation(()))
+    if type(strategy) is KeepLedger:
+        strategy = ExplainedLedger(strategy.max_tokens)
     options = CompactionOptions(
         strategy=strategy,
         budget=parameters.budget,
@@ -185,9 +187,7 @@ async def _recompute(live: LiveSession, event: Event, stored: Checkpoint) -> _Re
     prepare_view(run, view)
     decision = await in_thread(run.decide)
     why = await _difference(live, run, decision, stored, start)
-    page: PageExplanation | None = None
-    if not why and isinstance(strategy, KeepLedger):
-        page = await in_thread(partial(strategy.explain, run.request))
+    page = strategy.explanation if isinstance(strategy, ExplainedLedger) and not why else None
     return _Recomputed(view, not why, why, page or PageExplanation(()))
 
 

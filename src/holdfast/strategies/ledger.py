@@ -92,21 +92,17 @@ class KeepLedger(BaseStrategy):
         return self.max_tokens
 
     def __call__(self, request: Request) -> Plan | Skip:
+        return self._plan(request)[0]
+
+    def _plan(self, request: Request) -> tuple[Plan | Skip, _LedgerPlanner | None]:
         planner = self._planner(request)
         if isinstance(planner, Skip):
-            return planner
+            return planner, None
         plan = planner.plan()
         if planner.asked_for and isinstance(plan, Plan) and not plan.edits:
             nothing = archive_before(request, plan.cut, "ledger")
-            return nothing if isinstance(nothing, Skip) else plan
-        return plan
-
-    def explain(self, request: Request) -> PageExplanation | None:
-        """Returns why the page for this request has its lines and not others; None if there is no page."""
-        planner = self._planner(request)
-        if isinstance(planner, Skip) or isinstance(planner.plan(), Skip) or not planner.page.text:
-            return None
-        return explain_page(planner.page, planner.sections)
+            return nothing if isinstance(nothing, Skip) else plan, planner
+        return plan, planner
 
     def _planner(self, request: Request) -> _LedgerPlanner | Skip:
         """Returns the planner for the target; half of the context for a compaction asked for although it fits."""
@@ -119,6 +115,18 @@ class KeepLedger(BaseStrategy):
         if request.tokens - fixed <= _SMALL_SHARE * _free_tokens(request, limit):
             return Skip(Outcome.NOTHING_TO_COMPACT, "the messages take little of the target")
         return _LedgerPlanner(request, max(1, fixed + (request.tokens - fixed) // 2), asked_for=True)
+
+
+class ExplainedLedger(KeepLedger):
+    """`KeepLedger` that remembers why its last page has its lines and not others."""
+
+    explanation: PageExplanation | None = None
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        answer, planner = self._plan(request)
+        if planner is not None and planner.page.text:
+            self.explanation = explain_page(planner.page, planner.sections)
+        return answer
 
 
 def _token_limit(request: Request) -> int:

@@ -14,7 +14,7 @@ from ..stores import Slice
 
 _WINDOW_SHARE = 0.85
 """Share of the window at which a session without a preset is taken to compact."""
-_MAX_TITLE = 120
+_MAX_TITLE = 200
 
 
 class LastCompaction(msgspec.Struct, frozen=True):

@@ -128,7 +128,7 @@ def _frame(
         f"{title} · {one.title}" if title else one.title,
         tag(
             "div",
-            tag("h1", one.title),
+            tag("h1", one.title, title=one.title),
             tag("p", about, parent, class_="quiet") if about or parent else None,
             class_="title",
         ),
@@ -237,7 +237,11 @@ def compaction_page(one: Overview, seq: int, *, read_only: bool) -> Html:
             "div",
             _column("Before", "before"),
             _column("Notes shown instead", "notes"),
-            tag("section", id="detail", class_="detail", aria_label="Why", tabindex="0"),
+            tag(
+                "div",
+                tag("h2", "Why"),
+                tag("section", id="detail", class_="detail", aria_label="Why", tabindex="0"),
+            ),
             class_="split three",
         ),
         script="compaction.js",

@@ -43,6 +43,7 @@ class Inspector:
     ) -> None:
         self.sessions, self.access, self.read_only = sessions, access, read_only
         self._api = Api(sessions, access, store_url=store_url, read_only=read_only)
+        self.worker = self._api.worker
         self._static = {
             entry.name: entry.read_bytes()
             for entry in files(__package__).joinpath("static").iterdir()
@@ -177,5 +178,6 @@ async def serve_inspector(inspector: Inspector, listening: socket.socket, stop: 
 
     async with anyio.create_task_group() as group:
         group.start_soon(wait)
+        group.start_soon(inspector.worker.start)
         await server.serve([listening])
         group.cancel_scope.cancel()

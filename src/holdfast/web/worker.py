@@ -34,6 +34,11 @@ class StoreWorker:
         self._one_at_a_time = anyio.CapacityLimiter(1)
         self._explained: dict[tuple[str, str], Explanation] = {}
 
+    async def start(self) -> None:
+        """Starts the process before it is needed: imports take longer than the work."""
+        if self._url is not None:
+            await to_process.run_sync(_imported, cancellable=True, limiter=self._one_at_a_time)
+
     async def explain(self, session_id: str, compaction: str) -> Explanation:
         """Explains a compaction; the last few are kept, since an event never changes."""
         key = (session_id, compaction)
@@ -68,6 +73,10 @@ async def _answer(sessions: SessionService, method: str, session_id: str, argume
     if method == "explain":
         return msgspec.msgpack.encode(await sessions.explain(session_id, **arguments))
     return msgspec.msgpack.encode(await sessions.preview(session_id, **arguments))
+
+
+def _imported() -> bool:
+    return PRESETS is not None
 
 
 def _answer_in_process(

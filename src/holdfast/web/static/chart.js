@@ -15,7 +15,7 @@ export function drawChart(node, data, series, { choose, step = false } = {}) {
       {
         width: node.clientWidth,
         height: node.clientHeight,
-        padding: [8, 0, 0, 0],
+        padding: [8, 16, 0, 0],
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
         scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },

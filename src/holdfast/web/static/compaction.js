@@ -2,7 +2,7 @@
 
 import { bindKeys } from "./keys.js";
 import { eventCells, VirtualList } from "./list.js";
-import { body, byId, el, figures, full, longText, quietly, read, remember, sessionPath, short, show } from "./page.js";
+import { body, byId, el, figures, full, longText, quietly, read, remember, say, sessionPath, short, show } from "./page.js";
 
 const seq = Number(body.compaction);
 const words = { kept: "kept", shown: "quoted", edited: "shortened", archived: "archived", replaced: "replaced" };
@@ -47,6 +47,7 @@ async function start() {
   });
   notes = new VirtualList(byId("notes"), {
     count: found.page.lines.length,
+    height: 20,
     load: async (first, last) => found.page.lines.slice(first, last + 1),
     draw: (line) => ({
       kind: `line ${line.text.startsWith("#") ? "heading" : ""}`,
@@ -55,7 +56,8 @@ async function start() {
     select: quietly((index) => { active = notes; return line(index); }),
   });
   active = notes.count ? notes : before;
-  bindKeys(Object.fromEntries(Object.keys(before.keys).map((key) => [key, () => active.keys[key]()])));
+  const moves = Object.keys(before.keys).map((key) => [key, () => active.keys[key]()]);
+  bindKeys({ ...Object.fromEntries(moves), "[": quietly(() => jump(-1)), "]": quietly(() => jump(1)) });
   const asked = new URLSearchParams(location.search);
   if (asked.get("line")) notes.select(Number(asked.get("line")));
   else if (asked.get("e")) choose(Number(asked.get("e")));
@@ -67,6 +69,13 @@ function verdict() {
   return found.agrees === null || found.agrees === undefined
     ? `Not computed again: ${found.why}. Sources are those that the notes cite; there are no scores.`
     : `Not equal to what is stored: ${found.why}.`;
+}
+
+async function jump(direction) {
+  const all = (await read("sizes")).compactions.map(([number]) => number);
+  const next = direction < 0 ? all.filter((number) => number < seq).pop() : all.find((number) => number > seq);
+  if (next) location.href = `${sessionPath}/c/${next}`;
+  else say(direction < 0 ? "There is no earlier compaction." : "There is no later compaction.");
 }
 
 /** The parameters, while nothing is selected. */
@@ -105,7 +114,7 @@ async function line(index) {
   const sources = one.sources ?? [];
   mark(sources);
   const first = found.fates.findIndex((fate) => fate[0] === sources[0]);
-  if (first >= 0) before.element.scrollTop = Math.max(0, first * 28 - before.element.clientHeight / 2);
+  if (first >= 0) before.element.scrollTop = Math.max(0, first * before.height - before.element.clientHeight / 2);
   const pairs = [["section", one.section || "opening"], ["rule", one.rule || "part of the summary"]];
   if (one.rank) pairs.push(["rank", `${full(one.rank)} of ${full(found.page.candidates)}`], ["score a character", one.score.toPrecision(3)]);
   const list = el("dl", { class: "figures plain" });

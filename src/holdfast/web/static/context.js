@@ -51,11 +51,21 @@ function difference(parts) {
       if (part.kind === "same") return el("p", { class: "quiet" }, `${full(part.count ?? 1)} equal`);
       return [
         el("h3", {}, `${part.kind}: ${part.role ?? ""} ${part.number ? `#${part.number}` : ""}`),
-        el("pre", {}, (part.lines ?? []).map((line) =>
-          el("span", { class: line[0] === "+" ? "added" : line[0] === "-" ? "removed" : "quiet" }, `${line}\n`))),
+        el("pre", {}, runs(part.lines ?? []).map(([kind, text]) => el("span", { class: kind }, text))),
       ];
     }).flat()),
   );
+}
+
+/** Neighbouring lines of one kind as one text. */
+function runs(lines) {
+  const found = [];
+  for (const line of lines) {
+    const kind = line[0] === "+" ? "added" : line[0] === "-" ? "removed" : "quiet";
+    if (found.at(-1)?.[0] === kind) found.at(-1)[1] += `${line}\n`;
+    else found.push([kind, `${line}\n`]);
+  }
+  return found;
 }
 
 byId("wire").addEventListener("click", quietly(async () => {

@@ -2,7 +2,7 @@
 
 import { drawChart } from "./chart.js";
 import { bindKeys } from "./keys.js";
-import { byId, el, figures, full, money, quietly, read, sessionPath, short, show } from "./page.js";
+import { byId, calls, el, figures, full, money, quietly, read, sessionPath, short, show } from "./page.js";
 
 async function start() {
   const found = await read("cost");
@@ -54,11 +54,11 @@ function table(compactions) {
 
 function paid(one) {
   if (!one.cost) return "unknown";
-  const calls = one.cost.pays_after;
-  if (calls === null || calls === undefined) return "never: it saves too little";
-  if (calls === 0) return "at once";
-  if (one.paid_at) return `at #${one.paid_at}, after ${full(calls)} calls`;
-  return `not yet: ${full(one.replies_since)} of ${full(calls)} calls`;
+  const after = one.cost.pays_after;
+  if (after === null || after === undefined) return "never: it saves too little";
+  if (after === 0) return "at once";
+  if (one.paid_at) return `at #${one.paid_at}, after ${calls(after)}`;
+  return `not yet: ${full(one.replies_since)} of ${calls(after)}`;
 }
 
 bindKeys({});

@@ -2,14 +2,13 @@
 
 import { el, quietly } from "./page.js";
 
-const ROW = 28;
 const PAGE = 200;
 const AROUND = 8;
 
 export class VirtualList {
-  /** `load(first, last)` returns rows by index, `draw(row, index)` the class and cells of one, `select(index, row)` is called. */
-  constructor(element, { count, load, draw, select }) {
-    Object.assign(this, { element, count, load, draw, onSelect: select });
+  /** `load(first, last)` returns rows by index, `draw(row, index)` the class and cells of one; `select(index)` is called. */
+  constructor(element, { count, load, draw, select, height = 28 }) {
+    Object.assign(this, { element, count, load, draw, height, onSelect: select });
     this.pages = new Map();
     this.rows = new Map();
     this.selected = -1;
@@ -26,7 +25,7 @@ export class VirtualList {
 
   resize(count) {
     this.count = count;
-    this.space.style.height = `${count * ROW}px`;
+    this.space.style.height = `${count * this.height}px`;
     this.schedule();
   }
 
@@ -38,7 +37,7 @@ export class VirtualList {
   }
 
   get isAtEnd() {
-    return this.element.scrollTop + this.element.clientHeight >= this.count * ROW - ROW;
+    return this.element.scrollTop + this.element.clientHeight >= this.count * this.height - this.height;
   }
 
   schedule() {
@@ -49,8 +48,8 @@ export class VirtualList {
   }
 
   render() {
-    const top = Math.max(0, Math.floor(this.element.scrollTop / ROW) - AROUND);
-    const seen = Math.ceil(this.element.clientHeight / ROW) + 2 * AROUND;
+    const top = Math.max(0, Math.floor(this.element.scrollTop / this.height) - AROUND);
+    const seen = Math.ceil(this.element.clientHeight / this.height) + 2 * AROUND;
     const end = Math.min(this.count, top + seen);
     for (const [index, row] of this.rows) if (index < top || index >= end) this.drop(index, row);
     for (let index = top; index < end; index++) if (!this.rows.has(index)) this.place(index);
@@ -81,7 +80,7 @@ export class VirtualList {
     row.setAttribute("aria-setsize", this.count);
     row.setAttribute("aria-posinset", index + 1);
     row.setAttribute("aria-selected", String(index === this.selected));
-    row.style.top = `${index * ROW}px`;
+    row.style.top = `${index * this.height}px`;
     this.rows.set(index, row);
     this.space.append(row);
     if (index === this.selected) this.element.setAttribute("aria-activedescendant", row.id);
@@ -95,12 +94,12 @@ export class VirtualList {
     this.selected = index;
     this.rows.get(index)?.setAttribute("aria-selected", "true");
     this.element.setAttribute("aria-activedescendant", `${this.element.id}-${index}`);
-    const top = index * ROW;
+    const top = index * this.height;
     const { scrollTop, clientHeight } = this.element;
-    if (center && (top < scrollTop || top > scrollTop + clientHeight - ROW)) {
-      this.element.scrollTop = top - (clientHeight - ROW) / 2;
+    if (center && (top < scrollTop || top > scrollTop + clientHeight - this.height)) {
+      this.element.scrollTop = top - (clientHeight - this.height) / 2;
     } else if (top < scrollTop) this.element.scrollTop = top;
-    else if (top > scrollTop + clientHeight - ROW) this.element.scrollTop = top - clientHeight + ROW;
+    else if (top > scrollTop + clientHeight - this.height) this.element.scrollTop = top - clientHeight + this.height;
     this.schedule();
     this.onSelect(index);
   }

@@ -59,6 +59,7 @@ export function short(count) {
   if (count < 999500) return count < 9950 ? `${(count / 1000).toFixed(1)}k` : `${Math.round(count / 1000)}k`;
   return `${(count / 1e6).toFixed(1)}M`;
 }
+export const calls = (count) => (count === 1 ? "1 call" : `${full(count)} calls`);
 export const when = (time) => time.slice(0, 16).replace("T", " ");
 export const money = (price) => (price === null || price === undefined ? "price unknown" : `$${price.toFixed(price < 1 ? 4 : 2)}`);
 

@@ -119,9 +119,9 @@ const asked = Number(new URLSearchParams(location.search).get("e"));
 list.select((asked || list.count) - 1);
 quietly(strip)();
 const pause = follow(quietly((version) => (version !== Number(body.version) ? refresh() : null)));
-const live = el("button", { type: "button", "aria-pressed": "true", class: "act", onclick: () => {
+const live = el("button", { type: "button", "aria-pressed": "true", class: "aside", onclick: () => {
   const on = live.getAttribute("aria-pressed") !== "true";
   live.setAttribute("aria-pressed", String(on));
   pause(!on);
 } }, "Live");
-byId("state").parentElement.querySelector("nav").append(el("span", { class: "act" }, live));
+document.querySelector(".title").append(live);

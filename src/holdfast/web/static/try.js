@@ -1,7 +1,7 @@
 // Two ways to compact at the same moment, side by side; nothing is written until "Compact now".
 
 import { bindKeys } from "./keys.js";
-import { act, byId, figures, full, quietly, read, remember, sessionPath, short } from "./page.js";
+import { act, byId, calls, figures, full, quietly, read, remember, sessionPath, short } from "./page.js";
 
 const known = new Map();
 const running = [null, null];
@@ -10,8 +10,14 @@ let waiting = 0;
 for (const [name, value] of new URLSearchParams(location.search)) if (byId(name)) byId(name).value = value;
 
 function address(side) {
-  const [kind, name] = byId(`choice${side}`).value.split(":");
+  const [kind, name] = chosen(side);
   return `preview?${new URLSearchParams({ [kind]: name, budget: byId("budget").value, at: byId("at").value })}`;
+}
+
+/** The chosen way; a window of tokens has half of the budget, as every other way by default. */
+function chosen(side) {
+  const [kind, name] = byId(`choice${side}`).value.split(":");
+  return [kind, name === "tokens" ? `tokens:${Math.max(1, Math.round(byId("budget").value / 2))}` : name];
 }
 
 async function update(side) {
@@ -44,9 +50,9 @@ function draw(side, found) {
     ["shortened", full(found.edited)],
   ];
   if (found.cost) {
-    const calls = found.cost.pays_after;
+    const after = found.cost.pays_after;
     pairs.push(["written to the cache again", short(found.cost.rewritten ?? 0)]);
-    pairs.push(["pays for itself", calls === null || calls === undefined ? "never" : `after ${full(calls)} calls`]);
+    pairs.push(["pays for itself", after === null || after === undefined ? "never" : `after ${calls(after)}`]);
   }
   figures(byId(`figures${side}`), pairs);
   const notes = [found.fallback ? `Without a model: ${found.fallback} instead.\n\n` : "", found.why ? `${found.why}\n\n` : ""];
@@ -63,7 +69,7 @@ function changed() {
 for (const name of ["budget", "at", "choice1", "choice2"]) byId(name).addEventListener("input", changed);
 byId("commit")?.addEventListener("submit", async (event) => {
   event.preventDefault();
-  const [kind, name] = byId("choice1").value.split(":");
+  const [kind, name] = chosen(1);
   const strategy = kind === "strategy" ? name : null;
   const details = { strategy, budget: Number(byId("budget").value), instructions: byId("instructions").value || null };
   const done = await act("compact", details);
