@@ -90,5 +90,5 @@ async def talk(sessions: SessionService, session_id: str = "s", turns: int = 12,
 
 async def compact(sessions: SessionService, session_id: str = "s") -> int:
     """Compacts with the ledger; returns the number of the compaction's event."""
-    await sessions.compact(session_id, always, KeepLedger(220))
+    await sessions.compact(session_id, always, KeepLedger(500))
     return (await sessions.events(session_id, kind="compaction"))[-1].seq

@@ -20,7 +20,9 @@ from .worker import build_service
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Mapping
 
+    from ..sessions import SessionService
     from ..web import Inspector
 
 _PORT = 8398
@@ -50,24 +52,41 @@ def web_command(
     Prints the address to open, with a token that works once. STORE is a database or a folder of JSONL sessions;
     default: the store in your settings. Ctrl-C stops it.
     """
-    try:
-        from ..web import Access, Inspector, listen
-    except ImportError as missing:
-        raise InvalidInput(f"The pages need {missing.name}: pip install 'holdfast-context[web]'.") from None
     settings = load_settings(flags={"store": store})
     location = require_store(settings.store)
     settings = load_settings(flags={"store": location.url})
     keys = None if key_file is None else read_keys(key_file)
-    with listen(host, port) as listening:
-        chosen = listening.getsockname()[1]
-        access = Access(host, chosen, names=allow_host, keys=keys, owner=owner)
-        sessions = build_service(settings, settings.summarizer)
-        inspector = Inspector(sessions, access, store_url=location.url, read_only=read_only)
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(LogFormatter("holdfast: %(message)s"))
-        logging.getLogger("holdfast").addHandler(handler)
+    sessions = build_service(settings, settings.summarizer)
+    inspector, listening = open_inspector(
+        sessions, host, port, keys=keys, names=allow_host, owner=owner, store_url=location.url, read_only=read_only
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("holdfast: %(message)s"))
+    logging.getLogger("holdfast").addHandler(handler)
+    with listening:
         anyio.run(_serve, inspector, listening, opens)
     return 0
+
+
+def open_inspector(
+    sessions: SessionService,
+    host: str,
+    port: int,
+    *,
+    keys: Mapping[str, str] | None = None,
+    names: tuple[str, ...] = (),
+    owner: str | None = None,
+    store_url: str | None = None,
+    read_only: bool = False,
+) -> tuple[Inspector, socket.socket]:
+    """Returns the pages over a service, and a socket that listens for them."""
+    try:
+        from ..web import Access, Inspector, listen
+    except ImportError as missing:
+        raise InvalidInput(f"The pages need {missing.name}: pip install 'holdfast-context[web]'.") from None
+    listening = listen(host, port)
+    access = Access(host, listening.getsockname()[1], names=names, keys=keys, owner=owner)
+    return Inspector(sessions, access, store_url=store_url, read_only=read_only), listening
 
 
 async def _serve(inspector: Inspector, listening: socket.socket, opens: bool) -> None:

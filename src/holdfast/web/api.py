@@ -257,7 +257,7 @@ class Api:
         record, query = await self.record(request), request.query_params
         at = (await self._event_at(record, _number(request, "at", 1))).id if query.get("at") else None
         budget = _number(request, "budget", 0) or None
-        options = PreviewOptions(query.get("strategy") or None, query.get("preset") or None, budget, None, at)
+        options = PreviewOptions(query.get("strategy") or None, query.get("preset") or None, budget, at)
         found = await self.worker.preview(record.id, options)
         reply: Json = msgspec.to_builtins(found)
         reply |= {name: len(getattr(found, name)) for name in ("kept", "archived", "edited")}

@@ -112,8 +112,15 @@ async def read_event(
     text = _event_text(event, message)
     row = row_of(event, record, await sessions.shown(record.id), sessions.estimator)
     fields = dict(zip(Row.__struct_fields__, msgspec.to_builtins(row), strict=True))
+    fields["pinned"] = await _is_pinned(sessions, record, event)
     piece = text[offset : offset + MAX_TEXT]
     return fields | {"text": piece, "next": offset + MAX_TEXT if offset + MAX_TEXT < len(text) else None}
+
+
+async def _is_pinned(sessions: SessionService, record: SessionRecord, event: Event) -> bool:
+    pins = await sessions.store.read(record.id, Slice(any_lane=True, kinds=(EventKind.PIN,)))
+    last = next((pin for pin in reversed(pins) if pin.body.get("event") == event.id), None)
+    return last is not None and bool(last.body.get("pinned", True))
 
 
 def _event_text(event: Event, message: Message | None) -> str:

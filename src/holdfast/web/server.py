@@ -179,5 +179,9 @@ async def serve_inspector(inspector: Inspector, listening: socket.socket, stop: 
     async with anyio.create_task_group() as group:
         group.start_soon(wait)
         group.start_soon(inspector.worker.start)
-        await server.serve([listening])
-        group.cancel_scope.cancel()
+        try:
+            await server.serve([listening])
+        finally:
+            with anyio.CancelScope(shield=True):
+                await inspector.worker.close()
+            group.cancel_scope.cancel()

@@ -7,6 +7,7 @@ import { body, byId, el, figures, full, longText, quietly, read, remember, say, 
 const seq = Number(body.compaction);
 const words = { kept: "kept", shown: "quoted", edited: "shortened", archived: "archived", replaced: "replaced" };
 let found = null;
+let lines = [];
 let before = null;
 let notes = null;
 let active = null;
@@ -14,6 +15,7 @@ let from = new Set();
 
 async function start() {
   found = await read(`c/${seq}`);
+  lines = found.page.lines.filter((one) => one.text.trim());
   const count = (fate) => found.fates.filter((one) => one[1] === fate).length;
   show(
     byId("state"),
@@ -46,9 +48,9 @@ async function start() {
     select: quietly((index) => { active = before; return event(index); }),
   });
   notes = new VirtualList(byId("notes"), {
-    count: found.page.lines.length,
+    count: lines.length,
     height: 20,
-    load: async (first, last) => found.page.lines.slice(first, last + 1),
+    load: async (first, last) => lines.slice(first, last + 1),
     draw: (line) => ({
       kind: `line ${line.text.startsWith("#") ? "heading" : ""}`,
       cells: [el("span", {}, line.text), el("span", { class: "n" }, line.rank ? `${line.rank}.` : "")],
@@ -108,7 +110,7 @@ function choose(number) {
 }
 
 async function line(index) {
-  const one = found.page.lines[index];
+  const one = lines[index];
   remember("line", index);
   remember("e", null);
   const sources = one.sources ?? [];
@@ -122,7 +124,7 @@ async function line(index) {
   show(
     byId("detail"),
     el("h2", {}, "This line"),
-    el("pre", {}, one.text || " "),
+    el("pre", {}, one.text),
     list,
     one.names?.length ? el("p", {}, "Names it was chosen for: ", one.names.join(", ")) : null,
     el("p", { class: "acts" }, sources.slice(0, 20).map((source) => el("a", { href: `${sessionPath}?e=${source}` }, `#${source}`))),

@@ -5,7 +5,7 @@ import { byId, el } from "./page.js";
 const help = [
   ["j k", "next and previous row"],
   ["g G", "first and last row"],
-  ["/", "search"],
+  ["/", "search; a number jumps to that event"],
   ["[ ]", "previous and next compaction"],
   ["u", "undo the last compaction"],
   ["?", "this list"],

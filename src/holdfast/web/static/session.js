@@ -35,7 +35,7 @@ async function detail(seq) {
   const acts = [el("a", { href: `${sessionPath}/at/${seq}` }, "What the model saw")];
   if (event.kind === "compaction") acts.unshift(el("a", { href: `${sessionPath}/c/${seq}` }, "What was lost, and why"));
   if (!body.readonly) {
-    if (event.kind === "message") acts.push(button("Pin", "pin", event.id));
+    if (event.kind === "message") acts.push(button(event.pinned ? "Unpin" : "Pin", "pin", event.id, { pinned: !event.pinned }));
     if (event.archived) acts.push(button("Restore", "restore", event.id));
     if (!event.lane) acts.push(button("Fork here", "fork", event.id));
   }
@@ -49,11 +49,11 @@ async function detail(seq) {
   byId("detail").scrollTop = 0;
 }
 
-function button(text, action, event) {
+function button(text, action, event, more = {}) {
   return el("button", {
     type: "button",
     onclick: async () => {
-      const done = await act(action, { event });
+      const done = await act(action, { event, ...more });
       if (done?.path) location.href = done.path;
       else if (done) await refresh();
     },
@@ -114,6 +114,13 @@ function jump(direction) {
 }
 
 byId("undo")?.addEventListener("click", undo);
+byId("search").form.addEventListener("submit", (event) => {
+  const number = /^#?([\d,]+)$/.exec(byId("search").value.trim());
+  if (!number) return;
+  event.preventDefault();
+  byId("search").blur();
+  list.select(Number(number[1].replaceAll(",", "")) - 1);
+});
 bindKeys({ ...list.keys, u: undo, "[": () => jump(-1), "]": () => jump(1) });
 const asked = Number(new URLSearchParams(location.search).get("e"));
 list.select((asked || list.count) - 1);
