@@ -59,7 +59,7 @@ class PageLine(msgspec.Struct, frozen=True, omit_defaults=True):
     score: float | None = None
     """Score per character when it was selected."""
     names: tuple[str, ...] = ()
-    """Names that it was selected for."""
+    """Names in it, by the chance that a later step needs them."""
 
 
 class LeftOutLine(msgspec.Struct, frozen=True):

@@ -88,7 +88,7 @@ class RankedLine(msgspec.Struct, frozen=True):
     density: float
     """Score per character when it was considered, given the lines before it."""
     names: tuple[str, ...]
-    """Its names that have a score."""
+    """Its names that have a score, highest first."""
     verdict: Verdict
 
 
@@ -141,9 +141,12 @@ class Selection:
         order: list[tuple[float, int, Verdict]] = [(self._densities[at], at, verdicts[at]) for at in verdicts]
         order += [(now, at, "not reached" if now > 0 else "adds nothing") for now, at in sorted(rest, reverse=True)]
         return [
-            RankedLine(self._pool[at].line, rank, now, self._names[at], verdict)
+            RankedLine(self._pool[at].line, rank, now, self._names_by_score(at), verdict)
             for rank, (now, at, verdict) in enumerate(order, 1)
         ]
+
+    def _names_by_score(self, index: int) -> tuple[str, ...]:
+        return tuple(sorted(self._names[index], key=lambda name: -self._scores[name]))
 
     def _verdicts(self, room: int) -> dict[int, Verdict]:
         """Returns what becomes of the candidates, in the order in which they are considered, until the room is full."""

@@ -92,7 +92,7 @@ async def _last_compaction(sessions: SessionService, record: SessionRecord) -> L
     )
 
 
-class SessionLine(msgspec.Struct, frozen=True):
+class ListedSession(msgspec.Struct, frozen=True):
     """A session in the list of all."""
 
     overview: Overview
@@ -100,16 +100,16 @@ class SessionLine(msgspec.Struct, frozen=True):
     """Forks stand below the session that they come from."""
 
 
-async def read_sessions(sessions: SessionService, records: Sequence[SessionRecord]) -> list[SessionLine]:
+async def read_sessions(sessions: SessionService, records: Sequence[SessionRecord]) -> list[ListedSession]:
     """Returns these sessions, newest first, each fork below its root."""
     known = {record.id: record for record in records}
     children: dict[str | None, list[SessionRecord]] = {}
     for record in records:
         children.setdefault(record.parent if record.parent in known else None, []).append(record)
-    found: list[SessionLine] = []
+    found: list[ListedSession] = []
     waiting = [(record, 0) for record in reversed(children.get(None, []))]
     while waiting:
         record, depth = waiting.pop()
-        found.append(SessionLine(await read_overview(sessions, record), depth))
+        found.append(ListedSession(await read_overview(sessions, record), depth))
         waiting += [(child, depth + 1) for child in reversed(children.get(record.id, []))]
     return found

@@ -9,7 +9,7 @@ from ..compaction import PRESETS
 from ..strategies.names import STRATEGY_NAMES
 from .addresses import encode_id, session_path
 from .html import Child, Html, document, join, link, tag
-from .overview import Overview, SessionLine
+from .overview import ListedSession, Overview
 
 _DEFAULT_WINDOW = 200_000
 _TABS = (("", "Events"), ("at", "What the model saw"), ("try", "What if"), ("cost", "Cost"))
@@ -48,7 +48,7 @@ def gauge(tokens: int, window: int | None, limit: int | None) -> Html:
     )
 
 
-def sessions_page(lines: Sequence[SessionLine], total: int) -> Html:
+def sessions_page(lines: Sequence[ListedSession], total: int) -> Html:
     """All sessions, newest first."""
     head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in _COLUMNS))
     rows = [_session_row(line) for line in lines]
@@ -75,7 +75,7 @@ _COLUMNS = (
 )
 
 
-def _session_row(line: SessionLine) -> Html:
+def _session_row(line: ListedSession) -> Html:
     one = line.overview
     title = link(one.title, session_path(one.id))
     forked = tag("span", "fork of ", f"#{one.parent_seq} ", class_="quiet") if one.parent else None

@@ -95,8 +95,18 @@ function explain() {
   if (page.candidates) pairs.push(["lines taken", `${full(page.taken)} of ${full(page.candidates)}`]);
   const list = el("dl", { class: "figures plain" });
   figures(list, pairs);
-  show(byId("detail"), el("h2", {}, "How it was made"), list,
-    el("p", { class: "quiet" }, "Choose a line or an event to see why it is there."));
+  const nearly = (page.left_out ?? []).filter((one) => one.verdict !== "adds nothing").slice(0, 12);
+  show(
+    byId("detail"),
+    el("h2", {}, "How it was made"),
+    list,
+    el("p", { class: "quiet" }, "Choose a line or an event to see why it is there."),
+    nearly.length ? [
+      el("h2", { class: "next" }, "Nearly kept"),
+      el("ul", { class: "nearly" }, nearly.map((one) => el("li", {},
+        el("a", { href: `${sessionPath}/c/${seq}?e=${one.source}` }, `#${one.source}`), " ", el("code", {}, one.text)))),
+    ] : null,
+  );
 }
 
 function mark(sources) {
@@ -126,7 +136,7 @@ async function line(index) {
     el("h2", {}, "This line"),
     el("pre", {}, one.text),
     list,
-    one.names?.length ? el("p", {}, "Names it was chosen for: ", one.names.join(", ")) : null,
+    one.names?.length ? el("p", {}, "Names in it, the most needed first: ", one.names.join(", ")) : null,
     el("p", { class: "acts" }, sources.slice(0, 20).map((source) => el("a", { href: `${sessionPath}?e=${source}` }, `#${source}`))),
   );
 }
