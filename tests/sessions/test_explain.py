@@ -19,6 +19,7 @@ from holdfast.sessions import Explanation
 from holdfast.strategies import KeepLast, KeepLedger, Pipeline, PruneToolResults, Truncate
 from holdfast.summaries import AsUser, FreeText
 from holdfast.triggers import always
+from holdfast.types import Plan
 from real_sessions import FILES, each_nth_session, transcript
 
 pytestmark = pytest.mark.anyio
@@ -132,8 +133,16 @@ async def test_explain_of_a_model_s_summary_says_that_it_cannot_be_computed() ->
     await service.compact("s", always, Summary(KeepLast(4), FreeText(), AsUser(), verify=False), summarizer=model)
     (found,) = await explanations(service)
     assert found.agrees is None
-    assert "its summary was written by" in found.why
+    assert found.why == "it was written by scripted"
     assert any("Keep the harbour." in line.text for line in found.page.lines)
+
+
+async def test_explain_of_a_function_says_that_it_belongs_to_the_application() -> None:
+    service = await talk()
+    await service.compact("s", always, lambda request: Plan(10, strategy="half"))
+    (found,) = await explanations(service)
+    assert (found.agrees, found.why) == (None, "FunctionStrategy is a strategy of the application")
+    assert [one.fate for one in found.events].count("archived") == 9
 
 
 async def changed_copy(service: SessionService, change: Any) -> SessionService:
@@ -152,7 +161,7 @@ async def test_explain_of_an_older_log_says_that_its_parameters_are_missing() ->
     older = await changed_copy(service, lambda body: body.pop("parameters"))
     (found,) = await explanations(older)
     assert found.agrees is None and found.parameters is None
-    assert "did not record its parameters" in found.why
+    assert "its parameters are not recorded" in found.why
     assert {one.fate for one in found.events} == {"kept", "archived"}
 
 

@@ -121,6 +121,29 @@ async def test_sizes_and_cost() -> None:
         assert (await running.json("/api/s/s/sizes"))["compactions"][0][4] is True
 
 
+async def test_redacted_text_is_gone_from_an_explained_compaction() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        assert "Osterhaven" in (await running.get(f"/api/s/s/c/{seq}")).text
+        await running.sessions.redact_text("s", "Osterhaven")
+        found = await running.get(f"/api/s/s/c/{seq}")
+        assert found.status_code == 200 and "Osterhaven" not in found.text
+
+
+async def test_sessions_are_listed_a_page_at_a_time_with_forks_below_their_root() -> None:
+    async with run_inspector() as running:
+        for number in range(60):
+            await running.sessions.create(id=f"s{number}", metadata={"title": f"Ship {number}"})
+            await anyio.sleep(0.002)  # sessions are sorted by the millisecond in which they were created
+        await running.sessions.fork("s59", id="fork")
+        page = (await running.get("/")).text
+        assert page.count("<tr>") == 51 and 'href="/?from=50"' in page
+        assert page.index('href="/s/s59"') < page.index('href="/s/fork"') < page.index('href="/s/s58"')
+        rest = (await running.get("/?from=50")).text
+        assert "Ship 3<" in rest and "from=" not in rest
+
+
 async def test_search_finds_archived_events_in_all_sessions() -> None:
     async with run_inspector() as running:
         await talk(running.sessions)

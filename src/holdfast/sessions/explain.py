@@ -195,14 +195,14 @@ def _strategy_of(stored: Checkpoint) -> tuple[Strategy | None, str]:
     """Returns the strategy that made a compaction; None and the reason if it cannot be run again."""
     parameters = stored.parameters
     if parameters is None:
-        return None, "it was made by a version of Holdfast that did not record its parameters"
+        return None, "its parameters are not recorded: it was made by another tool or an earlier version of Holdfast"
     if stored.fallback:
         strategy = build_fallback(parameters.strategy, stored.fallback)
         return strategy, "" if strategy else f"the fallback {stored.fallback} cannot be run again"
     strategy = build_strategy(parameters.strategy)
-    kind = str(parameters.strategy.get("kind"))
-    if strategy is None and stored.summary is not None:
-        return None, f"its summary was written by {parameters.summarizer or 'a model'}"
+    if strategy is None and parameters.summarizer is not None:
+        return None, f"it was written by {parameters.summarizer}"
+    kind = parameters.strategy.get("kind")
     return strategy, "" if strategy else f"{kind} is a strategy of the application"
 
 

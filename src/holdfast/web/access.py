@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers
@@ -167,7 +166,3 @@ class Guard:
         return problem_reply(
             401, "Open the address that holdfast web printed; it works once. Start it again for a new one.", path
         )
-
-
-def owner_of_request(scope: Any, access: Access) -> str | None:
-    return access.owner(Headers(scope=scope))

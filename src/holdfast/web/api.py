@@ -231,7 +231,8 @@ class Api:
     async def compaction(self, request: Request) -> Response:
         record = await self.record(request)
         event = await self._event_at(record, request.path_params["seq"])
-        found = await self.worker.explain(record.id, event.id)
+        mark = max((tip.mark for tip in record.lanes.values()), default=0)
+        found = await self.worker.explain(record.id, event.id, mark)
         fates = [(one.seq, one.fate, one.rule, one.tokens, one.lines) for one in found.events]
         page = msgspec.structs.replace(
             found.page, lines=found.page.lines[:_MAX_LINES], left_out=found.page.left_out[:_MAX_LINES]

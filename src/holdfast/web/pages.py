@@ -48,18 +48,17 @@ def gauge(tokens: int, window: int | None, limit: int | None) -> Html:
     )
 
 
-def sessions_page(lines: Sequence[ListedSession], total: int) -> Html:
-    """All sessions, newest first."""
+def sessions_page(lines: Sequence[ListedSession], older: str | None) -> Html:
+    """Sessions, newest first; `older` is the address of the next ones."""
     head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in _COLUMNS))
     rows = [_session_row(line) for line in lines]
-    more = tag("p", f"The newest {len(lines):,} of {total:,} sessions; search finds the others.", class_="quiet")
     return document(
         "Sessions",
         tag("h1", "Sessions"),
         tag("table", tag("thead", head), tag("tbody", *rows), class_="sessions")
         if rows
         else tag("p", "This store has no sessions yet: import some with holdfast import, or chat.", class_="lead"),
-        more if total > len(lines) else None,
+        tag("p", link("Older sessions", older), class_="more") if older else None,
         script="sessions.js",
     )
 
@@ -108,7 +107,7 @@ def search_page(query: str, hits: Sequence[dict[str, Any]], problem: str, more: 
         "Search",
         tag("h1", f"Search: {query}" if query else "Search"),
         found if query else tag("p", "Words that must all occur, in any order.", class_="lead"),
-        tag("p", link("More", more)) if more else None,
+        tag("p", link("More", more), class_="more") if more else None,
         script="sessions.js",
     )
 

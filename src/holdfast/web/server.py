@@ -30,7 +30,8 @@ from .overview import Overview, read_overview, read_sessions, read_title
 from .replies import json_reply, page_reply, problem_reply
 
 log = logging.getLogger("holdfast.web")
-_SHOWN_SESSIONS = 200
+_SHOWN_SESSIONS = 50
+"""Each takes reading its live window."""
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 SessionPage = Callable[[Overview, Request], Html]
 
@@ -52,7 +53,7 @@ class Inspector:
         in_session: dict[str, SessionPage] = {
             "": lambda one, _: pages.session_page(one, read_only=read_only),
             "/at/{seq:int}": lambda one, request: pages.context_page(
-                one, request.path_params["seq"], _other(request), read_only=read_only
+                one, request.path_params["seq"], _query_number(request, "vs"), read_only=read_only
             ),
             "/c/{seq:int}": lambda one, request: pages.compaction_page(
                 one, request.path_params["seq"], read_only=read_only
@@ -78,8 +79,10 @@ class Inspector:
 
     async def _sessions_page(self, request: Request) -> Response:
         records = await self.sessions.list(self.access.owner(request.headers))
-        lines = await read_sessions(self.sessions, records[:_SHOWN_SESSIONS])
-        return page_reply(pages.sessions_page(lines, len(records)))
+        first = _query_number(request, "from") or 0
+        lines = await read_sessions(self.sessions, records[first : first + _SHOWN_SESSIONS])
+        more = first + _SHOWN_SESSIONS
+        return page_reply(pages.sessions_page(lines, f"/?from={more}" if more < len(records) else None))
 
     async def _search_page(self, request: Request) -> Response:
         query = request.query_params.get("q", "")[:1_000]
@@ -127,8 +130,8 @@ class Inspector:
         return Response(content, media_type=_KINDS[PurePath(name).suffix], headers=headers)
 
 
-def _other(request: Request) -> int | None:
-    given = request.query_params.get("vs", "")
+def _query_number(request: Request, name: str) -> int | None:
+    given = request.query_params.get(name, "")
     return int(given) if given.isdecimal() and len(given) < 13 else None
 
 

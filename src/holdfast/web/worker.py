@@ -54,7 +54,7 @@ class StoreWorker:
         self._service_options = {"preset": preset if preset in PRESETS else None, "window": sessions.window}
         self._turn = anyio.Lock()
         self._process: Process | None = None
-        self._explained: dict[tuple[str, str], Explanation] = {}
+        self._explained: dict[tuple[str, str, int], Explanation] = {}
 
     async def start(self) -> None:
         """Starts the process before it is needed: its imports take longer than the work."""
@@ -70,9 +70,9 @@ class StoreWorker:
                 process.kill()
             await process.aclose()
 
-    async def explain(self, session_id: str, compaction: str) -> Explanation:
-        """Explains a compaction; the last few are kept."""
-        key = (session_id, compaction)
+    async def explain(self, session_id: str, compaction: str, mark: int) -> Explanation:
+        """Explains a compaction; the last few are kept until a redaction, which moves the session's mark."""
+        key = (session_id, compaction, mark)
         if key not in self._explained:
             found = await self._run("explain", session_id, {"compaction": compaction})
             if len(self._explained) >= _MAX_EXPLAINED:
