@@ -129,12 +129,13 @@ async def test_explain_while_messages_were_appended_uses_what_the_compaction_rea
 
 async def test_explain_of_a_model_s_summary_says_that_it_cannot_be_computed() -> None:
     service = await talk()
-    model = ScriptedModel("## Goal\nKeep the harbour.", repeat=True)
+    model = ScriptedModel("## Goal\nKeep the harbour, see [4].", repeat=True)
     await service.compact("s", always, Summary(KeepLast(4), FreeText(), AsUser(), verify=False), summarizer=model)
     (found,) = await explanations(service)
     assert found.agrees is None
     assert found.why == "it was written by scripted"
-    assert any("Keep the harbour." in line.text for line in found.page.lines)
+    (line,) = [line for line in found.page.lines if "Keep the harbour" in line.text]
+    assert (line.section, line.rule, line.sources) == ("Goal", "written by scripted", (4,))
 
 
 async def test_explain_of_a_function_says_that_it_belongs_to_the_application() -> None:

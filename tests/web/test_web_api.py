@@ -10,7 +10,7 @@ import pytest
 from web_harness import RunningInspector, compact, run_inspector, talk
 
 from holdfast import SessionService, SlidingWindow, SQLiteStore
-from holdfast.stores import Slice
+from holdfast.stores import Slice, open_store
 from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
@@ -88,9 +88,10 @@ async def test_context_at_has_what_the_model_saw_and_the_difference() -> None:
         assert message["text"] == "Ship 11 is noted in berths/n11.csv." and message["number"] == 25
 
 
-async def test_compaction_is_explained_in_a_process_of_its_own(tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    async with run_inspector(SQLiteStore(path), store_url=f"sqlite:///{path}") as running:
+@pytest.mark.parametrize("url", ["sqlite:///{}/sessions.db", "jsonl:{}/sessions"])
+async def test_compaction_is_explained_in_a_process_of_its_own(tmp_path: Path, url: str) -> None:
+    url = url.format(tmp_path)
+    async with run_inspector(open_store(url), store_url=url) as running:
         await talk(running.sessions)
         seq = await compact(running.sessions)
         found = await running.json(f"/api/s/s/c/{seq}")

@@ -37,10 +37,28 @@ def test_command_serves_a_store_and_stops(tmp_path: Path) -> None:
         assert process.wait(20) == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_command_shows_the_bundled_example_with_its_compactions() -> None:
+    command = [sys.executable, "-m", "holdfast", "web", "example", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "example is shown from memory: changes are not saved.\n"
+            found = re.fullmatch(r"Open (\S+)\n", process.stdout.readline())
+            assert found is not None
+            with httpx.Client(follow_redirects=True, timeout=30) as client:
+                assert 'href="/s/example"' in client.get(found[1]).text
+                sizes = client.get(found[1].partition("?")[0] + "api/s/example/sizes").json()
+                assert len(sizes["compactions"]) >= 2
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
 def test_command_without_a_store_says_so(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "holdfast", "web", str(tmp_path / "missing.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "There is no store at" in done.stderr
+    assert done.returncode == 2 and "There is no file" in done.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -13,10 +13,14 @@ import click
 from ..errors import InvalidInput
 from ..io.access_keys import read_keys
 from ..io.processes import stop_on_signals
+from ..io.text import printable
 from ..settings import load_settings
+from ..triggers import TokenCount
 from .output import LogFormatter, echo
+from .search import load_source, named_store
+from .sources import is_example, open_source
 from .stores import require_store
-from .worker import build_service
+from .worker import IN_MEMORY, build_service
 
 if TYPE_CHECKING:
     import socket
@@ -24,8 +28,11 @@ if TYPE_CHECKING:
 
     from ..sessions import SessionService
     from ..web import Inspector
+    from .sources import Source
 
 _PORT = 8398
+_EXAMPLE_BUDGET, _EXAMPLE_STEP = 60_000, 20
+"""Tokens at which an example is compacted, and messages between two looks at its size."""
 
 
 @click.command("web")
@@ -50,21 +57,22 @@ def web_command(
     """Show the sessions of a STORE in a browser.
 
     Prints the address to open, with a token that works once. STORE is a database or a folder of JSONL sessions;
-    default: the store in your settings. Ctrl-C stops it.
+    default: the store in your settings. A session file of another tool, or `example`, is shown from memory.
     """
-    settings = load_settings(flags={"store": store})
-    location = require_store(settings.store)
-    settings = load_settings(flags={"store": location.url})
+    location = require_store(load_settings().store) if store is None else named_store(store)
+    source = open_source(store, whole=True) if location is None and store is not None else None
+    settings = load_settings(flags={"store": IN_MEMORY if location is None else location.url})
     keys = None if key_file is None else read_keys(key_file)
     sessions = build_service(settings, settings.summarizer)
+    url = None if location is None else location.url
     inspector, listening = open_inspector(
-        sessions, host, port, keys=keys, names=allow_host, owner=owner, store_url=location.url, read_only=read_only
+        sessions, host, port, keys=keys, names=allow_host, owner=owner, store_url=url, read_only=read_only
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("holdfast: %(message)s"))
     logging.getLogger("holdfast").addHandler(handler)
     with listening:
-        anyio.run(_serve, inspector, listening, opens)
+        anyio.run(_serve, inspector, listening, source, opens)
     return 0
 
 
@@ -89,12 +97,30 @@ def open_inspector(
     return Inspector(sessions, access, store_url=store_url, read_only=read_only), listening
 
 
-async def _serve(inspector: Inspector, listening: socket.socket, opens: bool) -> None:
+async def _serve(inspector: Inspector, listening: socket.socket, source: Source | None, opens: bool) -> None:
     from ..web import serve_inspector
 
     stop = anyio.Event()
     async with inspector.sessions, stop_on_signals(stop.set):
+        if source is not None:
+            await _load(inspector.sessions, source)
+            echo(f"{printable(source.name)} is shown from memory: changes are not saved.")
         echo(f"Open {inspector.access.opening_url}")
         if opens:
             webbrowser.open(inspector.access.opening_url)
         await serve_inspector(inspector, listening, stop)
+
+
+async def _load(sessions: SessionService, source: Source) -> None:
+    """Loads a session file; a bundled example is compacted as it grows."""
+    if not is_example(source.name):
+        await load_source(sessions, source)
+        return
+    record = await sessions.create(
+        id=source.name, format=source.format, system=source.system, tools=source.tools, model=source.model
+    )
+    for start in range(0, len(source.messages), _EXAMPLE_STEP):
+        await sessions.append(record.id, source.messages[start : start + _EXAMPLE_STEP])
+        await sessions.compact(
+            record.id, TokenCount(_EXAMPLE_BUDGET), "ledger", budget=_EXAMPLE_BUDGET, target=_EXAMPLE_BUDGET // 3
+        )

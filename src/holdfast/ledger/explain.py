@@ -103,14 +103,19 @@ def explain_page(page: LedgerPage, sections: SectionRenderer) -> PageExplanation
     )
 
 
-def page_lines(text: str) -> Iterator[PageLine]:
-    """Yields the lines of any page with section, rule and the messages that they cite, read from the page alone."""
-    section, rule, cited = "", _INTRO, tuple[int, ...]()
+def page_lines(text: str, written_by: str = "") -> Iterator[PageLine]:
+    """Yields the lines of a page with section, rule and the messages that they cite, read from the page alone.
+
+    A summary, `written_by` a model, has headings of its own, and a line of it has the citations inside it.
+    """
+    section, rule, cited = "", written_by or _INTRO, tuple[int, ...]()
     for line in text.splitlines():
         heading = next((known for known in _RULES if line == known or line.startswith(f"{known} [")), None)
         if heading is not None:
             section, rule, cited = heading.removeprefix("## "), _RULES[heading], _sources(line.removeprefix(heading))
-        elif line.startswith(GROUP):
+        elif written_by and line.startswith("## "):
+            section, rule, cited = line.removeprefix("## "), written_by, ()
+        elif line.startswith(GROUP) or (written_by and rule == written_by):
             cited = _sources(line)
         elif section and (leading := _LEADING_CITATION.match(line)):
             cited = _sources(leading[0])

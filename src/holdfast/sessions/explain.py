@@ -265,8 +265,13 @@ def _note_lines(stored: Checkpoint) -> Iterator[PageLine]:
     """Yields the lines of the stored notes, with the sources that a page cites."""
     for item in stored.head:
         if item.kind == "note" and item.message is not None:
-            text = _note_text(item.message)
-            yield from page_lines(text) if is_ledger_page(item.message) else map(PageLine, text.splitlines())
+            writer = "" if is_ledger_page(item.message) else f"written by {_writer(stored)}"
+            yield from page_lines(_note_text(item.message), writer)
+
+
+def _writer(stored: Checkpoint) -> str:
+    named = stored.parameters and stored.parameters.summarizer
+    return named or stored.strategy or "a model"
 
 
 def _note_text(message: Message) -> str:

@@ -67,6 +67,11 @@ async function start() {
 }
 
 function verdict() {
+  const hidden = found.count - found.fates.length;
+  return `${agreement()}${hidden ? ` The ${full(hidden)} oldest of the events before it are not listed.` : ""}`;
+}
+
+function agreement() {
   if (found.agrees) return "Computed again from the log: equal to what is stored, byte for byte.";
   return found.agrees === null || found.agrees === undefined
     ? `Not computed again: ${found.why}. Sources are those that the notes cite; there are no scores.`
