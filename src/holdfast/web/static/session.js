@@ -118,6 +118,7 @@ byId("search").form.addEventListener("submit", (event) => {
   const number = /^#?([\d,]+)$/.exec(byId("search").value.trim());
   if (!number) return;
   event.preventDefault();
+  byId("search").value = "";
   byId("search").blur();
   list.select(Number(number[1].replaceAll(",", "")) - 1);
 });
