@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median, quantiles
+from urllib.request import Request, urlopen
 
 from tests.web.browser import Browser, run_browser
 
@@ -148,10 +149,9 @@ def _reads(browser: Browser, base: str) -> tuple[float, float]:
 
 
 def _preview_forever(base: str, cookie: str, stop: threading.Event) -> None:
-    import httpx
-
-    with httpx.Client(headers={"cookie": cookie}, timeout=60) as client:
-        budget = 4_000
-        while not stop.is_set():
-            budget += 10
-            client.get(f"{base}/api/s/long/preview?strategy=ledger&budget={budget}").raise_for_status()
+    budget = 4_000
+    while not stop.is_set():
+        budget += 10
+        url = f"{base}/api/s/long/preview?strategy=ledger&budget={budget}"
+        with urlopen(Request(url, headers={"cookie": cookie}), timeout=60) as reply:
+            reply.read()

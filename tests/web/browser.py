@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
+import msgspec
 
 CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 MISSING = "needs a browser: pip install selenium, apt-get install chromium chromium-driver"
@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 def require_browser() -> None:
     """Skips the tests of a module where there is no browser."""
+    import pytest
+
     pytest.importorskip("selenium", reason=MISSING)
     if CHROMIUM is None or CHROMEDRIVER is None:
         pytest.skip(MISSING, allow_module_level=True)
@@ -81,8 +83,6 @@ class Browser:
         self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
         run = {"expression": "axe.run().then((found) => JSON.stringify(found.violations))", "awaitPromise": True}
         found = self.driver.execute_cdp_cmd("Runtime.evaluate", run)
-        import msgspec
-
         return [
             f"{rule['id']}: {node['html'][:120]}"
             for rule in msgspec.json.decode(found["result"]["value"])
