@@ -76,6 +76,8 @@ class PageExplanation(msgspec.Struct, frozen=True):
     """Why a page has its lines."""
 
     lines: tuple[PageLine, ...]
+    result_lines: tuple[PageLine, ...] = ()
+    """Lines that stand in for long tool results among the kept messages."""
     left_out: tuple[LeftOutLine, ...] = ()
     """Best first, and at most some thousands."""
     candidates: int = 0
@@ -91,9 +93,12 @@ def explain_page(page: LedgerPage, sections: SectionRenderer) -> PageExplanation
     by_text = {quote_structure(one.line.text).strip(): one for one in taken if one.line.kind != "name"}
     names = {one.line.text: one for one in taken if one.line.kind == "name"}
     lines = tuple(_with_score(line, by_text, names, sections) for line in page_lines(page.text))
+    by_line = {(one.line.text, one.line.place): one for one in taken}
+    results = [line for found in page.result_lines.values() for line in found]
     left = [one for one in ranked if one.verdict not in ("taken", "in a longer line")]
     return PageExplanation(
         lines,
+        tuple(_in_result(line, by_line.get((line.text, line.place))) for line in results),
         tuple(LeftOutLine(one.line.text, one.line.place, one.rank, one.density, one.verdict) for one in left)[
             :_MAX_LEFT_OUT
         ],
@@ -145,6 +150,12 @@ def _with_score(
     return line if ran is None else msgspec.structs.replace(line, sources=(ran.place,))
 
 
+def _in_result(line: LedgerLine, ranked: RankedLine | None) -> PageLine:
+    """Returns a line of a shortened result; error lines stay without being ranked."""
+    bare = PageLine(line.text, "", _RULES[ERRORS], (line.place,))
+    return bare if ranked is None else _selected(bare, ranked, ranked.names, [line])
+
+
 def _selected(line: PageLine, ranked: RankedLine, names: tuple[str, ...], origins: list[LedgerLine]) -> PageLine:
     places = tuple(dict.fromkeys(origin.place for origin in origins))
     return msgspec.structs.replace(
@@ -153,5 +164,5 @@ def _selected(line: PageLine, ranked: RankedLine, names: tuple[str, ...], origin
         rank=ranked.rank,
         score=ranked.density,
         names=names,
-        rule="the best lines by score per character",
+        rule=_RULES[EXCERPTS],
     )

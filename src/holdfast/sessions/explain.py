@@ -52,7 +52,7 @@ class EventFate(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens: int
     """Its size before."""
     lines: int = 0
-    """Lines of the page that come from it."""
+    """Lines of it on the page, or in its own shortened result."""
 
 
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -108,7 +108,7 @@ async def explain_compaction(live: LiveSession, event_id: str) -> Explanation:
         event.seq,
         stored.tokens_before,
         stored.tokens_after,
-        tuple(await _fates(live, again.view, stored, lines)),
+        tuple(await _fates(live, again.view, stored, [*lines, *page.result_lines])),
         page,
         again.agrees,
         again.why,
@@ -226,7 +226,7 @@ def _shown_bytes(checkpoint: Checkpoint) -> bytes:
     return msgspec.json.encode((checkpoint.boundary, checkpoint.head, checkpoint.edits), order="sorted")
 
 
-async def _fates(live: LiveSession, view: View, stored: Checkpoint, lines: tuple[PageLine, ...]) -> list[EventFate]:
+async def _fates(live: LiveSession, view: View, stored: Checkpoint, lines: Iterable[PageLine]) -> list[EventFate]:
     start = 0 if stored.boundary is None else (await live.event(stored.boundary)).seq
     head = {item.ref: item for item in stored.head if item.ref}
     kept_from = next((seq for id in view.ids if id in view.events and (seq := view.events[id].seq) > start), None)

@@ -235,7 +235,10 @@ class Api:
         found = await self.worker.explain(record.id, event.id, mark)
         fates = [(one.seq, one.fate, one.rule, one.tokens, one.lines) for one in found.events]
         page = msgspec.structs.replace(
-            found.page, lines=found.page.lines[:_MAX_LINES], left_out=found.page.left_out[:_MAX_LINES]
+            found.page,
+            lines=found.page.lines[:_MAX_LINES],
+            result_lines=found.page.result_lines[:_MAX_LINES],
+            left_out=found.page.left_out[:_MAX_LINES],
         )
         return json_reply(
             {

@@ -151,19 +151,25 @@ async function event(index) {
   remember("e", number);
   remember("line", null);
   const left = (found.page.left_out ?? []).filter((one) => one.source === number);
+  const stays = (found.page.result_lines ?? []).filter((one) => one.sources[0] === number);
   const detail = await read(`event/${number}`);
   const list = el("dl", { class: "figures plain" });
-  figures(list, [["tokens", full(tokens)], ["lines in the notes", full(lines ?? 0)]]);
+  figures(list, [["tokens", full(tokens)], [fate === "edited" ? "lines kept" : "lines in the notes", full(lines ?? 0)]]);
   show(
     byId("detail"),
     el("h2", {}, `#${number} ${words[fate]}`),
     el("p", { class: "quiet" }, `${detail.role}: ${rule}`),
     list,
-    left.length ? [el("p", {}, obstacle(left[0])), el("pre", {}, left.slice(0, 12).map((one) => `${one.rank}. ${one.text}\n`).join(""))]
+    stays.length ? [el("p", {}, "What is left of it:"), ranked(stays)] : null,
+    left.length ? [el("p", {}, obstacle(left[0])), ranked(left)]
       : fate === "archived" && found.page.candidates ? el("p", { class: "quiet" }, "No other line of it was among the candidates.") : null,
     el("p", { class: "acts" }, el("a", { href: `${sessionPath}?e=${number}` }, "Open the event")),
     longText(detail.text.slice(0, 4000), null),
   );
+}
+
+function ranked(all) {
+  return el("pre", {}, all.slice(0, 12).map((one) => `${one.rank ? `${one.rank}. ` : ""}${one.text}\n`).join(""));
 }
 
 function obstacle(best) {
