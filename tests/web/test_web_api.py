@@ -106,6 +106,15 @@ async def test_compaction_is_explained_in_a_process_of_its_own(tmp_path: Path, u
         assert await running.sessions.store.read("s", Slice(any_lane=True)) == before
 
 
+async def test_session_page_tells_that_it_is_being_compacted() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        assert "being compacted" not in (await running.get("/s/s")).text
+        assert await running.sessions.store.take("s", "a worker", 30)
+        assert "being compacted now" in (await running.get("/s/s")).text
+        assert (await running.json("/api/s/s"))["compacting"] is True
+
+
 async def test_sizes_and_cost() -> None:
     async with run_inspector() as running:
         await talk(running.sessions)
@@ -153,6 +162,7 @@ async def test_search_finds_archived_events_in_all_sessions() -> None:
         assert (hit["seq"], hit["archived"], hit["path"]) == (8, True, "/s/s")
         page = (await running.get("/search?q=timber")).text
         assert 'href="/s/s?e=8"' in page
+        assert "Search all sessions" in (await running.get("/search?q=timber&session=s")).text
 
 
 async def test_actions_change_the_session() -> None:

@@ -37,9 +37,14 @@ def link(text: Child, href: str, **attributes: Attribute) -> Html:
 
 
 def document(
-    title: str, *body: Child, script: str = "", bare: bool = False, data: Mapping[str, Attribute] | None = None
+    title: str,
+    *body: Child,
+    script: str = "",
+    bare: bool = False,
+    search_in: str | None = None,
+    data: Mapping[str, Attribute] | None = None,
 ) -> Html:
-    """Returns a whole page in the common frame; `bare` leaves out navigation and search."""
+    """Returns a whole page in the common frame; `bare` leaves out the search, `search_in` limits it to a session."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -60,6 +65,7 @@ def document(
             "form",
             tag("label", "Search", for_="search", class_="unseen"),
             tag("input", id="search", name="q", type="search", placeholder="Search  /", autocomplete="off"),
+            tag("input", type="hidden", name="session", value=search_in) if search_in else None,
             action="/search",
             role="search",
         ),

@@ -10,7 +10,7 @@ from ..context.events import SessionRecord
 from ..io.text import first_line, printable
 from ..sessions import SessionService
 from ..sessions.history import TITLE, first_user_line, last_used
-from ..stores import Slice
+from ..stores import Lease, Slice
 
 _WINDOW_SHARE = 0.85
 """Share of the window at which a session without a preset is taken to compact."""
@@ -47,6 +47,8 @@ class Overview(msgspec.Struct, frozen=True):
     """Size at which the next compaction is due; None if nothing tells."""
     rounds: int
     last: LastCompaction | None
+    compacting: bool
+    """Whether a worker, an application or this server compacts it now."""
 
 
 async def read_overview(sessions: SessionService, record: SessionRecord) -> Overview:
@@ -67,7 +69,13 @@ async def read_overview(sessions: SessionService, record: SessionRecord) -> Over
         size.compacts_at or (None if window is None else int(window * _WINDOW_SHARE)),
         size.round,
         await _last_compaction(sessions, record),
+        await _is_leased(sessions, record.id),
     )
+
+
+async def _is_leased(sessions: SessionService, session_id: str) -> bool:
+    store = sessions.store
+    return isinstance(store, Lease) and await store.held(session_id) is not None
 
 
 async def read_title(sessions: SessionService, record: SessionRecord) -> str:

@@ -90,8 +90,10 @@ def _session_row(line: ListedSession) -> Html:
     )
 
 
-def search_page(query: str, hits: Sequence[dict[str, Any]], problem: str, more: str | None) -> Html:
-    """Search over every event of every session, archived ones too."""
+def search_page(
+    query: str, hits: Sequence[dict[str, Any]], problem: str, more: str | None, everywhere: str | None
+) -> Html:
+    """Search over every event, archived ones too; `everywhere` leads from one session to all of them."""
     rows = [
         tag(
             "li",
@@ -106,6 +108,7 @@ def search_page(query: str, hits: Sequence[dict[str, Any]], problem: str, more: 
     return document(
         "Search",
         tag("h1", f"Search: {query}" if query else "Search"),
+        tag("p", "In one session. ", link("Search all sessions", everywhere), class_="quiet") if everywhere else None,
         found if query else tag("p", "Words that must all occur, in any order.", class_="lead"),
         tag("p", link("More", more), class_="more") if more else None,
         script="sessions.js",
@@ -135,6 +138,7 @@ def _frame(
         *body,
         tag("div", id="status", role="status", aria_live="polite"),
         script=script,
+        search_in=encode_id(one.id),
         data={
             "data_session": encode_id(one.id),
             "data_version": one.version,
@@ -178,7 +182,8 @@ def _state(one: Overview) -> list[Child]:
     size = tag("strong", short(one.tokens))
     of = f" of {short(one.window)}" if one.window else " tokens"
     next_at = f", next at about {short(one.next_at)}" if one.next_at else ""
-    return [size, f"{of}, {times(one.rounds)}{next_at}"]
+    now = ", being compacted now" if one.compacting else ""
+    return [size, f"{of}, {times(one.rounds)}{next_at}{now}"]
 
 
 def _last(one: Overview, *, read_only: bool) -> list[Child]:

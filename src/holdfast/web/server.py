@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import PurePath
+from urllib.parse import urlencode
 
 import anyio
 import msgspec
@@ -87,7 +88,7 @@ class Inspector:
     async def _search_page(self, request: Request) -> Response:
         query = request.query_params.get("q", "")[:1_000]
         if not query.strip():
-            return page_reply(pages.search_page("", (), "", None))
+            return page_reply(pages.search_page("", (), "", None, None))
         reply = msgspec.json.decode((await self._api.search(request)).body)
         hits = reply.get("hits", [])
         titles: dict[str, str] = {}
@@ -98,7 +99,8 @@ class Inspector:
         more = None
         if (offset := reply.get("next")) is not None:
             more = str(request.url.include_query_params(offset=offset).replace(scheme="", netloc=""))
-        return page_reply(pages.search_page(query, hits, reply.get("error", ""), more))
+        everywhere = f"/search?{urlencode({'q': query})}" if "session" in request.query_params else None
+        return page_reply(pages.search_page(query, hits, reply.get("error", ""), more, everywhere))
 
     def _session_page(self, page: SessionPage) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:

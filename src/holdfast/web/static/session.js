@@ -72,7 +72,7 @@ async function refresh() {
   body.version = now.version;
   byId("state").querySelector("strong").textContent = short(now.tokens);
   byId("state").lastChild.textContent = `${now.window ? ` of ${short(now.window)}` : " tokens"}, ${times(now.rounds)}`
-    + (now.next_at ? `, next at about ${short(now.next_at)}` : "");
+    + (now.next_at ? `, next at about ${short(now.next_at)}` : "") + (now.compacting ? ", being compacted now" : "");
   const whole = Math.max(now.window || now.next_at || 200000, now.tokens, 1);
   document.querySelector(".gauge .used").setAttribute("width", `${(100 * now.tokens / whole).toFixed(2)}%`);
   last(now.last);
