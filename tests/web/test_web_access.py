@@ -146,6 +146,17 @@ async def test_every_reply_has_the_security_headers() -> None:
             assert headers["cross-origin-opener-policy"] == "same-origin"
 
 
+async def test_named_host_behind_a_proxy_with_tls_may_read_and_write() -> None:
+    async with run_inspector(names=("Ships.example",)) as running:
+        await talk(running.sessions)
+        host = {"host": "ships.example"}
+        assert (await running.get("/", headers=host)).status_code == 200
+        reply = await running.post("/api/s/s/do/fork", {"version": 25}, origin="https://ships.example", **host)
+        assert reply.status_code == 200
+        for origin in ("https://evil.example", "https://127.0.0.1", "http://ships.example.evil.example"):
+            assert (await running.post("/api/s/s/do/fork", {"version": 25}, origin=origin)).status_code == 403
+
+
 async def log_in_as(running: RunningInspector, key: str) -> None:
     running.client.cookies.clear()
     await running.log_in(key)

@@ -22,19 +22,23 @@ def test_command_serves_a_store_and_stops(tmp_path: Path) -> None:
         sessions.create(id="s", metadata={"title": "The harbour's files"})
         sessions.append("s", {"role": "user", "content": "Which ships are here?"})
     command = [sys.executable, "-m", "holdfast", "web", str(path), "--port", "0", "--read-only"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None
+            assert process.stdout is not None and process.stderr is not None
             found = re.fullmatch(r"Open (http://127\.0\.0\.1:\d+/\?token=\S+)\n", process.stdout.readline())
             assert found is not None
             with httpx.Client(follow_redirects=True) as client:
                 page = client.get(found[1])
                 assert page.status_code == 200 and "The harbour&#x27;s files" in page.text
-            with httpx.Client() as other:
-                assert other.get(found[1]).status_code == 401
+                with httpx.Client() as other:
+                    assert other.get(found[1]).status_code == 401
+                with client.stream("GET", found[1].partition("?")[0] + "api/s/s/live") as stream:
+                    assert next(stream.iter_lines()) == "data: 1"
+                    process.send_signal(signal.SIGTERM)  # an open page does not hold it up
+                    assert process.wait(20) == 0
+                    assert process.stderr.read() == ""
         finally:
-            process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+            process.kill()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -56,13 +56,14 @@ async def run_inspector(
     *,
     keys: dict[str, str] | None = None,
     owner: str | None = None,
+    names: tuple[str, ...] = (),
     logs_in: bool = True,
     **options: Any,
 ) -> AsyncIterator[RunningInspector]:
     """Runs an inspector over a store."""
     stop = anyio.Event()
     with listen("127.0.0.1", 0) as listening:
-        access = Access("127.0.0.1", listening.getsockname()[1], keys=keys, owner=owner)
+        access = Access("127.0.0.1", listening.getsockname()[1], names=names, keys=keys, owner=owner)
         service = SessionService(store or MemoryStore())
         inspector = Inspector(service, access, **options)
         async with httpx.AsyncClient(timeout=30) as client, anyio.create_task_group() as group:

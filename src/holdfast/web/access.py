@@ -49,8 +49,11 @@ class Access:
                 f"{host} can be reached from other machines: name a file of keys with --key-file, "
                 "or listen on 127.0.0.1."
             )
-        own = ("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host, *names)
-        self.hosts = frozenset(f"{name.lower()}{suffix}" for name in own for suffix in _suffixes(port))
+        own = ("127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host)
+        here = {f"{name.lower()}{suffix}" for name in own for suffix in _suffixes(port)}
+        named = {f"{name.lower()}{suffix}" for name in names for suffix in ("", f":{port}")}  # a proxy has its own port
+        self.hosts = frozenset(here | named)
+        self.origins = frozenset({f"http://{name}" for name in self.hosts} | {f"https://{name}" for name in named})
         self.cookie = f"holdfast-{port}"
         self.token: str | None = None if keys else secrets.token_urlsafe(24)
         self.address = f"http://{own[3] if is_loopback(host) else own[0]}:{port}/"
@@ -140,7 +143,7 @@ class Guard:
         return None
 
     def _refuse_write(self, headers: Headers, site: str, path: str) -> Response | None:
-        if site != "same-origin" or headers.get("origin", "") not in {f"http://{host}" for host in self.access.hosts}:
+        if site != "same-origin" or headers.get("origin", "") not in self.access.origins:
             return problem_reply(403, "Pages of other sites may not write to this server.", path)
         if headers.get(WRITE_HEADER) != "1":
             return problem_reply(403, f"A write needs the header {WRITE_HEADER}: 1.", path)

@@ -70,6 +70,8 @@ class Api:
         self.sessions, self.access, self.read_only = sessions, access, read_only
         self.worker = StoreWorker(sessions, store_url)
         self.stats = StatsReader(sessions)
+        self.closing = False
+        """True when the server stops: streams end."""
         self._streams = 0
 
     def routes(self) -> list[Route]:
@@ -293,7 +295,7 @@ class Api:
         self._streams += 1
         try:
             known, quiet = -1, 0.0
-            while True:
+            while not self.closing:
                 version = (await self.sessions.get(session_id)).version
                 if version != known:
                     known, quiet = version, 0.0

@@ -44,8 +44,7 @@ class Inspector:
         self, sessions: SessionService, access: Access, *, store_url: str | None = None, read_only: bool = False
     ) -> None:
         self.sessions, self.access, self.read_only = sessions, access, read_only
-        self._api = Api(sessions, access, store_url=store_url, read_only=read_only)
-        self.worker = self._api.worker
+        self.api = Api(sessions, access, store_url=store_url, read_only=read_only)
         self._static = {
             entry.name: entry.read_bytes()
             for entry in files(__package__).joinpath("static").iterdir()
@@ -68,7 +67,7 @@ class Inspector:
             Route("/login", self._login, methods=["GET", "POST"]),
             Route("/static/{name}", self._static_file),
             *(Route(f"/s/{{id}}{path}", self._session_page(page)) for path, page in in_session.items()),
-            *self._api.routes(),
+            *self.api.routes(),
         ]
         self.app = Starlette(
             routes=routes,
@@ -89,7 +88,7 @@ class Inspector:
         query = request.query_params.get("q", "")[:1_000]
         if not query.strip():
             return page_reply(pages.search_page("", (), "", None, None))
-        reply = msgspec.json.decode((await self._api.search(request)).body)
+        reply = msgspec.json.decode((await self.api.search(request)).body)
         hits = reply.get("hits", [])
         titles: dict[str, str] = {}
         for hit in hits:
@@ -105,7 +104,7 @@ class Inspector:
     def _session_page(self, page: SessionPage) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             try:
-                record: SessionRecord = await self._api.record(request)
+                record: SessionRecord = await self.api.record(request)
                 return page_reply(page(await read_overview(self.sessions, record), request))
             except UnknownSession:
                 return problem_reply(404, "There is no such session.", request.url.path)
@@ -179,14 +178,15 @@ async def serve_inspector(inspector: Inspector, listening: socket.socket, stop: 
 
     async def wait() -> None:
         await stop.wait()
+        inspector.api.closing = True
         server.should_exit = True
 
     async with anyio.create_task_group() as group:
         group.start_soon(wait)
-        group.start_soon(inspector.worker.start)
+        group.start_soon(inspector.api.worker.start)
         try:
             await server.serve([listening])
         finally:
             with anyio.CancelScope(shield=True):
-                await inspector.worker.close()
+                await inspector.api.worker.close()
             group.cancel_scope.cancel()
