@@ -1,5 +1,5 @@
 """The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `restore`, `undo`, `fork`,
-`import`, `export`, `mcp`, `rpc`, `worker`, `serve`, `connect`, `verify`, `migrate`, `doctor`, `config`, `lab`,
+`import`, `export`, `mcp`, `rpc`, `worker`, `serve`, `connect`, `web`, `verify`, `migrate`, `doctor`, `config`, `lab`,
 `completion`.
 
 Command modules are imported on first use, so `holdfast --version` and shell completion start fast.
@@ -40,6 +40,7 @@ _COMMANDS = {
     "worker": ("worker", "worker_command"),
     "serve": ("serve", "serve_command"),
     "connect": ("connect", "connect_command"),
+    "web": ("web", "web_command"),
     "verify": ("verify", "verify_command"),
     "migrate": ("doctor", "migrate_command"),
     "doctor": ("doctor", "doctor_command"),

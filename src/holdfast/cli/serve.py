@@ -17,6 +17,7 @@ import click
 import msgspec
 
 from ..errors import InvalidInput
+from ..io.access_keys import read_keys
 from ..io.processes import stop_on_signals
 from ..io.secrets import scrub
 from ..settings import data_folder, load_settings, preset_for
@@ -24,10 +25,14 @@ from . import options
 from .options import PRESET_NAME, CountType
 from .output import echo
 from .stores import refuse_foreign_database
-from .worker import ScrubbingFormatter, build_service, log_to_stderr
+from .web import open_inspector
+from .worker import IN_MEMORY, ScrubbingFormatter, build_service, log_to_stderr
 
 if TYPE_CHECKING:
+    import socket
+
     from ..gateway import Gateway, GatewayOptions
+    from ..web import Inspector
 
 log = logging.getLogger("holdfast.gateway")
 _PORT = 8399
@@ -67,6 +72,12 @@ _OPEN_FILES = 65_536
     metavar="FILE",
     help="Keys that encrypt compaction items, made on first use; replicas share it. Or HOLDFAST_ITEM_KEY.",
 )
+@click.option(
+    "--inspect",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    help="Show the sessions in a browser on this port, as holdfast web does; with the keys of --key-file.",
+)
 @click.option("--native", is_flag=True, help="The upstream has its vendor's compaction protocol: leave it to it.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this gateway in clients' requests.")
 @click.option(
@@ -89,6 +100,7 @@ def serve_command(
     key_file: str | None,
     upstream_key: str | None,
     item_key_file: str | None,
+    inspect: int | None,
     native: bool,
     allow_host: tuple[str, ...],
     log_format: str,
@@ -101,7 +113,7 @@ def serve_command(
     On SIGTERM, running requests have 30 seconds to finish. SIGHUP reads the key file and the files of upstreams again.
     """
     try:
-        from ..gateway import Gateway, GatewayOptions, load_item_keys, parse_upstreams, read_keys
+        from ..gateway import Gateway, GatewayOptions, load_item_keys, parse_upstreams
     except ImportError as missing:
         raise InvalidInput(f"The gateway needs {missing.name}: pip install 'holdfast-context[gateway]'.") from None
     own = summarizer == "client"
@@ -129,7 +141,11 @@ def serve_command(
     log_to_stderr(_JsonFormatter() if log_format == "json" else _TextFormatter())
     sessions = build_service(settings, None if own else settings.summarizer)
     gateway = Gateway(how, sessions, preset_for(settings), window=settings.window)
-    anyio.run(partial(_serve, gateway, read_options), backend="asyncio")
+    pages = None
+    if inspect is not None:
+        url = None if settings.store == IN_MEMORY else settings.store
+        pages = open_inspector(sessions, host, inspect, keys=how.keys, names=allow_host, store_url=url)
+    anyio.run(partial(_serve, gateway, read_options, pages), backend="asyncio")
     return 0
 
 
@@ -144,10 +160,17 @@ def _allow_many_connections() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-async def _serve(gateway: Gateway, read_options: Callable[[], GatewayOptions]) -> None:
+async def _serve(
+    gateway: Gateway, read_options: Callable[[], GatewayOptions], pages: tuple[Inspector, socket.socket] | None
+) -> None:
     stop, host = anyio.Event(), gateway.options.host
     async with gateway.sessions, stop_on_signals(stop.set), anyio.create_task_group() as group:
         group.start_soon(_reload_on_signal, gateway, read_options)
+        if pages is not None:
+            from ..web import serve_inspector
+
+            echo(f"Open {pages[0].access.opening_url}")
+            group.start_soon(serve_inspector, *pages, stop)
         await gateway.run(stop, lambda port: echo(f"Listening on http://{host}:{port}"))
         group.cancel_scope.cancel()
 

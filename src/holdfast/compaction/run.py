@@ -14,10 +14,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..context import Carry, Checkpoint, Edit, EventIdRange, HeadItem, Plan, Request, Skip, View, merge_edits
+from .. import __version__
+from ..context import (
+    Carry,
+    Checkpoint,
+    CompactionParameters,
+    Edit,
+    EventIdRange,
+    HeadItem,
+    Plan,
+    Request,
+    Skip,
+    View,
+    merge_edits,
+)
 from ..errors import Outcome
+from ..ledger import weights_digest
 from ..messages import COMMON, Json
-from ..models import context_window_of
+from ..models import context_window_of, scrub
+from ..strategies.parameters import describe_parameters
 from ..strategies.pipeline import run_strategy
 from ..strategies.truncation import user_topics
 from ..tokens.catalog import Prices, prices_of
@@ -47,6 +62,8 @@ class CompactionRun:
         self.options = options
         self.model = model
         """The conversation's model, for prices."""
+        self.strategy = options.strategy
+        """The strategy that made the plan: a hook may have replaced the given one."""
         self.summarizer = SummarizerRun(options.summarizer, options.limits, options.notify, options.abort)
         self.request = Request(
             view,
@@ -79,6 +96,7 @@ class CompactionRun:
         self, strategy: Strategy, check: Callable[[Plan | Skip], Plan | Skip] = lambda answer: answer
     ) -> Decision:
         """Runs this strategy and validates its plan; `check` sees the plan first and may raise."""
+        self.strategy = strategy
         answer = await self.summarizer.drive(run_strategy(strategy, self.request))
         return await in_thread(lambda: self._validate(strategy, check(answer)))
 
@@ -133,6 +151,23 @@ class CompactionRun:
             fallback=plan.fallback or None,
             remarks=plan.remarks,
             cost=None if cost is None else msgspec.to_builtins(cost),
+        )
+
+    def parameters(self, seen: int, *, calibrated: bool) -> CompactionParameters:
+        """Returns what is needed to compute this compaction again from the log."""
+        options = self.options
+        return CompactionParameters(
+            seen=seen,
+            strategy=describe_parameters(self.strategy),
+            trigger=None if options.trigger is None else describe_parameters(options.trigger),
+            budget=options.budget,
+            target=options.target,
+            instructions=self.request.instructions,
+            summarizer=None if options.summarizer is None else scrub(options.summarizer.name),
+            model=self.model,
+            calibrated=calibrated,
+            weights=weights_digest(),
+            version=__version__,
         )
 
     def result(

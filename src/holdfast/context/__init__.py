@@ -4,6 +4,7 @@ from ..messages.tool_pairs import INTERRUPTED_TEXT, interrupted_result
 from .checkpoint import (
     Carry,
     Checkpoint,
+    CompactionParameters,
     Edit,
     EventIdRange,
     HeadItem,
@@ -21,6 +22,7 @@ __all__ = [
     "SYNTHETIC_ID_SUFFIX",
     "Carry",
     "Checkpoint",
+    "CompactionParameters",
     "Edit",
     "EventIdRange",
     "HeadItem",

@@ -92,6 +92,30 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Memory block, encoded by the summaries package."""
 
 
+class CompactionParameters(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How a compaction was made: with it, a later `explain` computes the same compaction again."""
+
+    seen: int = 0
+    """Version of the session that was compacted; later events were appended while the compaction ran."""
+    strategy: Json = {}
+    """Class and parameters of the strategy: `{"kind": "KeepLedger", "max_tokens": 4000}`."""
+    trigger: Json | None = None
+    """Class and parameters of the trigger; None is the budget."""
+    budget: int | None = None
+    target: int | None = None
+    instructions: str | None = None
+    summarizer: str | None = None
+    """Name of the model that could write a summary."""
+    model: str | None = None
+    """The conversation's model."""
+    calibrated: bool = False
+    """Whether reported usage calibrated the token counts."""
+    weights: str | None = None
+    """Digest of the ledger's learned weights."""
+    version: str = ""
+    """Version of Holdfast."""
+
+
 class EventIdRange(msgspec.Struct, frozen=True):
     """Consecutive events, given by the first and last id.
 
@@ -135,3 +159,5 @@ class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     remarks: tuple[str, ...] = ()
     cost: Json | None = None
     """Cost of the summarizer calls, and expected saving."""
+    parameters: CompactionParameters | None = None
+    """How it was made; None without a session, and in logs of earlier versions."""

@@ -3,8 +3,8 @@
 Its HTTP stack is an extra: `pip install 'holdfast-context[gateway]'`.
 """
 
-from .options import GatewayOptions, parse_upstreams, read_keys
+from .options import GatewayOptions, parse_upstreams
 from .sealed_items import load_item_keys
 from .server import Gateway
 
-__all__ = ["Gateway", "GatewayOptions", "load_item_keys", "parse_upstreams", "read_keys"]
+__all__ = ["Gateway", "GatewayOptions", "load_item_keys", "parse_upstreams"]

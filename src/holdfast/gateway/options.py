@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import hmac
-import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import msgspec
 
 from ..errors import InvalidInput
+from ..io.access_keys import is_loopback, read_lines
 from ..io.secrets import public_url
 from .protocols import PROTOCOLS
 
 DEFAULT_PORT = 8399
-_MIN_KEY = 16
 _FORMATS = tuple(protocol.format for protocol in PROTOCOLS)
 
 
@@ -67,16 +64,6 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
         return address
 
 
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
 def parse_upstreams(given: Sequence[str]) -> dict[str, str]:
     """Reads addresses, each for all formats (URL) or for one (anthropic=URL); @FILE has one in each line."""
     upstreams: dict[str, str] = {}
@@ -98,41 +85,7 @@ def parse_upstreams(given: Sequence[str]) -> dict[str, str]:
 def _expand_files(given: Sequence[str]) -> Iterator[str]:
     for text in given:
         if text.startswith("@"):
-            lines = (line.strip() for line in _read_lines(text[1:]))
+            lines = (line.strip() for line in read_lines(text[1:]))
             yield from (line for line in lines if line and not line.startswith("#"))
         else:
             yield text
-
-
-def _read_lines(path: str | Path) -> list[str]:
-    try:
-        return Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        reason = getattr(problem, "strerror", None) or "not text"
-        raise InvalidInput(f"The file {path} cannot be read ({reason}).") from None
-
-
-def read_keys(path: str | Path) -> dict[str, str]:
-    """Reads a file with a key and its owner in each line; a `#` begins a comment."""
-    keys: dict[str, str] = {}
-    for number, line in enumerate(_read_lines(path), 1):
-        words = line.partition("#")[0].split()
-        if not words:
-            continue
-        if len(words) != 2:
-            raise InvalidInput(f"{path}, line {number}: write a key and its owner, separated by a space.")
-        if len(words[0]) < _MIN_KEY:
-            raise InvalidInput(f"{path}, line {number}: a key needs at least {_MIN_KEY} characters.")
-        keys[words[0]] = words[1]
-    if not keys:
-        raise InvalidInput(f"{path} has no keys: write a key and its owner in each line.")
-    return keys
-
-
-def owner_of(key: str, keys: Mapping[str, str]) -> str | None:
-    """Returns the owner of a key; compares with all keys in constant time."""
-    found = None
-    for known, owner in keys.items():
-        if hmac.compare_digest(known.encode(), key.encode(errors="surrogateescape")):
-            found = owner
-    return found

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from ..compaction import Preset
 from ..errors import HoldfastError, InvalidInput, UnknownSession
+from ..io.access_keys import is_loopback, owner_of
 from ..io.prometheus import CONTENT_TYPE
 from ..models import scrub
 from ..models.calls import Failure
@@ -25,7 +26,7 @@ from ..sessions import SessionService
 from .client_model import client_model, key_in
 from .client_sessions import Caller
 from .metrics import GatewayMetrics
-from .options import GatewayOptions, is_loopback, owner_of
+from .options import GatewayOptions
 from .protocols import CallKind, RequestBody, WireProtocol, find_protocol, session_key
 from .recall import MAX_LOOKUPS, answer_lookups, offer_recall
 from .replies import ReplyReader, StreamOpening, decode_body, refused_as_too_long

@@ -2,6 +2,7 @@
 
 from .carry import is_ledger_page, merge_ledgers, trim_ledger
 from .entries import FileRecord, Ledger
+from .explain import LeftOutLine, PageExplanation, PageLine, explain_page, page_lines
 from .extract import HistoryExtractor
 from .facts import Fact, missing_facts, required_facts, steps_since
 from .lines import find_task
@@ -9,7 +10,7 @@ from .names import find_names, find_words, name_kind
 from .parse import parse_page
 from .paths import base_name, list_by_folder
 from .render import LedgerPage, PageRenderer, PartKey, SectionRenderer, part_key
-from .scoring import score_names
+from .scoring import score_names, weights_digest
 from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, quote_structure, take_fitting
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 
@@ -25,6 +26,9 @@ __all__ = [
     "HistoryExtractor",
     "Ledger",
     "LedgerPage",
+    "LeftOutLine",
+    "PageExplanation",
+    "PageLine",
     "PageRenderer",
     "PartKey",
     "SectionRenderer",
@@ -32,6 +36,7 @@ __all__ = [
     "base_name",
     "choose_trail",
     "clip",
+    "explain_page",
     "find_names",
     "find_task",
     "find_words",
@@ -40,6 +45,7 @@ __all__ = [
     "merge_ledgers",
     "missing_facts",
     "name_kind",
+    "page_lines",
     "parse_page",
     "part_key",
     "quote_structure",
@@ -48,4 +54,5 @@ __all__ = [
     "steps_since",
     "take_fitting",
     "trim_ledger",
+    "weights_digest",
 ]

@@ -357,6 +357,13 @@ class LedgerPage(msgspec.Struct, frozen=True):
 
     text: str
     result_lines: dict[PartKey, list[LedgerLine]]
+    selection: Selection | None = None
+    """Where its lines come from, within `room` characters."""
+    room: int = 0
+
+    def shows_same(self, other: LedgerPage) -> bool:
+        """Whether both show the same text, however it was selected."""
+        return self.text == other.text and self.result_lines == other.result_lines
 
 
 class PageRenderer:
@@ -428,7 +435,10 @@ class PageRenderer:
             [line for line in listed if line.kind not in ("user", "said") and line.source != COMMANDS]
         )
         return LedgerPage(
-            "\n\n".join(fixed), _group_by_part(line for line in selected if part_key(line) in self._shortened)
+            "\n\n".join(fixed),
+            _group_by_part(line for line in selected if part_key(line) in self._shortened),
+            self._selection,
+            left,
         )
 
     def _place_errors(self, errors: Iterable[LedgerLine]) -> tuple[list[LedgerLine], list[LedgerLine]]:

@@ -7,6 +7,7 @@ from what real sessions needed later. The weights of the three against each othe
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from bisect import bisect
@@ -31,6 +32,12 @@ from .tool_calls import is_finished
 def load_weights() -> dict[str, dict[str, Any]]:
     """Reads `weights.toml`."""
     return tomllib.loads(files(__package__).joinpath("weights.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def weights_digest() -> str:
+    """Returns a short digest of the weights: pages scored with others can differ."""
+    return hashlib.sha256(files(__package__).joinpath("weights.toml").read_bytes()).hexdigest()[:16]
 
 
 def decay(age: float, scale: float) -> float:

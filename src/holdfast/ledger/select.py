@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush, nlargest
+from typing import Literal
 
 import msgspec
 
@@ -74,6 +75,23 @@ def _lone_names(newest: dict[str, LedgerLine], scores: dict[str, float]) -> Iter
             yield Candidate(alone, 0.0, _NAME_SHARE, _NAME_SHARE * scores[name] / (len(name) + _SEPARATOR_CHARS))
 
 
+Verdict = Literal["taken", "no room", "in a longer line", "not reached", "adds nothing"]
+"""What became of a candidate: `in a longer line` is a lone name, `not reached` one after the last that was taken."""
+
+
+class RankedLine(msgspec.Struct, frozen=True):
+    """A candidate with its place in a finished selection."""
+
+    line: LedgerLine
+    rank: int
+    """1 is the first that was considered."""
+    density: float
+    """Score per character when it was considered, given the lines before it."""
+    names: tuple[str, ...]
+    """Its names that have a score, highest first."""
+    verdict: Verdict
+
+
 class Selection:
     """Greedy order of the candidates, computed lazily as far as the room requires.
 
@@ -108,23 +126,47 @@ class Selection:
         heapify(self._heap)
         self._order: dict[int, int] = {}
         """Selected candidates with their cost, including a heading that they open."""
+        self._densities: dict[int, float] = {}
+        """Their score per character when they were selected."""
 
     def within(self, room: int) -> list[LedgerLine]:
         """Returns the selection for `room` characters; a name alone gives way to a line that contains it."""
-        taken, left, misfits = set[int](), room, 0
+        verdicts = self._verdicts(room)
+        return [self._pool[index].line for index in sorted(verdicts) if verdicts[index] == "taken"]
+
+    def ranking(self, room: int) -> list[RankedLine]:
+        """Returns all candidates with what became of each in the selection for `room` characters, best first."""
+        verdicts = self._verdicts(room)
+        rest = [(self._density(index), index) for index in range(len(self._pool)) if index not in verdicts]
+        order: list[tuple[float, int, Verdict]] = [(self._densities[at], at, verdicts[at]) for at in verdicts]
+        order += [(now, at, "not reached" if now > 0 else "adds nothing") for now, at in sorted(rest, reverse=True)]
+        return [
+            RankedLine(self._pool[at].line, rank, now, self._names_by_score(at), verdict)
+            for rank, (now, at, verdict) in enumerate(order, 1)
+        ]
+
+    def _names_by_score(self, index: int) -> tuple[str, ...]:
+        return tuple(sorted(self._names[index], key=lambda name: -self._scores[name]))
+
+    def _verdicts(self, room: int) -> dict[int, Verdict]:
+        """Returns what becomes of the candidates, in the order in which they are considered, until the room is full."""
+        verdicts, left, misfits = dict[int, Verdict](), room, 0
         for index, cost in self._selected():
             if cost > left:
+                verdicts[index] = "no room"
                 misfits += 1
             else:
-                taken.add(index)
+                verdicts[index] = "taken"
                 left -= cost
                 if not self._is_lone[index]:
-                    covered = {self._lone[name] for name in self._names[index] if name in self._lone} & taken
-                    left += sum(len(self._pool[other].line.text) + _SEPARATOR_CHARS for other in covered)
-                    taken -= covered
+                    for name in self._names[index]:
+                        other = self._lone.get(name)
+                        if other is not None and verdicts.get(other) == "taken":
+                            verdicts[other] = "in a longer line"
+                            left += len(self._pool[other].line.text) + _SEPARATOR_CHARS
             if left <= MIN_LINE_CHARS or misfits > _MAX_MISFITS:
                 break
-        return [self._pool[index].line for index in sorted(taken)]
+        return verdicts
 
     def _selected(self) -> Iterator[tuple[int, int]]:
         yield from tuple(self._order.items())
@@ -143,6 +185,7 @@ class Selection:
             if heap and now < -heap[0][0] - 1e-12:
                 heappush(heap, (-now, index))
             else:
+                self._densities[index] = now
                 self._select(index)
                 return index
         return None

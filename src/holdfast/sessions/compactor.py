@@ -214,18 +214,15 @@ class _Commit:
             return self.hooks.finish_unchanged(self._result(run, view, skipped))
         if lease is not None:
             await lease.acquire()
-        run.request = run.request.with_view(pin_memory(view.snapshot()))
-        view = run.request.view
-        read_notes_back(view)
+        view = prepare_view(run, view)
         decision = await self.hooks.decide(run)
         if decision.plan is None:
             if self.records_failure:
                 await record_failure(live, lane, view, decision, run.summarizer.meter, clock())
             return self.hooks.finish_unchanged(self._result(run, view, decision))
         cost = run.cost(decision)
-        checkpoint = _checkpoint(run, decision, cost)
-        start = await self._start(view, checkpoint, tip)
-        checkpoint = await self._with_hidden_edits(view, checkpoint, start)
+        checkpoint, start = await plan_checkpoint(live, run, decision, cost, tip.start)
+        checkpoint = msgspec.structs.replace(checkpoint, parameters=run.parameters(version, calibrated=live.calibrated))
         body, media = extract_media(msgspec.to_builtins(checkpoint))
         if media:
             body["media"] = sorted(media)
@@ -250,20 +247,6 @@ class _Commit:
             if text is not None and await self.service._start_texts.append(live, lane, text):
                 result = self._result(run, view, decision, await live.view(lane), checkpoint, cost)
         return await self.hooks.run_after(completed, result, run)
-
-    async def _start(self, view: View, checkpoint: Checkpoint, tip: LaneTip) -> int:
-        """Returns the seq of the boundary: the live events are those after it."""
-        if checkpoint.boundary is None:
-            return tip.start
-        known = view.events.get(checkpoint.boundary)
-        return (known or await self.live.event(checkpoint.boundary)).seq
-
-    async def _with_hidden_edits(self, view: View, checkpoint: Checkpoint, start: int) -> Checkpoint:
-        """Adds earlier edits of live messages that these emptied: the view no longer has those messages."""
-        shown = set(view.ids)
-        hidden = await self.live.events([id for id in view.checkpoint.edits if id not in shown])
-        edits = {event.id: view.checkpoint.edits[event.id] for event in hidden if event.seq > start}
-        return msgspec.structs.replace(checkpoint, edits={**edits, **checkpoint.edits}) if edits else checkpoint
 
     def _result(
         self,
@@ -305,6 +288,33 @@ class _Commit:
             cost=cost,
             version=self.live.version,
         )
+
+
+def prepare_view(run: CompactionRun, view: View) -> View:
+    """Sets the view that the run compacts: a snapshot in which memory notes stay and earlier notes are read back."""
+    run.request = run.request.with_view(pin_memory(view.snapshot()))
+    read_notes_back(run.request.view)
+    return run.request.view
+
+
+async def plan_checkpoint(
+    live: LiveSession, run: CompactionRun, decision: Decision, cost: Cost | None, start: int
+) -> tuple[Checkpoint, int]:
+    """Returns the checkpoint of a decision, and the seq of its boundary: the live events are those after it.
+
+    Earlier edits of live messages that these emptied are added: the view no longer has those messages. `start` is the
+    seq of the boundary now in force.
+    """
+    view, checkpoint = run.request.view, _checkpoint(run, decision, cost)
+    if checkpoint.boundary is not None:
+        known = view.events.get(checkpoint.boundary)
+        start = (known or await live.event(checkpoint.boundary)).seq
+    shown = set(view.ids)
+    hidden = await live.events([id for id in view.checkpoint.edits if id not in shown])
+    edits = {event.id: view.checkpoint.edits[event.id] for event in hidden if event.seq > start}
+    if edits:
+        checkpoint = msgspec.structs.replace(checkpoint, edits={**edits, **checkpoint.edits})
+    return checkpoint, start
 
 
 def _checkpoint(run: CompactionRun, decision: Decision, cost: Cost | None) -> Checkpoint:

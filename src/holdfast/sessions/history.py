@@ -8,13 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint
+from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
 from ..io.text import first_line
 from ..messages import Message, encode_all, find_problems, is_framed, is_note, rules_for
 from ..stores import Log, Slice
 from ..stores.search import search_document
+from ..tokens import Estimator
 from .live import LiveSession
 
 ROOT = ""
@@ -142,6 +143,22 @@ async def fork_record(live: LiveSession, at: str | None, new: str, created: str)
     return msgspec.structs.replace(
         source, id=new, created=created, parent=source.id, parent_seq=seq, version=seq, lanes=lanes
     )
+
+
+async def view_at(live: LiveSession, event: Event) -> View:
+    """Returns the view that the event's lane had right after it; reads what that view needs, and writes nothing."""
+    tip = await _tip_after(live, event, live.tip(event.lane), event.seq)
+    return await view_from(live, event.lane, tip)
+
+
+async def view_from(
+    live: LiveSession, lane: str | None, tip: LaneTip, estimator: Estimator | None = None, *, calibrated: bool = True
+) -> View:
+    """Returns a lane's view as of the tip's mark, counted by the session's own estimator or by this one."""
+    record = msgspec.structs.replace(live.record, version=tip.mark, lanes={lane_key(lane): tip})
+    given = live.estimator if estimator is None else estimator
+    calibrated = live.calibrated if estimator is None else calibrated
+    return await LiveSession(live.store, record, given, calibrated=calibrated).view(lane)
 
 
 async def _earlier_tip(live: LiveSession, lane: str, tip: LaneTip, seq: int) -> LaneTip:

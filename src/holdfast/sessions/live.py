@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import anyio
 import msgspec
+from anyio import to_thread
 
 from ..compaction.stateless import decode_payloads, prompt_overhead, trace_numbers
 from ..context import Checkpoint, HeadMessage, View
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("holdfast")
 MARKS = frozenset((EventKind.COMPACTION, EventKind.UNDO, EventKind.REDACTION))
 """Events after which a lane's view is rebuilt."""
+_LARGE_CONTEXT = 1_000
+"""Live messages from which a context is encoded in a thread."""
 
 
 class LiveSession:
@@ -238,6 +241,12 @@ class ContextSize(msgspec.Struct, frozen=True):
     """Messages since the newest compaction, and those that it left."""
     is_compacted: bool
     """Whether a compaction is in force."""
+    round: int = 0
+    """How many times the context was compacted."""
+    known: bool = False
+    """Whether the tokens are based on the provider's report, not on an estimate alone."""
+    compacts_at: int | None = None
+    """Size from which the service's preset compacts; None without a preset, or if it does not count tokens."""
 
 
 class Context(Sequence[Json]):
@@ -311,6 +320,27 @@ class Context(Sequence[Json]):
 
     def __repr__(self) -> str:
         return f"Context({len(self.messages)} messages, {self.tokens} tokens, version {self.version})"
+
+
+async def read_context(view: View, record: SessionRecord, format: str, *, timed_out: bool = False) -> Context:
+    """Returns the context of a view as it is now; a large one is encoded in a thread."""
+    context = Context(
+        [],
+        format=None if format == COMMON else format,
+        tokens=view.tokens,
+        version=record.version,
+        system=record.system,
+        tools=record.tools,
+        known=view.calibration.known_tokens is not None,
+        timed_out=timed_out,
+        view=view,
+    )
+    count = len(view.messages)
+    if count < _LARGE_CONTEXT:
+        context.messages = encode_view(view, count, format)
+    else:
+        context.messages = await to_thread.run_sync(encode_view, view, count, format)
+    return context
 
 
 def encode_view(view: View, count: int, format: str) -> list[Json]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, get_args
 
 import msgspec
 
-from ..context import Checkpoint, HeadItem
+from ..context import Checkpoint, CompactionParameters, HeadItem
 from ..ledger import PAGE_OPENING
 from ..ledger.entries import Ledger
 from ..ledger.lines import LineKind
@@ -164,11 +164,18 @@ def scrub_checkpoint(body: Json, scrub: Scrubber, removed: Iterable[str]) -> Jso
         },
         carry=carry,
         summary=checkpoint.summary and scrub(checkpoint.summary),
+        parameters=_scrub_parameters(checkpoint.parameters, scrub),
         remarks=tuple(map(scrub, checkpoint.remarks)),
     )
     unknown = {name: value for name, value in body.items() if name not in Checkpoint.__struct_fields__}
     written: Json = msgspec.json.decode(msgspec.json.encode(clean))  # as a store returns it, with lists for tuples
     return {**unknown, **written}
+
+
+def _scrub_parameters(parameters: CompactionParameters | None, scrub: Scrubber) -> CompactionParameters | None:
+    if parameters is None or parameters.instructions is None:
+        return parameters
+    return msgspec.structs.replace(parameters, instructions=scrub(parameters.instructions))
 
 
 def _scrub_ledger(ledger: Json | None, scrub: Scrubber) -> Json | None:

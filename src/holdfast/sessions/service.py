@@ -9,15 +9,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import anyio
-from anyio import to_thread
+import msgspec
 
-from ..compaction import Preset, SummarizerRun, not_triggered, preset_named
+from ..compaction import CompactionOptions, Preset, SummarizerRun, not_triggered, preset_named
 from ..context import Request
 from ..context.events import Event, SessionRecord, new_id, now
 from ..errors import Conflict, InvalidInput, NoRoom, StoreClosed
 from ..hooks import Hooks
 from ..hooks.timeouts import require_seconds
-from ..messages import COMMON, ToolCall, format_name
+from ..messages import ToolCall, format_name
 from ..models import resolve_model
 from ..stores import Log
 from ..strategies import PruneToolResults
@@ -26,13 +26,14 @@ from ..summaries.memory import MemoryBlock, blend_is_due
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..tokens.budget import require_positive
 from ..tokens.catalog import CATALOG
-from ..triggers import always
+from ..triggers import always, token_limit
 from .breaker import open_breaker
 from .compactor import blend_session_memory, compact_session
+from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
 from .handoff import Handoff, handoff_session, title_session
-from .history import EventPages, find_events, fork_record, head_event_ids, verify_session
+from .history import EventPages, find_events, fork_record, head_event_ids, verify_session, view_at
 from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
-from .live import Context, ContextSize, LiveSession, encode_view
+from .live import Context, ContextSize, LiveSession, read_context
 from .marks import pin_event, undo_compaction
 from .message_events import message_events, new_events
 from .notes import SessionStartTexts, append_memory
@@ -58,8 +59,6 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 60.0
 """How long `wait=True` waits for a running compaction."""
-_LARGE_CONTEXT = 1_000
-"""Live messages from which a context is encoded in a thread."""
 OPEN_SESSIONS = 256
 """Sessions kept in memory; the least recently used is closed first."""
 Records = list[SessionRecord]
@@ -301,23 +300,51 @@ class SessionService:
         if not ready and limit is not None and view.tokens > limit:
             raise NoRoom(session_id, view.tokens, limit, _wait_seconds(wait))
         wanted = view.format if format is None else format_name(format)
-        context = Context(
-            [],
-            format=None if wanted == COMMON else wanted,
-            tokens=view.tokens,
-            version=live.version,
-            system=live.record.system,
-            tools=live.record.tools,
-            known=view.calibration.known_tokens is not None,
-            timed_out=not ready,
-            view=view,
-        )
-        count = len(view.messages)
-        if count < _LARGE_CONTEXT:
-            context.messages = encode_view(view, count, wanted)
-        else:
-            context.messages = await to_thread.run_sync(encode_view, view, count, wanted)
-        return context
+        return await read_context(view, live.record, wanted, timed_out=not ready)
+
+    async def context_at(self, session_id: str, event_id: str, *, format: str | None = None) -> Context:
+        """Returns what `context` returned right after this event, in the event's lane; nothing is written.
+
+        `version` is the event's seq. Messages are sent between events, so what a reply was made from is the context at
+        the event before it.
+        """
+        live = await self._live(session_id, refresh=True)
+        event = await live.event(event_id)
+        view = await view_at(live, event)
+        record = msgspec.structs.replace(live.record, version=event.seq)
+        return await read_context(view, record, view.format if format is None else format_name(format))
+
+    async def explain(self, session_id: str, compaction: str) -> Explanation:
+        """Explains a compaction, given its event id: what became of each event, and why its page has its lines.
+
+        The compaction is computed again from the log and compared with what is stored: `agrees` tells the result. It is
+        None where that is not possible, with the reason in `why`. Nothing is written.
+        """
+        return await explain_compaction(await self._live(session_id, refresh=True), compaction)
+
+    async def preview(
+        self,
+        session_id: str,
+        strategy: StrategyLike | None = None,
+        *,
+        at: str | None = None,
+        lane: str | None = None,
+        preset: str | Preset | None = None,
+        budget: int | None = None,
+        target: int | None = None,
+    ) -> CompactionPreview:
+        """Returns what a compaction would do now, or right after the event `at`; nothing is written.
+
+        No model is called: a strategy that needs one falls back as if it had failed.
+        """
+        live = await self._live(session_id, refresh=True)
+        view = await live.view(lane) if at is None else await view_at(live, await live.event(at))
+        if preset is not None:
+            chosen = preset_named(preset)
+            budget = budget or self.window_of(live.record) or chosen.window
+            strategy, target = strategy or chosen.strategy, target or chosen.target_in(budget)
+        options = CompactionOptions.resolve(budget=budget, target=target, trigger=always, strategy=strategy)
+        return await preview_compaction(live, view, options)
 
     async def events(
         self,
@@ -350,8 +377,19 @@ class SessionService:
 
     async def size(self, session_id: str, lane: str | None = None) -> ContextSize:
         """Returns the size of the context without its messages, which costs little however many they are."""
-        view = await (await self._live(session_id, refresh=True)).view(lane)
-        return ContextSize(view.tokens, len(view.messages), view.checkpoint_id is not None)
+        live = await self._live(session_id, refresh=True)
+        view, window, limit = await live.view(lane), self.window_of(live.record), None
+        if self.preset is not None:
+            trigger = self.preset.trigger_in(window or self.preset.window)
+            limit = token_limit(trigger, Request(view, budget=window, session_id=session_id))
+        return ContextSize(
+            view.tokens,
+            len(view.messages),
+            view.checkpoint_id is not None,
+            view.checkpoint.carry.round,
+            view.calibration.known_tokens is not None,
+            limit,
+        )
 
     async def round(self, session_id: str, lane: str | None = None) -> int:
         """Returns how many times the context was compacted."""

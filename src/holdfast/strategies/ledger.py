@@ -24,10 +24,12 @@ from ..ledger import (
     ROUND,
     HistoryExtractor,
     LedgerPage,
+    PageExplanation,
     PageRenderer,
     SectionRenderer,
     TrailStep,
     choose_trail,
+    explain_page,
     is_ledger_page,
     trim_ledger,
 )
@@ -90,22 +92,41 @@ class KeepLedger(BaseStrategy):
         return self.max_tokens
 
     def __call__(self, request: Request) -> Plan | Skip:
+        return self._plan(request)[0]
+
+    def _plan(self, request: Request) -> tuple[Plan | Skip, _LedgerPlanner | None]:
+        planner = self._planner(request)
+        if isinstance(planner, Skip):
+            return planner, None
+        plan = planner.plan()
+        if planner.asked_for and isinstance(plan, Plan) and not plan.edits:
+            nothing = archive_before(request, plan.cut, "ledger")
+            return nothing if isinstance(nothing, Skip) else plan, planner
+        return plan, planner
+
+    def _planner(self, request: Request) -> _LedgerPlanner | Skip:
+        """Returns the planner for the target; half of the context for a compaction asked for although it fits."""
         limit = self.max_tokens or _token_limit(request)
         if request.tokens > limit:
-            return _LedgerPlanner(request, limit).plan()
-        return _compact_to_half(request, limit)
+            return _LedgerPlanner(request, limit)
+        view, fixed = request.view, _fixed_tokens(request)
+        if view.checkpoint_id is not None and view.previously_kept >= len(view.messages):
+            return Skip(Outcome.NOTHING_TO_COMPACT, "no messages since the last compaction")
+        if request.tokens - fixed <= _SMALL_SHARE * _free_tokens(request, limit):
+            return Skip(Outcome.NOTHING_TO_COMPACT, "the messages take little of the target")
+        return _LedgerPlanner(request, max(1, fixed + (request.tokens - fixed) // 2), asked_for=True)
 
 
-def _compact_to_half(request: Request, limit: int) -> Plan | Skip:
-    """Returns a plan for a compaction that was asked for although the context fits."""
-    view, fixed = request.view, _fixed_tokens(request)
-    if view.checkpoint_id is not None and view.previously_kept >= len(view.messages):
-        return Skip(Outcome.NOTHING_TO_COMPACT, "no messages since the last compaction")
-    if request.tokens - fixed <= _SMALL_SHARE * _free_tokens(request, limit):
-        return Skip(Outcome.NOTHING_TO_COMPACT, "the messages take little of the target")
-    plan = _LedgerPlanner(request, max(1, fixed + (request.tokens - fixed) // 2)).plan()
-    nothing = archive_before(request, plan.cut, "ledger") if isinstance(plan, Plan) and not plan.edits else None
-    return nothing if isinstance(nothing, Skip) else plan
+class ExplainedLedger(KeepLedger):
+    """`KeepLedger` that remembers why its last page has its lines and not others."""
+
+    explanation: PageExplanation | None = None
+
+    def __call__(self, request: Request) -> Plan | Skip:
+        answer, planner = self._plan(request)
+        if planner is not None and planner.page.text:
+            self.explanation = explain_page(planner.page, planner.sections)
+        return answer
 
 
 def _token_limit(request: Request) -> int:
@@ -131,9 +152,10 @@ def _free_tokens(request: Request, limit: int) -> int:
 class _LedgerPlanner:
     """Builds one plan: chooses the trail, renders the page, measures it, and renders it again until it fits."""
 
-    def __init__(self, request: Request, limit: int) -> None:
+    def __init__(self, request: Request, limit: int, *, asked_for: bool = False) -> None:
         view = request.view
-        self.request, self.limit = request, limit
+        self.request, self.limit, self.asked_for = request, limit, asked_for
+        self.page = LedgerPage("", {})
         self.old_notes = request.notes
         self.other_notes = [message for message in self.old_notes if not is_ledger_page(message)]
         earlier = previous_ledger(request)
@@ -250,6 +272,7 @@ class _LedgerPlanner:
                 break
             self._start_at(cut)
             page = self._fit_page() or page
+        self.page = page
         return Plan(
             self.cut,
             notes=self._notes(page),
@@ -290,7 +313,7 @@ class _LedgerPlanner:
             else:
                 too_large = min(too_large or characters, characters)
             change = min(2.0, room * _AIM_SHARE / used)
-            characters = int(characters * (_SHRINK_FACTOR if page == last and used > room else change))
+            characters = int(characters * (_SHRINK_FACTOR if used > room and page.shows_same(last) else change))
             if fitting and too_large and not fitting < characters < too_large:
                 characters = (fitting + too_large) // 2
             last = page

@@ -1,0 +1,56 @@
+"""Keys that servers ask of their clients, each with its owner, and the addresses that need none."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..errors import InvalidInput
+
+_MIN_KEY = 16
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def read_lines(path: str | Path) -> list[str]:
+    try:
+        return Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "not text"
+        raise InvalidInput(f"The file {path} cannot be read ({reason}).") from None
+
+
+def read_keys(path: str | Path) -> dict[str, str]:
+    """Reads a file with a key and its owner in each line; a `#` begins a comment."""
+    keys: dict[str, str] = {}
+    for number, line in enumerate(read_lines(path), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2:
+            raise InvalidInput(f"{path}, line {number}: write a key and its owner, separated by a space.")
+        if len(words[0]) < _MIN_KEY:
+            raise InvalidInput(f"{path}, line {number}: a key needs at least {_MIN_KEY} characters.")
+        keys[words[0]] = words[1]
+    if not keys:
+        raise InvalidInput(f"{path} has no keys: write a key and its owner in each line.")
+    return keys
+
+
+def owner_of(key: str, keys: Mapping[str, str]) -> str | None:
+    """Returns the owner of a key; compares with all keys in constant time."""
+    found = None
+    for known, owner in keys.items():
+        if hmac.compare_digest(known.encode(), key.encode(errors="surrogateescape")):
+            found = owner
+    return found

@@ -1,0 +1,334 @@
+"""JSON for the pages: every reply is bounded, and shows only sessions of the owner whose cookie came with it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import wraps
+from typing import Any
+
+import anyio
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from ..context.events import Event, SessionRecord
+from ..errors import Conflict, HoldfastError, InvalidInput, StaleVersion, UnknownEvent, UnknownSession
+from ..io.secrets import scrub
+from ..io.text import printable
+from ..messages import Json, decode_one, to_json
+from ..recall.search import SessionSearch
+from ..sessions import Context, SessionService
+from ..sessions.restore import quote_message
+from ..stores import Slice
+from .access import Access
+from .actions import ActionRequest, run_action
+from .addresses import decode_id, session_path
+from .diff import compare_contexts
+from .events import MAX_TEXT, read_event, read_rows
+from .overview import read_overview
+from .replies import json_reply, problem_reply
+from .stats import StatsReader
+from .worker import PreviewOptions, StoreWorker
+
+_MAX_HITS = 50
+_MAX_LINES = 3_000
+"""Lines of a page of notes, events of a compaction, or messages of a context in a reply."""
+_WIRE_PIECE = 200_000
+"""Characters of wire JSON in a reply."""
+_POLL_SECONDS = 0.4
+_HEARTBEAT_SECONDS = 15.0
+_MAX_STREAMS = 100
+Handler = Callable[["Api", Request], Awaitable[Response]]
+
+
+def _answering(handler: Handler) -> Handler:
+    """Turns errors into replies that say what happened."""
+
+    @wraps(handler)
+    async def answer(self: Api, request: Request) -> Response:
+        try:
+            return await handler(self, request)
+        except (UnknownSession, UnknownEvent) as problem:
+            return problem_reply(404, str(problem))
+        except (Conflict, StaleVersion):
+            return problem_reply(409, "Somebody else changed this session meanwhile: look again, then repeat.")
+        except (InvalidInput, msgspec.ValidationError, msgspec.DecodeError, ValueError) as problem:
+            return problem_reply(400, scrub(str(problem)))
+        except HoldfastError as problem:
+            return problem_reply(500, scrub(str(problem)))
+
+    return answer
+
+
+class Api:
+    """The data behind the pages."""
+
+    def __init__(
+        self, sessions: SessionService, access: Access, *, store_url: str | None = None, read_only: bool = False
+    ) -> None:
+        self.sessions, self.access, self.read_only = sessions, access, read_only
+        self.worker = StoreWorker(sessions, store_url)
+        self.stats = StatsReader(sessions)
+        self.closing = False
+        """True when the server stops: streams end."""
+        self._streams = 0
+
+    def routes(self) -> list[Route]:
+        paths: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "": self.overview,
+            "/rows": self.rows,
+            "/event/{seq:int}": self.event,
+            "/sizes": self.sizes,
+            "/cost": self.cost,
+            "/at/{seq:int}": self.context_at,
+            "/at/{seq:int}/message/{index:int}": self.message_at,
+            "/at/{seq:int}/wire": self.wire_at,
+            "/c/{seq:int}": self.compaction,
+            "/preview": self.preview,
+            "/live": self.live,
+        }
+        found = [Route(f"/api/s/{{id}}{path}", handler) for path, handler in paths.items()]
+        found.append(Route("/api/s/{id}/do/{action}", self.act, methods=["POST"]))
+        found.append(Route("/api/search", self.search))
+        return found
+
+    async def record(self, request: Request) -> SessionRecord:
+        """Returns the session of a path; one of another owner does not exist."""
+        session_id = decode_id(request.path_params["id"])
+        record = await self.sessions.get(session_id)
+        owner = self.access.owner(request.headers)
+        if owner is not None and record.owner != owner:
+            raise UnknownSession(session_id)
+        return record
+
+    # -- sessions and events ---------------------------------------------------------------------------
+
+    @_answering
+    async def overview(self, request: Request) -> Response:
+        return json_reply(await read_overview(self.sessions, await self.record(request)))
+
+    @_answering
+    async def rows(self, request: Request) -> Response:
+        record = await self.record(request)
+        first, last = _number(request, "from", 1), _number(request, "to", record.version)
+        return json_reply({"version": record.version, "rows": await read_rows(self.sessions, record, first, last)})
+
+    @_answering
+    async def event(self, request: Request) -> Response:
+        record, seq = await self.record(request), request.path_params["seq"]
+        found = await read_event(self.sessions, record, seq, _number(request, "offset", 0))
+        if found is None:
+            return problem_reply(404, f"There is no event #{seq}: the newest is #{record.version}.")
+        return json_reply(found)
+
+    @_answering
+    async def sizes(self, request: Request) -> Response:
+        stats = await self.stats.read((await self.record(request)).id)
+        seqs, sizes = stats.curve()
+        marks = [
+            (one.seq, one.before, one.after, one.archived, one.seq in stats.undone) for one in stats.compactions[-400:]
+        ]
+        return json_reply({"seqs": seqs, "sizes": sizes, "compactions": marks})
+
+    @_answering
+    async def cost(self, request: Request) -> Response:
+        record = await self.record(request)
+        stats, size = await self.stats.read(record.id), await self.sessions.size(record.id)
+        growth = [max(0, b - a) for a, b in zip(stats.sizes[-60:], stats.sizes[-59:], strict=False)]
+        compactions = [
+            msgspec.to_builtins(one)
+            | {"undone": one.seq in stats.undone, "replies_since": len(stats.replies) - one.replies}
+            | {"paid_at": _paid_at(stats.replies, one)}
+            for one in stats.compactions[-200:]
+        ]
+        return json_reply(
+            {
+                "tokens": size.tokens,
+                "compacts_at": size.compacts_at,
+                "growth": sum(growth) / len(growth) if growth else 0,
+                "usage": stats.usage,
+                "price": stats.price,
+                "count": len(stats.replies),
+                "replies": stats.replies[-400:],
+                "compactions": compactions,
+            }
+        )
+
+    @_answering
+    async def search(self, request: Request) -> Response:
+        query, within = request.query_params.get("q", ""), request.query_params.get("session")
+        session_id = None if within is None else decode_id(within)
+        owner = self.access.owner(request.headers)
+        if session_id is not None and owner is not None and (await self.sessions.get(session_id)).owner != owner:
+            raise UnknownSession(session_id)
+        offset = _number(request, "offset", 0)
+        found = await SessionSearch(self.sessions).search(
+            query[:1_000], session_id=session_id, owner=owner, limit=_MAX_HITS, offset=offset
+        )
+        hits = [
+            {
+                "session": hit.session_id,
+                "path": session_path(hit.session_id),
+                "seq": hit.event.seq,
+                "time": hit.event.time,
+                "role": hit.role or hit.event.kind,
+                "archived": hit.archived,
+                "snippet": printable(hit.snippet),
+            }
+            for hit in found.hits
+        ]
+        return json_reply({"hits": hits, "next": found.next})
+
+    # -- time travel -----------------------------------------------------------------------------------
+
+    async def _context(self, request: Request, seq: int) -> Context:
+        record = await self.record(request)
+        return await self.sessions.context_at(record.id, (await self._event_at(record, seq)).id)
+
+    async def _event_at(self, record: SessionRecord, seq: int) -> Event:
+        found = await self.sessions.store.read(record.id, Slice(any_lane=True, after=seq - 1, until=seq))
+        if not found:
+            raise UnknownEvent(f"#{seq}", record.id)
+        return found[0]
+
+    @_answering
+    async def context_at(self, request: Request) -> Response:
+        context = await self._context(request, request.path_params["seq"])
+        first = _number(request, "from", 0)
+        estimator, rows = self.sessions.estimator, list[Any]()
+        for index in range(first, min(len(context), first + _MAX_LINES)):
+            message = decode_one(context[index], context.format)
+            tokens = estimator.tokens(estimator.measure(message))
+            text = " ".join(printable(quote_message(message)[:400]).split())
+            rows.append((index, str(message.role), text[:180], tokens, context.numbers[index]))
+        reply: dict[str, Any] = {
+            "tokens": context.tokens,
+            "known": context.known,
+            "format": context.format,
+            "count": len(context),
+            "messages": rows,
+        }
+        if request.query_params.get("vs"):
+            reply["diff"] = compare_contexts(await self._context(request, _number(request, "vs", 1)), context)
+        return json_reply(reply)
+
+    @_answering
+    async def message_at(self, request: Request) -> Response:
+        context, index = await self._context(request, request.path_params["seq"]), request.path_params["index"]
+        if index >= len(context):
+            return problem_reply(404, f"The context has {len(context):,} messages.")
+        text, offset = quote_message(decode_one(context[index], context.format)), _number(request, "offset", 0)
+        return json_reply(_piece(text, offset, MAX_TEXT) | {"number": context.numbers[index]})
+
+    @_answering
+    async def wire_at(self, request: Request) -> Response:
+        context = await self._context(request, request.path_params["seq"])
+        body: Any = context.messages if context.format is None else context.request
+        return json_reply(_piece(to_json(body), _number(request, "offset", 0), _WIRE_PIECE))
+
+    # -- compactions -----------------------------------------------------------------------------------
+
+    @_answering
+    async def compaction(self, request: Request) -> Response:
+        record = await self.record(request)
+        event = await self._event_at(record, request.path_params["seq"])
+        mark = max((tip.mark for tip in record.lanes.values()), default=0)
+        found = await self.worker.explain(record.id, event.id, mark)
+        fates = [(one.seq, one.fate, one.rule, one.tokens, one.lines) for one in found.events]
+        page = msgspec.structs.replace(
+            found.page,
+            lines=found.page.lines[:_MAX_LINES],
+            result_lines=found.page.result_lines[:_MAX_LINES],
+            left_out=found.page.left_out[:_MAX_LINES],
+        )
+        return json_reply(
+            {
+                "seq": event.seq,
+                "time": event.time,
+                "before": found.tokens_before,
+                "after": found.tokens_after,
+                "agrees": found.agrees,
+                "why": found.why,
+                "parameters": found.parameters,
+                "previous": event.body.get("previous"),
+                "count": len(fates),
+                "fates": fates[-_MAX_LINES:],
+                "page": page,
+            }
+        )
+
+    @_answering
+    async def preview(self, request: Request) -> Response:
+        record, query = await self.record(request), request.query_params
+        at = (await self._event_at(record, _number(request, "at", 1))).id if query.get("at") else None
+        budget = _number(request, "budget", 0) or None
+        options = PreviewOptions(query.get("strategy") or None, query.get("preset") or None, budget, at)
+        found = await self.worker.preview(record.id, options)
+        reply: Json = msgspec.to_builtins(found)
+        reply |= {name: len(getattr(found, name)) for name in ("kept", "archived", "edited")}
+        reply |= {"page": found.page[:MAX_TEXT], "first_kept": next(iter(found.kept), None)}
+        return json_reply(reply)
+
+    @_answering
+    async def act(self, request: Request) -> Response:
+        if self.read_only:
+            return problem_reply(403, "This server only reads: start it without --read-only to change sessions.")
+        record = await self.record(request)
+        given = msgspec.json.decode(await request.body(), type=ActionRequest)
+        found = await run_action(self.sessions, record, request.path_params["action"], given)
+        if (session := found.get("session")) is not None:
+            found["path"] = session_path(session)
+        return json_reply(found)
+
+    # -- live ------------------------------------------------------------------------------------------
+
+    @_answering
+    async def live(self, request: Request) -> Response:
+        record = await self.record(request)
+        if self._streams >= _MAX_STREAMS:
+            return problem_reply(503, "Too many pages are open: close some.")
+        return StreamingResponse(self._versions(record.id), media_type="text/event-stream")
+
+    async def _versions(self, session_id: str) -> AsyncIterator[bytes]:
+        """Yields the session's version whenever it changes; the page then reads what it shows."""
+        self._streams += 1
+        try:
+            known, quiet = -1, 0.0
+            while not self.closing:
+                version = (await self.sessions.get(session_id)).version
+                if version != known:
+                    known, quiet = version, 0.0
+                    yield f"data: {version}\n\n".encode()
+                elif quiet >= _HEARTBEAT_SECONDS:
+                    quiet = 0.0
+                    yield b": still here\n\n"
+                quiet += _POLL_SECONDS
+                await anyio.sleep(_POLL_SECONDS)
+        except UnknownSession:
+            yield b"event: gone\ndata: 0\n\n"
+        finally:
+            self._streams -= 1
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    given = request.query_params.get(name)
+    if not given:
+        return default
+    if not given.isdecimal() or len(given) > 12:
+        raise InvalidInput(f"{name} must be a number of 0 or more, not {given!r:.40}.")
+    return int(given)
+
+
+def _piece(text: str, offset: int, most: int) -> dict[str, Any]:
+    end = offset + most
+    return {"text": text[offset:end], "next": end if end < len(text) else None, "length": len(text)}
+
+
+def _paid_at(replies: list[Any], compaction: Any) -> int | None:
+    """Returns the seq of the reply at which a compaction had paid for itself; None if it has not, or never will."""
+    cost = compaction.cost
+    if cost is None or cost.pays_after is None:
+        return None
+    at = compaction.replies + max(0, cost.pays_after - 1)
+    return replies[at].seq if at < len(replies) else None

@@ -1,0 +1,353 @@
+"""The pages, rendered on the server as far as they do not move; scripts fill in lists, charts and details."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..compaction import PRESETS
+from ..strategies.names import STRATEGY_NAMES
+from .addresses import encode_id, session_path
+from .html import Child, Html, document, join, link, tag
+from .overview import ListedSession, Overview
+
+_DEFAULT_WINDOW = 200_000
+_TABS = (("", "Events"), ("at", "What the model saw"), ("try", "What if"), ("cost", "Cost"))
+
+
+def short(tokens: int) -> str:
+    """Returns a count for people: 940, 4.1k, 41k, 1.2M."""
+    if tokens < 1_000:
+        return str(tokens)
+    if tokens < 999_500:
+        return f"{tokens / 1000:.1f}k" if tokens < 9_950 else f"{tokens / 1000:.0f}k"
+    return f"{tokens / 1_000_000:.1f}M"
+
+
+def when(time: str) -> Html:
+    return tag("time", time[:16].replace("T", " "), datetime=time) if time else Html("")
+
+
+def times(count: int) -> str:
+    return {0: "never compacted", 1: "compacted once", 2: "compacted twice"}.get(count, f"compacted {count:,} times")
+
+
+def gauge(tokens: int, window: int | None, limit: int | None) -> Html:
+    """Returns a bar of the window: its used part, and a mark where the next compaction is due."""
+    whole = max(window or limit or _DEFAULT_WINDOW, tokens, 1)
+    mark = None if limit is None else f"{min(100.0, 100 * limit / whole):.2f}%"
+    label = f"{tokens:,} tokens" + (f" of {window:,}" if window else "")
+    return tag(
+        "svg",
+        tag("rect", class_="whole", width="100%", height="100%"),
+        tag("rect", class_="used", width=f"{100 * tokens / whole:.2f}%", height="100%"),
+        tag("line", class_="limit", x1=mark, x2=mark, y1="0", y2="100%") if mark else None,
+        class_="gauge",
+        role="img",
+        aria_label=label,
+    )
+
+
+def sessions_page(lines: Sequence[ListedSession], older: str | None) -> Html:
+    """Sessions, newest first; `older` is the address of the next ones."""
+    head = tag("tr", *(tag("th", name, scope="col", class_=kind) for name, kind in _COLUMNS))
+    rows = [_session_row(line) for line in lines]
+    return document(
+        "Sessions",
+        tag("h1", "Sessions"),
+        tag("table", tag("thead", head), tag("tbody", *rows), class_="sessions")
+        if rows
+        else tag("p", "This store has no sessions yet: import some with holdfast import, or chat.", class_="lead"),
+        tag("p", link("Older sessions", older), class_="more") if older else None,
+        script="sessions.js",
+    )
+
+
+_COLUMNS = (
+    ("Session", ""),
+    ("Context", "wide"),
+    ("Tokens", "n"),
+    ("Compactions", "n wide"),
+    ("Events", "n wide"),
+    ("Last event", "wide"),
+    ("Owner", "wide"),
+)
+
+
+def _session_row(line: ListedSession) -> Html:
+    one = line.overview
+    title = link(one.title, session_path(one.id))
+    forked = tag("span", "fork of ", f"#{one.parent_seq} ", class_="quiet") if one.parent else None
+    return tag(
+        "tr",
+        tag("td", forked, title, class_=f"depth{min(line.depth, 3)}"),
+        tag("td", gauge(one.tokens, one.window, one.next_at), class_="wide"),
+        tag("td", short(one.tokens), class_="n"),
+        tag("td", str(one.rounds), class_="n wide"),
+        tag("td", f"{one.version:,}", class_="n wide"),
+        tag("td", when(one.last_used), class_="wide"),
+        tag("td", one.owner, class_="wide"),
+    )
+
+
+def search_page(
+    query: str, hits: Sequence[dict[str, Any]], problem: str, more: str | None, everywhere: str | None
+) -> Html:
+    """Search over every event, archived ones too; `everywhere` leads from one session to all of them."""
+    rows = [
+        tag(
+            "li",
+            link(f"#{hit['seq']}", f"{hit['path']}?e={hit['seq']}", class_="seq"),
+            tag("span", hit["role"], class_="role"),
+            tag("span", hit["snippet"], class_="archived" if hit["archived"] else None),
+            tag("span", when(hit["time"]), " ", hit["title"], class_="quiet"),
+        )
+        for hit in hits
+    ]
+    found = tag("ol", *rows, class_="hits") if rows else tag("p", problem or "Nothing was found.", class_="lead")
+    return document(
+        "Search",
+        tag("h1", f"Search: {query}" if query else "Search"),
+        tag("p", "In one session. ", link("Search all sessions", everywhere), class_="quiet") if everywhere else None,
+        found if query else tag("p", "Words that must all occur, in any order.", class_="lead"),
+        tag("p", link("More", more), class_="more") if more else None,
+        script="sessions.js",
+    )
+
+
+def _frame(
+    one: Overview, current: str, title: str, *body: Child, script: str, read_only: bool, **data: str | int
+) -> Html:
+    """Returns a page of one session: its name, its tabs, and the content."""
+    tabs = [link(name, _tab_path(one, path), aria_current="page" if path == current else None) for path, name in _TABS]
+    parent = (
+        join(" · fork of ", link(f"#{one.parent_seq}", f"{session_path(one.parent)}?e={one.parent_seq}"))
+        if one.parent
+        else None
+    )
+    about = " · ".join(filter(None, (one.model, one.owner)))
+    return document(
+        f"{title} · {one.title}" if title else one.title,
+        tag(
+            "div",
+            tag("h1", one.title, title=one.title),
+            tag("p", about, parent, class_="quiet") if about or parent else None,
+            class_="title",
+        ),
+        tag("nav", *tabs, aria_label="Session"),
+        *body,
+        tag("div", id="status", role="status", aria_live="polite"),
+        script=script,
+        search_in=encode_id(one.id),
+        data={
+            "data_session": encode_id(one.id),
+            "data_version": one.version,
+            "data_readonly": "1" if read_only else None,
+            **{f"data_{name}": value for name, value in data.items()},
+        },
+    )
+
+
+def _tab_path(one: Overview, path: str) -> str:
+    rest = (path, one.version) if path == "at" else (path,) if path else ()
+    return session_path(one.id, *rest)
+
+
+def session_page(one: Overview, *, read_only: bool) -> Html:
+    """Where a session is, the strip of its size, and its events."""
+    return _frame(
+        one,
+        "",
+        "",
+        tag("p", *_state(one), class_="lead", id="state"),
+        gauge(one.tokens, one.window, one.next_at),
+        tag("div", id="strip", class_="strip"),
+        tag("p", *_last(one, read_only=read_only), id="last"),
+        _split("Events"),
+        script="session.js",
+        read_only=read_only,
+    )
+
+
+def _split(label: str) -> Html:
+    return tag(
+        "div",
+        tag("div", id="list", class_="list", tabindex="0", role="listbox", aria_label=label),
+        tag("section", id="detail", class_="detail", aria_label="Detail", tabindex="0"),
+        class_="split",
+    )
+
+
+def _state(one: Overview) -> list[Child]:
+    size = tag("strong", short(one.tokens))
+    of = f" of {short(one.window)}" if one.window else " tokens"
+    next_at = f", next at about {short(one.next_at)}" if one.next_at else ""
+    now = ", being compacted now" if one.compacting else ""
+    return [size, f"{of}, {times(one.rounds)}{next_at}{now}"]
+
+
+def _last(one: Overview, *, read_only: bool) -> list[Child]:
+    last = one.last
+    if last is None:
+        return ["Nothing is archived: the model sees every message."]
+    path = session_path(one.id, "c", last.seq)
+    archived = "1 message" if last.archived == 1 else f"{last.archived:,} messages"
+    return [
+        "Compaction ",
+        link(f"#{last.seq}", path),
+        f" by {last.strategy or 'a strategy'} archived {archived}: {short(last.before)} → {short(last.after)}. ",
+        link("What was lost", path, class_="act"),
+        None if read_only else tag("button", "Undo", type="button", id="undo", class_="act"),
+    ]
+
+
+def context_page(one: Overview, seq: int, vs: int | None, *, read_only: bool) -> Html:
+    """What the model saw at an event, as messages and as wire JSON; compared with another event."""
+    return _frame(
+        one,
+        "at",
+        f"At #{seq}",
+        tag("p", "What the model saw after ", tag("strong", f"#{seq}"), id="state", class_="lead"),
+        tag(
+            "form",
+            tag("label", "At ", tag("input", id="at", name="at", type="number", min=1, max=one.version, value=seq)),
+            tag(
+                "label",
+                "compared with ",
+                tag("input", id="vs", name="vs", type="number", min=1, max=one.version, value=vs),
+            ),
+            tag("button", "Show", type="submit"),
+            tag("button", "Wire JSON", type="button", id="wire", aria_pressed="false"),
+            class_="controls",
+            id="travel",
+        ),
+        _split("Messages"),
+        script="context.js",
+        read_only=read_only,
+        at=seq,
+        **({"vs": vs} if vs else {}),
+    )
+
+
+def compaction_page(one: Overview, seq: int, *, read_only: bool) -> Html:
+    """What was there before a compaction, the page of notes, and what stayed."""
+    return _frame(
+        one,
+        "c",
+        f"Compaction #{seq}",
+        tag("p", "Compaction ", tag("strong", f"#{seq}"), " is being explained…", id="state", class_="lead"),
+        tag("p", id="verdict", class_="quiet"),
+        tag(
+            "div",
+            _column("Before", "before"),
+            _column("Notes shown instead", "notes"),
+            tag(
+                "div",
+                tag("h2", "Why"),
+                tag("section", id="detail", class_="detail", aria_label="Why", tabindex="0"),
+            ),
+            class_="split three",
+        ),
+        script="compaction.js",
+        read_only=read_only,
+        compaction=seq,
+    )
+
+
+def _column(title: str, name: str) -> Html:
+    return tag(
+        "div",
+        tag("h2", title),
+        tag("div", id=name, class_="list", tabindex="0", role="listbox", aria_label=title),
+    )
+
+
+def try_page(one: Overview, *, read_only: bool) -> Html:
+    """Two ways to compact, side by side at the same moment; nothing is written."""
+    names = [name for name in STRATEGY_NAMES if name != "default"]
+    choices = [("ledger", "strategy:ledger"), *((name, f"strategy:{name}") for name in names if name != "ledger")]
+    choices += [(f"preset {name}", f"preset:{name}") for name in PRESETS]
+    budget = one.next_at or one.window or max(one.tokens, 8_000)
+    return _frame(
+        one,
+        "try",
+        "What if",
+        tag("p", "What a compaction would keep, and what it would cost. Nothing is written.", class_="lead"),
+        tag(
+            "form",
+            tag(
+                "label",
+                "Budget ",
+                tag("input", id="budget", type="range", min=1_000, max=max(budget * 2, 20_000), step=500, value=budget),
+                tag("output", short(budget), id="shown", for_="budget"),
+            ),
+            tag("label", "At ", tag("input", id="at", type="number", min=1, max=one.version, value=one.version)),
+            class_="controls",
+            id="settings",
+        ),
+        tag(
+            "div",
+            *(
+                tag(
+                    "section",
+                    tag("label", f"{side} ", _select(f"choice{number}", choices, picked), class_="controls"),
+                    tag("dl", id=f"figures{number}", class_="figures"),
+                    tag("pre", id=f"page{number}", class_="page", tabindex="0", aria_label=f"Notes of {side}"),
+                )
+                for number, side, picked in ((1, "One way", "strategy:ledger"), (2, "Another", "strategy:tokens"))
+            ),
+            class_="pair",
+        ),
+        None
+        if read_only
+        else tag(
+            "form",
+            tag("label", "Instructions ", tag("input", id="instructions", type="text", maxlength=2_000)),
+            tag("button", "Compact now, the first way", type="submit"),
+            class_="controls",
+            id="commit",
+        ),
+        script="try.js",
+        read_only=read_only,
+    )
+
+
+def _select(name: str, choices: Sequence[tuple[str, str]], picked: str) -> Html:
+    return tag(
+        "select", *(tag("option", text, value=value, selected=value == picked) for text, value in choices), id=name
+    )
+
+
+def cost_page(one: Overview, *, read_only: bool) -> Html:
+    """Tokens now and billed in total, the cache per call, and what each compaction cost and saved."""
+    return _frame(
+        one,
+        "cost",
+        "Cost",
+        tag("p", id="state", class_="lead"),
+        tag("dl", id="totals", class_="figures"),
+        tag("h2", "Prompt tokens per call"),
+        tag("div", id="calls", class_="strip"),
+        tag("h2", "Compactions"),
+        tag("div", id="compactions"),
+        script="cost.js",
+        read_only=read_only,
+    )
+
+
+def login_page() -> Html:
+    """Asks for a key of the key file."""
+    return document(
+        "Holdfast",
+        tag("h1", "Key"),
+        tag(
+            "form",
+            tag("label", "Your key ", tag("input", id="key", type="password", autocomplete="current-password")),
+            tag("button", "Open", type="submit"),
+            class_="controls",
+            id="login",
+        ),
+        tag("div", id="status", role="status", aria_live="polite"),
+        script="login.js",
+        bare=True,
+    )

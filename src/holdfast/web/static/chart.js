@@ -1,0 +1,48 @@
+// Charts in the colors of the page; drawn again when the color scheme or the width changes.
+
+import uPlot from "./uPlot.esm.js";
+import { short } from "./page.js";
+
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** Draws series over event numbers. `choose(seq)` is called with the number that was clicked. */
+export function drawChart(node, data, series, { choose, step = false } = {}) {
+  let plot = null;
+  const draw = () => {
+    plot?.destroy();
+    const axis = { stroke: color("--soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
+    plot = new uPlot(
+      {
+        width: node.clientWidth,
+        height: node.clientHeight,
+        padding: [8, 16, 0, 0],
+        legend: { show: false },
+        cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+        scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+        axes: [
+          { ...axis, grid: { show: false }, size: 24, values: (_, values) => values.map((value) => `#${value}`) },
+          { ...axis, size: 48, space: 28, values: (_, values) => values.map((value) => short(value)) },
+        ],
+        series: [{}, ...series.map((one) => ({
+          stroke: color(one.color),
+          fill: one.fill ? `${color(one.color)}22` : undefined,
+          width: 1.5,
+          points: { show: false },
+          paths: step ? uPlot.paths.bars({ size: [0.9, 40] }) : undefined,
+        }))],
+      },
+      data,
+      node,
+    );
+    if (choose) {
+      plot.over.addEventListener("click", () => {
+        const at = plot.cursor.idx;
+        if (at !== null && at !== undefined) choose(data[0][at]);
+      });
+    }
+  };
+  draw();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  new ResizeObserver(() => plot.setSize({ width: node.clientWidth, height: node.clientHeight })).observe(node);
+  return { update(next) { data = next; plot.setData(next); } };
+}

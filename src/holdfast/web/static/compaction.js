@@ -1,0 +1,184 @@
+// A compaction: what was there, the notes that are shown instead, and why each line is among them.
+
+import { bindKeys } from "./keys.js";
+import { eventCells, VirtualList } from "./list.js";
+import { body, byId, el, figures, full, longText, quietly, read, remember, say, sessionPath, short, show } from "./page.js";
+
+const seq = Number(body.compaction);
+const words = { kept: "kept", shown: "quoted", edited: "shortened", archived: "archived", replaced: "replaced" };
+let found = null;
+let lines = [];
+let before = null;
+let notes = null;
+let active = null;
+let from = new Set();
+
+async function start() {
+  found = await read(`c/${seq}`);
+  lines = found.page.lines.filter((one) => one.text.trim());
+  const count = (fate) => found.fates.filter((one) => one[1] === fate).length;
+  show(
+    byId("state"),
+    "Compaction ",
+    el("strong", {}, `#${seq}`),
+    ": ",
+    el("strong", {}, `${short(found.before)} → ${short(found.after)}`),
+    ` tokens; ${full(count("archived"))} archived, ${full(count("kept"))} kept, ${full(count("edited"))} shortened`,
+  );
+  byId("verdict").textContent = verdict();
+  const events = new Map();
+  before = new VirtualList(byId("before"), {
+    count: found.fates.length,
+    load: async (first, last) => {
+      const fates = found.fates.slice(first, last + 1);
+      const missing = fates.map((one) => one[0]).filter((number) => !events.has(number));
+      for (let at = 0; at < missing.length;) {
+        const { rows } = await read(`rows?from=${missing[at]}&to=${missing[missing.length - 1]}`);
+        for (const row of rows) events.set(row[0], row);
+        if (!rows.length) break;
+        const reached = rows[rows.length - 1][0];
+        while (at < missing.length && missing[at] <= reached) at++;
+      }
+      return fates;
+    },
+    draw: ([number, fate, , tokens]) => ({
+      kind: `${fate === "archived" || fate === "replaced" ? "archived" : ""} ${from.has(number) ? "from" : ""}`,
+      cells: eventCells(number, words[fate], events.get(number)?.[3] ?? "", tokens),
+    }),
+    select: quietly((index) => { active = before; return event(index); }),
+  });
+  notes = new VirtualList(byId("notes"), {
+    count: lines.length,
+    height: 20,
+    load: async (first, last) => lines.slice(first, last + 1),
+    draw: (line) => ({
+      kind: `line ${line.text.startsWith("#") ? "heading" : ""}`,
+      cells: [el("span", {}, line.text), el("span", { class: "n" }, line.rank ? `${line.rank}.` : "")],
+    }),
+    select: quietly((index) => { active = notes; return line(index); }),
+  });
+  active = notes.count ? notes : before;
+  const moves = Object.keys(before.keys).map((key) => [key, () => active.keys[key]()]);
+  bindKeys({ ...Object.fromEntries(moves), "[": quietly(() => jump(-1)), "]": quietly(() => jump(1)) });
+  const asked = new URLSearchParams(location.search);
+  if (asked.get("line")) notes.select(Number(asked.get("line")));
+  else if (asked.get("e")) choose(Number(asked.get("e")));
+  else explain();
+}
+
+function verdict() {
+  const hidden = found.count - found.fates.length;
+  return `${agreement()}${hidden ? ` The ${full(hidden)} oldest of the events before it are not listed.` : ""}`;
+}
+
+function agreement() {
+  if (found.agrees) return "Computed again from the log: equal to what is stored, byte for byte.";
+  return found.agrees === null || found.agrees === undefined
+    ? `Not computed again: ${found.why}. Sources are those that the notes cite; there are no scores.`
+    : `Not equal to what is stored: ${found.why}.`;
+}
+
+async function jump(direction) {
+  const all = (await read("sizes")).compactions.map(([number]) => number);
+  const next = direction < 0 ? all.filter((number) => number < seq).pop() : all.find((number) => number > seq);
+  if (next) location.href = `${sessionPath}/c/${next}`;
+  else say(direction < 0 ? "There is no earlier compaction." : "There is no later compaction.");
+}
+
+/** The parameters, while nothing is selected. */
+function explain() {
+  const made = found.parameters;
+  const page = found.page;
+  const pairs = made ? [
+    ["strategy", `${made.strategy.kind}${made.strategy.max_tokens ? ` ${full(made.strategy.max_tokens)}` : ""}`],
+    ["trigger", made.trigger?.kind ?? "over the budget"],
+    ["budget", made.budget ? full(made.budget) : "none"],
+    ["target", made.target ? full(made.target) : "half of the context"],
+    ["model", made.model ?? "unknown"],
+    ["weights", made.weights ?? "none"],
+  ] : [];
+  if (page.candidates) pairs.push(["lines taken", `${full(page.taken)} of ${full(page.candidates)}`]);
+  const list = el("dl", { class: "figures plain" });
+  figures(list, pairs);
+  const nearly = (page.left_out ?? []).filter((one) => one.verdict !== "adds nothing").slice(0, 12);
+  show(
+    byId("detail"),
+    el("h2", {}, "How it was made"),
+    list,
+    el("p", { class: "quiet" }, "Choose a line or an event to see why it is there."),
+    nearly.length ? [
+      el("h2", { class: "next" }, "Nearly kept"),
+      el("ul", { class: "nearly" }, nearly.map((one) => el("li", {},
+        el("a", { href: `${sessionPath}/c/${seq}?e=${one.source}` }, `#${one.source}`), " ", el("code", {}, one.text)))),
+    ] : null,
+  );
+}
+
+function mark(sources) {
+  from = new Set(sources);
+  before.forget();
+}
+
+function choose(number) {
+  const index = found.fates.findIndex((one) => one[0] === number);
+  if (index >= 0) before.select(index);
+}
+
+async function line(index) {
+  const one = lines[index];
+  remember("line", index);
+  remember("e", null);
+  const sources = one.sources ?? [];
+  mark(sources);
+  const first = found.fates.findIndex((fate) => fate[0] === sources[0]);
+  if (first >= 0) before.element.scrollTop = Math.max(0, first * before.height - before.element.clientHeight / 2);
+  const pairs = [["section", one.section || "opening"], ["rule", one.rule || "part of the summary"]];
+  if (one.rank) pairs.push(["rank", `${full(one.rank)} of ${full(found.page.candidates)}`], ["score a character", one.score.toPrecision(3)]);
+  const list = el("dl", { class: "figures plain" });
+  figures(list, pairs);
+  show(
+    byId("detail"),
+    el("h2", {}, "This line"),
+    el("pre", {}, one.text),
+    list,
+    one.names?.length ? el("p", {}, "Names in it, the most needed first: ", one.names.join(", ")) : null,
+    el("p", { class: "acts" }, sources.slice(0, 20).map((source) => el("a", { href: `${sessionPath}?e=${source}` }, `#${source}`))),
+  );
+}
+
+async function event(index) {
+  const [number, fate, rule, tokens, lines] = found.fates[index];
+  remember("e", number);
+  remember("line", null);
+  const left = (found.page.left_out ?? []).filter((one) => one.source === number);
+  const stays = (found.page.result_lines ?? []).filter((one) => one.sources[0] === number);
+  const detail = await read(`event/${number}`);
+  const list = el("dl", { class: "figures plain" });
+  figures(list, [["tokens", full(tokens)], [fate === "edited" ? "lines kept" : "lines in the notes", full(lines ?? 0)]]);
+  show(
+    byId("detail"),
+    el("h2", {}, `#${number} ${words[fate]}`),
+    el("p", { class: "quiet" }, `${detail.role}: ${rule}`),
+    list,
+    stays.length ? [el("p", {}, "What is left of it:"), ranked(stays)] : null,
+    left.length ? [el("p", {}, obstacle(left[0])), ranked(left)]
+      : fate === "archived" && found.page.candidates ? el("p", { class: "quiet" }, "No other line of it was among the candidates.") : null,
+    el("p", { class: "acts" }, el("a", { href: `${sessionPath}?e=${number}` }, "Open the event")),
+    longText(detail.text.slice(0, 4000), null),
+  );
+}
+
+function ranked(all) {
+  return el("pre", {}, all.slice(0, 12).map((one) => `${one.rank ? `${one.rank}. ` : ""}${one.text}\n`).join(""));
+}
+
+function obstacle(best) {
+  const score = best.score.toPrecision(3);
+  const last = found.page.last_score ? found.page.last_score.toPrecision(3) : "0";
+  const place = `Its best other line has rank ${full(best.rank)} of ${full(found.page.candidates)}`;
+  if (best.verdict === "no room") return `${place}, but was longer than the room that was left.`;
+  if (best.verdict === "adds nothing") return `${place}: everything that it names is already there.`;
+  return `${place} with ${score} a character; the last line that was taken had ${last}.`;
+}
+
+quietly(start)();

@@ -1,0 +1,89 @@
+// What the model saw at an event: messages, wire JSON, and the difference to another event.
+
+import { bindKeys } from "./keys.js";
+import { eventCells, VirtualList } from "./list.js";
+import { body, byId, el, full, longText, quietly, read, sessionPath, show } from "./page.js";
+
+const seq = Number(body.at);
+const other = Number(body.vs || 0);
+let list = null;
+
+async function start() {
+  const found = await read(`at/${seq}${other ? `?vs=${other}` : ""}`);
+  show(
+    byId("state"),
+    "After ",
+    el("strong", {}, `#${seq}`),
+    ` the model saw ${full(found.count)} messages, `,
+    el("strong", {}, full(found.tokens)),
+    ` tokens${found.known ? "" : " (estimated)"}`,
+  );
+  list = new VirtualList(byId("list"), {
+    count: found.count,
+    load: async (first, last) => {
+      if (last < found.messages.length) return found.messages.slice(first, last + 1);
+      return (await read(`at/${seq}?from=${first}`)).messages;
+    },
+    draw: ([index, role, line, tokens, number]) => ({ kind: "", cells: eventCells(number || index, role, line, tokens) }),
+    select: quietly((index) => message(index)),
+  });
+  bindKeys({ ...list.keys, "[": () => go(seq - 1), "]": () => go(seq + 1) });
+  if (found.diff) difference(found.diff);
+  else if (found.count) list.select(found.count - 1);
+}
+
+async function message(index) {
+  byId("wire").setAttribute("aria-pressed", "false");
+  const found = await read(`at/${seq}/message/${index}`);
+  show(
+    byId("detail"),
+    el("h2", {}, `Message ${full(index + 1)}`),
+    el("p", { class: "quiet" }, found.number ? el("a", { href: `${sessionPath}?e=${found.number}` }, `from #${found.number}`) : ""),
+    longText(found.text, found.next, (offset) => read(`at/${seq}/message/${index}?offset=${offset}`)),
+  );
+}
+
+function difference(parts) {
+  show(
+    byId("detail"),
+    el("h2", {}, `#${other} → #${seq}`),
+    el("div", { class: "diff" }, parts.map((part) => {
+      if (part.kind === "same") return el("p", { class: "quiet" }, `${full(part.count ?? 1)} equal`);
+      return [
+        el("h3", {}, `${part.kind}: ${part.role ?? ""} ${part.number ? `#${part.number}` : ""}`),
+        el("pre", {}, runs(part.lines ?? []).map(([kind, text]) => el("span", { class: kind }, text))),
+      ];
+    }).flat()),
+  );
+}
+
+/** Neighbouring lines of one kind as one text. */
+function runs(lines) {
+  const found = [];
+  for (const line of lines) {
+    const kind = line[0] === "+" ? "added" : line[0] === "-" ? "removed" : "quiet";
+    if (found.at(-1)?.[0] === kind) found.at(-1)[1] += `${line}\n`;
+    else found.push([kind, `${line}\n`]);
+  }
+  return found;
+}
+
+byId("wire").addEventListener("click", quietly(async () => {
+  byId("wire").setAttribute("aria-pressed", "true");
+  const found = await read(`at/${seq}/wire`);
+  show(
+    byId("detail"),
+    el("h2", {}, "Wire JSON"),
+    el("p", { class: "quiet" }, `${full(found.length)} characters, exactly as sent`),
+    longText(found.text, found.next, (offset) => read(`at/${seq}/wire?offset=${offset}`)),
+  );
+}));
+
+function go(to, vs = byId("vs").value) {
+  if (to >= 1) location.href = `${sessionPath}/at/${to}${vs ? `?vs=${vs}` : ""}`;
+}
+byId("travel").addEventListener("submit", (event) => {
+  event.preventDefault();
+  go(Number(byId("at").value));
+});
+quietly(start)();

@@ -1,0 +1,95 @@
+// What every page shares: elements built from text, requests, figures, and the status line.
+
+export const body = document.body.dataset;
+export const sessionPath = body.session ? `/s/${body.session}` : "";
+
+/** Builds an element. Children are nodes or text; text never becomes markup. */
+export function el(name, attributes = {}, ...children) {
+  const node = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
+    else node.setAttribute(key, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+export const byId = (id) => document.getElementById(id);
+
+export function show(node, ...children) {
+  node.replaceChildren(...children.flat().filter(Boolean));
+}
+
+/** Reads JSON of this session; a problem is shown and thrown. */
+export async function read(path, options) {
+  const reply = await fetch(path.startsWith("/") ? path : `/api${sessionPath}/${path}`, options);
+  const data = await reply.json();
+  if (!reply.ok) throw new Error(data.error);
+  return data;
+}
+
+/** Sends an action with the version that this page has seen. */
+export async function act(name, details = {}) {
+  try {
+    const data = await read(`do/${name}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-holdfast": "1" },
+      body: JSON.stringify({ version: Number(body.version), ...details }),
+    });
+    say(data.message);
+    return data;
+  } catch (problem) {
+    say(problem.message);
+    return null;
+  }
+}
+
+let fading = 0;
+export function say(text) {
+  const status = byId("status");
+  status.textContent = text;
+  clearTimeout(fading);
+  fading = setTimeout(() => { status.textContent = ""; }, 6000);
+}
+
+export const full = (count) => Number(count).toLocaleString("en-US");
+export function short(count) {
+  if (count < 1000) return String(Math.round(count));
+  if (count < 999500) return count < 9950 ? `${(count / 1000).toFixed(1)}k` : `${Math.round(count / 1000)}k`;
+  return `${(count / 1e6).toFixed(1)}M`;
+}
+export const calls = (count) => (count === 1 ? "1 call" : `${full(count)} calls`);
+export const when = (time) => time.slice(0, 16).replace("T", " ");
+export const money = (price) => (price === null || price === undefined ? "price unknown" : `$${price.toFixed(price < 1 ? 4 : 2)}`);
+
+/** A list of figures: name and value. */
+export function figures(node, pairs) {
+  show(node, ...pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value)))));
+}
+
+/** Keeps a value in the address without a new entry in the history. */
+export function remember(name, value) {
+  const url = new URL(location.href);
+  if (value === null) url.searchParams.delete(name);
+  else url.searchParams.set(name, value);
+  history.replaceState(null, "", url);
+}
+
+/** A text that arrives in pieces: the first is shown, the rest on request. */
+export function longText(first, next, more) {
+  const text = el("pre", {}, first);
+  if (next === null) return [text];
+  const button = el("button", { type: "button" }, "Show more");
+  button.addEventListener("click", async () => {
+    const piece = await more(next);
+    text.append(piece.text);
+    next = piece.next;
+    if (next === null) button.remove();
+  });
+  return [text, button];
+}
+
+export function quietly(work) {
+  return (...given) => Promise.resolve(work(...given)).catch((problem) => say(problem.message));
+}

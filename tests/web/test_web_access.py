@@ -1,0 +1,206 @@
+"""Attacks on the inspector: each request that must not be answered is refused, and tells nothing."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from web_harness import WRITE, RunningInspector, run_inspector, talk
+
+from holdfast.errors import InvalidInput
+from holdfast.web import Access
+
+pytestmark = pytest.mark.anyio
+PAGES = (
+    "/",
+    "/s/s",
+    "/s/s/at/3",
+    "/s/s/try",
+    "/s/s/cost",
+    "/search?q=ship",
+    "/api/s/s",
+    "/api/s/s/rows",
+    "/api/s/s/live",
+)
+POLICY = ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'")
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_without_a_cookie_nothing_is_shown(path: str) -> None:
+    async with run_inspector(logs_in=False) as running:
+        await talk(running.sessions)
+        reply = await running.get(path)
+        assert reply.status_code == 401
+        assert "harbour" not in reply.text and "Ship" not in reply.text
+
+
+async def test_token_works_once_and_becomes_a_strict_cookie() -> None:
+    async with run_inspector(logs_in=False) as running:
+        url = running.access.opening_url
+        first = await running.client.get(url)
+        assert first.status_code == 303 and first.headers["location"] == "/"
+        cookie = first.headers["set-cookie"]
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie
+        assert cookie.startswith(f"holdfast-{running.inspector.access.address.rstrip('/').rpartition(':')[2]}=")
+        async with httpx.AsyncClient() as other:
+            assert (await other.get(url)).status_code == 401
+        assert (await running.client.get(url)).status_code == 303  # with the cookie, the address may be loaded again
+        assert (await running.get("/")).status_code == 200
+
+
+async def test_token_is_in_no_page_and_no_referrer() -> None:
+    async with run_inspector(logs_in=False) as running:
+        token = running.access.token or ""
+        await running.log_in()
+        await talk(running.sessions)
+        for path in PAGES[:-1]:
+            reply = await running.get(path)
+            assert token not in reply.text
+            assert reply.headers["referrer-policy"] == "no-referrer"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost:1", "127.0.0.1.evil.example:{port}", ""])
+async def test_other_host_names_are_refused_against_dns_rebinding(host: str) -> None:
+    async with run_inspector() as running:
+        port = running.url.rpartition(":")[2]
+        reply = await running.get("/", headers={"host": host.replace("{port}", port)})
+        assert reply.status_code == 421
+        for own in ("localhost", "127.0.0.1", "LOCALHOST"):
+            assert (await running.get("/", headers={"host": f"{own}:{port}"})).status_code in (200, 401)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": ""},
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"x_holdfast": ""},
+    ],
+    ids=str,
+)
+async def test_cross_site_write_is_refused(headers: dict[str, str]) -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        reply = await running.post("/api/s/s/do/fork", {"version": 25}, **headers)
+        assert reply.status_code == 403
+        assert len(await running.sessions.list()) == 1
+
+
+async def test_write_without_origin_or_length_is_refused() -> None:
+    async with run_inspector() as running:
+        path = f"{running.url}/api/s/s/do/fork"
+        assert (await running.client.post(path, json={"version": 1}, headers=WRITE)).status_code == 403
+
+        async def endless() -> object:
+            yield b"{"
+
+        headers = WRITE | {"origin": running.url}
+        assert (await running.client.post(path, content=endless(), headers=headers)).status_code == 413
+        assert (await running.client.post(path, content=b" " * 70_000, headers=headers)).status_code == 413
+
+
+async def test_other_sites_may_not_read_data() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        reply = await running.get("/api/s/s", headers={"sec-fetch-site": "cross-site"})
+        assert reply.status_code == 403
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"])
+async def test_other_methods_are_refused(method: str) -> None:
+    async with run_inspector() as running:
+        assert (await running.client.request(method, running.url)).status_code == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../server.py",
+        "/static/..%2fserver.py",
+        "/static/%2e%2e/%2e%2e/pyproject.toml",
+        "/static/%2fetc%2fpasswd",
+        "/static/server.py",
+        "/s/..%2f..%2fetc",
+        "/api/s/~!!!/rows",
+    ],
+)
+async def test_paths_lead_nowhere_else(path: str) -> None:
+    async with run_inspector() as running:
+        request = running.client.build_request("GET", running.url)
+        request.url = httpx.URL(running.url).copy_with(raw_path=path.encode())
+        reply = await running.client.send(request)
+        assert reply.status_code == 404
+        assert "import" not in reply.text and "root:" not in reply.text
+
+
+async def test_every_reply_has_the_security_headers() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        for path in ("/", "/s/s", "/api/s/s", "/static/page.js", "/missing", "/api/missing"):
+            headers = (await running.get(path)).headers
+            assert all(rule in headers["content-security-policy"] for rule in POLICY)
+            assert "unsafe" not in headers["content-security-policy"]
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["cross-origin-opener-policy"] == "same-origin"
+
+
+async def test_named_host_behind_a_proxy_with_tls_may_read_and_write() -> None:
+    async with run_inspector(names=("Ships.example",)) as running:
+        await talk(running.sessions)
+        host = {"host": "ships.example"}
+        assert (await running.get("/", headers=host)).status_code == 200
+        reply = await running.post("/api/s/s/do/fork", {"version": 25}, origin="https://ships.example", **host)
+        assert reply.status_code == 200
+        for origin in ("https://evil.example", "https://127.0.0.1", "http://ships.example.evil.example"):
+            assert (await running.post("/api/s/s/do/fork", {"version": 25}, origin=origin)).status_code == 403
+
+
+async def log_in_as(running: RunningInspector, key: str) -> None:
+    running.client.cookies.clear()
+    await running.log_in(key)
+
+
+async def test_owner_sees_only_own_sessions() -> None:
+    keys = {"ann-key-0123456789": "ann", "ben-key-0123456789": "ben"}
+    async with run_inspector(keys=keys, logs_in=False) as running:
+        await talk(running.sessions, "ann-s", owner="ann")
+        await running.sessions.create(id="ben-s", owner="ben", metadata={"title": "The pilot's list"})
+        await running.sessions.append("ben-s", {"role": "user", "content": "A pilot for the schooner, please."})
+        assert (await running.get("/")).headers["location"] == "/login"
+        assert (await running.post("/login", {"key": "a wrong key of some length"})).status_code == 401
+        await log_in_as(running, "ann-key-0123456789")
+        assert "pilot" not in (await running.get("/")).text
+        for path in ("/s/ben-s", "/s/ben-s/cost", "/api/s/ben-s", "/api/s/ben-s/rows", "/api/s/ben-s/at/1"):
+            reply = await running.get(path)
+            assert reply.status_code == 404 and "schooner" not in reply.text
+        assert (await running.get("/api/search?q=pilot&session=ben-s")).status_code == 404
+        assert (await running.json("/api/search?q=pilot"))["hits"] == []
+        assert (await running.act("undo", {"version": 1}, "ben-s")).status_code == 404
+        await log_in_as(running, "ben-key-0123456789")
+        assert "pilot" in (await running.get("/")).text
+        assert (await running.json("/api/search?q=pilot"))["hits"][0]["session"] == "ben-s"
+
+
+async def test_owner_option_hides_other_sessions_on_loopback() -> None:
+    async with run_inspector(owner="ann") as running:
+        await talk(running.sessions, "ann-s", owner="ann")
+        await running.sessions.create(id="free")
+        assert (await running.get("/api/s/ann-s")).status_code == 200
+        assert (await running.get("/api/s/free")).status_code == 404
+
+
+def test_other_addresses_need_keys() -> None:
+    with pytest.raises(InvalidInput, match="--key-file"):
+        Access("0.0.0.0", 8398)
+    assert Access("0.0.0.0", 8398, keys={"k" * 20: "ann"}).token is None
+
+
+async def test_read_only_server_changes_nothing() -> None:
+    async with run_inspector(read_only=True) as running:
+        await talk(running.sessions)
+        reply = await running.act("fork", {"version": 25})
+        assert reply.status_code == 403 and "--read-only" in reply.json()["error"]
+        assert len(await running.sessions.list()) == 1
+        assert 'id="undo"' not in (await running.get("/s/s")).text

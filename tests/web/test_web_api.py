@@ -1,0 +1,253 @@
+"""The data behind the pages: events, time travel, compactions, actions with the version that was seen, live news."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from web_harness import RunningInspector, compact, run_inspector, talk
+
+from holdfast import SessionService, SlidingWindow, SQLiteStore
+from holdfast.stores import Slice, open_store
+from holdfast.triggers import always
+
+pytestmark = pytest.mark.anyio
+HOSTILE = "<img src=x onerror=alert(1)>\"'</script><script>alert(1)</script>&amp;\u202e"
+
+
+async def test_rows_have_number_role_line_and_whether_they_are_archived() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        reply = await running.json("/api/s/s/rows?from=2&to=4")
+        assert reply["version"] == seq
+        assert [row[:3] for row in reply["rows"]] == [
+            [2, "message", "user"],
+            [3, "message", "assistant"],
+            [4, "message", "user"],
+        ]
+        assert reply["rows"][0][3].startswith("Ship 0 of berth N0")
+        assert [row[6] for row in reply["rows"]] == [True, True, True]
+        (last,) = (await running.json(f"/api/s/s/rows?from={seq}&to={seq}"))["rows"]
+        assert last[1] == "compaction" and "tokens" in last[3]
+
+
+async def test_replies_are_bounded() -> None:
+    async with run_inspector() as running:
+        await running.sessions.create(id="s")
+        await running.sessions.append("s", {"role": "user", "content": "ship " * 100_000})
+        await running.sessions.append("s", [{"role": "user", "content": str(number)} for number in range(900)])
+        assert len((await running.json("/api/s/s/rows"))["rows"]) == 400
+        event = await running.json("/api/s/s/event/1")
+        assert len(event["text"]) == event["next"] == 60_000
+        rest = await running.json(f"/api/s/s/event/1?offset={event['next']}")
+        assert (event["text"] + rest["text"]).startswith("ship ship")
+        wire = await running.json("/api/s/s/at/901/wire")
+        assert len(wire["text"]) == wire["next"] == 200_000 < wire["length"]
+        for path in ("/api/s/s", "/api/s/s/rows", "/api/s/s/sizes", "/api/s/s/at/901", "/s/s", "/"):
+            assert len((await running.get(path)).content) < 700_000
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/s/none", 404),
+        ("/api/s/s/event/999", 404),
+        ("/api/s/s/at/999", 404),
+        ("/api/s/s/c/2", 400),
+        ("/api/s/s/rows?from=x", 400),
+        ("/api/s/s/preview?strategy=nonsense", 400),
+        ("/api/search?q=", 400),
+        ("/s/none", 404),
+    ],
+)
+async def test_bad_requests_say_what_is_wrong(path: str, status: int) -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        reply = await running.get(path)
+        assert reply.status_code == status
+        assert "Traceback" not in reply.text
+
+
+async def test_context_at_has_what_the_model_saw_and_the_difference() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        before, after = [await running.json(f"/api/s/s/at/{at}") for at in (seq - 1, seq)]
+        assert before["count"] == 25 and before["tokens"] > after["tokens"]
+        assert after["messages"][0][1] == "system"
+        context = await running.sessions.context("s", format="openai-chat")
+        assert after["count"] == len(context)
+        compared = (await running.json(f"/api/s/s/at/{seq}?vs={seq - 1}"))["diff"]
+        assert {part["kind"] for part in compared} >= {"same", "removed"}
+        wire = await running.json(f"/api/s/s/at/{seq}/wire")
+        assert wire["next"] is None and '"messages":[{"role":"system"' in wire["text"]
+        message = await running.json(f"/api/s/s/at/{seq}/message/{after['count'] - 1}")
+        assert message["text"] == "Ship 11 is noted in berths/n11.csv." and message["number"] == 25
+
+
+@pytest.mark.parametrize("url", ["sqlite:///{}/sessions.db", "jsonl:{}/sessions"])
+async def test_compaction_is_explained_in_a_process_of_its_own(tmp_path: Path, url: str) -> None:
+    url = url.format(tmp_path)
+    async with run_inspector(open_store(url), store_url=url) as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        found = await running.json(f"/api/s/s/c/{seq}")
+        assert found["agrees"] is True and found["parameters"]["strategy"] == {"kind": "KeepLedger", "max_tokens": 500}
+        fates = {fate[0]: fate[1] for fate in found["fates"]}
+        assert fates[1] == "kept" and fates[2] == "archived" and fates[25] == "kept"
+        assert any(line.get("sources") == [2] for line in found["page"]["lines"])
+        before = await running.sessions.store.read("s", Slice(any_lane=True))
+        tried = await running.json("/api/s/s/preview?strategy=sliding:4&at=24")
+        assert tried["outcome"] == "compacted" and tried["kept"] + tried["archived"] > 4
+        assert (await running.json("/api/s/s/preview?preset=holdfast&budget=600&at=20"))["fallback"]
+        assert await running.sessions.store.read("s", Slice(any_lane=True)) == before
+
+
+async def test_session_page_tells_that_it_is_being_compacted() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        assert "being compacted" not in (await running.get("/s/s")).text
+        assert await running.sessions.store.take("s", "a worker", 30)
+        assert "being compacted now" in (await running.get("/s/s")).text
+        assert (await running.json("/api/s/s"))["compacting"] is True
+
+
+async def test_sizes_and_cost() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        sizes = await running.json("/api/s/s/sizes")
+        mark = sizes["compactions"][0]
+        assert mark[0] == seq and mark[1] > mark[2]
+        at = sizes["seqs"].index(seq)
+        assert sizes["sizes"][at : at + 2] == mark[1:3]
+        cost = await running.json("/api/s/s/cost")
+        assert cost["count"] == 12 and cost["usage"]["output"] == 120 and cost["price"] > 0
+        assert cost["compactions"][0]["cost"]["rewritten"] > 0
+        await running.sessions.undo("s")
+        assert (await running.json("/api/s/s/sizes"))["compactions"][0][4] is True
+
+
+async def test_redacted_text_is_gone_from_an_explained_compaction() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seq = await compact(running.sessions)
+        assert "Osterhaven" in (await running.get(f"/api/s/s/c/{seq}")).text
+        await running.sessions.redact_text("s", "Osterhaven")
+        found = await running.get(f"/api/s/s/c/{seq}")
+        assert found.status_code == 200 and "Osterhaven" not in found.text
+
+
+async def test_sessions_are_listed_a_page_at_a_time_with_forks_below_their_root() -> None:
+    async with run_inspector() as running:
+        for number in range(60):
+            await running.sessions.create(id=f"s{number}", metadata={"title": f"Ship {number}"})
+            await anyio.sleep(0.002)  # sessions are sorted by the millisecond in which they were created
+        await running.sessions.fork("s59", id="fork")
+        page = (await running.get("/")).text
+        assert page.count("<tr>") == 51 and 'href="/?from=50"' in page
+        assert page.index('href="/s/s59"') < page.index('href="/s/fork"') < page.index('href="/s/s58"')
+        rest = (await running.get("/?from=50")).text
+        assert "Ship 3<" in rest and "from=" not in rest
+
+
+async def test_search_finds_archived_events_in_all_sessions() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        await compact(running.sessions)
+        (hit,) = (await running.json("/api/search?q=N3 timber"))["hits"]
+        assert (hit["seq"], hit["archived"], hit["path"]) == (8, True, "/s/s")
+        page = (await running.get("/search?q=timber")).text
+        assert 'href="/s/s?e=8"' in page
+        assert "Search all sessions" in (await running.get("/search?q=timber&session=s")).text
+
+
+async def test_actions_change_the_session() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        await compact(running.sessions)
+        version = await running.sessions.get("s")
+        assert (await running.act("restore", {"version": version.version, "event": "u1"})).json()["seq"] == 27
+        assert (await running.act("pin", {"version": 27, "event": "u1"})).status_code == 200
+        forked = (await running.act("fork", {"version": 28, "event": "a3"})).json()
+        assert (await running.sessions.get(forked["session"])).parent_seq == 9
+        assert (await running.act("undo", {"version": 28})).status_code == 200
+        assert not (await running.sessions.size("s")).is_compacted
+        done = await running.act("compact", {"version": 29, "strategy": "sliding:6"})
+        assert done.json()["outcome"] == "compacted"
+        assert (await running.act("explode", {"version": 30})).status_code == 400
+
+
+@pytest.mark.parametrize("action", ["undo", "pin", "restore", "fork", "compact"])
+async def test_action_on_an_older_version_is_a_conflict_and_loses_nothing(action: str) -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        seen = await compact(running.sessions)
+        other = SessionService(running.sessions.store)
+        await other.append("s", {"role": "user", "content": "One more ship."})
+        await other.compact("s", always, SlidingWindow(2), "rebase")
+        before = await running.sessions.store.read("s", Slice(any_lane=True))
+        reply = await running.act(action, {"version": seen, "event": "u1", "strategy": "sliding:1"})
+        assert reply.status_code == 409 and "meanwhile" in reply.json()["error"]
+        assert await running.sessions.store.read("s", Slice(any_lane=True)) == before
+        assert len(await running.sessions.list()) == 1
+
+
+async def test_live_stream_tells_of_an_append_within_a_second(tmp_path: Path) -> None:
+    async with run_inspector(SQLiteStore(tmp_path / "s.db")) as running:
+        await talk(running.sessions)
+        other = SessionService(SQLiteStore(tmp_path / "s.db"))
+        with anyio.fail_after(10):
+            async with running.client.stream("GET", f"{running.url}/api/s/s/live") as stream:
+                lines = stream.aiter_lines()
+                assert await anext(lines) == "data: 25"
+                await other.append("s", {"role": "user", "content": "One more ship."})
+                with anyio.fail_after(5):
+                    assert [await anext(lines), await anext(lines)] == ["", "data: 26"]
+        await other.close()
+
+
+async def hostile_session(sessions: SessionService) -> str:
+    """A session with a hostile text in every field that a client or a model writes."""
+    session_id = f"../{HOSTILE}"
+    call: dict[str, Any] = {
+        "id": HOSTILE,
+        "type": "function",
+        "function": {"name": HOSTILE, "arguments": f'{{"{HOSTILE[0]}": 1}}'},
+    }
+    await sessions.create(
+        id=session_id, format="openai-chat", model=HOSTILE, owner=HOSTILE, system=HOSTILE, metadata={"title": HOSTILE}
+    )
+    await sessions.append(session_id, {"role": "user", "content": HOSTILE}, id=HOSTILE)
+    await sessions.append(session_id, {"role": "assistant", "content": HOSTILE, "tool_calls": [call]})
+    await sessions.append(session_id, {"role": "tool", "tool_call_id": HOSTILE, "content": HOSTILE})
+    await sessions.append(session_id, {"role": "user", "content": HOSTILE}, lane=HOSTILE)
+    for number in range(12):
+        await sessions.append(session_id, {"role": "user", "content": f"{HOSTILE} {number}"})
+        await sessions.append(session_id, {"role": "assistant", "content": f"{HOSTILE} ok {number}"})
+    await sessions.compact(session_id, always, SlidingWindow(6), instructions=HOSTILE)
+    return session_id
+
+
+async def open_everything(running: RunningInspector, path: str) -> list[str]:
+    paths = ["/", f"/search?q={HOSTILE[1:4]}", path, f"{path}/at/9", f"{path}/at/9?vs=3", f"{path}/try", f"{path}/cost"]
+    return [(await running.get(one)).text for one in paths]
+
+
+async def test_hostile_text_stays_text_in_every_page() -> None:
+    from holdfast.web.addresses import session_path
+
+    async with run_inspector() as running:
+        path = session_path(await hostile_session(running.sessions))
+        assert path.startswith("/s/~")
+        for page in await open_everything(running, path):
+            assert "<title>" in page
+            assert "<img" not in page and "<script>alert" not in page
+            assert page.count("<script") <= 1
+        reply = await running.get(f"/api{path}/rows")
+        assert (
+            reply.headers["content-type"] == "application/json" and reply.headers["x-content-type-options"] == "nosniff"
+        )

@@ -1,0 +1,37 @@
+"""Statistics of a session: the same whether its log is read at once or as it grows."""
+
+from __future__ import annotations
+
+import pytest
+from web_harness import compact, talk
+
+from holdfast import MemoryStore, SessionService
+from holdfast.web.stats import StatsReader
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_statistics_read_at_once_equal_those_read_event_by_event() -> None:
+    service = SessionService(MemoryStore())
+    grown = StatsReader(service)
+    await talk(service, turns=5)
+    await grown.read("s")
+    await compact(service)
+    await grown.read("s")
+    await service.append("s", {"role": "user", "content": "One more ship."})
+    await service.undo("s")
+    found, fresh = await grown.read("s"), await StatsReader(service).read("s")
+    assert (found.curve(), found.compactions, found.usage) == (fresh.curve(), fresh.compactions, fresh.usage)
+    assert found.undone == {found.compactions[0].seq}
+
+
+async def test_long_curve_is_thinned_out_and_keeps_its_cliffs() -> None:
+    service = SessionService(MemoryStore())
+    await talk(service, turns=10)
+    seq = await compact(service)
+    for _ in range(6):
+        await service.append("s", [{"role": "user", "content": f"Ship {number}."} for number in range(400)])
+    seqs, sizes = (await StatsReader(service).read("s")).curve()
+    assert 600 < len(seqs) < 1_400 and seqs == sorted(seqs) and seqs[-1] == (await service.get("s")).version
+    at = seqs.index(seq)
+    assert seqs[at + 1] == seq and sizes[at] > sizes[at + 1]
