@@ -203,6 +203,11 @@ def test_line_of_the_notes_shows_its_source(browser: Browser, base: str) -> None
     browser.wait_text("#detail", "it lies before")
 
 
+def test_list_of_sessions_has_the_cost_of_each(browser: Browser, base: str) -> None:
+    browser.open(f"{base}/")
+    browser.wait(lambda: browser.text('[data-path="/s/s"]').startswith("$0.0"))
+
+
 def test_seven_tabs_are_served_at_once(browser: Browser, base: str) -> None:
     first = browser.driver.current_window_handle
     opened = []

@@ -80,6 +80,7 @@ class Api:
             "/rows": self.rows,
             "/event/{seq:int}": self.event,
             "/sizes": self.sizes,
+            "/price": self.price,
             "/cost": self.cost,
             "/at/{seq:int}": self.context_at,
             "/at/{seq:int}/message/{index:int}": self.message_at,
@@ -130,6 +131,12 @@ class Api:
             (one.seq, one.before, one.after, one.archived, one.seq in stats.undone) for one in stats.compactions[-400:]
         ]
         return json_reply({"seqs": seqs, "sizes": sizes, "compactions": marks})
+
+    @_answering
+    async def price(self, request: Request) -> Response:
+        """The price of a session for the list of all; its whole log is read once."""
+        stats = await self.stats.read((await self.record(request)).id)
+        return json_reply({"price": stats.price, "count": len(stats.replies)})
 
     @_answering
     async def cost(self, request: Request) -> Response:
