@@ -197,6 +197,24 @@ def test_other_addresses_need_keys() -> None:
     assert Access("0.0.0.0", 8398, keys={"k" * 20: "ann"}).token is None
 
 
+async def test_unexpected_failure_tells_nothing_and_keeps_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with run_inspector() as running:
+
+        async def fail(*_: object) -> None:
+            raise RuntimeError("the secret of the harbour")
+
+        monkeypatch.setattr(running.sessions, "list", fail)
+        reply = await running.get("/")
+        assert reply.status_code == 500 and "secret" not in reply.text
+        assert POLICY[0] in reply.headers["content-security-policy"]
+
+
+async def test_login_with_anything_but_a_key_is_refused() -> None:
+    async with run_inspector(keys={"ann-key-0123456789": "ann"}, logs_in=False) as running:
+        for body in ("no object", {"key": 7}, {}, {"key": ""}):
+            assert (await running.post("/login", body)).status_code == 401
+
+
 async def test_read_only_server_changes_nothing() -> None:
     async with run_inspector(read_only=True) as running:
         await talk(running.sessions)

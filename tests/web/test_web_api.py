@@ -10,6 +10,7 @@ import pytest
 from web_harness import RunningInspector, compact, run_inspector, talk
 
 from holdfast import SessionService, SlidingWindow, SQLiteStore
+from holdfast.context.events import Event
 from holdfast.stores import Slice, open_store
 from holdfast.triggers import always
 
@@ -152,6 +153,17 @@ async def test_sessions_are_listed_a_page_at_a_time_with_forks_below_their_root(
         assert page.index('href="/s/s59"') < page.index('href="/s/fork"') < page.index('href="/s/s58"')
         rest = (await running.get("/?from=50")).text
         assert "Ship 3<" in rest and "from=" not in rest
+
+
+async def test_session_that_cannot_be_read_does_not_hide_the_others() -> None:
+    async with run_inspector() as running:
+        await talk(running.sessions)
+        await running.sessions.create(id="broken")
+        await running.sessions.store.append("broken", [Event("x", "message", "", {"message": {"role": 7}})])
+        page = (await running.get("/")).text
+        assert "Ship 0 of berth N0" in page and "cannot be read" in page
+        assert (await running.get("/s/broken")).status_code == 500
+        assert (await running.get("/api/s/broken/rows")).json()["rows"][0][3] == "(cannot be read)"
 
 
 async def test_search_finds_archived_events_in_all_sessions() -> None:

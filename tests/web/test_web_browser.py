@@ -22,10 +22,16 @@ require_browser()
 PAGES = ("", "/at/20", "/at/26?vs=25", "/c/26", "/try", "/cost")
 
 
+WRITTEN = ("keys", "try", "conflict", "live")
+"""Sessions that one test each changes, so that the order of tests does not matter."""
+
+
 async def fill(path: Path) -> str:
     async with SessionService(SQLiteStore(path)) as sessions:
-        await talk(sessions, turns=12, model="claude-sonnet-4-5")
-        assert await compact(sessions) == 26
+        for name in ("s", *WRITTEN):
+            await talk(sessions, name, turns=12, model="claude-sonnet-4-5")
+            if name != "try":
+                assert await compact(sessions, name) == 26
         return await hostile_session(sessions)
 
 
@@ -122,7 +128,7 @@ def test_hostile_texts_stay_text_in_every_page(browser: Browser, base: str, host
 
 
 def test_keyboard_alone_moves_searches_and_undoes(browser: Browser, base: str, store: Path) -> None:
-    browser.open(f"{base}/s/s")
+    browser.open(f"{base}/s/keys")
     browser.wait_text("#detail h2", "#26")
     browser.press("g")
     browser.wait_text("#detail", "You keep the harbour's files.")
@@ -150,11 +156,11 @@ def test_keyboard_alone_moves_searches_and_undoes(browser: Browser, base: str, s
     browser.press("j\n")
     browser.wait_text("#detail", "Ship 7 of berth N7")
     with BlockingSessionService(SQLiteStore(store)) as sessions:
-        assert not sessions.size("s").is_compacted
+        assert not sessions.size("keys").is_compacted
 
 
 def test_what_if_shows_two_ways_and_commits_the_first(browser: Browser, base: str) -> None:
-    browser.open(f"{base}/s/s/try?budget=1000&choice1=strategy:sliding&choice2=strategy:ledger")
+    browser.open(f"{base}/s/try/try?budget=1000&choice1=strategy:sliding&choice2=strategy:ledger")
     browser.wait(lambda: is_loaded(browser))
     browser.wait_text("#figures2", "archived")
     before = browser.text("#figures2")
@@ -169,23 +175,23 @@ def test_what_if_shows_two_ways_and_commits_the_first(browser: Browser, base: st
 
 
 def test_conflict_is_shown_and_nothing_is_lost(browser: Browser, base: str, store: Path) -> None:
-    browser.open(f"{base}/s/s")
+    browser.open(f"{base}/s/conflict")
     browser.wait_text("#detail h2", "#")
     browser.script("document.body.dataset.version = 1")
     browser.click("#detail .acts button:last-child")
     browser.wait_text("#status", "Somebody else changed this session meanwhile")
     with BlockingSessionService(SQLiteStore(store)) as sessions:
-        assert len(sessions.list()) == 2
+        assert sessions.get("conflict").version == 26 and len(sessions.list()) == len(WRITTEN) + 2
 
 
 def test_append_elsewhere_appears_and_can_be_paused(browser: Browser, base: str, store: Path) -> None:
-    browser.open(f"{base}/s/s")
+    browser.open(f"{base}/s/live")
     browser.wait_text("#detail h2", "#")
     with BlockingSessionService(SQLiteStore(store)) as sessions:
-        sessions.append("s", {"role": "user", "content": "A schooner is in sight."})
+        sessions.append("live", {"role": "user", "content": "A schooner is in sight."})
         browser.wait_text("#list", "A schooner is in sight.")
         browser.click(".aside")
-        sessions.append("s", {"role": "user", "content": "A brig, too."})
+        sessions.append("live", {"role": "user", "content": "A brig, too."})
         assert browser.script("return document.querySelector('.aside').getAttribute('aria-pressed')") == "false"
         browser.click(".aside")
         browser.wait_text("#list", "A brig, too.")
@@ -201,6 +207,11 @@ def test_line_of_the_notes_shows_its_source(browser: Browser, base: str) -> None
     browser.wait(lambda: browser.script("return document.querySelector('#before .row.from') !== null"))
     browser.script("document.querySelector('#before .row.archived').click()")
     browser.wait_text("#detail", "it lies before")
+
+
+def test_list_of_sessions_has_the_cost_of_each(browser: Browser, base: str) -> None:
+    browser.open(f"{base}/")
+    browser.wait(lambda: browser.text('[data-path="/s/s"]').startswith("$0.0"))
 
 
 def test_seven_tabs_are_served_at_once(browser: Browser, base: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -28,7 +28,7 @@ from .diff import compare_contexts
 from .events import MAX_TEXT, read_event, read_rows
 from .overview import read_overview
 from .replies import json_reply, problem_reply
-from .stats import StatsReader
+from .stats import CompactionFacts, ReplyFacts, StatsReader
 from .worker import PreviewOptions, StoreWorker
 
 _MAX_HITS = 50
@@ -80,6 +80,7 @@ class Api:
             "/rows": self.rows,
             "/event/{seq:int}": self.event,
             "/sizes": self.sizes,
+            "/price": self.price,
             "/cost": self.cost,
             "/at/{seq:int}": self.context_at,
             "/at/{seq:int}/message/{index:int}": self.message_at,
@@ -132,6 +133,12 @@ class Api:
         return json_reply({"seqs": seqs, "sizes": sizes, "compactions": marks})
 
     @_answering
+    async def price(self, request: Request) -> Response:
+        """The price of a session for the list of all; its whole log is read once."""
+        stats = await self.stats.read((await self.record(request)).id)
+        return json_reply({"price": stats.price, "count": len(stats.replies)})
+
+    @_answering
     async def cost(self, request: Request) -> Response:
         record = await self.record(request)
         stats, size = await self.stats.read(record.id), await self.sessions.size(record.id)
@@ -157,6 +164,10 @@ class Api:
 
     @_answering
     async def search(self, request: Request) -> Response:
+        return json_reply(await self.find(request))
+
+    async def find(self, request: Request) -> dict[str, Any]:
+        """Searches every event that the owner may see, or those of one session."""
         query, within = request.query_params.get("q", ""), request.query_params.get("session")
         session_id = None if within is None else decode_id(within)
         owner = self.access.owner(request.headers)
@@ -178,7 +189,7 @@ class Api:
             }
             for hit in found.hits
         ]
-        return json_reply({"hits": hits, "next": found.next})
+        return {"hits": hits, "next": found.next}
 
     # -- time travel -----------------------------------------------------------------------------------
 
@@ -251,7 +262,6 @@ class Api:
                 "agrees": found.agrees,
                 "why": found.why,
                 "parameters": found.parameters,
-                "previous": event.body.get("previous"),
                 "count": len(fates),
                 "fates": fates[-_MAX_LINES:],
                 "page": page,
@@ -267,7 +277,7 @@ class Api:
         found = await self.worker.preview(record.id, options)
         reply: Json = msgspec.to_builtins(found)
         reply |= {name: len(getattr(found, name)) for name in ("kept", "archived", "edited")}
-        reply |= {"page": found.page[:MAX_TEXT], "first_kept": next(iter(found.kept), None)}
+        reply["page"] = found.page[:MAX_TEXT]
         return json_reply(reply)
 
     @_answering
@@ -325,7 +335,7 @@ def _piece(text: str, offset: int, most: int) -> dict[str, Any]:
     return {"text": text[offset:end], "next": end if end < len(text) else None, "length": len(text)}
 
 
-def _paid_at(replies: list[Any], compaction: Any) -> int | None:
+def _paid_at(replies: Sequence[ReplyFacts], compaction: CompactionFacts) -> int | None:
     """Returns the seq of the reply at which a compaction had paid for itself; None if it has not, or never will."""
     cost = compaction.cost
     if cost is None or cost.pays_after is None:

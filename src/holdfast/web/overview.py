@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ..context.events import SessionRecord
+from ..errors import HoldfastError
 from ..io.text import first_line, printable
 from ..sessions import SessionService
 from ..sessions.history import TITLE, first_user_line, last_used
@@ -118,6 +119,31 @@ async def read_sessions(sessions: SessionService, records: Sequence[SessionRecor
     waiting = [(record, 0) for record in reversed(children.get(None, []))]
     while waiting:
         record, depth = waiting.pop()
-        found.append(ListedSession(await read_overview(sessions, record), depth))
+        found.append(ListedSession(await _try_overview(sessions, record), depth))
         waiting += [(child, depth + 1) for child in reversed(children.get(record.id, []))]
     return found
+
+
+async def _try_overview(sessions: SessionService, record: SessionRecord) -> Overview:
+    """Returns the overview of a session; one that cannot be read is listed with the reason."""
+    try:
+        return await read_overview(sessions, record)
+    except HoldfastError as problem:
+        title = printable(f"{record.id}: {problem}")[:_MAX_TITLE]
+        return Overview(
+            id=record.id,
+            title=title,
+            owner=record.owner or "",
+            model=record.model or "",
+            parent=record.parent,
+            parent_seq=record.parent_seq,
+            version=record.version,
+            last_used=record.created,
+            tokens=0,
+            known=False,
+            window=None,
+            next_at=None,
+            rounds=0,
+            last=None,
+            compacting=False,
+        )

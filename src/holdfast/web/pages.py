@@ -69,6 +69,7 @@ _COLUMNS = (
     ("Tokens", "n"),
     ("Compactions", "n wide"),
     ("Events", "n wide"),
+    ("Cost", "n wide"),
     ("Last event", "wide"),
     ("Owner", "wide"),
 )
@@ -85,6 +86,7 @@ def _session_row(line: ListedSession) -> Html:
         tag("td", short(one.tokens), class_="n"),
         tag("td", str(one.rounds), class_="n wide"),
         tag("td", f"{one.version:,}", class_="n wide"),
+        tag("td", class_="n wide price", data_path=session_path(one.id), data_events=one.version),
         tag("td", when(one.last_used), class_="wide"),
         tag("td", one.owner, class_="wide"),
     )

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import PurePath
+from typing import Any
 from urllib.parse import urlencode
 
 import anyio
@@ -28,7 +29,7 @@ from .access import Access, Guard
 from .api import Api
 from .html import Html
 from .overview import Overview, read_overview, read_sessions, read_title
-from .replies import json_reply, page_reply, problem_reply
+from .replies import SECURITY_HEADERS, json_reply, page_reply, problem_reply
 
 log = logging.getLogger("holdfast.web")
 _SHOWN_SESSIONS = 50
@@ -88,18 +89,20 @@ class Inspector:
         query = request.query_params.get("q", "")[:1_000]
         if not query.strip():
             return page_reply(pages.search_page("", (), "", None, None))
-        reply = msgspec.json.decode((await self.api.search(request)).body)
-        hits = reply.get("hits", [])
+        found, problem, more = dict[str, Any](hits=[], next=None), "", None
         titles: dict[str, str] = {}
-        for hit in hits:
-            if hit["session"] not in titles:
-                titles[hit["session"]] = await read_title(self.sessions, await self.sessions.get(hit["session"]))
-            hit["title"] = titles[hit["session"]]
-        more = None
-        if (offset := reply.get("next")) is not None:
-            more = str(request.url.include_query_params(offset=offset).replace(scheme="", netloc=""))
+        try:
+            found = await self.api.find(request)
+            for id in {hit["session"] for hit in found["hits"]}:
+                titles[id] = await read_title(self.sessions, await self.sessions.get(id))
+        except HoldfastError as error:
+            problem = scrub(str(error))
+        for hit in found["hits"]:
+            hit["title"] = titles.get(hit["session"], "")
+        if found["next"] is not None:
+            more = str(request.url.include_query_params(offset=found["next"]).replace(scheme="", netloc=""))
         everywhere = f"/search?{urlencode({'q': query})}" if "session" in request.query_params else None
-        return page_reply(pages.search_page(query, hits, reply.get("error", ""), more, everywhere))
+        return page_reply(pages.search_page(query, found["hits"], problem, more, everywhere))
 
     def _session_page(self, page: SessionPage) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -116,8 +119,11 @@ class Inspector:
     async def _login(self, request: Request) -> Response:
         if request.method == "GET":
             return page_reply(pages.login_page())
-        given = msgspec.json.decode(await request.body())
-        cookie = self.access.redeem(str(given.get("key", ""))) if isinstance(given, dict) else None
+        try:
+            given = msgspec.json.decode(await request.body(), type=dict[str, str])
+        except (msgspec.DecodeError, UnicodeError):
+            given = {}
+        cookie = self.access.redeem(given.get("key", ""))
         if cookie is None:
             await anyio.sleep(1)
             return problem_reply(401, "This key is not known.")
@@ -142,7 +148,9 @@ async def _not_found(request: Request, _: Exception) -> Response:
 
 async def _failed(request: Request, problem: Exception) -> Response:
     log.error("a request failed: %s", type(problem).__name__, exc_info=problem)
-    return problem_reply(500, "The server failed: its log has the reason.", request.url.path)
+    reply = problem_reply(500, "The server failed: its log has the reason.", request.url.path)
+    reply.raw_headers.extend(SECURITY_HEADERS)  # this reply does not pass the guard
+    return reply
 
 
 class _Server(uvicorn.Server):

@@ -27,12 +27,9 @@ class CompactionFacts(msgspec.Struct, frozen=True):
 
     seq: int
     id: str
-    time: str
     before: int
     after: int
     archived: int
-    strategy: str
-    round: int
     cost: Cost | None
     replies: int
     """Replies with usage before it."""
@@ -108,12 +105,9 @@ class SessionStats:
         facts = CompactionFacts(
             event.seq,
             event.id,
-            event.time,
             body.get("tokens_before", 0),
             body.get("tokens_after", 0),
             archived,
-            body.get("strategy") or "",
-            body.get("carry", {}).get("round", 0),
             None if cost is None else msgspec.convert(cost, Cost),
             len(self.replies),
         )
