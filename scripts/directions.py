@@ -34,7 +34,7 @@ PARTS = [
     "lab",
     "chat",
 ]
-FACES = ["gateway"]
+FACES = ["gateway", "integrations"]
 TOP = "cli"
 
 

@@ -33,6 +33,7 @@ from ..messages import (
     to_json,
     without_generated_id,
 )
+from ..messages.frameworks import dump_objects, restore_objects
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
@@ -294,6 +295,7 @@ class StatelessCompaction:
         started = time.perf_counter()
         if options.budget is None:
             raise InvalidLimit("budget must be a whole number of at least 1, not None.")
+        messages, self._originals = dump_objects(messages)
         self.given, self.format = decode_all(messages, format, borrow=True)
         self.history = repair_input(self.given, self.format)
         view = View(
@@ -360,7 +362,7 @@ class StatelessCompaction:
         cost = self.run.cost(decision)
         return self.run.result(
             decision,
-            messages=lambda: encoded,
+            messages=lambda: restore_objects(encoded, self.format, self._originals),
             partition=lambda: self._partition(decision),
             checkpoint=lambda: self.previous if plan is None else self._checkpoint(decision, encoded, cost),
             round=view.checkpoint.carry.round + (planned is not None and planned.archives),
