@@ -44,7 +44,7 @@ class ClientUpstream(ProviderServer):
 
     def __init__(self, script: Script, *, window: int) -> None:
         super().__init__(script, window=window)
-        self._thoughts: dict[str, list[Json]] = {}
+        self._thinking: dict[str, list[Json]] = {}
         """Messages before each thinking block of Anthropic, by signature: it is bound to them."""
         self._replies: list[Json] = []
         """Reasoning of Responses, each with the item after it: they belong together."""
@@ -114,14 +114,14 @@ class ClientUpstream(ProviderServer):
     def _bound(self, messages: list[Json], at: int, number: int) -> list[str]:
         message = messages[at]
         block = message["content"][number]
-        if block["signature"] != signature(block["thinking"]) or block["signature"] not in self._thoughts:
+        if block["signature"] != signature(block["thinking"]) or block["signature"] not in self._thinking:
             return ["messages: Invalid `signature` in `thinking` block"]
-        before = [*self._thoughts[block["signature"]], message | {"content": [block]}]
+        before = [*self._thinking[block["signature"]], message | {"content": [block]}]
         return bound_thinking(before, [*messages[:at], message | {"content": message["content"][: number + 1]}])
 
     def _remember(self, protocol: ProviderProtocol, request: Request, reply: Say) -> None:
         if reply.thinking and protocol.name == "anthropic":
-            self._thoughts[signature(reply.thinking)] = request.body["messages"]
+            self._thinking[signature(reply.thinking)] = request.body["messages"]
         elif reply.thinking and protocol.name == "openai-responses":
             following = f"{'msg' if reply.text else 'fc'}_{request.number}_1"
             self._replies += [{"type": "reasoning", "id": f"rs_{request.number}_0"}, {"type": "item", "id": following}]

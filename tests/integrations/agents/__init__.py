@@ -45,4 +45,5 @@ class FrameworkAgent(NamedTuple):
 
 AGENTS = {
     "LangChain": FrameworkAgent("langchain", "langchain", "langchain"),
+    "OpenAI Agents": FrameworkAgent("agents", "openai-agents", "openai_agents"),
 }
