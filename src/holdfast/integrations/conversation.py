@@ -40,7 +40,12 @@ _Result = TypeVar("_Result")
 _OPEN_CONVERSATIONS = 500
 """AgentConversations that stay in memory; the one unused for longest is closed."""
 _OVERFLOW_CLASSES = frozenset(
-    ("ContextOverflowError", "ContextWindowExceededError", "ContextWindowOverflowException", "ContextLengthExceeded")
+    (
+        "ContextOverflowError",
+        "ContextWindowExceededError",
+        "ContextWindowOverflowException",
+        "ModelContextWindowExceededError",
+    )
 )
 """Names of the frameworks' own exceptions for a prompt that is too long."""
 _CERTAIN = 0.75

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..stores import Log
     from ..types import SummarizerLike
 
-__all__ = ["HoldfastMiddleware", "conversation_key", "recall_tools"]
+__all__ = ["HoldfastMiddleware", "as_summarizer", "conversation_key", "recall_tools"]
 
 
 class HoldfastMiddleware(AgentMiddleware):
@@ -56,10 +56,8 @@ class HoldfastMiddleware(AgentMiddleware):
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
         super().__init__()
-        if isinstance(summarizer, BaseChatModel):
-            summarizer = _summarize_with(summarizer)
         self.conversations = AgentConversations(
-            window=window, preset=preset, summarizer=summarizer, store=store, listen=listen
+            window=window, preset=preset, summarizer=as_summarizer(summarizer), store=store, listen=listen
         )
         self.tools = recall_tools(self.conversations) if recall else []
 
@@ -140,9 +138,13 @@ def _recall_tool(conversations: AgentConversations, tool: Tool) -> BaseTool:
     )
 
 
-def _summarize_with(model: BaseChatModel) -> Callable[[str], Awaitable[str]]:
+def as_summarizer(given: BaseChatModel | SummarizerLike | None) -> SummarizerLike | None:
+    """Returns a function that calls a chat model without streaming to the user; anything else unchanged."""
+    if not isinstance(given, BaseChatModel):
+        return given
+
     async def summarize(prompt: str) -> str:
-        reply = await model.ainvoke(prompt, {"tags": [TAG_NOSTREAM]})
+        reply = await given.ainvoke(prompt, {"tags": [TAG_NOSTREAM]})
         return str(reply.text)
 
     return summarize

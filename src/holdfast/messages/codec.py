@@ -10,7 +10,7 @@ from . import anthropic, gemini, openai_chat, openai_responses
 from .call_ids import CallIdAssigner, CallLookup, lacks_call_id
 from .detection import ALL, COMMON, FORMATS, PLAIN, narrow_formats
 from .frameworks import FRAMEWORKS, framework_codec, framework_in
-from .parts import FindCall, Json, Message, Text
+from .parts import FindCall, Json, Message, Text, ToolResult
 from .payload import copy_json
 from .sdk import unpack_reply
 
@@ -81,10 +81,22 @@ def _framework_codec(name: str) -> Codec:
         return Message(role, tuple(parts), name, payload)
 
     def encode(message: Message, find: FindCall) -> list[Json]:
-        del find
-        return [{name: dump} for dump in codec.encode(message)]
+        return [{name: dump} for dump in codec.encode(_with_result_names(message, find))]
 
     return Codec(name, decode, encode)
+
+
+def _with_result_names(message: Message, find: FindCall) -> Message:
+    """Returns the message with the name of its call on each result: not every wire format has it."""
+    if all(result.name for result in message.results):
+        return message
+    parts = tuple(
+        ToolResult(part.call_id, part.content, part.is_error, call.name, part.kind)
+        if isinstance(part, ToolResult) and not part.name and (call := find(part.call_id)) is not None
+        else part
+        for part in message.parts
+    )
+    return message.with_parts(parts)
 
 
 def _codec(format: str) -> Codec:

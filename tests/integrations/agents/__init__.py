@@ -45,5 +45,7 @@ class FrameworkAgent(NamedTuple):
 
 AGENTS = {
     "LangChain": FrameworkAgent("langchain", "langchain", "langchain"),
+    "LangGraph": FrameworkAgent("langgraph", "langgraph", "langgraph"),
     "OpenAI Agents": FrameworkAgent("agents", "openai-agents", "openai_agents"),
+    "Pydantic AI": FrameworkAgent("pydantic_ai", "pydantic-ai-slim", "pydantic_ai"),
 }

@@ -28,6 +28,7 @@ class Framework(NamedTuple):
 
 FRAMEWORKS = {
     "langchain": Framework("langchain_core", "langchain"),
+    "pydantic_ai": Framework("pydantic_ai", "pydantic-ai"),
 }
 """Formats of framework objects by name."""
 _FORMAT_BY_PACKAGE = {framework.package: name for name, framework in FRAMEWORKS.items()}
@@ -45,7 +46,10 @@ class FrameworkCodec(NamedTuple):
     decode: Callable[[Json], tuple[Role, Sequence[Part]]]
     """Returns the role and the parts of a dump."""
     encode: Callable[[Message], Sequence[Json]]
-    """Returns dumps for a message that has none of this format; empty if nothing of it can be shown."""
+    """Returns dumps for a message that has none of this format; empty if nothing of it can be shown.
+
+    Results have the name of their call.
+    """
     usage: Callable[[Json], Any] = lambda dump: None
     """Returns the token usage that a dump of a reply holds, in any form that `read_usage` accepts."""
 
