@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,15 +15,24 @@ import histories
 from holdfast import check, compact, repair
 from holdfast.messages import FORMATS, Message, decode_all, encode_all
 from holdfast.messages.frameworks import FRAMEWORKS, dump_objects, load_object
-from messages.codec_facts import all_parts, bare, facts, read
+from messages.codec_facts import Facts, all_parts, bare, facts, read
 from real_sessions import each_nth_session, history
 
 INSTALLED = [name for name, framework in FRAMEWORKS.items() if find_spec(framework.package)]
+_PLACEHOLDER = re.compile(r"\[(?:image|audio|video|file)(?:: .*)?\]")
 each_framework = pytest.mark.parametrize("name", INSTALLED)
 
 
 def objects_of(messages: list[Message], name: str) -> list[object]:
     return [load_object(payload) for payload in encode_all(bare(messages), name)]
+
+
+def content_of(messages: list[Message]) -> Facts:
+    """Texts, calls and results; without the text that stands for media where a framework has no such media."""
+    found = facts(messages)
+    texts = [text for text in found.texts if not _PLACEHOLDER.fullmatch(text[1])]
+    results = [(id, _PLACEHOLDER.sub("", text).strip(), failed) for id, text, failed in found.results]
+    return found._replace(texts=texts, results=results)
 
 
 @each_framework
@@ -36,7 +46,7 @@ def test_random_history_through_real_classes_has_same_content(name: str, data: s
     objects = objects_of(messages, name)
     again, detected = decode_all(copy.deepcopy(objects), name if not objects else None)
     assert detected == name
-    assert facts(again) == facts(messages)
+    assert content_of(again) == content_of(messages)
     assert [load_object(payload) for payload in encode_all(again, name)] == objects
     assert all_parts(decode_all(objects_of(again, name), name)[0]) == all_parts(again)
 
@@ -58,7 +68,7 @@ def test_real_session_through_real_classes_has_same_content(path: Path, name: st
     objects = objects_of(messages, name)
     payloads, originals = dump_objects(objects)
     again = decode_all(payloads, name)[0]
-    assert facts(again) == facts(messages)
+    assert content_of(again) == content_of(messages)
     assert originals is not None
     assert originals.restore(encode_all(again, name)) == objects
     assert [load_object(payload) for payload in payloads] == objects

@@ -143,6 +143,11 @@ class AgentConversations:
                 self._open.popitem(last=False)
             return found
 
+    def keys(self) -> list[str]:
+        """Returns the keys of the open conversations, the one used last at the end."""
+        with self._opening:
+            return list(self._open)
+
     def keeper(self, session_id: str | None = None, window: ContextWindow | None = None, **options: Any) -> Keeper:
         """Returns a keeper with these options, of a stored session if one is named."""
         return Keeper(

@@ -48,4 +48,5 @@ AGENTS = {
     "LangGraph": FrameworkAgent("langgraph", "langgraph", "langgraph"),
     "OpenAI Agents": FrameworkAgent("agents", "openai-agents", "openai_agents"),
     "Pydantic AI": FrameworkAgent("pydantic_ai", "pydantic-ai-slim", "pydantic_ai"),
+    "Haystack": FrameworkAgent("haystack", "haystack-ai", "haystack"),
 }

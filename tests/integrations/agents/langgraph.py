@@ -17,7 +17,7 @@ from holdfast.integrations.langgraph import HoldfastNode, compacting_messages
 
 
 def graph_of(model: Any, reducer: Any = add_messages, tools: Any = (read_log,)) -> StateGraph[Any, Any, Any, Any]:
-    state: Any = TypedDict("state", {"messages": Annotated[list[AnyMessage], reducer]})  # noqa: UP013
+    state: Any = TypedDict("state", {"messages": Annotated[list[AnyMessage], reducer]})
     graph = StateGraph(state)
     graph.add_node("model", model)
     graph.add_node("tools", ToolNode(list(tools)))

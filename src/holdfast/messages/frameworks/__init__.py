@@ -29,6 +29,7 @@ class Framework(NamedTuple):
 FRAMEWORKS = {
     "langchain": Framework("langchain_core", "langchain"),
     "pydantic_ai": Framework("pydantic_ai", "pydantic-ai"),
+    "haystack": Framework("haystack", "haystack"),
 }
 """Formats of framework objects by name."""
 _FORMAT_BY_PACKAGE = {framework.package: name for name, framework in FRAMEWORKS.items()}
