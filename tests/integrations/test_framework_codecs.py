@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -27,6 +28,11 @@ def objects_of(messages: list[Message], name: str) -> list[object]:
     return [load_object(payload) for payload in encode_all(bare(messages), name)]
 
 
+def plain(objects: Sequence[object]) -> list[object]:
+    """Messages of the Agent Framework are equal only to themselves, so their fields are compared."""
+    return [item.to_dict() if hasattr(item, "to_dict") else item for item in objects]
+
+
 def content_of(messages: list[Message]) -> Facts:
     """Texts, calls and results; without the text that stands for media where a framework has no such media."""
     found = facts(messages)
@@ -47,7 +53,7 @@ def test_random_history_through_real_classes_has_same_content(name: str, data: s
     again, detected = decode_all(copy.deepcopy(objects), name if not objects else None)
     assert detected == name
     assert content_of(again) == content_of(messages)
-    assert [load_object(payload) for payload in encode_all(again, name)] == objects
+    assert plain([load_object(payload) for payload in encode_all(again, name)]) == plain(objects)
     assert all_parts(decode_all(objects_of(again, name), name)[0]) == all_parts(again)
 
 
@@ -58,7 +64,7 @@ def test_repaired_history_is_valid_and_a_valid_one_stays_equal(name: str, data: 
     messages = read(data.draw(histories.wire("openai-chat", broken=True)), "openai-chat")
     repaired = repair(objects_of(messages, name), name)
     assert check(repaired, name) == []
-    assert repair(repaired, name) == repaired
+    assert plain(repair(repaired, name)) == plain(repaired)
 
 
 @each_framework
@@ -70,8 +76,8 @@ def test_real_session_through_real_classes_has_same_content(path: Path, name: st
     again = decode_all(payloads, name)[0]
     assert content_of(again) == content_of(messages)
     assert originals is not None
-    assert originals.restore(encode_all(again, name)) == objects
-    assert [load_object(payload) for payload in payloads] == objects
+    assert plain(originals.restore(encode_all(again, name))) == plain(objects)
+    assert plain([load_object(payload) for payload in payloads]) == plain(objects)
 
 
 @each_framework
@@ -83,5 +89,5 @@ def test_compacted_session_is_valid_and_keeps_the_callers_objects(path: Path, na
     assert {type(item) for item in result.messages} <= {type(item) for item in objects}
     wide = compact(objects, budget=100_000_000)
     if check(objects, name) == []:
-        assert wide.messages == objects
+        assert plain(wide.messages) == plain(objects)
         assert {id(item) for item in wide.messages} <= {id(item) for item in objects}

@@ -25,6 +25,7 @@ from ..messages import (
     ToolCall,
     ToolResult,
     decode_all,
+    decode_one,
     encode_all,
     find_problems,
     repair_messages,
@@ -33,7 +34,7 @@ from ..messages import (
     to_json,
     without_generated_id,
 )
-from ..messages.frameworks import dump_objects, restore_objects
+from ..messages.frameworks import dump_objects, framework_in, restore_objects
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
@@ -88,11 +89,17 @@ class PrefixIds(Sequence[str]):
 
 
 class PayloadIds(PrefixIds):
-    """Ids of payloads: every field counts, also those that no codec reads, as marks for the prompt cache."""
+    """Ids of payloads: every field counts, also those that no codec reads, as marks for the prompt cache.
+
+    Of a framework's message only its content counts: frameworks add names, ids and annotations to it later.
+    """
 
     @staticmethod
     def digest(before: str, message: Any) -> str:
         """Returns the digest of a payload and of the digest before it."""
+        name = framework_in(message) if isinstance(message, dict) else None
+        if name is not None:
+            return PrefixIds.digest(before, decode_one(message, name))
         return hashlib.blake2b(f"{before}{to_json(message)}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 

@@ -120,6 +120,8 @@ class MessageListSession:
         if known is None:
             prefixes = self._history.prefix, self._returned.prefix
             known = await _read_in_thread(len(messages), _matching_length, messages[first:], prefixes)
+        if not known and self._returned.objects:
+            self.usage = None  # it is the size of a compacted context, which this list is not
         if not known and self._stored is not None:
             known = await self._find_stored(messages[first:])
         new = messages[first + known :]

@@ -49,4 +49,5 @@ AGENTS = {
     "OpenAI Agents": FrameworkAgent("agents", "openai-agents", "openai_agents"),
     "Pydantic AI": FrameworkAgent("pydantic_ai", "pydantic-ai-slim", "pydantic_ai"),
     "Haystack": FrameworkAgent("haystack", "haystack-ai", "haystack"),
+    "Agent Framework": FrameworkAgent("agent_framework", "agent-framework-core", "agent_framework"),
 }

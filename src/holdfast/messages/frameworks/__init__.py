@@ -30,6 +30,7 @@ FRAMEWORKS = {
     "langchain": Framework("langchain_core", "langchain"),
     "pydantic_ai": Framework("pydantic_ai", "pydantic-ai"),
     "haystack": Framework("haystack", "haystack"),
+    "agent_framework": Framework("agent_framework", "agent-framework"),
 }
 """Formats of framework objects by name."""
 _FORMAT_BY_PACKAGE = {framework.package: name for name, framework in FRAMEWORKS.items()}
