@@ -34,7 +34,7 @@ PARTS = [
     "lab",
     "chat",
 ]
-FACES = ["gateway", "web"]
+FACES = ["gateway", "integrations", "web"]
 TOP = "cli"
 
 

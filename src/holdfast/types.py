@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 from .context import Plan, Request, Skip
 from .context.checkpoint import Checkpoint
@@ -76,8 +76,22 @@ class SdkObject(Protocol):
         ...
 
 
-MessageLike: TypeAlias = Message | Mapping[str, Any] | SdkObject
-"""A message in any of the wire formats: a dict, an object of a provider's SDK, or a neutral `Message`."""
+class DataclassObject(Protocol):
+    """A dataclass, as some frameworks define their messages."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class DictObject(Protocol):
+    """An object that returns its fields as a dict, as some frameworks define their messages."""
+
+    def to_dict(self) -> Any:
+        """Returns its fields as plain data."""
+        ...
+
+
+MessageLike: TypeAlias = Message | Mapping[str, Any] | SdkObject | DataclassObject | DictObject
+"""A message: a dict in a wire format, an object of a provider's SDK or of a framework, or a neutral `Message`."""
 UsageLike: TypeAlias = Usage | Mapping[str, Any] | SdkObject
 """Token usage as a provider reports it: a dict or an object of its SDK."""
 SummarizerLike: TypeAlias = Model | SummarizeFunction | str

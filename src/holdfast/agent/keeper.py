@@ -25,6 +25,7 @@ from ..messages import (
     reply_usage,
     unpack_reply,
 )
+from ..messages.frameworks import restore_objects
 from ..models import failure_from_exception
 from ..models.calls import Failure, StepReply
 from ..sessions import Context, SessionService
@@ -51,9 +52,10 @@ READY_TIMEOUT_SECONDS = 300.0
 class Keeper:
     """Keeps one conversation inside its model's window; a failed compaction never raises.
 
-    With `sessions` and `session_id` it works on a stored session. Without, it tracks the list of messages passed to
-    `prepare_step` and returns the list to send. `system` and `tools` count as well: send them with the messages, as the
-    context's `request` does; a prompt that is a message of the list stays one.
+    With `sessions` and `session_id` it works on a stored session; a list passed to `prepare_step` then continues it.
+    Without, it tracks the list of messages passed to `prepare_step` and returns the list to send. `system` and `tools`
+    count as well: send them with the messages, as the context's `request` does; a prompt that is a message of the list
+    stays one.
     """
 
     def __init__(
@@ -95,8 +97,8 @@ class Keeper:
 
     @property
     def session_id(self) -> str:
-        """Id of the stored session; of a message list, the id of its session in memory."""
-        return self._session_id or (self._message_list.session_id if self._message_list else "")
+        """Id of the stored session; of a message list, the id of its session in memory, or of the fork it made."""
+        return (self._message_list.session_id if self._message_list else "") or self._session_id or ""
 
     # -- before and after a step ----------------------------------------------------------------------
 
@@ -106,6 +108,8 @@ class Keeper:
         A context that is over the window even so is compacted without a model, whatever the preset does on failure:
         the provider would refuse it.
         """
+        if self._message_list is None and messages is not None:
+            self._message_list = MessageListSession(self.sessions, self.format, self._session_id)
         if self._message_list is not None:
             if messages is None:
                 raise InvalidInput(
@@ -232,7 +236,10 @@ class Keeper:
             if self.listen is not None and compacted:
                 emit(self.listen, Continued(self.session_id, text))
             context, _ = await self._context_within_window()
-        return self._message_list.returned(context, compacted) if self._message_list is not None else context
+        if self._message_list is not None:
+            return self._message_list.returned(context, compacted)
+        context.messages = restore_objects(context.messages, context.format, None)
+        return context
 
     def _decode_reply(self, reply: StepReply | MessageLike | Sequence[MessageLike]) -> tuple[list[Message], str]:
         given: Any = reply.messages if isinstance(reply, StepReply) else reply

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import ceil
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from ..context import Checkpoint
 from ..context.events import Event
 from ..errors import Outcome
-from ..messages import Json
 from ..tokens import Usage
 from ..tokens.catalog import Prices, Ratios
 
@@ -106,7 +105,7 @@ class CompactionResult:
     def __init__(
         self,
         *,
-        messages: Callable[[], Sequence[Json]],
+        messages: Callable[[], Sequence[Any]],
         outcome: Outcome,
         partition: Callable[[], Partition],
         tokens_before: int,
@@ -151,8 +150,8 @@ class CompactionResult:
         self._partition = partition
 
     @cached_property
-    def messages(self) -> Sequence[Json]:
-        """The context to send, in the format of the input and valid for it."""
+    def messages(self) -> Sequence[Any]:
+        """The context to send, in the format of the input and valid for it: dicts, or objects of its framework."""
         return self._messages()
 
     @cached_property

@@ -25,6 +25,7 @@ from ..messages import (
     ToolCall,
     ToolResult,
     decode_all,
+    decode_one,
     encode_all,
     find_problems,
     repair_messages,
@@ -33,6 +34,7 @@ from ..messages import (
     to_json,
     without_generated_id,
 )
+from ..messages.frameworks import dump_objects, framework_in, restore_objects
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
@@ -87,11 +89,17 @@ class PrefixIds(Sequence[str]):
 
 
 class PayloadIds(PrefixIds):
-    """Ids of payloads: every field counts, also those that no codec reads, as marks for the prompt cache."""
+    """Ids of payloads: every field counts, also those that no codec reads, as marks for the prompt cache.
+
+    Of a framework's message only its content counts: frameworks add names, ids and annotations to it later.
+    """
 
     @staticmethod
     def digest(before: str, message: Any) -> str:
         """Returns the digest of a payload and of the digest before it."""
+        name = framework_in(message) if isinstance(message, dict) else None
+        if name is not None:
+            return PrefixIds.digest(before, decode_one(message, name))
         return hashlib.blake2b(f"{before}{to_json(message)}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
 
 
@@ -294,6 +302,7 @@ class StatelessCompaction:
         started = time.perf_counter()
         if options.budget is None:
             raise InvalidLimit("budget must be a whole number of at least 1, not None.")
+        messages, self._originals = dump_objects(messages)
         self.given, self.format = decode_all(messages, format, borrow=True)
         self.history = repair_input(self.given, self.format)
         view = View(
@@ -360,7 +369,7 @@ class StatelessCompaction:
         cost = self.run.cost(decision)
         return self.run.result(
             decision,
-            messages=lambda: encoded,
+            messages=lambda: restore_objects(encoded, self.format, self._originals),
             partition=lambda: self._partition(decision),
             checkpoint=lambda: self.previous if plan is None else self._checkpoint(decision, encoded, cost),
             round=view.checkpoint.carry.round + (planned is not None and planned.archives),

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from ..messages import (
+    FormatRules,
     Message,
-    Reasoning,
     framed_message,
+    is_bound,
     is_framed,
     normalize_for_wire,
     quote_system,
@@ -65,7 +66,7 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
         kept = {index: kind for index, kind in kept.items() if kind != "note"}
 
     changed = plan.cut > 0 or plan.notes is not None or bool(plan.edits)
-    drops_reasoning = rules.signed_reasoning and changed
+    drops_reasoning = rules.binds_reasoning and changed
     old = [_with_new_kind(shown, request, plan) for shown in view.head if _stays_in_head(shown, request, plan)]
     new = [_head_message(request, index, kind) for index, kind in sorted(kept.items())]
     if plan.notes is not None:
@@ -73,12 +74,12 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
     order = _NOTES_LAST if plan.notes_last else _ORDER
     head = sorted(old + new, key=lambda shown: order["pin" if _is_quoted_system(shown) else shown.kind])
     if drops_reasoning:
-        head = [_without_reasoning(shown) for shown in head]
+        head = [_without_reasoning(shown, rules) for shown in head]
 
     edits = {index: tuple(changes) for index, changes in plan.edits.items() if index >= plan.cut}
     if drops_reasoning:
         for index in range(plan.cut, len(view.messages)):
-            reasoning = _reasoning_edits(view.messages[index])
+            reasoning = _reasoning_edits(view.messages[index], rules)
             if reasoning:
                 edits[index] = tuple(sorted({*edits.get(index, ()), *reasoning}, key=lambda edit: edit.part))
     for index in moved:
@@ -188,12 +189,12 @@ def _is_quoted_system(shown: HeadMessage) -> bool:
     return shown.kind == "system" and shown.message.role == "user"
 
 
-def _reasoning_edits(message: Message) -> Sequence[Edit]:
-    return [Edit(index) for index, part in enumerate(message.parts) if type(part) is Reasoning]
+def _reasoning_edits(message: Message, rules: FormatRules) -> Sequence[Edit]:
+    return [Edit(index) for index, part in enumerate(message.parts) if is_bound(part, rules)]
 
 
-def _without_reasoning(shown: HeadMessage) -> HeadMessage:
+def _without_reasoning(shown: HeadMessage, rules: FormatRules) -> HeadMessage:
     """Drops reasoning: its signature covers everything before it, so none verifies after a new head."""
-    if not (edits := _reasoning_edits(shown.message)):
+    if not (edits := _reasoning_edits(shown.message, rules)):
         return shown
     return HeadMessage(shown.kind, apply_edits(shown.message, edits), shown.source)

@@ -14,12 +14,13 @@ from ..messages import (
     CONTINUE,
     OPENING,
     CallIdAssigner,
+    FormatRules,
     Message,
     Opaque,
-    Reasoning,
     ToolCall,
     can_be_first,
     drop_rejected_parts,
+    is_bound,
     is_filler,
     is_note,
     is_system_message,
@@ -243,8 +244,8 @@ class View:
             return
         if shown.role != message.role:
             self._close_pending_calls(shown, event.id)
-        if rules.signed_reasoning and event.seq < self.checkpoint_seq:
-            self._drop_bound_reasoning(event.id, shown)
+        if rules.binds_reasoning and event.seq < self.checkpoint_seq:
+            self._drop_bound_reasoning(event.id, shown, rules)
         changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
         shown = apply_edits(shown, changes)
         if not shown.parts and message.parts:
@@ -265,11 +266,11 @@ class View:
             size = self.token_sums.estimator.tokens(self.units())
             self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
 
-    def _drop_bound_reasoning(self, event_id: str, message: Message) -> None:
+    def _drop_bound_reasoning(self, event_id: str, message: Message, rules: FormatRules) -> None:
         """Drops reasoning appended while the compaction ran: it is bound to the messages before the compaction."""
         known = self.checkpoint.edits.get(event_id, ())
         parts = apply_edits(message, known).parts
-        if left := [Edit(index) for index, part in enumerate(parts) if type(part) is Reasoning]:
+        if left := [Edit(index) for index, part in enumerate(parts) if is_bound(part, rules)]:
             edits = {**self.checkpoint.edits, event_id: merge_edits(known, left)}
             self.checkpoint = msgspec.structs.replace(self.checkpoint, edits=edits)
 

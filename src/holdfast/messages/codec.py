@@ -9,7 +9,8 @@ from ..errors import InvalidInput, UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
 from .call_ids import CallIdAssigner, CallLookup, lacks_call_id
 from .detection import ALL, COMMON, FORMATS, PLAIN, narrow_formats
-from .parts import FindCall, Json, Message, Text
+from .frameworks import FRAMEWORKS, framework_codec, framework_in
+from .parts import FindCall, Json, Message, Text, ToolResult
 from .payload import copy_json
 from .sdk import unpack_reply
 
@@ -24,6 +25,8 @@ _ALIASES = {
     "claude": "anthropic",
 }
 _TEXT_ROLES = frozenset(("user", "assistant"))
+_TEXT_FORMATS = PLAIN | FRAMEWORKS.keys()
+"""Formats in which a plain text message may be passed as a dict of role and content."""
 
 
 class Codec(NamedTuple):
@@ -53,13 +56,51 @@ CODECS = {
 def format_name(given: str) -> str:
     """Returns the canonical name of a format, given the name or an alias."""
     name = _ALIASES.get(given, given)
-    if name not in CODECS:
+    if not is_format(name):
         raise UnknownFormat(f"{given!r} is not a message format: use one of {', '.join(FORMATS)}.")
     return name
 
 
+def is_format(name: str | None) -> bool:
+    """Whether this is a wire format, or the format of a framework's objects."""
+    return name in CODECS or name in FRAMEWORKS
+
+
+def codec_of(name: str) -> Codec:
+    """Returns the codec of a format; that of a framework is imported when it is first needed."""
+    if name not in CODECS:
+        CODECS[name] = _framework_codec(name)
+    return CODECS[name]
+
+
+def _framework_codec(name: str) -> Codec:
+    codec = framework_codec(name)
+
+    def decode(payload: Json) -> Message:
+        role, parts = codec.decode(payload[name])
+        return Message(role, tuple(parts), name, payload)
+
+    def encode(message: Message, find: FindCall) -> list[Json]:
+        return [{name: dump} for dump in codec.encode(_with_result_names(message, find))]
+
+    return Codec(name, decode, encode)
+
+
+def _with_result_names(message: Message, find: FindCall) -> Message:
+    """Returns the message with the name of its call on each result: not every wire format has it."""
+    if all(result.name for result in message.results):
+        return message
+    parts = tuple(
+        ToolResult(part.call_id, part.content, part.is_error, call.name, part.kind)
+        if isinstance(part, ToolResult) and not part.name and (call := find(part.call_id)) is not None
+        else part
+        for part in message.parts
+    )
+    return message.with_parts(parts)
+
+
 def _codec(format: str) -> Codec:
-    return CODECS["openai-chat" if format == COMMON else format_name(format)]
+    return codec_of("openai-chat" if format == COMMON else format_name(format))
 
 
 def decode_all(
@@ -98,7 +139,7 @@ def decode_all(
                     rest.append((len(decoded), _payload(payload, len(decoded))))
                     add(None)
         elif type(item) is Message:
-            if format is None and item.format in CODECS:
+            if format is None and item.format is not None and is_format(item.format):
                 possible = _require_format(possible, item.format, len(decoded))
             neutral.add(len(decoded))
             add(item)
@@ -106,7 +147,9 @@ def decode_all(
             for payload in unpack_reply(item):
                 rest.append((len(decoded), _payload(payload, len(decoded))))
                 add(None)
-    name = narrow_formats(rest, possible & PLAIN if plain else possible) if format is None else format_name(format)
+    name = (
+        narrow_formats(rest, possible & _TEXT_FORMATS if plain else possible) if format is None else format_name(format)
+    )
     if name == "gemini" and plain:
         raise InvalidInput("These messages have `content`, but Gemini messages have `parts`: pass their real format.")
     _decode(rest, decoded, name, neutral)
@@ -138,8 +181,9 @@ def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: s
     decode = _decode_common if name == COMMON else codec.decode
     lacks_ids = False
     for index, payload in rest:
+        own = framework_in(payload)
         try:
-            decoded[index] = message = decode(payload)
+            decoded[index] = message = decode(payload) if own in (None, name) else codec_of(own).decode(payload)
             lacks_ids = lacks_ids or lacks_call_id(message)
         except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as problem:
             if isinstance(problem, KeyError) and problem.args == (payload.get("role"),):
@@ -164,8 +208,8 @@ def _decode_common(payload: Json) -> Message:
 
 def decode_one(payload: Json, format: str | None) -> Message:
     """Decodes one stored payload in its stored format; plain text needs no format."""
-    if format in CODECS:
-        return CODECS[format].decode(payload)
+    if format is not None and is_format(format):
+        return codec_of(format).decode(payload)
     content = payload.get("content")
     if type(content) is str and content and len(payload) == 2 and payload.get("role") in _TEXT_ROLES:
         return Message(payload["role"], (Text(content),))

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
+from .frameworks import FRAMEWORKS, framework_in
 from .parts import Json
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = openai_chat.name, openai_responses.name, anthropic.name, gemini.name
@@ -16,10 +17,11 @@ COMMON = "common"
 """Plain role-and-text messages, which are the same in several formats."""
 PLAIN = frozenset((CHAT, RESPONSES, ANTHROPIC))
 """Formats in which a plain text message looks the same."""
-ALL = frozenset(FORMATS)
+ALL = frozenset((*FORMATS, *FRAMEWORKS))
 _NONE: frozenset[str] = frozenset()
 _CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = (frozenset((name,)) for name in FORMATS)
 _OPENAI = _CHAT | _RESPONSES
+_FRAMEWORKS: dict[str | None, frozenset[str]] = {name: frozenset((name,)) for name in FRAMEWORKS}
 _CHAT_FIELDS = frozenset(("tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning"))
 _FORMATS_BY_PART: dict[str, frozenset[str]] = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), _RESPONSES),
@@ -61,7 +63,7 @@ def narrow_formats(payloads: Iterable[tuple[int, Json]], possible: frozenset[str
 
 
 def _either(formats: frozenset[str]) -> str:
-    return " or ".join(sorted(formats))
+    return " or ".join(sorted(formats - FRAMEWORKS.keys() or formats))
 
 
 def formats_of(payload: Json) -> frozenset[str]:
@@ -74,7 +76,7 @@ def formats_of(payload: Json) -> frozenset[str]:
     if "parts" in payload and "content" not in payload:
         return _GEMINI if role is None or str(role) in gemini.ROLES else _NONE
     if not isinstance(role, str) or role not in openai_chat.ROLES:
-        return _RESPONSES if payload.keys() == {"id"} else _NONE
+        return _RESPONSES if payload.keys() == {"id"} else _FRAMEWORKS.get(framework_in(payload), _NONE)
     if role == "tool" or role == "function" or not _CHAT_FIELDS.isdisjoint(payload):
         return _CHAT
     fits = _formats_of_content(payload.get("content"))

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .call_ids import GENERATED_ID_PREFIX
-from .codec import CODECS, decode_all, encode_all, format_name
+from .codec import codec_of, decode_all, encode_all, format_name, is_format, require_message_list
 from .cuts import only_reasoning
 from .frame import CONTINUE, OPENING
-from .parts import Json, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from .frameworks import dump_objects, restore_objects
+from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from .tool_pairs import interrupted_result
 from .validate import (
     FormatRules,
@@ -21,6 +22,7 @@ from .validate import (
     can_precede_system,
     drop_rejected_parts,
     find_problems,
+    is_bound,
     is_vendor_summary,
     item_id,
     rules_for,
@@ -38,7 +40,7 @@ def needs_user_between(message: Message, previous: Message, rules: FormatRules) 
 def join_results(first: Message, second: Message) -> Message:
     """Joins two messages of results; payloads of the same format are joined unchanged."""
     parts = first.parts + second.parts
-    join = CODECS[first.format].join if first.format in CODECS else None
+    join = codec_of(first.format).join if first.format is not None and is_format(first.format) else None
     if join is None or first.raw is None or second.raw is None or first.format != second.format:
         return Message("tool", parts)
     return Message("tool", parts, first.format, join(first.raw, second.raw))
@@ -149,19 +151,24 @@ def as_user(message: Message) -> Message:
     return Message("user", message.parts)
 
 
-def repair(messages: Iterable[MessageLike], profile: str) -> list[Json]:
-    """Returns the nearest messages that this wire format accepts, as dicts; equal ones if they are valid."""
+def repair(messages: Iterable[MessageLike], profile: str) -> list[Any]:
+    """Returns the nearest messages that this format accepts, as dicts; equal ones if they are valid.
+
+    With a framework's name as `profile` they are objects of that framework.
+    """
     rules = rules_for(format_name(profile))
-    decoded, _ = decode_all(messages, rules.name)
-    return encode_all(repair_messages(decoded, rules), rules.name)
+    require_message_list(messages)
+    given, originals = dump_objects(messages)
+    decoded, _ = decode_all(given, rules.name)
+    return restore_objects(encode_all(repair_messages(decoded, rules), rules.name), rules.name, originals)
 
 
 def repair_messages(messages: Sequence[Message], rules: FormatRules) -> list[Message]:
     """Returns the nearest valid history; the same messages if they are valid."""
     repaired = repair_pairs(messages, rules)
     normalized = normalize_for_wire(repaired, rules)
-    if rules.signed_reasoning and not _is_unchanged(normalized, messages):
-        normalized = normalize_for_wire(_without_reasoning(repaired), rules)
+    if rules.binds_reasoning and not _is_unchanged(normalized, messages):
+        normalized = normalize_for_wire(_without_reasoning(repaired, rules), rules)
     return normalized or [OPENING] if messages else []
 
 
@@ -186,11 +193,11 @@ def _is_unchanged(repaired: Sequence[Message], messages: Sequence[Message]) -> b
     return len(repaired) == len(messages) and all(a is b for a, b in zip(repaired, messages, strict=True))
 
 
-def _without_reasoning(messages: list[Message]) -> list[Message]:
+def _without_reasoning(messages: list[Message], rules: FormatRules) -> list[Message]:
     """Drops reasoning: signatures cover everything before them, so none verifies after a change."""
     out: list[Message] = []
     for message in messages:
-        parts = tuple(part for part in message.parts if type(part) is not Reasoning)
+        parts = tuple(part for part in message.parts if not is_bound(part, rules))
         if parts:
             out.append(message if len(parts) == len(message.parts) else message.with_parts(parts))
     return out

@@ -1,4 +1,4 @@
-"""Replies and messages as provider libraries return them: objects, recognised by their attributes, or dicts of them.
+"""Replies and messages as libraries return them: objects, recognised by their attributes or class, or dicts of them.
 
 No SDK is imported.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..errors import InvalidInput
+from .frameworks import dump_object, framework_of
 from .parts import Json
 
 _SDK_ONLY = frozenset(("parsed", "parsed_output", "parsed_arguments"))
@@ -16,7 +17,9 @@ _SDK_ONLY = frozenset(("parsed", "parsed_output", "parsed_arguments"))
 
 def unpack_reply(item: Any) -> Iterator[Any]:
     """Yields the messages inside a whole reply, and those of SDK objects as dicts; yields anything else unchanged."""
-    if not (isinstance(item, Mapping) or hasattr(item, "model_dump")) or _field(item, "role") is not None:
+    if not isinstance(item, Mapping) and (framework := framework_of(item)) is not None:
+        yield from dump_object(item, framework)
+    elif not (isinstance(item, Mapping) or hasattr(item, "model_dump")) or _field(item, "role") is not None:
         yield _plain(item)
     elif (candidates := _field(item, "candidates")) is not None:
         content = _field(_first(candidates, "candidate"), "content")

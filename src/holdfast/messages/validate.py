@@ -11,6 +11,7 @@ from ..errors import InvalidInput
 from .call_ids import GENERATED_ID_PREFIX
 from .codec import decode_all, format_name
 from .detection import COMMON
+from .frameworks import FRAMEWORKS
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -39,8 +40,15 @@ class FormatRules(msgspec.Struct, frozen=True):
     """A system message in the list must directly follow a user message, and precede a reply or come last."""
     single_result_message: bool = False
     """The results of one batch of calls must be in one message."""
+    binds_signed_reasoning: bool = False
+    """Signed reasoning is valid only after the messages it was made for; reasoning without a signature always."""
     calls_follow_user: bool = False
     """A function call must follow a user message or a function response, never a model message."""
+
+    @property
+    def binds_reasoning(self) -> bool:
+        """Whether some reasoning no longer verifies once the messages before it change."""
+        return self.signed_reasoning or self.binds_signed_reasoning
 
 
 FORMAT_RULES = {
@@ -59,6 +67,7 @@ FORMAT_RULES = {
             restricts_system=True,
         ),
         FormatRules("gemini", user_first=True, single_result_message=True, calls_follow_user=True),
+        *(FormatRules(name, binds_signed_reasoning=True) for name in FRAMEWORKS),
     )
 }
 
@@ -92,6 +101,14 @@ def _is_rejected(part: Part, rules: FormatRules) -> bool:
     if type(part) is Reasoning:
         return rules.signed_reasoning and not (part.signature or part.encrypted)
     return False
+
+
+def is_bound(part: Part, rules: FormatRules) -> bool:
+    """Whether this is reasoning that no longer verifies once the messages before it change."""
+    if type(part) is not Reasoning:
+        return False
+    signed = part.signature is not None or (part.encrypted is not None and part.id is None)
+    return rules.signed_reasoning or (rules.binds_signed_reasoning and signed)
 
 
 def can_be_first(message: Message) -> bool:

@@ -249,7 +249,7 @@ class ContextSize(msgspec.Struct, frozen=True):
     """Size from which the service's preset compacts; None without a preset, or if it does not count tokens."""
 
 
-class Context(Sequence[Json]):
+class Context(Sequence[Any]):
     """The messages of a session, ready to send, with its system prompt, tools and size.
 
     `messages` never contains the prompt given as `system=`; `request` has it where the format takes it.
@@ -257,7 +257,7 @@ class Context(Sequence[Json]):
 
     def __init__(
         self,
-        messages: list[Json],
+        messages: list[Any],
         *,
         format: str | None,
         tokens: int,
@@ -307,10 +307,10 @@ class Context(Sequence[Json]):
         return len(self.messages)
 
     @overload
-    def __getitem__(self, place: int) -> Json: ...
+    def __getitem__(self, place: int) -> Any: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Json]: ...
-    def __getitem__(self, place: int | slice) -> Json | list[Json]:
+    def __getitem__(self, place: slice) -> list[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
         return self.messages[place]
 
     def __eq__(self, other: object) -> bool:

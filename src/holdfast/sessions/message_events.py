@@ -11,6 +11,7 @@ from ..context import View
 from ..context.events import Event, EventKind, new_id, now
 from ..errors import InvalidInput
 from ..messages import COMMON, Json, Message, Text, decode_all, encode_all, extract_media
+from ..messages.frameworks import framework_of
 from ..tokens import Estimator, Usage, read_usage
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ async def new_events(live: LiveSession, ready: MessageEvents) -> list[Event]:
 
 
 def _as_list(given: Any) -> Iterable[Any]:
-    if isinstance(given, Mapping | Message | str) or hasattr(given, "model_dump"):
+    if isinstance(given, Mapping | Message | str) or hasattr(given, "model_dump") or framework_of(given) is not None:
         return [{"role": "user", "content": given}] if isinstance(given, str) else [given]
     if not isinstance(given, Iterable):
         raise InvalidInput(f"A message is a dict, an SDK object or a holdfast Message, not {type(given).__name__}.")

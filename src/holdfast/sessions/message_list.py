@@ -29,8 +29,10 @@ from ..messages import (
     to_json,
     unpack_reply,
 )
+from ..messages.frameworks import OriginalObjects, framework_codec, framework_in, framework_of, restore_objects
 from ..stores import Log, MemoryStore
 from ..summaries import replace_surrogates
+from .list_origin import find_origin
 from .live import Context
 from .service import SessionService
 
@@ -88,10 +90,14 @@ class MessageListSession:
     before costs what it grew by; any other list is compared by content.
     """
 
-    def __init__(self, sessions: SessionService | None, format: str | None, **record: Any) -> None:
+    def __init__(
+        self, sessions: SessionService | None, format: str | None, stored: str | None = None, **record: Any
+    ) -> None:
         self._owns_sessions = sessions is None
         self.sessions = sessions or SessionService(MemoryStore())
         self.session_id = ""
+        self._stored = stored
+        """Id of a stored session that the list continues, instead of sessions of its own."""
         self.usage: Any = None
         """What the provider reported for the reply that comes next."""
         self._format = format
@@ -100,6 +106,7 @@ class MessageListSession:
         self._leading: list[Json] = []
         self._history, self._returned = _KnownList(), _KnownList()
         """The whole history so far, and the last compacted context with what came since; empty before one."""
+        self._originals = OriginalObjects()
         self._newest: deque[tuple[Any, str]] = deque(maxlen=_REREAD)
         """The newest messages as passed, with the digest of what they contained."""
 
@@ -113,15 +120,19 @@ class MessageListSession:
         if known is None:
             prefixes = self._history.prefix, self._returned.prefix
             known = await _read_in_thread(len(messages), _matching_length, messages[first:], prefixes)
+        if not known and self._returned.objects:
+            self.usage = None  # it is the size of a compacted context, which this list is not
+        if not known and self._stored is not None:
+            known = await self._find_stored(messages[first:])
         new = messages[first + known :]
         units, decoded = await _read_in_thread(len(new), self._read, messages, first, known)
-        if not known:
+        if not known and self._stored is None:
             await self._start_session()
         ends, appended, added = list(accumulate(map(len, units))), 0, 0
         separate = split_notes(decoded)
         if len(separate) != len(decoded):  # known once all of it is appended
             ends = [len(separate)] * len(ends)
-        for part, usage in self._with_usage(separate):
+        for part, usage in self._with_usage(separate, continued=bool(known)):
             for place in range(0, len(part), _BATCH):
                 batch = part[place : place + _BATCH]
                 last = place + _BATCH >= len(part)
@@ -134,15 +145,17 @@ class MessageListSession:
 
     def returned(self, context: Context, compacted: bool) -> Context:
         """The context for the caller, who may continue from it where it is not the caller's own list."""
+        prefix = Prefix.of(PayloadIds(context.messages)) if compacted else _EMPTY
+        context.messages = restore_objects(context.messages, context.format, self._originals)
         if compacted:
-            self._returned = _KnownList(context.messages, Prefix.of(PayloadIds(context.messages)))
-        context.messages = self._leading + context.messages
+            self._returned = _KnownList(context.messages, prefix)
+        context.messages = restore_objects(self._leading, context.format, self._originals) + context.messages
         context.system = self._record.get("system")
         return context
 
     def _is_leading(self, message: Any) -> bool:
         """Whether this is a system message that is not a note: passed through if it leads the list."""
-        return _is_system(message) and not any(map(is_note, decode_all([copy_json(message)], self._format)[0]))
+        return _is_system(message) and not any(map(is_note, decode_all(_payloads(message), self._format)[0]))
 
     def _known_length(self, messages: Sequence[Any], first: int) -> int | None:
         """How many messages after the system prompt the session has, if they are the objects of the last call."""
@@ -165,8 +178,12 @@ class MessageListSession:
             if format != COMMON:
                 decoded, _ = decode_all(payloads, format)
         self._detected = format
-        leading, format = decode_all(map(copy_json, messages[:first]), None if format == COMMON else format)
+        prompt = [_payloads(message) for message in messages[:first]]
+        leading, format = decode_all(chain.from_iterable(prompt), None if format == COMMON else format)
         self._leading = encode_all(leading, format) if first else []
+        for item, unit in zip(chain(messages[:first], messages[first + known :]), chain(prompt, units), strict=True):
+            if framework_of(item) is not None:
+                self._originals.add(item, unit)
         return units, decoded
 
     def _add(self, objects: Sequence[Any], units: Sequence[list[Json]]) -> None:
@@ -178,6 +195,17 @@ class MessageListSession:
         newest = zip(objects[-_REREAD:], units[-_REREAD:], strict=True)
         self._newest.extend((message, _digest(unit)) for message, unit in newest)
 
+    async def _find_stored(self, messages: Sequence[Any]) -> int:
+        """Opens the stored session that these messages continue; returns how many of them it has."""
+        units = [_payloads(message) for message in messages]
+        ends = list(accumulate(map(len, units)))
+        payloads = list(chain.from_iterable(units))
+        self.session_id, length = await find_origin(self.sessions, self._stored or "", payloads)
+        self._reset()
+        known = bisect_right(ends, length)
+        self._add(messages[:known], units[:known])
+        return known
+
     async def _start_session(self) -> None:
         """Starts a session for another conversation."""
         if self.session_id and self._owns_sessions:
@@ -187,15 +215,23 @@ class MessageListSession:
             record["system"] = self._leading
         self.session_id = (await self.sessions.create(**record)).id
         await anyio.to_thread.run_sync(self.sessions.estimator.measure_text, "loads the tokenizer")
+        self._reset()
+
+    def _reset(self) -> None:
         self._history, self._returned = _KnownList(), _KnownList()
         self._newest.clear()
 
-    def _with_usage(self, new: list[Message]) -> list[tuple[list[Message], Any]]:
-        """Splits the new messages after the reply that the usage belongs to."""
-        replies = [index for index, message in enumerate(new) if message.role == "assistant"]
-        end = replies[0] + 1 if replies and self.usage is not None else 0
-        while end and end < len(new) and new[end].role == "assistant":
-            end += 1
+    def _with_usage(self, new: list[Message], *, continued: bool) -> list[tuple[list[Message], Any]]:
+        """Splits the new messages after the reply that the usage belongs to: the given one, or that in a reply."""
+        if self.usage is None and continued:
+            for index in reversed(range(len(new))):
+                if (usage := _own_usage(new[index])) is not None:
+                    return [
+                        (part, count) for part, count in ((new[: index + 1], usage), (new[index + 1 :], None)) if part
+                    ]
+        end = 0 if self.usage is None else len(new)
+        while end and new[end - 1].role != "assistant":
+            end -= 1
         usage, self.usage = (self.usage, None) if end else (None, self.usage)
         return [(part, count) for part, count in ((new[:end], usage), (new[end:], None)) if part]
 
@@ -219,11 +255,19 @@ def _payloads(message: Any) -> list[Json]:
     return [copy_json(payload) for payload in unpack_reply(message)]
 
 
+def _own_usage(message: Message) -> Any:
+    """Returns the usage that a framework's reply holds."""
+    name = None if message.raw is None or message.role != "assistant" else framework_in(message.raw)
+    return None if name is None or message.raw is None else framework_codec(name).usage(message.raw[name])
+
+
 def _digest(unit: list[Json]) -> str:
     return PayloadIds.digest("", unit)
 
 
 def _is_system(message: Any) -> bool:
+    if framework_of(message) is not None:
+        return all(one.role == "system" for one in decode_all(_payloads(message))[0])
     role = message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
     return role in _SYSTEM_ROLES
 

@@ -1,0 +1,133 @@
+"""Microsoft Agent Framework: a chat middleware and a compaction strategy.
+
+    agent = Agent(client=client, tools=[...], middleware=[HoldfastMiddleware(window=200_000)])
+
+The middleware sees every request of a run and leaves the messages of the agent whole; it also catches prompts that are
+too long. The strategy goes wherever the framework takes a `CompactionStrategy` and rewrites the list that it is given,
+in the place of `TruncationStrategy`, `SlidingWindowStrategy` and `SummarizationStrategy`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from ..compaction.presets import preset_named
+from ..messages import Tool as ToolDefinition
+from ..messages.frameworks import not_installed
+from ..tokens import Usage
+from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations
+
+try:
+    from agent_framework import ChatContext, ChatMiddleware, ChatResponse, FunctionTool, Message
+except ModuleNotFoundError as problem:
+    raise not_installed("agent-framework") from problem
+
+if TYPE_CHECKING:
+    from ..compaction.presets import Preset
+    from ..hooks.events import CompactionEvent
+    from ..stores import Log
+    from ..types import SummarizerLike
+
+__all__ = ["HoldfastMiddleware", "HoldfastStrategy"]
+
+
+class HoldfastMiddleware(ChatMiddleware):
+    """Compacts the messages of each request; sends them once more if they are too long even so.
+
+    With a `store` each session of the agent is a session of its own id; a run without a session is one named after
+    `session_id`.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int | None = None,
+        preset: str | Preset = "holdfast",
+        summarizer: SummarizerLike | None = None,
+        store: Log | str | PathLike[str] | None = None,
+        session_id: str | None = None,
+        listen: Callable[[CompactionEvent], object] | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.conversations = AgentConversations(
+            window=window, preset=preset, summarizer=summarizer, store=store, listen=listen
+        )
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """Calls the client with compacted messages."""
+        whole = list(context.messages)
+        conversation = self._conversation(context)
+        context.messages = await conversation.aprepare(whole)
+        try:
+            await call_next()
+        except Exception as problem:
+            smaller = await conversation.arecover(problem, whole)
+            if smaller is None:
+                raise
+            context.messages = smaller
+            await call_next()
+        if isinstance(context.result, ChatResponse):
+            _report(conversation, context.result)
+
+    def recall_tools(self) -> list[FunctionTool]:
+        """Returns tools to search and read the conversation of this agent, archived or not."""
+        return [self._recall_tool(tool) for tool in RECALL_TOOLS]
+
+    def _recall_tool(self, tool: ToolDefinition) -> FunctionTool:
+        async def run(**arguments: Any) -> str:
+            key = _run_key(self.session_id)
+            keys = self.conversations.keys()
+            return await self.conversations.answer_recall(key if key in keys else keys[-1], tool.name, arguments)
+
+        return FunctionTool(name=tool.name, description=tool.description, func=run, input_model=tool.parameters)
+
+    def _conversation(self, context: ChatContext) -> AgentConversation:
+        options: Any = context.options or {}
+        session = getattr(context.session, "session_id", None)
+        return self.conversations.conversation(
+            self.session_id or session or _run_key(None),
+            model=options.get("model") or getattr(context.client, "model", None),
+            system=options.get("instructions"),
+            tools=lambda: [_definition(tool) for tool in options.get("tools") or ()],
+            format="agent_framework",
+        )
+
+
+class HoldfastStrategy:
+    """A compaction strategy of the framework: replaces messages near the window by notes and the newest steps.
+
+    It has no memory of its own: the notes of earlier compactions are read back from the messages.
+    """
+
+    def __init__(
+        self, window: int, *, preset: str | Preset = "holdfast", summarizer: SummarizerLike | None = None
+    ) -> None:
+        self.window = window
+        self.summarizer = summarizer
+        self._preset = preset_named(preset)
+
+    async def __call__(self, messages: list[Message]) -> bool:
+        """Rewrites the list if it nears the window; returns whether it did."""
+        result = await self._preset.acompact(messages, self.window, summarizer=self.summarizer)
+        if not result.tokens_saved:
+            return False
+        messages[:] = result.messages
+        return True
+
+
+def _run_key(given: str | None) -> str:
+    """Returns the key of the conversation in which this runs, where no session has an id."""
+    return given or f"run-{id(asyncio.current_task())}"
+
+
+def _definition(tool: Any) -> Any:
+    return tool.to_json_schema_spec() if hasattr(tool, "to_json_schema_spec") else repr(tool)
+
+
+def _report(conversation: AgentConversation, reply: ChatResponse[Any]) -> None:
+    details: Any = reply.usage_details or {}
+    if details.get("input_token_count"):
+        conversation.report(Usage(details["input_token_count"], details.get("output_token_count") or 0))

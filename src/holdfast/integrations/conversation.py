@@ -1,0 +1,314 @@
+"""What the integrations share: the conversations of one agent, each followed by a `Keeper` as its list grows.
+
+A framework passes its list of messages before each model call and gets the list to send. The list of the framework
+stays whole: a compaction changes only what is sent. All work of keepers and stores runs on one event loop in a thread
+of its own, so that blocking and asynchronous callers share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from ..agent import Keeper
+from ..agent.window import ContextWindow
+from ..compaction.presets import Preset, preset_named
+from ..errors import UnknownSession
+from ..hooks.events import CompactionEvent
+from ..messages import decode_all, find_problems, rules_for
+from ..models import failure_from_exception
+from ..models.calls import Failure
+from ..recall import Recall
+from ..recall import tools as recall_tools
+from ..sessions import Context, SessionService
+from ..stores import Log, MemoryStore, open_store
+from ..triggers import OverBudget
+
+if TYPE_CHECKING:
+    from ..types import SummarizerLike, SystemLike, ToolsLike, UsageLike
+
+RECALL_TOOLS = tuple(tool for tool in recall_tools.RECALL_TOOLS if tool.name != recall_tools.RESTORE_TOOL)
+"""Tools to search and read a conversation; there is none to restore, because the framework keeps its own list."""
+_Result = TypeVar("_Result")
+_OPEN_CONVERSATIONS = 500
+"""AgentConversations that stay in memory; the one unused for longest is closed."""
+_OVERFLOW_CLASSES = frozenset(
+    (
+        "ContextOverflowError",
+        "ContextWindowExceededError",
+        "ContextWindowOverflowException",
+        "ModelContextWindowExceededError",
+    )
+)
+"""Names of the frameworks' own exceptions for a prompt that is too long."""
+_CERTAIN = 0.75
+"""Share of the threshold below which an estimate alone decides that nothing is to be compacted."""
+
+
+class WorkerLoop:
+    """An event loop in a daemon thread, started at the first call; for blocking and for asynchronous callers."""
+
+    def __init__(self) -> None:
+        self._portal: BlockingPortal | None = None
+        self._starting = threading.Lock()
+
+    def run(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Runs work on the loop and blocks until it is done."""
+        return self._started().call(work)
+
+    async def arun(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Runs work on the loop; the caller's own loop stays free."""
+        return await asyncio.wrap_future(self._started().start_task_soon(work))
+
+    def _started(self) -> BlockingPortal:
+        with self._starting:
+            if self._portal is None:
+                ready = threading.Event()
+                threading.Thread(target=lambda: anyio.run(self._serve, ready), daemon=True, name="holdfast").start()
+                ready.wait()
+            assert self._portal is not None
+            return self._portal
+
+    async def _serve(self, ready: threading.Event) -> None:
+        async with BlockingPortal() as self._portal:
+            ready.set()
+            await anyio.sleep_forever()
+
+
+class AgentConversations:
+    """The conversations of one agent: options for their compaction, and a `AgentConversation` for each key.
+
+    Without a `store` histories are followed in memory. With one (a store or its address), each conversation is a
+    session with the conversation's key as its id, which outlives the process.
+    """
+
+    def __init__(
+        self,
+        *,
+        window: int | None = None,
+        model: str | None = None,
+        preset: str | Preset = "holdfast",
+        summarizer: SummarizerLike | None = None,
+        store: Log | str | PathLike[str] | None = None,
+        listen: Callable[[CompactionEvent], object] | None = None,
+    ) -> None:
+        self.window = window
+        self.model = model
+        self.preset = preset_named(preset)
+        self.summarizer = summarizer
+        self.listen = listen
+        self.stored = store is not None
+        self.loop = WorkerLoop()
+        self._store: Log = open_store(store) if isinstance(store, str | PathLike) else store or MemoryStore()
+        self._sessions: SessionService | None = None
+        self._open: OrderedDict[str, AgentConversation] = OrderedDict()
+        self._opening = threading.Lock()
+
+    @property
+    def sessions(self) -> SessionService:
+        """The service of the sessions; use it on this object's `loop` only."""
+        if self._sessions is None:
+            self._sessions = SessionService(self._store, preset=self.preset)
+        return self._sessions
+
+    def conversation(
+        self,
+        key: str,
+        *,
+        model: str | None = None,
+        window: int | None = None,
+        system: SystemLike | None = None,
+        tools: Callable[[], ToolsLike] | None = None,
+        format: str | None = None,
+    ) -> AgentConversation:
+        """Returns the conversation with this key; the other arguments matter when it is opened.
+
+        `tools` returns definitions of the model's tools, which are sent and therefore counted as well.
+        """
+        with self._opening:
+            found = self._open.get(key)
+            if found is None:
+                keeps = ContextWindow(self.window or window, self.model or model, self.preset.window)
+                found = AgentConversation(self, key, keeps, system=system, tools=tools and tools(), format=format)
+                self._open[key] = found
+            self._open.move_to_end(key)
+            while len(self._open) > _OPEN_CONVERSATIONS:
+                self._open.popitem(last=False)
+            return found
+
+    def keys(self) -> list[str]:
+        """Returns the keys of the open conversations, the one used last at the end."""
+        with self._opening:
+            return list(self._open)
+
+    def keeper(self, session_id: str | None = None, window: ContextWindow | None = None, **options: Any) -> Keeper:
+        """Returns a keeper with these options, of a stored session if one is named."""
+        return Keeper(
+            None if session_id is None else self.sessions,
+            session_id,
+            window=window or ContextWindow(self.window, self.model, self.preset.window),
+            preset=self.preset,
+            summarizer=self.summarizer,
+            listen=self.listen,
+            **options,
+        )
+
+    async def recall(self, keeper: Keeper, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Runs a recall tool on the log of a keeper; returns text for the model. On the `loop` only."""
+        if not isinstance(arguments, str):
+            arguments = {argument: value for argument, value in arguments.items() if value is not None}
+        return (await Recall(keeper.sessions, keeper.session_id, can_restore=False).run(name, arguments)).text
+
+    async def answer_recall(self, key: str, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """Runs a recall tool on the conversation with this key; returns text for the model."""
+        return await self.loop.arun(lambda: self.recall(self.conversation(key).keeper, name, arguments))
+
+    def answer_recall_blocking(self, key: str, name: str, arguments: Mapping[str, Any] | str) -> str:
+        """`answer_recall` for blocking callers."""
+        return self.loop.run(lambda: self.recall(self.conversation(key).keeper, name, arguments))
+
+
+class AgentConversation:
+    """One conversation: the framework's list of messages as it grows, and the list to send."""
+
+    def __init__(
+        self,
+        conversations: AgentConversations,
+        key: str,
+        window: ContextWindow,
+        *,
+        system: Any,
+        tools: Any,
+        format: str | None,
+    ) -> None:
+        self._all = conversations
+        self._loop = conversations.loop
+        stored = conversations.stored
+        prompt = {} if stored else {"system": system, "tools": tools}
+        self.keeper = conversations.keeper(key if stored else None, window, format=format, **prompt)
+        self._record = {"id": key, "system": system, "tools": tools, "format": format}
+        self._created = not stored
+        self._limit = self._token_limit()
+        self._working = anyio.Lock()
+        self._reading = threading.Lock()
+        self._given: list[Any] = []
+        self._sent: list[Any] = []
+        self._tokens = 0
+        self._usage: UsageLike | None = None
+        self._format = format
+
+    # -- before a model call --------------------------------------------------------------------------
+
+    def prepare(self, messages: Sequence[Any]) -> list[Any]:
+        """Returns the messages to send: the given ones, or their compacted view."""
+        quick = self._continued(messages)
+        return self._loop.run(lambda: self._prepare(messages)) if quick is None else quick
+
+    async def aprepare(self, messages: Sequence[Any]) -> list[Any]:
+        """`prepare` for asynchronous callers."""
+        quick = self._continued(messages)
+        return await self._loop.arun(lambda: self._prepare(messages)) if quick is None else quick
+
+    async def _prepare(self, messages: Sequence[Any]) -> list[Any]:
+        async with self._working:
+            await self._create()
+            if self._usage is not None:
+                await self.keeper.on_step_finish([], self._usage)
+                self._usage = None
+            return self._remember(messages, await self.keeper.prepare_step(messages))
+
+    def report(self, usage: UsageLike | None) -> None:
+        """Records what the provider reported for the newest reply, where the messages themselves do not hold it."""
+        self._usage = usage
+
+    # -- after an overflow ----------------------------------------------------------------------------
+
+    def recover(self, problem: BaseException, messages: Sequence[Any]) -> list[Any] | None:
+        """Returns a smaller list to send once more after a prompt was rejected as too long; None for other errors."""
+        failure = find_overflow(problem)
+        return None if failure is None else self._loop.run(lambda: self._recover(failure, messages))
+
+    async def arecover(self, problem: BaseException, messages: Sequence[Any]) -> list[Any] | None:
+        """`recover` for asynchronous callers."""
+        failure = find_overflow(problem)
+        return None if failure is None else await self._loop.arun(lambda: self._recover(failure, messages))
+
+    async def _recover(self, failure: Failure, messages: Sequence[Any]) -> list[Any] | None:
+        async with self._working:
+            await self._create()
+            await self.keeper.prepare_step(messages)
+            recovery = await self.keeper.on_overflow(failure)
+            if not recovery.retry or recovery.context is None:
+                return None
+            self._limit = self._token_limit()
+            return self._remember(messages, recovery.context)
+
+    # -- internals ------------------------------------------------------------------------------------
+
+    async def _create(self) -> None:
+        """Creates the stored session of a new conversation."""
+        if not self._created:
+            try:
+                await self._all.sessions.get(self._record["id"])
+            except UnknownSession:
+                await self._all.sessions.create(**self._record)
+            self._created = True
+
+    def _token_limit(self) -> float:
+        """Returns the tokens below which certainly nothing is due; 0 if the preset's trigger does not say."""
+        trigger = self.keeper.preset.trigger_in(self.keeper.window.size)
+        if not isinstance(trigger, OverBudget) or trigger.threshold is None:
+            return 0.0
+        return _CERTAIN * trigger.threshold.tokens(self.keeper.window.size)
+
+    def _remember(self, messages: Sequence[Any], context: Context) -> list[Any]:
+        """Keeps what the next call needs to recognise the list; returns the messages to send."""
+        with self._reading:
+            self._given, self._sent = list(messages), list(context.messages)
+            self._tokens, self._format = context.tokens, context.format
+            return list(self._sent)
+
+    def _continued(self, messages: Sequence[Any]) -> list[Any] | None:
+        """Returns what to send if the list grew by valid messages and is far from the threshold; else None.
+
+        This is most calls, and costs the new messages only. A stored conversation takes the other way: its log is
+        durable before the model is called.
+        """
+        if self._all.stored:
+            return None
+        with self._reading:
+            known = len(self._given)
+            if not known or len(messages) < known or list(messages[:known]) != self._given:
+                return None
+            new = messages[known:]
+            decoded, _ = decode_all(new, self._format)
+            if self._format is None or find_problems(decoded, rules_for(self._format), ready=True):
+                return None
+            estimator = self.keeper.sessions.estimator
+            tokens = self._tokens + estimator.tokens(sum(map(estimator.measure, decoded)))
+            if tokens >= self._limit:
+                return None
+            self._given += new
+            self._sent += new
+            self._tokens = tokens
+            return list(self._sent)
+
+
+def find_overflow(problem: BaseException) -> Failure | None:
+    """Returns the overflow that an exception of a framework stands for, or one that it was raised from."""
+    seen: BaseException | None = problem
+    while seen is not None:
+        failure = failure_from_exception(seen)
+        if failure.kind == "overflow":
+            return failure
+        if _OVERFLOW_CLASSES.intersection(base.__name__ for base in type(seen).__mro__):
+            return Failure("overflow", str(seen))
+        seen = seen.__cause__ or seen.__context__
+    return None
