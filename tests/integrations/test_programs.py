@@ -66,7 +66,9 @@ def test_programs_of_the_page_and_examples_run_as_they_stand(tmp_path: Path) -> 
             ],
             env={
                 **os.environ,
-                "OPENAI_API_KEY": "k", "OPENAI_MODEL": "m", "WINDOW": "4000",
+                "OPENAI_API_KEY": "k",
+                "OPENAI_MODEL": "m",
+                "WINDOW": "4000",
                 "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "examples"))),
             },
             cwd=tmp_path,
