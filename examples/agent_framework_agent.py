@@ -14,12 +14,12 @@ from agent_framework import Agent
 from agent_framework.openai import OpenAIChatCompletionClient
 from openai import AsyncOpenAI
 
-from holdfast.integrations.agent_framework import HoldfastMiddleware
+from holdfast.integrations.agent_framework import HoldfastChatMiddleware
 from pages import MODEL, QUESTION, WINDOW, read_file
 
 
 async def main() -> None:
-    middleware = HoldfastMiddleware(window=WINDOW, listen=print)
+    middleware = HoldfastChatMiddleware(window=WINDOW, listen=print)
     async with AsyncOpenAI() as openai:
         client = OpenAIChatCompletionClient(model=MODEL, async_client=openai)
         client.function_invocation_configuration["max_iterations"] = 1_000

@@ -23,7 +23,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 quiet = {"deadline": None, "suppress_health_check": list(HealthCheck)}
 settings.register_profile("thorough", **quiet)
-settings.register_profile("usual", max_examples=20, **quiet)
+settings.register_profile("usual", max_examples=15, **quiet)
 settings.register_profile(
     "quick", max_examples=int(os.environ.get("EXAMPLES", "60")), phases=[Phase.explicit, Phase.generate], **quiet
 )

@@ -27,8 +27,10 @@ SUBMODULES = (
     "agent compaction errors hooks jobs messages models recall sessions stores strategies summaries tokens transcripts "
     "triggers types"
 ).split()
+FRAMEWORKS = "agent_framework haystack langchain langgraph openai_agents pydantic_ai".split()
 PAGE = {name: name for name in SUBMODULES} | {
     "agent.tools": "agent",
+    **{f"integrations.{name}": "integrations" for name in FRAMEWORKS},
     "settings": "settings",
     "tokens.budget": "tokens",
     "tokens.catalog": "tokens",

@@ -62,7 +62,7 @@ def test_page_links_lead_to_files(page: Path) -> None:
 
 def test_install_page_lists_every_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    listed = re.findall(r"^\| `(\w+)` \|", INSTALL, re.MULTILINE)
+    listed = re.findall(r"^\| `([\w-]+)` \|", INSTALL, re.MULTILINE)
     assert sorted(listed) == sorted(project["optional-dependencies"])
     assert project["name"] == "holdfast-context"
 

@@ -17,7 +17,7 @@ from tests.integrations.harbour_task import ANSWER, SMALL, SYSTEM, Harbour, read
 from tests.providers import Call, Request, Say
 
 from holdfast import SessionService, check, open_store
-from holdfast.integrations.agent_framework import HoldfastMiddleware, HoldfastStrategy
+from holdfast.integrations.agent_framework import HoldfastChatMiddleware, HoldfastStrategy
 from holdfast.messages import Media, Reasoning, Text, ToolCall, ToolResult, decode_all, encode_all
 from holdfast.messages.frameworks import dump_objects, load_object
 
@@ -99,7 +99,7 @@ async def client() -> AsyncIterator[Callable[[Harbour], OpenAIChatCompletionClie
 @pytest.mark.anyio
 async def test_session_of_the_agent_is_a_session_of_the_store(client: Any, tmp_path: Path) -> None:
     with Harbour() as server:
-        middleware = HoldfastMiddleware(window=SMALL.window, store=tmp_path / "agent.db")
+        middleware = HoldfastChatMiddleware(window=SMALL.window, store=tmp_path / "agent.db")
         agent = Agent(client=client(server), instructions=SYSTEM, tools=[read_log], middleware=[middleware])
         session = agent.create_session()
         for prompt in (SMALL.prompt, "Repeat your answer."):
@@ -114,7 +114,7 @@ async def test_session_of_the_agent_is_a_session_of_the_store(client: Any, tmp_p
 @pytest.mark.anyio
 async def test_streamed_run_finishes(client: Any) -> None:
     with Harbour() as server:
-        middleware = HoldfastMiddleware(window=SMALL.window)
+        middleware = HoldfastChatMiddleware(window=SMALL.window)
         agent = Agent(client=client(server), instructions=SYSTEM, tools=[read_log], middleware=[middleware])
         shown = ""
         async for update in agent.run(SMALL.prompt, stream=True):
@@ -162,7 +162,7 @@ async def test_agent_recalls_what_was_archived(client: Any) -> None:
 
     with Harbour() as server:
         server.script = script
-        middleware = HoldfastMiddleware(window=SMALL.window)
+        middleware = HoldfastChatMiddleware(window=SMALL.window)
         tools = [read_next, *middleware.recall_tools()]
         agent = Agent(client=client(server), tools=tools, middleware=[middleware])
         reply = await agent.run("Read the logs.")

@@ -43,9 +43,8 @@ def content_of(messages: list[Message]) -> Facts:
 
 @each_framework
 @given(data=st.data())
-@settings(max_examples=60)
 def test_random_history_through_real_classes_has_same_content(name: str, data: st.DataObject) -> None:
-    """Together with the test on sessions more than 500 histories a framework with HYPOTHESIS_PROFILE=thorough."""
+    """`HYPOTHESIS_PROFILE=quick EXAMPLES=500` tries that many."""
     format = data.draw(st.sampled_from(FORMATS))
     payloads = data.draw(histories.wire(format, broken=data.draw(st.booleans())))
     messages = read(payloads, format)
@@ -59,7 +58,7 @@ def test_random_history_through_real_classes_has_same_content(name: str, data: s
 
 @each_framework
 @given(data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_repaired_history_is_valid_and_a_valid_one_stays_equal(name: str, data: st.DataObject) -> None:
     messages = read(data.draw(histories.wire("openai-chat", broken=True)), "openai-chat")
     repaired = repair(objects_of(messages, name), name)
@@ -68,7 +67,7 @@ def test_repaired_history_is_valid_and_a_valid_one_stays_equal(name: str, data: 
 
 
 @each_framework
-@each_nth_session(4, 1)
+@each_nth_session(20, 1)
 def test_real_session_through_real_classes_has_same_content(path: Path, name: str) -> None:
     messages = history(path)
     objects = objects_of(messages, name)
@@ -81,7 +80,7 @@ def test_real_session_through_real_classes_has_same_content(path: Path, name: st
 
 
 @each_framework
-@each_nth_session(10, 3)
+@each_nth_session(50, 3)
 def test_compacted_session_is_valid_and_keeps_the_callers_objects(path: Path, name: str) -> None:
     objects = objects_of(history(path), name)
     result = compact(objects, budget=8_000)

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 from tests.integrations.agents import AGENTS
-from tests.integrations.comparison import run_task, run_with_holdfast
+from tests.integrations.comparison import run_with_holdfast
 from tests.integrations.harbour_task import ANSWER, SMALL, Harbour
 
 from holdfast import SessionService, check, open_store
@@ -63,10 +63,3 @@ def test_window_that_is_smaller_than_believed_is_learned_from_the_overflow(name:
         answer = AGENTS[name].with_holdfast(server, window=4 * SMALL.window)
     assert answer == ANSWER
     assert server.overflowed == 1 and server.refused == []
-
-
-@each_framework
-def test_task_without_compaction_overflows(name: str) -> None:
-    """The same loop with nothing, so that the tests above show something."""
-    run = run_task(AGENTS[name].own["nothing"])
-    assert not run.finished and run.overflows

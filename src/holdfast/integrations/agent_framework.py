@@ -1,6 +1,6 @@
 """Microsoft Agent Framework: a chat middleware and a compaction strategy.
 
-    agent = Agent(client=client, tools=[...], middleware=[HoldfastMiddleware(window=200_000)])
+    agent = Agent(client=client, tools=[...], middleware=[HoldfastChatMiddleware(window=200_000)])
 
 The middleware sees every request of a run and leaves the messages of the agent whole; it also catches prompts that are
 too long. The strategy goes wherever the framework takes a `CompactionStrategy` and rewrites the list that it is given,
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from ..stores import Log
     from ..types import SummarizerLike
 
-__all__ = ["HoldfastMiddleware", "HoldfastStrategy"]
+__all__ = ["HoldfastChatMiddleware", "HoldfastStrategy"]
 
 
-class HoldfastMiddleware(ChatMiddleware):
+class HoldfastChatMiddleware(ChatMiddleware):
     """Compacts the messages of each request; sends them once more if they are too long even so.
 
     With a `store` each session of the agent is a session of its own id; a run without a session is one named after

@@ -22,6 +22,7 @@ from holdfast.models import Limits
 from holdfast.triggers import always
 from judge import judge
 from providers import Answer, Cut, Overflow, ProviderServer, RateLimited, Request, Say, Stall, Status, StreamError
+from real_sessions import WHOLE
 from summarizing_model import summarize
 
 Json = dict[str, Any]
@@ -140,8 +141,16 @@ PERMANENT: dict[str, tuple[Answer, str, Callable[[str], int]]] = {
 }
 
 
-@each_preset
-@pytest.mark.parametrize("fault", PERMANENT)
+PERMANENT_PAIRS = [
+    (name, fault)
+    for place, fault in enumerate(PERMANENT)
+    for turn, name in enumerate(PRESETS, place)
+    if WHOLE or turn % 2 == 0
+]
+"""Every fault with every second preset, in turn; with HOLDFAST_WHOLE set, with every one."""
+
+
+@pytest.mark.parametrize(("name", "fault"), PERMANENT_PAIRS)
 def test_permanent_fault_applies_the_fallback_policy(runner: PresetRunner, name: str, fault: str) -> None:
     """P9, G6, L11, S13, W12: the number of model calls is bounded."""
     answer, reason, bound = PERMANENT[fault]

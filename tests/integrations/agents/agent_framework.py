@@ -10,7 +10,7 @@ from agent_framework.openai import OpenAIChatCompletionClient
 from openai import AsyncOpenAI
 from tests.integrations.harbour_task import SYSTEM, Harbour, read_log
 
-from holdfast.integrations.agent_framework import HoldfastMiddleware, HoldfastStrategy
+from holdfast.integrations.agent_framework import HoldfastChatMiddleware, HoldfastStrategy
 
 
 def run(server: Harbour, middleware: Any = (), strategy: Any = None) -> str:
@@ -32,7 +32,7 @@ def run(server: Harbour, middleware: Any = (), strategy: Any = None) -> str:
 
 
 def with_holdfast(server: Harbour, store: Any = None, **options: Any) -> str:
-    return run(server, [HoldfastMiddleware(store=store, session_id="harbour" if store else None, **options)])
+    return run(server, [HoldfastChatMiddleware(store=store, session_id="harbour" if store else None, **options)])
 
 
 def with_strategy(server: Harbour) -> str:
