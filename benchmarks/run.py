@@ -28,6 +28,7 @@ ALL = (
     "abort",
     "gateway",
     "gateway-cache",
+    "integrations",
 )
 
 

@@ -22,7 +22,7 @@ from ..agent.window import ContextWindow
 from ..compaction.presets import Preset, preset_named
 from ..errors import UnknownSession
 from ..hooks.events import CompactionEvent
-from ..messages import decode_all, find_problems, rules_for
+from ..messages import decode_all, find_problems, rules_for, to_json
 from ..models import failure_from_exception
 from ..models.calls import Failure
 from ..recall import Recall
@@ -50,6 +50,8 @@ _OVERFLOW_CLASSES = frozenset(
 """Names of the frameworks' own exceptions for a prompt that is too long."""
 _CERTAIN = 0.75
 """Share of the threshold below which an estimate alone decides that nothing is to be compacted."""
+_BYTES_PER_TOKEN = 2
+"""For that estimate, which is too high and costs nothing: the keeper counts exactly when it reaches the share."""
 
 
 class WorkerLoop:
@@ -291,8 +293,7 @@ class AgentConversation:
             decoded, _ = decode_all(new, self._format)
             if self._format is None or find_problems(decoded, rules_for(self._format), ready=True):
                 return None
-            estimator = self.keeper.sessions.estimator
-            tokens = self._tokens + estimator.tokens(sum(map(estimator.measure, decoded)))
+            tokens = self._tokens + sum(len(to_json(message.parts)) for message in decoded) // _BYTES_PER_TOKEN
             if tokens >= self._limit:
                 return None
             self._given += new
