@@ -29,6 +29,7 @@ ALL = (
     "gateway",
     "gateway-cache",
     "inspector",
+    "integrations",
 )
 
 

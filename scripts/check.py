@@ -2,7 +2,8 @@
 
 Creates `.venv`, installs the pinned `requirements-dev.txt` (with uv, or pip as a fallback), and runs the formatter, the
 linter, the type checker, the documentation build, the import direction check, and all tests.
-`python3 scripts/check.py tests/context -x` runs some tests only.
+`python3 scripts/check.py tests/context -x` runs some tests only. `python3 scripts/check.py --frameworks` runs the tests
+of agent frameworks that cannot be installed next to the rest, in `.venv-frameworks`, by `requirements-frameworks.txt`.
 """
 
 from __future__ import annotations
@@ -15,18 +16,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
 CODE = ["src", "tests", "scripts", "benchmarks", "examples"]
-BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+FRAMEWORKS = "--frameworks"
+FRAMEWORK_TESTS = ["tests/integrations", "tests/examples_programs/test_framework_programs.py"]
 
 
 def main(chosen: list[str]) -> int:
     if sys.version_info < (3, 11):  # noqa: UP036
         print("Holdfast needs Python 3.11 or newer: run this script with one.")
         return 2
-    python = str(BIN / "python")
+    separate = FRAMEWORKS in chosen
+    chosen = [argument for argument in chosen if argument != FRAMEWORKS]
+    if separate and not any(argument.startswith("tests") for argument in chosen):
+        chosen += FRAMEWORK_TESTS
+    venv = ROOT / (".venv-frameworks" if separate else ".venv")
+    python = str(venv / ("Scripts" if os.name == "nt" else "bin") / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    pinned = ["--require-hashes", "-r", "requirements-dev.txt"]
+    pinned = ["--require-hashes", "-r", f"requirements-{'frameworks' if separate else 'dev'}.txt"]
     with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *pinned]
     # Byte-compile the tests once, instead of in every worker. This and the documentation run in parallel with the type
     # checker, which uses one core.
@@ -34,7 +40,7 @@ def main(chosen: list[str]) -> int:
     docs = [python, "-m", "mkdocs", "build", "--strict"]
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests also wait for servers
     steps: dict[str, list[list[str]]] = {  # the alternatives of a step are tried in turn
-        "environment": [[sys.executable, "-m", "venv", *(["--clear"] if another_python() else []), str(VENV)]],
+        "environment": [[sys.executable, "-m", "venv", *(["--clear"] if another_python(venv) else []), str(venv)]],
         "installer": [[*pip, "--require-hashes", "-r", "requirements-uv.txt"]],
         "dependencies": [with_uv, [*pip, *pinned]],
         "holdfast": [[*pip, "--no-deps", "--no-build-isolation", "--editable", "."]],
@@ -44,8 +50,16 @@ def main(chosen: list[str]) -> int:
         "docs": [docs],
         "directions": [[python, "scripts/directions.py"]],
         "words": [[python, "scripts/words.py"]],
-        "tests": [[python, "-m", "pytest", "-n", workers, "--dist", "worksteal", "-q", *chosen]],
+        "tests": [
+            [
+                *(python, "-m", "pytest", "-n", workers, "--dist", "worksteal", "-q"),
+                *(["-W", "ignore"] if separate else []),
+                *chosen,
+            ]
+        ],
     }
+    if separate:  # the frameworks' own warnings are ignored; everything else has been checked without them
+        steps = {name: steps[name] for name in ("environment", "installer", "dependencies", "holdfast", "tests")}
     parallel: dict[str, subprocess.Popen[bytes]] = {}
     for name, alternatives in steps.items():
         started = time.monotonic()
@@ -70,9 +84,9 @@ def start(command: Sequence[str], output: int | None = None) -> subprocess.Popen
     return subprocess.Popen(command, cwd=ROOT, env=kept, stdout=output)
 
 
-def another_python() -> bool:
+def another_python(venv: Path) -> bool:
     """True if the environment was created by another Python version and must be recreated."""
-    made = VENV / "pyvenv.cfg"
+    made = venv / "pyvenv.cfg"
     settings = dict(line.split(" = ", 1) for line in made.read_text().splitlines()) if made.exists() else {}
     return bool(settings) and settings.get("version") != ".".join(map(str, sys.version_info[:3]))
 

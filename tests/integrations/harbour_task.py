@@ -41,7 +41,7 @@ ENDLESS = "This takes too many requests."
 _TASK = re.compile(r"deepest berth, its depth, and the seal word (ORLOP-\d+)")
 _DEPTH = re.compile(r"berth (\d+) (?:with|has) (\d+) feet")
 _READ = re.compile(r"Log (\d+) of the harbour|read up to log (\d+)", re.IGNORECASE)
-_HEADING = re.compile(r"^## [A-Z][\w ]+$", re.MULTILINE)
+_HEADING = re.compile(r"^#{2,3} [A-Z][\w &]+$", re.MULTILINE)
 _SUMMARY = re.compile(
     r"summar(?:y|ies|i[sz]\w+)\b.{0,60}\b(?:conversation|history|messages|context|above)|extract the highest quality",
     re.IGNORECASE | re.DOTALL,

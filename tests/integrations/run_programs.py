@@ -21,13 +21,15 @@ import warnings
 def main(pairs: list[tuple[str, str]]) -> None:
     warnings.simplefilter("ignore")
     for url, program in pairs:
-        os.environ["OPENAI_BASE_URL"] = url
+        os.environ |= {"OPENAI_BASE_URL": url, "ANTHROPIC_BASE_URL": url.removesuffix("/v1")}
         printed, problem, names = io.StringIO(), "", {}
         with contextlib.redirect_stdout(printed):
             try:
                 names = runpy.run_path(program, run_name="__main__")
             except Exception:
                 problem = traceback.format_exc()
+        if "litellm" in sys.modules:
+            sys.modules["litellm"].callbacks = []  # its callbacks are global
         answer = str(names.get("answer", printed.getvalue().strip().rpartition("\n")[2]))
         print(json.dumps({"answer": answer, "printed": printed.getvalue(), "problem": problem}), flush=True)
 

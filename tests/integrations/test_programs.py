@@ -7,12 +7,11 @@ import os
 import re
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tests.clients.upstream import ClientUpstream
-from tests.integrations.agents import AGENTS
+from tests.integrations.agents import AGENTS, is_installed
 from tests.integrations.comparison import HEAD, PAGE
 from tests.integrations.harbour_task import ANSWER, SMALL, Harbour, HarbourModel
 from tests.providers import Call, Request, Say
@@ -25,6 +24,12 @@ EXAMPLES = {
     "pydantic_ai_agent.py": "pydantic_ai",
     "haystack_agent.py": "haystack",
     "agent_framework_agent.py": "agent_framework",
+    "litellm_loop.py": "litellm",
+    "google_adk_app.py": "google.adk",
+    "llama_index_agent.py": "llama_index",
+    "ag2_agent.py": "ag2",
+    "agno_agent.py": "agno",
+    "crewai_agent.py": "crewai",
 }
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)
@@ -45,8 +50,8 @@ def page_programs(folder: Path) -> list[Path]:
     files = []
     for title, text in SECTION.findall(PAGE.read_text(encoding="utf-8")):
         for program in PROGRAM.findall(text):
-            if all(map(find_spec, re.findall(r"^from (\w+)", program, re.MULTILINE))):
-                files.append(folder / f"{title}.py")
+            if all(map(is_installed, re.findall(r"^(?:from|import) ([\w.]+)", program, re.MULTILINE))):
+                files.append(folder / f"{title} program.py")
                 files[-1].write_text(GIVEN + program)
     return files
 
@@ -54,7 +59,7 @@ def page_programs(folder: Path) -> list[Path]:
 def test_programs_of_the_page_and_examples_run_as_they_stand(tmp_path: Path) -> None:
     for number in range(1, PAGES + 1):
         (tmp_path / f"page{number}.md").write_text(f"Page {number} of the log.\n" + "Calm sea, no ships. " * 120)
-    examples = [ROOT / "examples" / name for name, package in EXAMPLES.items() if find_spec(package)]
+    examples = [ROOT / "examples" / name for name, package in EXAMPLES.items() if is_installed(package)]
     with Harbour() as harbour, ClientUpstream(read_pages, window=4_000) as library:
         harbour.script = lambda request: HarbourModel(SMALL)(request)  # one for each request: there are many agents
         programs = dict.fromkeys(page_programs(tmp_path), harbour.openai_url)
@@ -67,8 +72,10 @@ def test_programs_of_the_page_and_examples_run_as_they_stand(tmp_path: Path) -> 
             env={
                 **os.environ,
                 "OPENAI_API_KEY": "k",
-                "OPENAI_MODEL": "m",
+                "OPENAI_MODEL": "gpt-4o",
                 "WINDOW": "4000",
+                "ANTHROPIC_API_KEY": "k",
+                "ANTHROPIC_MODEL": "claude-m",
                 "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "tests", ROOT / "examples"))),
             },
             cwd=tmp_path,

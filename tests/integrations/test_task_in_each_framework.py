@@ -30,8 +30,9 @@ def test_task_finishes_in_valid_requests_that_extend_the_last(name: str) -> None
     compactions = sum(isinstance(event, CompactionCompleted) for event in seen)
     assert answer == ANSWER and server.model.calls <= SMALL.logs + _READ_AGAIN
     assert compactions >= 2
-    assert (server.refused, server.overflowed, server.model.summaries) == ([], 0, 0)
-    requests = [_conversation(request.body) for request in server.requests]
+    assert (server.refused, server.overflowed) == ([], 0)
+    assert server.model.summaries == (compactions if AGENTS[name].summarizes else 0)
+    requests = [_conversation(request.body) for request in server.requests if "tools" in request.body]
     moved = [later for last, later in pairwise(requests) if later[: len(last)] != last]
     assert len(moved) <= compactions
 

@@ -22,12 +22,14 @@ from ..agent.window import ContextWindow
 from ..compaction.presets import Preset, preset_named
 from ..errors import UnknownSession
 from ..hooks.events import CompactionEvent
-from ..messages import decode_all, find_problems, rules_for
+from ..messages import decode_all, find_problems, rules_for, to_json
+from ..messages.frameworks import framework_in, load_object
 from ..models import failure_from_exception
 from ..models.calls import Failure
 from ..recall import Recall
 from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
+from ..sessions.list_origin import listed_events
 from ..stores import Log, MemoryStore, open_store
 from ..triggers import OverBudget
 
@@ -50,6 +52,8 @@ _OVERFLOW_CLASSES = frozenset(
 """Names of the frameworks' own exceptions for a prompt that is too long."""
 _CERTAIN = 0.75
 """Share of the threshold below which an estimate alone decides that nothing is to be compacted."""
+_BYTES_PER_TOKEN = 2
+"""For that estimate, which is too high and costs nothing: the keeper counts exactly when it reaches the share."""
 
 
 class WorkerLoop:
@@ -142,6 +146,10 @@ class AgentConversations:
             while len(self._open) > _OPEN_CONVERSATIONS:
                 self._open.popitem(last=False)
             return found
+
+    def logged_messages(self, key: str) -> list[Any]:
+        """Returns the messages that the store has of a conversation, as objects of its framework; blocking."""
+        return self.loop.run(lambda: logged_messages(self.sessions, key)) if self.stored else []
 
     def keys(self) -> list[str]:
         """Returns the keys of the open conversations, the one used last at the end."""
@@ -291,14 +299,22 @@ class AgentConversation:
             decoded, _ = decode_all(new, self._format)
             if self._format is None or find_problems(decoded, rules_for(self._format), ready=True):
                 return None
-            estimator = self.keeper.sessions.estimator
-            tokens = self._tokens + estimator.tokens(sum(map(estimator.measure, decoded)))
+            tokens = self._tokens + sum(len(to_json(message.parts)) for message in decoded) // _BYTES_PER_TOKEN
             if tokens >= self._limit:
                 return None
             self._given += new
             self._sent += new
             self._tokens = tokens
             return list(self._sent)
+
+
+async def logged_messages(sessions: SessionService, session_id: str) -> list[Any]:
+    """Returns the messages of a session that a program passed, as objects of their framework; none if it is new."""
+    try:
+        events = await listed_events(sessions, session_id)
+    except UnknownSession:
+        return []
+    return [load_object(event.message) if framework_in(event.message) else event.message for event in events]
 
 
 def find_overflow(problem: BaseException) -> Failure | None:

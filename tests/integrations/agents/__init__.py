@@ -15,16 +15,26 @@ from typing import Any, NamedTuple
 from tests.integrations.harbour_task import Harbour
 
 
+def is_installed(module: str) -> bool:
+    """Whether a module, or a module of a package, can be imported."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 class FrameworkAgent(NamedTuple):
     """A framework: the package to import, its distribution, and the module that runs the task."""
 
     package: str
     distribution: str
     module: str
+    summarizes: bool = False
+    """Whether the run asks the model for summaries: CrewAI drops what a model writes next to its calls."""
 
     @property
     def installed(self) -> bool:
-        return find_spec(self.package) is not None
+        return is_installed(self.package)
 
     @property
     def version(self) -> str:
@@ -50,4 +60,10 @@ AGENTS = {
     "Pydantic AI": FrameworkAgent("pydantic_ai", "pydantic-ai-slim", "pydantic_ai"),
     "Haystack": FrameworkAgent("haystack", "haystack-ai", "haystack"),
     "Agent Framework": FrameworkAgent("agent_framework", "agent-framework-core", "agent_framework"),
+    "LiteLLM": FrameworkAgent("litellm", "litellm", "litellm"),
+    "Google ADK": FrameworkAgent("google.adk", "google-adk", "google_adk"),
+    "LlamaIndex": FrameworkAgent("llama_index", "llama-index-core", "llama_index"),
+    "ag2": FrameworkAgent("ag2", "ag2", "ag2"),
+    "Agno": FrameworkAgent("agno", "agno", "agno"),
+    "CrewAI": FrameworkAgent("crewai", "crewai", "crewai", summarizes=True),
 }

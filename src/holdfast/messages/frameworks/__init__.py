@@ -16,7 +16,7 @@ import msgspec
 
 from ...errors import InvalidInput
 from ..json_text import to_json
-from ..parts import Json, Message, Part, Role
+from ..parts import Json, Message, Part, Role, ToolResult
 
 
 class Framework(NamedTuple):
@@ -31,6 +31,9 @@ FRAMEWORKS = {
     "pydantic_ai": Framework("pydantic_ai", "pydantic-ai"),
     "haystack": Framework("haystack", "haystack"),
     "agent_framework": Framework("agent_framework", "agent-framework"),
+    "llama_index": Framework("llama_index", "llama-index"),
+    "ag2": Framework("ag2", "ag2"),
+    "agno": Framework("agno", "agno"),
 }
 """Formats of framework objects by name."""
 _FORMAT_BY_PACKAGE = {framework.package: name for name, framework in FRAMEWORKS.items()}
@@ -104,6 +107,13 @@ def load_object(payload: Json) -> Any:
 def not_installed(extra: str) -> InvalidInput:
     """Returns the error to raise where a framework cannot be imported."""
     return InvalidInput(f"This needs a framework that is not installed: pip install 'holdfast-context[{extra}]'.")
+
+
+def split_results(message: Message) -> tuple[tuple[ToolResult, ...], Role | None, tuple[Part, ...]]:
+    """Returns the results of a message, and the role and parts of the rest; no role if there is no rest."""
+    rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+    role: Role = "user" if message.role == "tool" else message.role
+    return message.results, role if rest or not message.parts else None, rest
 
 
 def plain(value: Any) -> Any:

@@ -21,7 +21,7 @@ from ..payload import (
     result_texts,
     text_block,
 )
-from . import FrameworkCodec
+from . import FrameworkCodec, split_results
 
 name = "langchain"
 _ROLES: dict[str, Role] = {
@@ -157,11 +157,9 @@ def _located(kind: Literal["image", "audio", "video", "file"], url: str, mime: s
 
 def encode(message: Message) -> Sequence[Json]:
     """Returns dumps for a message that has none: one for each result, one for the rest."""
-    dumps: list[Json] = [_encode_result(result) for result in message.results]
-    rest = tuple(part for part in message.parts if not isinstance(part, ToolResult))
-    if rest or not message.parts:
-        dumps += _encode_message("user" if message.role == "tool" else message.role, rest)
-    return dumps
+    results, role, rest = split_results(message)
+    dumps = [_encode_result(result) for result in results]
+    return dumps if role is None else dumps + _encode_message(role, rest)
 
 
 def _encode_message(role: Role, parts: Sequence[Part]) -> list[Json]:

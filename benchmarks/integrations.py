@@ -1,0 +1,77 @@
+"""What the hook of an integration costs when nothing is to be compacted, beside the framework's own step.
+
+A step is one call of the model and one of a tool, in the framework's own agent loop, against a local server that
+answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.measure import Options, Ratio
+from holdfast.integrations.conversation import AgentConversation
+
+TESTS = Path(__file__).resolve().parent.parent / "tests"
+LOGS, WINDOW = 60, 1_000_000
+ROUNDS = 3
+AIM = 0.01
+
+
+def run(options: Options) -> Iterator[Ratio]:
+    sys.path.insert(0, str(TESTS))
+    warnings.simplefilter("ignore")
+    for name, agent in import_module("tests.integrations.agents").AGENTS.items():
+        if agent.installed:
+            hook, step = min(_measure(agent) for _ in range(1 if options.quick else ROUNDS))
+            yield Ratio(
+                f"hook, {name}",
+                "the hook when nothing is due / the rest of a step",
+                hook / step,
+                AIM,
+                "at most",
+                {"hook": hook, "step": step},
+            )
+
+
+def _measure(agent: Any) -> tuple[float, float]:
+    """Seconds of the hook and of the rest in one step, without the first: it loads the tokenizer."""
+    task = import_module("tests.integrations.harbour_task")
+    with task.Harbour(task.HarbourTask(LOGS, WINDOW)) as server, _timed() as (hooks, starts):
+        agent.with_holdfast(server, window=WINDOW)
+    steps = len(hooks) - 1
+    whole = starts[-1] - starts[1]
+    spent = sum(hooks[1:-1])
+    return spent / (steps - 1), (whole - spent) / (steps - 1)
+
+
+@contextmanager
+def _timed() -> Iterator[tuple[list[float], list[float]]]:
+    """Records how long each preparation of a request took, and when it began."""
+    blocking, asynchronous = AgentConversation.prepare, AgentConversation.aprepare
+    hooks: list[float] = []
+    starts: list[float] = []
+
+    def prepare(self: AgentConversation, messages: Any) -> list[Any]:
+        starts.append(time.perf_counter())
+        sent = blocking(self, messages)
+        hooks.append(time.perf_counter() - starts[-1])
+        return sent
+
+    async def aprepare(self: AgentConversation, messages: Any) -> list[Any]:
+        starts.append(time.perf_counter())
+        sent = await asynchronous(self, messages)
+        hooks.append(time.perf_counter() - starts[-1])
+        return sent
+
+    AgentConversation.prepare, AgentConversation.aprepare = prepare, aprepare  # type: ignore[method-assign]
+    try:
+        yield hooks, starts
+    finally:
+        AgentConversation.prepare, AgentConversation.aprepare = blocking, asynchronous  # type: ignore[method-assign]
