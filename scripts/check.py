@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ["src", "tests", "scripts", "benchmarks", "examples"]
 FRAMEWORKS = "--frameworks"
-FRAMEWORK_TESTS = ["tests/integrations", "tests/examples_programs/test_framework_programs.py"]
+FRAMEWORK_TESTS = "tests/integrations"
 
 
 def main(chosen: list[str]) -> int:
@@ -28,7 +28,7 @@ def main(chosen: list[str]) -> int:
     separate = FRAMEWORKS in chosen
     chosen = [argument for argument in chosen if argument != FRAMEWORKS]
     if separate and not any(argument.startswith("tests") for argument in chosen):
-        chosen += FRAMEWORK_TESTS
+        chosen.append(FRAMEWORK_TESTS)
     venv = ROOT / (".venv-frameworks" if separate else ".venv")
     python = str(venv / ("Scripts" if os.name == "nt" else "bin") / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -21,6 +21,8 @@ def is_installed(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:
         return False
+    except ValueError:  # imported, but lazily: it has no spec
+        return True
 
 
 class FrameworkAgent(NamedTuple):
