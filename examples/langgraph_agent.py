@@ -30,6 +30,6 @@ agent = graph.compile(checkpointer=InMemorySaver())
 
 if __name__ == "__main__":
     thread: RunnableConfig = {"configurable": {"thread_id": "1"}, "recursion_limit": 1_000}
-    state = agent.invoke({"messages": [{"role": "user", "content": QUESTION}]}, thread)  # type: ignore[call-overload]
+    state = agent.invoke({"messages": [{"role": "user", "content": QUESTION}]}, thread)
     print(f"history {len(state['messages'])} messages")
     print(state["messages"][-1].text)

@@ -166,7 +166,8 @@ class HoldfastCompactor:
 
     def to_dict(self) -> dict[str, Any]:
         """Serializes the compactor; a summarizer must be a name."""
-        return default_to_dict(self, summarizer=self.summarizer)
+        written: dict[str, Any] = default_to_dict(self, summarizer=self.summarizer)
+        return written
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HoldfastCompactor:
