@@ -10,7 +10,7 @@ from benchmarks.forgetting import RULES, is_long_enough, run_rounds
 from holdfast.transcripts.examples import example_path
 from real_sessions import SESSIONS, transcript
 
-LONG = [example_path("harbor"), *[path for path in SESSIONS[::7] if is_long_enough(transcript(path), 6_000)]]
+LONG = [example_path("harbor"), *[path for path in SESSIONS[::14] if is_long_enough(transcript(path), 6_000)]]
 
 
 @pytest.mark.parametrize("path", LONG, ids=lambda path: path.name[:13])
