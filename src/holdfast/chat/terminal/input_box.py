@@ -232,7 +232,9 @@ class InputBox(TextArea):
         if self._search is not None:
             return self._handle_search_key(self._search, event)
         match event.key:
-            case "enter" | "tab" if self._completions.completes_mention:
+            case "enter" if self._completions.completes_mention and not self._has_selected_mention():
+                self._complete_mention(self._completions.selected)
+            case "tab" if self._completions.completes_mention:
                 self._complete_mention(self._completions.selected)
             case "up" | "down" if self._completions.completes_mention:
                 self._completions.move(-1 if event.key == "up" else 1)
@@ -263,6 +265,10 @@ class InputBox(TextArea):
         """The line of the cursor up to it."""
         row, column = self.cursor_location
         return self.document.get_line(row)[:column]
+
+    def _has_selected_mention(self) -> bool:
+        """Whether the selected path has been typed in full: Enter then sends."""
+        return unfinished_mention(self.text_before_cursor) == self._completions.selected
 
     def _complete_mention(self, mention: str) -> None:
         typed = unfinished_mention(self.text_before_cursor) or ""
