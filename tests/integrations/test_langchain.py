@@ -29,7 +29,7 @@ from tests.integrations.harbour_task import ANSWER, SMALL, SYSTEM, Harbour, Harb
 from tests.providers import Call, Request, Say
 
 from holdfast import Keeper, SessionService, check, compact, open_store
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, InvalidLimit
 from holdfast.integrations.langchain import HoldfastMiddleware
 from holdfast.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult, decode_all, encode_all
 from holdfast.messages.frameworks import dump_objects, load_object
@@ -317,3 +317,8 @@ def test_long_tool_loop_after_one_request_keeps_the_task() -> None:
     assert not any("seal word" in message.text for message in kept)
     ours = compact(history, budget=9_000).messages
     assert any("seal word" in message.text for message in ours)
+
+
+def test_window_below_one_is_refused_at_once() -> None:
+    with pytest.raises(InvalidLimit, match="window must be a whole number of at least 1, not -5"):
+        HoldfastMiddleware(window=-5)

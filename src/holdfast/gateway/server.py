@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +19,6 @@ from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
 from ..io.prometheus import CONTENT_TYPE
 from ..models import scrub
-from ..models.calls import Failure
 from ..models.overflow import is_doubtful_overflow
 from ..sessions import SessionService
 from .client_model import client_model, key_in
@@ -29,12 +27,22 @@ from .metrics import GatewayMetrics
 from .options import GatewayOptions
 from .protocols import CallKind, RequestBody, WireProtocol, find_protocol, session_key
 from .recall import MAX_LOOKUPS, answer_lookups, offer_recall
-from .replies import ReplyReader, StreamOpening, decode_body, refused_as_too_long
+from .replies import ReplyReader, decode_body
 from .rewriting import RewriteDecision, Rewriter
 from .sealed_items import ItemSealer
 from .status_page import read_status, status_reply
 from .tracing import RequestTracer
-from .upstream import HEADER_PREFIX, Body, ForwardedReply, Upstream, begin_reply, origin_form
+from .upstream import (
+    HEADER_PREFIX,
+    Body,
+    ForwardedReply,
+    Upstream,
+    begin_reply,
+    copy_reply,
+    open_reply,
+    origin_form,
+    upstream_problem,
+)
 from .vendor_compaction import (
     EditedReply,
     ReplyEditor,
@@ -46,10 +54,6 @@ from .vendor_compaction import (
 from .vendor_requests import ProtocolRefusal
 
 log = logging.getLogger("holdfast.gateway")
-_OPENING_SECONDS = 2.0
-"""Longest time that the first events of a stream are held back."""
-_MAX_ERROR = 2**20
-"""Bytes of an error reply that are read."""
 _no_log = logging.Logger("aiohttp", logging.CRITICAL)
 """The server library would log parts of malformed requests."""
 _OWN_PATHS = ("/", "/healthz", "/readyz", "/metrics")
@@ -173,7 +177,7 @@ class Gateway:
         except TimeoutError:
             return self._error(504, "upstream_timeout", "The upstream or the client took too long.")
         except aiohttp.ClientError as problem:
-            return self._error(502, *_upstream_problem(problem))
+            return self._error(502, *upstream_problem(problem))
         except Exception as problem:
             log.exception("a request failed: %s", type(problem).__name__)
             return self._error(500, "internal", "The gateway failed: its log has the reason.")
@@ -258,7 +262,7 @@ class Gateway:
             async with self._upstream.send(
                 request, protocol.format, content, rewritten=rewritten, changed=headers
             ) as response:
-                opening, failure = await _open_reply(response, protocol)
+                opening, failure = await open_reply(response, protocol)
                 if failure is not None and is_doubtful_overflow(failure, len(content)):
                     failure = None
                 if failure is not None and attempt == 1 and body is not None:
@@ -310,7 +314,7 @@ class Gateway:
         headers = _decision_headers(decision)
         reply = await begin_reply(request, response, headers, edited=edited is not None)
         reply.facts = {"format": protocol.format, "owner": owner, **headers}
-        if not await _copy(request, response, reply, opening, reader.feed, edited):
+        if not await copy_reply(request, response, reply, opening, reader.feed, edited):
             self.metrics.failures["stream_broken"] += 1
         usage = reader.finish()
         self.metrics.count_usage(usage)
@@ -323,7 +327,7 @@ class Gateway:
         content: Body = request.content if request.body_exists else None
         async with self._upstream.send(request, "", content) as response:
             reply = await begin_reply(request, response, {})
-            if not await _copy(request, response, reply, []):
+            if not await copy_reply(request, response, reply, []):
                 self.metrics.failures["stream_broken"] += 1
             return reply
 
@@ -384,61 +388,3 @@ def _decision_headers(decision: RewriteDecision) -> dict[str, str]:
     if decision.body is not None:
         headers |= {"tokens-before": str(decision.tokens_before), "tokens-after": str(decision.tokens_after)}
     return headers
-
-
-async def _open_reply(response: aiohttp.ClientResponse, protocol: WireProtocol) -> tuple[list[bytes], Failure | None]:
-    """Reads as much of a reply as is needed to see that the prompt was not too long."""
-    encoding = response.headers.get("Content-Encoding", "")
-    if response.status >= 400:
-        content = await response.content.read(_MAX_ERROR)
-        while len(content) < _MAX_ERROR and (more := await response.content.read(_MAX_ERROR - len(content))):
-            content += more
-        return [content], refused_as_too_long(response.status, content, encoding)
-    chunks: list[bytes] = []
-    if "text/event-stream" in response.headers.get("Content-Type", ""):
-        opening = StreamOpening(protocol, encoding)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_OPENING_SECONDS):
-                while chunk := await response.content.readany():
-                    chunks.append(chunk)
-                    if (result := opening.feed(chunk)) is not False:
-                        return chunks, result if isinstance(result, Failure) else None
-    return chunks, None
-
-
-async def _copy(
-    request: web.Request,
-    response: aiohttp.ClientResponse,
-    reply: web.StreamResponse,
-    opening: list[bytes],
-    on_chunk: Callable[[bytes], None] = lambda chunk: None,
-    edited: EditedReply | None = None,
-) -> bool:
-    """Copies the reply as it arrives; one that breaks off upstream breaks off for the client, too, and is False."""
-
-    async def write(chunk: bytes) -> None:
-        on_chunk(chunk)
-        await reply.write(chunk if edited is None else edited.feed(chunk))
-
-    try:
-        for chunk in opening:
-            await write(chunk)
-        while chunk := await response.content.readany():
-            await write(chunk)
-        await reply.write_eof(b"" if edited is None else edited.finish())
-        return True
-    except (aiohttp.ClientError, TimeoutError):
-        if request.transport is not None:
-            request.transport.abort()
-        return False
-
-
-def _upstream_problem(problem: aiohttp.ClientError) -> tuple[str, str]:
-    """Returns kind and message of a failure of the upstream, without anything that it sent."""
-    match problem:
-        case aiohttp.ClientConnectorError():
-            reason = problem.os_error.strerror or type(problem.os_error).__name__
-            return "upstream_unreachable", f"The upstream cannot be reached ({scrub(reason)})."
-        case aiohttp.ClientOSError() | aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
-            return "upstream_disconnected", "The upstream closed the connection before it replied."
-    return "upstream_malformed", "The reply of the upstream is not valid HTTP."

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -16,7 +16,14 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from ..errors import InvalidInput
+from ..models import scrub
+from ..models.calls import Failure
 from .options import GatewayOptions
+from .protocols import WireProtocol
+from .replies import StreamOpening, refused_as_too_long
+
+if TYPE_CHECKING:
+    from .vendor_compaction import EditedReply
 
 Body = bytes | aiohttp.StreamReader | None
 HEADER_PREFIX = "x-holdfast-"
@@ -35,6 +42,10 @@ _OF_THE_BYTES = frozenset((b"content-length", b"content-encoding", b"content-md5
 _NO_CONTENT = (204, 304)
 _PIECE = 2**20
 """Bytes of a body that are written at once."""
+_MAX_ERROR = 2**20
+"""Bytes of an error reply that are read."""
+_OPENING_SECONDS = 2.0
+"""Longest time that the first events of a stream are held back."""
 
 
 class Upstream:
@@ -268,3 +279,61 @@ class ForwardedReply(web.StreamResponse):
         first = f"HTTP/{version.major}.{version.minor} {self.status} {self.reason}"
         _set_head(writer, _join_head(first, [*self.forwarded, *own]))
         writer.send_headers()
+
+
+async def open_reply(response: aiohttp.ClientResponse, protocol: WireProtocol) -> tuple[list[bytes], Failure | None]:
+    """Reads as much of a reply as is needed to see that the prompt was not too long."""
+    encoding = response.headers.get("Content-Encoding", "")
+    if response.status >= 400:
+        content = await response.content.read(_MAX_ERROR)
+        while len(content) < _MAX_ERROR and (more := await response.content.read(_MAX_ERROR - len(content))):
+            content += more
+        return [content], refused_as_too_long(response.status, content, encoding)
+    chunks: list[bytes] = []
+    if "text/event-stream" in response.headers.get("Content-Type", ""):
+        opening = StreamOpening(protocol, encoding)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_OPENING_SECONDS):
+                while chunk := await response.content.readany():
+                    chunks.append(chunk)
+                    if (result := opening.feed(chunk)) is not False:
+                        return chunks, result if isinstance(result, Failure) else None
+    return chunks, None
+
+
+async def copy_reply(
+    request: web.Request,
+    response: aiohttp.ClientResponse,
+    reply: web.StreamResponse,
+    opening: list[bytes],
+    on_chunk: Callable[[bytes], None] = lambda chunk: None,
+    edited: EditedReply | None = None,
+) -> bool:
+    """Copies the reply as it arrives; one that breaks off upstream breaks off for the client, too, and is False."""
+
+    async def write(chunk: bytes) -> None:
+        on_chunk(chunk)
+        await reply.write(chunk if edited is None else edited.feed(chunk))
+
+    try:
+        for chunk in opening:
+            await write(chunk)
+        while chunk := await response.content.readany():
+            await write(chunk)
+        await reply.write_eof(b"" if edited is None else edited.finish())
+        return True
+    except (aiohttp.ClientError, TimeoutError):
+        if request.transport is not None:
+            request.transport.abort()
+        return False
+
+
+def upstream_problem(problem: aiohttp.ClientError) -> tuple[str, str]:
+    """Returns kind and message of a failure of the upstream, without anything that it sent."""
+    match problem:
+        case aiohttp.ClientConnectorError():
+            reason = problem.os_error.strerror or type(problem.os_error).__name__
+            return "upstream_unreachable", f"The upstream cannot be reached ({scrub(reason)})."
+        case aiohttp.ClientOSError() | aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError():
+            return "upstream_disconnected", "The upstream closed the connection before it replied."
+    return "upstream_malformed", "The reply of the upstream is not valid HTTP."

@@ -31,6 +31,7 @@ from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
 from ..sessions.list_origin import listed_events
 from ..stores import Log, MemoryStore, open_store
+from ..tokens.budget import require_positive
 from ..triggers import OverBudget
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ RECALL_TOOLS = tuple(tool for tool in recall_tools.RECALL_TOOLS if tool.name != 
 """Tools to search and read a conversation; there is none to restore, because the framework keeps its own list."""
 _Result = TypeVar("_Result")
 _OPEN_CONVERSATIONS = 500
-"""AgentConversations that stay in memory; the one unused for longest is closed."""
+"""Conversations that stay in memory; the one unused for longest is closed."""
 _OVERFLOW_CLASSES = frozenset(
     (
         "ContextOverflowError",
@@ -87,7 +88,7 @@ class WorkerLoop:
 
 
 class AgentConversations:
-    """The conversations of one agent: options for their compaction, and a `AgentConversation` for each key.
+    """The conversations of one agent: options for their compaction, and an `AgentConversation` for each key.
 
     Without a `store` histories are followed in memory. With one (a store or its address), each conversation is a
     session with the conversation's key as its id, which outlives the process.
@@ -103,6 +104,8 @@ class AgentConversations:
         store: Log | str | PathLike[str] | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
+        if window is not None:
+            require_positive("window", window)
         self.window = window
         self.model = model
         self.preset = preset_named(preset)
