@@ -1,14 +1,19 @@
-"""JSON encoding of model output: lone surrogates, and numbers too long for Python."""
+"""JSON encoding of model output: lone surrogates, numbers too long for Python, and types decoded in threads."""
 
 from __future__ import annotations
 
+import ast
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import holdfast
 from holdfast.messages import decode_one, encode_all, to_json
 from holdfast.tokens import Tokenizer
 
@@ -47,3 +52,42 @@ def test_tool_call_with_long_number_is_counted_and_converted() -> None:
     assert encode_all([message], "anthropic") == [call]
     [converted] = encode_all([message], "openai-chat")
     assert json.loads(converted["tool_calls"][0]["function"]["arguments"]) == {"n": hex(HUGE)}
+
+
+FIRST_USE = """
+import gc, importlib, sys
+for line in sys.stdin.read().split():
+    module, name = line.split(":")
+    kind = getattr(importlib.import_module(module), name)
+    if not any(type(each).__name__ == "StructInfo" for each in gc.get_referents(kind)):
+        print(line)
+"""
+"""msgspec attaches what it prepared to the type."""
+
+
+DECODERS = ("msgspec.convert", "msgspec.json.decode", "msgspec.msgpack.decode")
+
+
+def decoded_types() -> set[str]:
+    """Each of our types that our code decodes to, as `module:type`."""
+    root = Path(holdfast.__file__).parent
+    defined, decoded = {}, set()
+    for path in root.rglob("*.py"):
+        module = ".".join(("holdfast", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                defined[node.name] = f"{module}:{node.name}"
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in DECODERS:
+                kinds = [*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "type")]
+                decoded.update(ast.unparse(kind) for kind in kinds)
+    return {defined[name] for name in decoded if name in defined}
+
+
+def test_types_are_prepared_for_decoding_when_they_are_imported() -> None:
+    """Prepared at their first use in two threads at once, they ended the process with a segmentation fault."""
+    types = decoded_types()
+    assert "holdfast.context.checkpoint:Checkpoint" in types
+    run = subprocess.run(
+        [sys.executable, "-c", FIRST_USE], input="\n".join(types), capture_output=True, text=True, check=True
+    )
+    assert run.stdout == ""

@@ -12,6 +12,7 @@ import msgspec
 
 from ..context.events import SessionRecord
 from ..errors import InvalidInput, UnknownSession
+from ..messages.json_text import decodable
 from ..models import public_url, scrub
 from ..sessions import BlockingSessionService
 from ..sessions.session_ids import find_session, shorten_ids
@@ -138,6 +139,7 @@ def _first_bytes(path: str) -> bytes:
         return b""
 
 
+@decodable
 class _SessionHeader(msgspec.Struct):
     """First line of a JSONL session file."""
 

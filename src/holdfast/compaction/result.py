@@ -12,10 +12,12 @@ import msgspec
 from ..context import Checkpoint
 from ..context.events import Event
 from ..errors import Outcome
+from ..messages.json_text import decodable
 from ..tokens import Usage
 from ..tokens.catalog import Prices, Ratios
 
 
+@decodable
 class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
     """Cost and savings of a compaction; recorded with it. Prices in USD."""
 

@@ -35,6 +35,7 @@ from ..messages import (
     without_generated_id,
 )
 from ..messages.frameworks import dump_objects, framework_in, restore_objects
+from ..messages.json_text import decodable
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
@@ -143,6 +144,7 @@ class Prefix(NamedTuple):
         return 0 < self.length <= len(ids) and ids[self.length - 1] == self.digest
 
 
+@decodable
 class PrefixCheckpoint(Checkpoint, frozen=True, omit_defaults=True):
     """A checkpoint that refers to messages by digest: plain data, to be stored anywhere."""
 

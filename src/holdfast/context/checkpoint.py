@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from ..messages import Json, Message, Part, Text, ToolResult
+from ..messages.json_text import decodable
 from ..tokens import Calibration
 
 
@@ -138,6 +139,7 @@ def event_id_ranges(ids: Sequence[str], indices: Iterable[int]) -> tuple[EventId
     return tuple(EventIdRange(ids[first], ids[last], last - first + 1) for first, last in ranges)
 
 
+@decodable
 class Checkpoint(msgspec.Struct, frozen=True, omit_defaults=True):
     """A compaction: `context = head + [apply_edits(e) for e in the lane's events after boundary]`."""
 

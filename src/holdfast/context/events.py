@@ -16,6 +16,7 @@ import msgspec
 
 from ..errors import HoldfastError
 from ..messages import Json, Message, decode_one
+from ..messages.json_text import decodable
 
 DECODE_ERRORS = (HoldfastError, LookupError, TypeError, AttributeError, ValueError, RecursionError)
 """What reading a malformed event may raise."""
@@ -50,6 +51,7 @@ class EventKind:
     """A failed compaction: the reason, the number of consecutive failures, and the time of the next attempt."""
 
 
+@decodable
 class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     """One entry of a log. The store sets `seq` and `epoch` on append."""
 
@@ -91,6 +93,7 @@ class LaneTip(msgspec.Struct, frozen=True):
     """Checkpoint of the root lane at `base`."""
 
 
+@decodable
 class SessionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A session's record in a store."""
 

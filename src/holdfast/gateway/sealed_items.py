@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ..errors import InvalidInput
 from ..messages import Json, to_json
+from ..messages.json_text import decodable
 
 PREFIX = "holdfast1."
 """How every item begins; one that begins otherwise is another vendor's."""
@@ -28,6 +29,7 @@ _MAX_ITEM = 256 * 2**20
 _MESSAGE_DIGEST = 8
 
 
+@decodable
 class SealedItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Content of an item: the compacted messages themselves, and the session that continues them if it is there."""
 

@@ -12,12 +12,14 @@ from anyio.abc import TaskGroup
 
 from ..errors import InvalidInput, JobFailed, QueueError
 from ..hooks.timeouts import require_seconds
+from ..messages.json_text import decodable
 from ..tokens.budget import require_positive
 
 SESSION_DOMAIN = "session"
 """The default domain of jobs."""
 
 
+@decodable
 class Job(msgspec.Struct, frozen=True, rename="camel"):
     """Compact this session if its trigger fires. As JSON: `{"domain": "session", "entityId": "…"}`."""
 

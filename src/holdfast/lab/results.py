@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from ..messages.json_text import decodable
 from .corpus import DEFAULT_CUTS
 from .measures import RetentionScore
 from .surprise import HORIZONS, Surprise
@@ -121,6 +122,7 @@ SessionOutcome = SessionResults | NotMeasured
 Half = Literal["report", "learn", "all"]
 
 
+@decodable
 class LabSettings(msgspec.Struct, frozen=True):
     """Settings of a lab run; plain data, sent to worker processes and stored with the results."""
 

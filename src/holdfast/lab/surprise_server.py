@@ -21,6 +21,7 @@ import msgspec
 from ..errors import InvalidInput
 from ..io.secrets import scrub
 from ..io.text import replace_surrogates
+from ..messages.json_text import decodable
 from ..models.overflow import detect_overflow, error_message
 from .surprise import ContinuationPart, Surprise, mean_by_horizon
 
@@ -49,6 +50,7 @@ class _Usage(msgspec.Struct):
     completion_tokens: int | None = None
 
 
+@decodable
 class _Completion(msgspec.Struct):
     choices: list[_Choice]
     usage: _Usage | None = None

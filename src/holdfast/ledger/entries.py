@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ..messages.json_text import decodable
 from .lines import LedgerLine, LineKind
 from .names import name_kind
 
@@ -57,6 +58,7 @@ class CommandRecord(msgspec.Struct, array_like=True, gc=False):
     time: int = 0
 
 
+@decodable
 class Ledger(msgspec.Struct, omit_defaults=True):
     """Bounded notes on all archived messages, carried from round to round in the checkpoint."""
 

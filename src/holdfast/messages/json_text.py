@@ -7,17 +7,32 @@ become hexadecimal text.
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+_Type = TypeVar("_Type")
+
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_preparing = threading.Lock()
 _MAX_BITS = 2_000
 """Longest integer in bits that Python always converts: its digit limit may be set as low as 640."""
 _MAX_DEPTH = 200
 """Maximum nesting; a fixed limit, because Python's own depends on its version and the call stack."""
+
+
+def decodable(kind: type[_Type]) -> type[_Type]:
+    """Prepares a type for decoding, usually where it is defined.
+
+    msgspec would do so at the first use, and two threads that come at once end the process: one of them finds the
+    fields half prepared.
+    """
+    with _preparing:
+        msgspec.json.Decoder(kind)
+    return kind
 
 
 def to_json(value: Any) -> str:

@@ -12,6 +12,7 @@ from anyio.lowlevel import checkpoint
 
 from ..errors import InvalidInput
 from ..messages import Json, Message, Part, Text, ToolCall, encode_all
+from ..messages.json_text import decodable
 from ..tokens import Usage
 from .calls import Answer, Failure, Finish, ModelCall, Reply, ReplyDelta, StepCall, StepReply
 from .provider import ReplyAccumulator
@@ -152,6 +153,7 @@ class _Step(msgspec.Struct, forbid_unknown_fields=True):
     usage: Usage | None = None
 
 
+@decodable
 class _Script(msgspec.Struct, forbid_unknown_fields=True):
     steps: list[_Step | str]
     summary: str | list[str] = []

@@ -11,6 +11,7 @@ import msgspec
 from ..context.references import READ_TOOL, reference
 from ..errors import HoldfastError, InvalidInput, InvalidLimit
 from ..messages import Json, Media, Message, Text, Tool, ToolResult, decode_one, encode_all, encode_tools
+from ..messages.json_text import decodable
 from ..messages.sdk import dump
 from ..tokens import count_tokens
 from .passage import MIN_PASSAGE_TOKENS, TokenCounter, elide_middle, hit_line, short_heading, truncate_to_tokens
@@ -171,7 +172,7 @@ def parse_arguments(given: Json | str | None, kind: type[T]) -> T:
     """Converts a model's tool arguments, an object or its JSON, to `kind`; numbers may be strings."""
     try:
         plain = msgspec.json.decode(given or "{}") if isinstance(given, str) else given or {}
-        return msgspec.convert(plain, kind, strict=False)
+        return msgspec.convert(plain, decodable(kind), strict=False)
     except (msgspec.DecodeError, msgspec.ValidationError, UnicodeError, RecursionError) as problem:
         raise InvalidInput(f"The arguments are invalid ({problem}): see the tool's parameters.") from problem
 

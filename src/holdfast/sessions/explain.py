@@ -21,6 +21,7 @@ from ..context.references import reference
 from ..errors import HoldfastError, InvalidInput, Outcome
 from ..ledger import PageExplanation, PageLine, is_ledger_page, page_lines, weights_digest
 from ..messages import Message, is_framed, strip_frame
+from ..messages.json_text import decodable
 from ..strategies import KeepLedger
 from ..strategies.ledger import ExplainedLedger
 from ..strategies.parameters import build_fallback, build_strategy
@@ -55,6 +56,7 @@ class EventFate(msgspec.Struct, frozen=True, omit_defaults=True):
     """Lines of it on the page, or in its own shortened result."""
 
 
+@decodable
 class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a compaction kept what it kept."""
 
@@ -75,6 +77,7 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     """How it was made; None in logs of earlier versions."""
 
 
+@decodable
 class CompactionPreview(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a compaction would do; nothing was written."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ..errors import InvalidInput
+from ..messages.json_text import decodable
 from .prompts import delimit
 from .structured import one_line
 
@@ -19,6 +20,7 @@ class MemoryEntry(msgspec.Struct, frozen=True):
     text: str
 
 
+@decodable
 class MemoryBlock(msgspec.Struct, frozen=True):
     """A summary of the older notes, and the newer notes as they are."""
 

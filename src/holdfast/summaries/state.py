@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from ..messages.json_text import decodable
 from .structured import one_line
 
 Status = Literal["open", "in_progress", "done", "blocked"]
@@ -34,6 +35,7 @@ class StateItem(msgspec.Struct, frozen=True, omit_defaults=True):
     """Only for tasks."""
 
 
+@decodable
 class WorkstreamState(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The lists, oldest entries first."""
 
@@ -56,6 +58,7 @@ class StateChange(msgspec.Struct, frozen=True, omit_defaults=True):
     status: Status | None = None
 
 
+@decodable
 class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Changes to the lists."""
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidInput, InvalidLimit
+from ..messages.json_text import decodable
 from .usage import Usage
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 
+@decodable
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Limits and prices of the models whose id matches ``pattern``; prices are USD per million tokens."""
 

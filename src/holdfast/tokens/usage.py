@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidInput
+from ..messages.json_text import decodable
 
 _FIELD_NAMES = {
     "input": ("input", "input_tokens", "prompt_tokens", "prompt_token_count"),
@@ -24,6 +25,7 @@ _FIELD_NAMES = {
 """Names by Holdfast, Anthropic and OpenAI Responses, OpenAI Chat, Gemini. Only Anthropic reports cache separately."""
 
 
+@decodable
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """Tokens that a provider reported for one successful reply."""
 

@@ -8,11 +8,13 @@ import msgspec
 
 from ..context.events import SessionRecord
 from ..errors import Conflict, InvalidInput
+from ..messages.json_text import decodable
 from ..sessions import SessionService
 from ..strategies.names import parse_strategy
 from ..triggers import always
 
 
+@decodable
 class ActionRequest(msgspec.Struct, frozen=True):
     """The body of a write."""
 

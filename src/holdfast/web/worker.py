@@ -14,6 +14,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from ..compaction import PRESETS
 from ..errors import HoldfastError, InvalidInput
+from ..messages.json_text import decodable
 from ..sessions import CompactionPreview, Explanation, SessionService
 
 _MAX_REPLY = 64 * 2**20
@@ -30,6 +31,7 @@ class PreviewOptions(msgspec.Struct, frozen=True, omit_defaults=True):
     """Event id; None is now."""
 
 
+@decodable
 class WorkRequest(msgspec.Struct, frozen=True):
     """One line to the process."""
 
@@ -38,6 +40,7 @@ class WorkRequest(msgspec.Struct, frozen=True):
     arguments: dict[str, Any]
 
 
+@decodable
 class WorkReply(msgspec.Struct, frozen=True):
     """One line from the process: the result as JSON, or why there is none."""
 

@@ -13,6 +13,7 @@ import msgspec
 from ...context.events import digest_of
 from ...errors import InvalidInput
 from ...messages import Json
+from ...messages.json_text import decodable
 
 PROJECT_FILE, USER_FILE = ".mcp.json", "mcp.json"
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
@@ -47,6 +48,7 @@ class McpServerConfig(msgspec.Struct, frozen=True):
         return f"mcp_server {self.name} {digest_of(self.written)[:12]}"
 
 
+@decodable
 class _Entry(msgspec.Struct, frozen=True):
     command: str = ""
     args: tuple[str, ...] = ()

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ...io.files import file_lock, write_file_atomically
+from ...messages.json_text import decodable
 
 _MAX_INPUTS = 500
 """Inputs recalled in one chat."""
@@ -21,6 +22,7 @@ _MAX_CHARACTERS = 20_000
 """A longer input is not stored."""
 
 
+@decodable
 class StoredInput(msgspec.Struct, frozen=True):
     """One line of the file."""
 

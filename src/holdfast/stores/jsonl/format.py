@@ -14,6 +14,7 @@ import msgspec
 
 from ...context.events import SCHEMA, Event, LaneTip, SessionRecord, digest_of
 from ...errors import CorruptLog
+from ...messages.json_text import decodable
 from ..append import LogEntry
 
 TORN_MARKER = b" #torn\n"
@@ -69,6 +70,7 @@ def encode_line(line: LogLine) -> bytes:
     return msgspec.json.encode(fields) + b"\n"
 
 
+@decodable
 class _LineFields(msgspec.Struct):
     """The fields of a line other than its body."""
 

@@ -18,6 +18,7 @@ from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import CorruptLog, InvalidInput, StoreClosed, StoreError
 from ...io import files
 from ...io.processes import has_ended
+from ...messages.json_text import decodable
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
 from ..base import (
     ANYWHERE,
@@ -36,6 +37,7 @@ from .folder import SessionFolder
 from .index import StaleIndexError
 
 
+@decodable
 class _StoredLease(msgspec.Struct, frozen=True):
     """A lease file. Not flushed to disk; one that a crash left incomplete counts as released."""
 
