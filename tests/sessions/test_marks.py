@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import MemoryStore, Outcome, SessionService, SlidingWindow
 from holdfast.context.events import Event, EventKind, LaneTip
+from holdfast.errors import Conflict
 from holdfast.strategies import KeepLast, Summary
 from holdfast.summaries import AsUser, FreeText
 from holdfast.triggers import always
@@ -88,3 +89,14 @@ async def test_view_on_another_checkpoint_than_the_logs_is_read_again(caplog: py
         assert len(await service.context("s")) == 18
     assert "differed from its log" in caplog.text
     assert await service.verify("s") == []
+
+
+async def test_s3_pin_in_a_lane_that_started_after_the_seen_version_is_refused() -> None:
+    """Its root was redacted by then, which is in no mark of the lane itself."""
+    service, _ = await two_services()
+    seen = (await service.context("s")).version
+    await service.redact("s", "u1")
+    await service.append("s", {"role": "user", "content": "Count the cranes."}, id="lane", lane="counting")
+    with pytest.raises(Conflict):
+        await service.pin("s", "lane", after=seen)
+    await service.pin("s", "lane", after=(await service.context("s")).version)

@@ -11,7 +11,7 @@ import msgspec
 from holdfast import KeepLedger, Outcome, PruneToolResults, SessionService, SlidingWindow
 from holdfast.errors import Conflict, InvalidInput
 from holdfast.triggers import always
-from stress.log_model import COMPACTION, MESSAGE, Plain, last_mark, word, words_in
+from stress.log_model import COMPACTION, MESSAGE, Plain, lane_base, lanes_of, last_mark, word, words_in
 
 FORMAT = "openai-chat"
 ESTIMATOR = "chars/4"
@@ -205,5 +205,8 @@ async def _perform(service: SessionService, call: Call) -> Done:
 
 
 def must_conflict(call: Call, log: Sequence[Plain]) -> bool:
-    """Whether another writer has marked the lane since the version that the caller saw."""
-    return call.after is not None and last_mark(log, call.lane) > call.after
+    """Whether another writer has started or marked the lane since the version that the caller saw."""
+    if call.after is None:
+        return False
+    started = call.lane in lanes_of(log) and lane_base(log, call.lane) > call.after
+    return started or last_mark(log, call.lane) > call.after

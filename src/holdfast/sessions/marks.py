@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import anyio
 
-from ..context.events import Event, EventKind, LaneTip, new_id, now
+from ..context.events import Event, EventKind, LaneTip, lane_key, new_id, now
 from ..errors import Conflict, InvalidInput
 from ..stores import Unchanged
 from .live import LiveSession
@@ -43,7 +43,7 @@ async def undo_compaction(live: LiveSession, lane: str | None, to: str | None, a
 
 async def _mark(live: LiveSession, event: Event, tip: LaneTip, after: int | None) -> bool:
     """Appends a mark if the lane has no newer one than `tip`, which is made from what was seen; else reads it again."""
-    if after is not None and tip.mark > after:
+    if after is not None and (tip.mark > after or _started_since(live, event.lane, after)):
         return False
     done = await live.store.append(live.id, [event], when=Unchanged(lane=event.lane, mark=tip.mark), tip=tip)
     if done.conflict:
@@ -51,3 +51,9 @@ async def _mark(live: LiveSession, event: Event, tip: LaneTip, after: int | None
     elif done.fresh:
         await live.appended(done.events, done.version, tip)
     return not done.conflict
+
+
+def _started_since(live: LiveSession, lane: str | None, version: int) -> bool:
+    """Whether a lane's first message is newer than the version: what its root was by then is in no mark of its own."""
+    started = live.record.lanes.get(lane_key(lane))
+    return started is not None and started.base > version
