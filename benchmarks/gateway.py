@@ -311,7 +311,7 @@ def _litellm(upstream: int) -> Iterator[int]:
 def _headroom(upstream: int) -> Iterator[int]:
     port = _free_port()
     command = ["headroom", "proxy", "--port", str(port), "--openai-api-url", f"http://127.0.0.1:{upstream}/v1"]
-    with _listening(port, [*command, "--stateless", "--no-telemetry"]):
+    with _listening(port, [*command, "--stateless", "--no-telemetry", "--no-cache"]):
         yield port
 
 

@@ -1,4 +1,4 @@
-"""Shortened results: each shows its own lines, and descriptions of its images (P12, H3)."""
+"""Shortened results: which ones are, their own lines, and descriptions of their images (P12, H3)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ Json = dict[str, Any]
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 2_000}}
 
 
-def text_of(name: str) -> str:
-    return "\n".join(f"{name}_value_{at} = compute_{name}_{at}(tide_{at})" for at in range(300))
+def text_of(name: str, lines: int = 300) -> str:
+    return "\n".join(f"{name}_value_{at} = compute_{name}_{at}(tide_{at})" for at in range(lines))
 
 
-def compacted(contents: dict[str, Any]) -> dict[str, str]:
-    """The results of parallel calls after compaction."""
+def compacted(contents: dict[str, Any], *later: Json) -> dict[str, str]:
+    """The results of parallel calls after compaction; the last messages, unless `later` ones follow."""
     talk = [[("user", f"about berth K{at} " * 20), ("assistant", f"answer {at} " * 60)] for at in range(12)]
     messages: list[Json] = [{"role": role, "content": text} for turn in talk for role, text in turn]
     messages.append({"role": "user", "content": "Compare them: beta_value_7 and alpha_value_9."})
     calls = [{"type": "tool_use", "id": id, "name": "Read", "input": {"file_path": f"/srv/{id}.py"}} for id in contents]
     results = [{"type": "tool_result", "tool_use_id": id, "content": text} for id, text in contents.items()]
     messages += [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
-    result = compact(messages, budget=6_000, target=3_000, format="anthropic")
-    return {block["tool_use_id"]: str(block["content"]) for block in result.messages[-1]["content"]}
+    result = compact([*messages, *later], budget=6_000, target=3_000, format="anthropic")
+    answers = next(message for message in result.messages if "tool_result" in str(message["content"]))
+    return {block["tool_use_id"]: str(block["content"]) for block in answers["content"]}
 
 
 def test_parallel_results_keep_their_own_lines() -> None:
@@ -37,3 +38,15 @@ def test_parallel_results_keep_their_own_lines() -> None:
 def test_image_in_shortened_result_is_described() -> None:
     shown = compacted({"a": [{"type": "text", "text": text_of("alpha")}, PICTURE], "b": "fine"})
     assert shown["a"].startswith("[cut: ") and "image" in shown["a"]
+
+
+def test_result_that_the_model_has_not_read_stays_whole_in_half_of_the_room() -> None:
+    large, small = text_of("alpha", 300), text_of("beta", 80)
+    shown = compacted({"a": large, "b": small})
+    assert shown["a"].startswith("[cut: ") and shown["b"] == small
+
+
+def test_result_that_a_reply_has_followed_is_shortened() -> None:
+    reply = {"role": "assistant", "content": "They differ in one line. " * 80}
+    shown = compacted({"a": text_of("alpha", 300), "b": text_of("beta", 80)}, reply)
+    assert shown["a"].startswith("[cut: ") and shown["b"].startswith("[cut: ")

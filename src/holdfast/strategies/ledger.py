@@ -1,7 +1,8 @@
 """The ledger strategy: extractive notes and a trail of the newest steps, made without a model.
 
 A page of notes replaces the archived messages. The trail follows: the newest steps as native messages, with their
-calls whole and their results shortened to the highest-scored lines. Room that is left keeps the newest results whole.
+calls whole and their results shortened to the highest-scored lines, except for results that the model has not read
+yet. Room that is left keeps the newest results whole.
 Notes and trail share the room by what each is worth there.
 """
 
@@ -36,6 +37,7 @@ from ..ledger import (
 from ..messages import (
     Json,
     Message,
+    Part,
     Text,
     ToolResult,
     cut_at_or_before,
@@ -65,6 +67,8 @@ _SMALL_SHARE = 0.2
 """Messages that take no more than this share of the target are left as they are, even if a compaction is asked for."""
 _MAX_CALLS_SHARE = 0.6
 """Answered calls that take more than this share of the room are archived."""
+_UNREAD_SHARE = 0.5
+"""Results that the model has not read yet stay whole if they take no more than this share of the room."""
 _WITH_RECALL = "archived in full under the cited numbers: recall_read shows them."
 _WITHOUT_RECALL = "no longer shown; the numbers cite them."
 _IN_PROGRESS_NOTE = " Work on the user's message below has begun."
@@ -161,6 +165,7 @@ class _LedgerPlanner:
         earlier = previous_ledger(request)
         self.places = message_numbers(request, earlier.archived)
         room = _free_tokens(request, limit)
+        self.unread = set(self._unread_results(room))
         self.steps = list(self._steps(room))
         self.first = min([step.cut for step in self.steps], default=len(view.messages))
         self.history = HistoryExtractor(earlier)
@@ -180,7 +185,7 @@ class _LedgerPlanner:
             (index, place)
             for index in range(cut, len(view.messages))
             for place, part in enumerate(request.messages[index].parts)
-            if can_shorten(part)
+            if self._is_shortened(index, place, part)
         }
         staying = [*request.kept_before(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are rewritten
@@ -196,10 +201,9 @@ class _LedgerPlanner:
         end, units, texts, size = len(view.messages), 0, list[str](), 0
         oldest = max(view.leading_system_count, max(view.synthetic, default=-1) + 1)
         for index in range(end - 1, oldest - 1, -1):
-            message = view.messages[index]
-            units += self._cut_units(message)
-            parts = tuple(part for part in message.parts if not can_shorten(part))
-            texts.append(message_text(structs.replace(message, parts=parts)))
+            rest = self._without_results(index)
+            units += self._cut_units(index, rest)
+            texts.append(message_text(rest))
             if view.token_sums.estimator.tokens(units) > room:
                 return
             if is_legal_cut(view.messages, index):
@@ -249,11 +253,33 @@ class _LedgerPlanner:
         calls = estimator.tokens(sum(estimator.measure(message) for message in messages[start:] if message.calls))
         return start if waiting or calls <= _MAX_CALLS_SHARE * room else end
 
-    def _cut_units(self, message: Message) -> int:
+    def _unread_results(self, room: int) -> Iterator[tuple[int, int]]:
+        """Yields where results are that no reply has followed, newest first, in their share of the room."""
+        messages, estimator = self.request.messages, self.request.view.token_sums.estimator
+        left = int(_UNREAD_SHARE * room)
+        for index in range(len(messages) - 1, -1, -1):
+            if messages[index].role == "assistant":
+                return
+            for place, part in enumerate(messages[index].parts):
+                if can_shorten(part):
+                    size = estimator.tokens(estimator.measure(Message("tool", (part,))))
+                    if size <= left:
+                        left -= size
+                        yield index, place
+
+    def _is_shortened(self, index: int, place: int, part: Part) -> bool:
+        return can_shorten(part) and (index, place) not in self.unread
+
+    def _without_results(self, index: int) -> Message:
+        """Returns a message without the results that would be shortened."""
+        message = self.request.messages[index]
+        kept = [part for place, part in enumerate(message.parts) if not self._is_shortened(index, place, part)]
+        return structs.replace(message, parts=tuple(kept))
+
+    def _cut_units(self, index: int, rest: Message) -> int:
         """Returns the size of a message with its long results cut."""
-        measure = self.request.view.token_sums.estimator.measure
-        parts = tuple(part for part in message.parts if not can_shorten(part))
-        return measure(structs.replace(message, parts=parts)) + self._mark_units * (len(message.parts) - len(parts))
+        cut = len(self.request.messages[index].parts) - len(rest.parts)
+        return self.request.view.token_sums.estimator.measure(rest) + self._mark_units * cut
 
     def _without_shortened(self, index: int) -> Message:
         message = self.request.messages[index]
