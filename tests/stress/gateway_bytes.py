@@ -11,9 +11,8 @@ import argparse
 import logging
 import sys
 import time
-from functools import partial
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
 
@@ -36,21 +35,30 @@ def main() -> None:
         suppress_health_check=list(HealthCheck),
     )
     for protocol in PATHS:
-        counts: dict[str, int] = {"exchanges": 0, "compressed": 0, "chunked": 0, "streams": 0, "other calls": 0}
         started = time.perf_counter()
-        with running_check() as check:
-            how(given(exchanges(protocol))(partial(_count, check, counts)))()
+        counts = _compare(protocol, how)
         shown = ", ".join(f"{count:,} {name}" for name, count in counts.items())
         print(f"{protocol}: all as sent in {time.perf_counter() - started:.0f} s ({shown})", flush=True)
 
 
-def _count(check: Any, counts: dict[str, int], exchange: Exchange) -> None:
-    check(exchange)
-    counts["exchanges"] += 1
-    counts["compressed"] += any(message.get(b"content-encoding") for message in (exchange.request, exchange.reply))
-    counts["chunked"] += exchange.request_chunks is not None or exchange.reply_chunks is not None
-    counts["streams"] += exchange.reply.get(b"content-type") == b"text/event-stream"
-    counts["other calls"] += all(known not in exchange.request.first for known, _ in PATHS.values())
+def _compare(protocol: str, how: settings) -> Counter[str]:
+    """Compares random exchanges of a protocol and counts what they had."""
+    counts: Counter[str] = Counter()
+    with running_check() as check:
+
+        @how
+        @given(exchanges(protocol))
+        def compare(exchange: Exchange) -> None:
+            check(exchange)
+            ends = exchange.request, exchange.reply
+            counts["exchanges"] += 1
+            counts["compressed"] += any(message.get(b"content-encoding") for message in ends)
+            counts["chunked"] += exchange.request_chunks is not None or exchange.reply_chunks is not None
+            counts["streams"] += exchange.reply.get(b"content-type") == b"text/event-stream"
+            counts["other calls"] += all(known not in exchange.request.first for known, _ in PATHS.values())
+
+        compare()
+    return counts
 
 
 if __name__ == "__main__":
