@@ -6,6 +6,8 @@ import asyncio
 import gc
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +18,7 @@ from statistics import median
 
 import msgspec
 
+from benchmarks import compressors
 from benchmarks.alone import Measurement, print_measurement, report_call, run_alone, seconds, warm_up
 from benchmarks.measure import Options, Ratio
 from benchmarks.mixes import Json
@@ -70,6 +73,9 @@ def _measure(files: dict[int, str], rounds: int) -> Iterator[Ratio]:
             MOST_PASSES,
             seconds={"compact": middle.seconds, "pass": middle.result},
         )
+        for name in compressors.NAMES:
+            if ratio := _other(name, size, file, middle.seconds):
+                yield ratio
     yield from _growth(passes, memory)
     gap = median(run_alone(__name__, files[SIZES[-1]], "gap").result for _ in range(rounds))
     yield Ratio(
@@ -78,6 +84,23 @@ def _measure(files: dict[int, str], rounds: int) -> Iterator[Ratio]:
         gap / GAP,
         1.0,
         seconds={"gap": gap},
+    )
+
+
+def _other(name: str, size: int, file: str, ours: float) -> Ratio | None:
+    """Another package's compression of the same history, if its program is on the PATH."""
+    program = shutil.which(name)
+    if program is None:
+        print(f"{name} is not installed: left out", file=sys.stderr)
+        return None
+    command = [str(Path(program).with_name("python")), str(compressors.__file__), name, file, str(TARGET)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    measured = msgspec.json.decode(done.stdout.splitlines()[-1])
+    return Ratio(
+        f"{name} at {size:,} tokens",
+        f"its compress(), which leaves about {measured['characters'] // 4:,} tokens / compact() to {TARGET:,}",
+        measured["seconds"] / ours,
+        seconds={name: measured["seconds"], "compact": ours},
     )
 
 

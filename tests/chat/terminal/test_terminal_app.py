@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from holdfast.agent.events import ReplyStored, RunFinished, RunStarted, TextDelt
 from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat import Chat
 from holdfast.chat.commands import COMMANDS
+from holdfast.chat.mention_completion import MentionIndex
 from holdfast.chat.terminal import conversation, transcript
 from holdfast.chat.terminal.entries import TerminalEntry
 from holdfast.chat.terminal.history import load_history
@@ -141,6 +143,21 @@ async def test_completion_list_is_navigated_by_tab_and_arrows(tmp_path: Path) ->
         await harness.press("ctrl+c")
         await harness.type("/")
         await harness.wait_for_text(f"  … {len(COMMANDS) - 6} more")
+
+
+async def test_list_of_an_earlier_mention_completes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "harbor").mkdir()
+    for name in ("quay.txt", "quarry.txt"):
+        (tmp_path / "harbor" / name).touch()
+    async with open_app(tmp_path, "Noted.") as harness:
+        await harness.type("read @qua")
+        await harness.wait_for_text("@quay.txt", "@quarry.txt")
+        monkeypatch.setattr(MentionIndex, "complete", lambda *_: asyncio.Event().wait())
+        await harness.type("rrel.md")
+        await harness.press("tab")
+        assert harness.app.input.text == "read @quarrel.md"
+        await harness.press("enter")
+        await harness.wait_for_text("❯ read @quarrel.md")
 
 
 async def test_approval_replaces_input_and_restores_it(tmp_path: Path) -> None:

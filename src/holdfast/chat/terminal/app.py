@@ -231,7 +231,7 @@ class ChatTerminal(App[None]):
             self._file_index = MentionIndex(self.conversation.chat.folder)
         candidates = await self._file_index.complete(mention)
         if unfinished_mention(self.input.text_before_cursor) == mention and not self.input.is_searching:
-            self.completions.set_mentions(() if mention in candidates else candidates)
+            self.completions.set_mentions(mention, () if mention in candidates else candidates)
 
     @on(InputBox.Sent)
     def _input_sent(self, message: InputBox.Sent) -> None:

@@ -37,8 +37,8 @@ class CompletionList(Widget):
         self._descriptions: dict[str, str] = {}
         self._selected = -1
         self._heading = ""
-        self.completes_mention = False
-        """True if the candidates complete an @path at the cursor, not the whole input."""
+        self.mention: str | None = None
+        """The unfinished @path that the candidates complete; None if they complete the whole input."""
 
     def set_descriptions(self, descriptions: dict[str, str]) -> None:
         """Sets the help text shown next to a candidate."""
@@ -46,14 +46,14 @@ class CompletionList(Widget):
 
     def set_candidates(self, candidates: Sequence[str]) -> None:
         self.candidates, self._selected, self._heading = candidates, -1, ""
-        self.completes_mention = False
+        self.mention = None
         self.display = bool(candidates)
         self.refresh(layout=True)
 
-    def set_mentions(self, candidates: Sequence[str]) -> None:
+    def set_mentions(self, mention: str, candidates: Sequence[str]) -> None:
         """Lists paths for an unfinished mention, with the first one selected."""
         self.set_candidates(candidates)
-        self._selected, self.completes_mention = 0, bool(candidates)
+        self._selected, self.mention = 0, mention if candidates else None
 
     def move(self, step: int) -> None:
         """Selects another candidate without changing the input."""
@@ -72,7 +72,7 @@ class CompletionList(Widget):
 
     def step(self, typed: str, step: int) -> str | None:
         """Returns the new input text: the common prefix first, then each candidate in turn."""
-        if not self.candidates:
+        if not self.candidates or self.mention is not None:
             return None
         shared = _common_prefix(self.candidates)
         if not step and self._selected < 0 and len(shared) > len(typed):
@@ -232,11 +232,9 @@ class InputBox(TextArea):
         if self._search is not None:
             return self._handle_search_key(self._search, event)
         match event.key:
-            case "enter" if self._completions.completes_mention and not self._has_selected_mention():
+            case "enter" | "tab" if self._completes_mention():
                 self._complete_mention(self._completions.selected)
-            case "tab" if self._completions.completes_mention:
-                self._complete_mention(self._completions.selected)
-            case "up" | "down" if self._completions.completes_mention:
+            case "up" | "down" if self._completes_mention():
                 self._completions.move(-1 if event.key == "up" else 1)
             case "ctrl+r":
                 self._search = HistorySearch(self.input_history, self.text)
@@ -266,9 +264,10 @@ class InputBox(TextArea):
         row, column = self.cursor_location
         return self.document.get_line(row)[:column]
 
-    def _has_selected_mention(self) -> bool:
-        """Whether the selected path has been typed in full: Enter then sends."""
-        return unfinished_mention(self.text_before_cursor) == self._completions.selected
+    def _completes_mention(self) -> bool:
+        """Whether the list is of the mention at the cursor; one of an earlier text would complete to a wrong path."""
+        mention = self._completions.mention
+        return mention is not None and mention == unfinished_mention(self.text_before_cursor)
 
     def _complete_mention(self, mention: str) -> None:
         typed = unfinished_mention(self.text_before_cursor) or ""
