@@ -11,7 +11,7 @@ import asyncio
 import random
 import sys
 from collections.abc import Sequence
-from itertools import count
+from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -116,9 +116,17 @@ class Worker:
         seen = await self.service.context(call.session, call.lane)
         fresh = await SessionService(self.service.store, estimator=ESTIMATOR).context(call.session, call.lane)
         if seen.version == fresh.version and seen.messages != fresh.messages:
-            write_entry(Violation(f"{call.session}/{call.lane} at {seen.version}: {seen.messages} != {fresh.messages}"))
+            pairs = enumerate(zip_longest(seen.messages, fresh.messages))
+            at, (old, new) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
+            where = f"{call.session}/{call.lane} at {seen.version} after {call}, message {at}"
+            sizes = f"{len(seen.messages)} and {len(fresh.messages)} messages"
+            write_entry(Violation(f"{where}: live {_start(old)}, from the log {_start(new)}; {sizes}"))
         for problem in problems_of(seen.messages):
             write_entry(Violation(f"{call.session}/{call.lane} at {seen.version}: {problem}"))
+
+
+def _start(message: dict[str, Any] | None) -> str:
+    return str(message)[:150]
 
 
 def problems_of(context: list[dict[str, Any]]) -> list[str]:
