@@ -115,7 +115,10 @@ class Worker:
         """This service's next context is valid, and the one rebuilt from the log if nobody wrote in between."""
         seen = await self.service.context(call.session, call.lane)
         fresh = await SessionService(self.service.store, estimator=ESTIMATOR).context(call.session, call.lane)
-        if seen.version == fresh.version and seen.messages != fresh.messages:
+        after = await self.service.store.session(
+            call.session
+        )  # a redaction in between changes what is read at a version
+        if seen.version == fresh.version == after.version and seen.messages != fresh.messages:
             pairs = enumerate(zip_longest(seen.messages, fresh.messages))
             at, (old, new) = next((at, pair) for at, pair in pairs if pair[0] != pair[1])
             where = f"{call.session}/{call.lane} at {seen.version} after {call}, message {at}"
