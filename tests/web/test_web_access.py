@@ -183,6 +183,23 @@ async def test_owner_sees_only_own_sessions() -> None:
         assert (await running.json("/api/search?q=pilot"))["hits"][0]["session"] == "ben-s"
 
 
+async def test_cookies_of_keys_that_are_gone_or_changed_hands_end_at_a_reload() -> None:
+    keys = {"ann-key-0123456789": "ann", "ben-key-0123456789": "ben", "cid-key-0123456789": "cid"}
+    async with run_inspector(keys=keys, logs_in=False) as running:
+        await talk(running.sessions, "ann-s", owner="ann")
+        cookies = {}
+        for key, owner in keys.items():
+            await log_in_as(running, key)
+            cookies[owner] = {"cookie": "; ".join(f"{c.name}={c.value}" for c in running.client.cookies.jar)}
+        running.client.cookies.clear()
+        running.access.reload({"ann-key-0123456789": "ann", "cid-key-0123456789": "dan", "new-key-0123456789": "eve"})
+        assert (await running.get("/api/s/ann-s", headers=cookies["ann"])).status_code == 200
+        for gone in ("ben", "cid"):
+            assert (await running.get("/api/s/ann-s", headers=cookies[gone])).status_code == 401
+        assert (await running.post("/login", {"key": "ben-key-0123456789"})).status_code == 401
+        await log_in_as(running, "new-key-0123456789")
+
+
 async def test_owner_option_hides_other_sessions_on_loopback() -> None:
     async with run_inspector(owner="ann") as running:
         await talk(running.sessions, "ann-s", owner="ann")
