@@ -36,15 +36,29 @@ def link(text: Child, href: str, **attributes: Attribute) -> Html:
     return tag("a", text, href=href, **attributes)
 
 
+def when(time: str) -> Html:
+    return tag("time", time[:16].replace("T", " "), datetime=time) if time else Html("")
+
+
+_SECTIONS = {"sessions": ("/", "Sessions"), "lab": ("/lab", "Lab"), "jobs": ("/jobs", "Jobs")}
+
+
 def document(
     title: str,
     *body: Child,
     script: str = "",
     bare: bool = False,
+    section: str = "sessions",
     search_in: str | None = None,
     data: Mapping[str, Attribute] | None = None,
 ) -> Html:
-    """Returns a whole page in the common frame; `bare` leaves out the search, `search_in` limits it to a session."""
+    """Returns a whole page in the common frame.
+
+    `bare` leaves out navigation and search, `search_in` limits the search to a session.
+    """
+    sections = [
+        link(name, path, aria_current="true" if key == section else None) for key, (path, name) in _SECTIONS.items()
+    ]
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -59,6 +73,7 @@ def document(
     header = tag(
         "header",
         link("Holdfast", "/", class_="brand"),
+        None if bare else tag("nav", *sections, aria_label="Sections"),
         None
         if bare
         else tag(

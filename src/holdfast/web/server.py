@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,11 +23,14 @@ from starlette.routing import Route
 from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.secrets import scrub
+from ..jobs.queue_status import QueueReader
 from ..sessions import SessionService
 from . import pages
 from .access import Access, Guard
 from .api import Api
 from .html import Html
+from .jobs import JobPages
+from .lab import LabPages
 from .overview import Overview, read_overview, read_sessions, read_title
 from .replies import SECURITY_HEADERS, json_reply, page_reply, problem_reply
 
@@ -39,12 +42,23 @@ SessionPage = Callable[[Overview, Request], Html]
 
 
 class Inspector:
-    """Pages over the sessions of a service. `store_url` lets a process of its own do CPU-bound work."""
+    """Pages over the sessions of a service.
+
+    `store_url` lets a process of its own do CPU-bound work, `reports` is a folder of lab reports, `queue` the queue
+    of background jobs.
+    """
 
     def __init__(
-        self, sessions: SessionService, access: Access, *, store_url: str | None = None, read_only: bool = False
+        self,
+        sessions: SessionService,
+        access: Access,
+        *,
+        store_url: str | None = None,
+        read_only: bool = False,
+        reports: Path | None = None,
+        queue: QueueReader | None = None,
     ) -> None:
-        self.sessions, self.access, self.read_only = sessions, access, read_only
+        self.sessions, self.access, self.read_only, self.queue = sessions, access, read_only, queue
         self.api = Api(sessions, access, store_url=store_url, read_only=read_only)
         self._static = {
             entry.name: entry.read_bytes()
@@ -69,6 +83,8 @@ class Inspector:
             Route("/static/{name}", self._static_file),
             *(Route(f"/s/{{id}}{path}", self._session_page(page)) for path, page in in_session.items()),
             *self.api.routes(),
+            *LabPages(access, reports).routes(),
+            *JobPages(sessions, access, queue).routes(),
         ]
         self.app = Starlette(
             routes=routes,
@@ -197,4 +213,6 @@ async def serve_inspector(inspector: Inspector, listening: socket.socket, stop: 
         finally:
             with anyio.CancelScope(shield=True):
                 await inspector.api.worker.close()
+                if inspector.queue is not None:
+                    await inspector.queue.close()
             group.cancel_scope.cancel()

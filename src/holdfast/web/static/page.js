@@ -68,6 +68,17 @@ export function figures(node, pairs) {
   show(node, ...pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value)))));
 }
 
+/** A table: columns are names, or a name and a class; cells are nodes or text. */
+export function table(columns, rows, kind = null) {
+  const named = columns.map((one) => (Array.isArray(one) ? one : [one, null]));
+  return el(
+    "table",
+    { class: kind },
+    el("thead", {}, el("tr", {}, named.map(([name, kind]) => el("th", { scope: "col", class: kind }, name)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, at) => el("td", { class: named[at][1] }, cell))))),
+  );
+}
+
 /** Keeps a value in the address without a new entry in the history. */
 export function remember(name, value) {
   const url = new URL(location.href);

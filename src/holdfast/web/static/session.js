@@ -3,7 +3,7 @@
 import { drawChart } from "./chart.js";
 import { bindKeys } from "./keys.js";
 import { eventCells, VirtualList } from "./list.js";
-import { follow } from "./live.js";
+import { addPauseButton, follow } from "./live.js";
 import { act, body, byId, el, full, longText, quietly, read, remember, say, sessionPath, short, show, when } from "./page.js";
 
 const marks = new Set(["compaction", "undo", "pin", "redaction", "attempt"]);
@@ -127,9 +127,4 @@ const asked = Number(new URLSearchParams(location.search).get("e"));
 list.select((asked || list.count) - 1);
 quietly(strip)();
 const pause = follow(quietly((version) => (version !== Number(body.version) ? refresh() : null)));
-const live = el("button", { type: "button", "aria-pressed": "true", class: "aside", onclick: () => {
-  const on = live.getAttribute("aria-pressed") !== "true";
-  live.setAttribute("aria-pressed", String(on));
-  pause(!on);
-} }, "Live");
-document.querySelector(".title").append(live);
+addPauseButton(pause);
