@@ -8,6 +8,7 @@ from web_harness import WRITE, RunningInspector, run_inspector, talk
 
 from holdfast.errors import InvalidInput
 from holdfast.web import Access
+from holdfast.web.assets import asset_path
 
 pytestmark = pytest.mark.anyio
 PAGES = (
@@ -117,11 +118,12 @@ async def test_other_methods_are_refused(method: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../server.py",
-        "/static/..%2fserver.py",
-        "/static/%2e%2e/%2e%2e/pyproject.toml",
-        "/static/%2fetc%2fpasswd",
-        "/static/server.py",
+        asset_path("../server.py"),
+        asset_path("..%2fserver.py"),
+        asset_path("%2e%2e/%2e%2e/pyproject.toml"),
+        asset_path("%2fetc%2fpasswd"),
+        asset_path("server.py"),
+        "/static/0/page.js",
         "/s/..%2f..%2fetc",
         "/api/s/~!!!/rows",
     ],
@@ -138,7 +140,7 @@ async def test_paths_lead_nowhere_else(path: str) -> None:
 async def test_every_reply_has_the_security_headers() -> None:
     async with run_inspector() as running:
         await talk(running.sessions)
-        for path in ("/", "/s/s", "/api/s/s", "/static/page.js", "/missing", "/api/missing"):
+        for path in ("/", "/s/s", "/api/s/s", asset_path("page.js"), "/missing", "/api/missing"):
             headers = (await running.get(path)).headers
             assert all(rule in headers["content-security-policy"] for rule in POLICY)
             assert "unsafe" not in headers["content-security-policy"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from .assets import asset_path
+
 _VOID = frozenset(("meta", "link", "input", "br"))
 
 
@@ -66,9 +68,9 @@ def document(
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
         tag("link", rel="icon", href="data:,"),
-        tag("link", rel="stylesheet", href="/static/uPlot.min.css"),
-        tag("link", rel="stylesheet", href="/static/style.css"),
-        tag("script", type="module", src=f"/static/{script}") if script else None,
+        tag("link", rel="stylesheet", href=asset_path("uPlot.min.css")),
+        tag("link", rel="stylesheet", href=asset_path("style.css")),
+        tag("script", type="module", src=asset_path(script)) if script else None,
     )
     header = tag(
         "header",
