@@ -173,19 +173,22 @@ def _tables(kind: KindReport, budget: int) -> Iterable[Child]:
     kept = [quantity for quantity in QUANTITIES if quantity.key not in HORIZONS]
     surprise = [quantity for quantity in QUANTITIES if quantity.key in HORIZONS]
     cells = [cell for cell in kind.cells if cell.budget == budget]
-    yield _cells_table(cells, kept)
+    yield _cells_table("Retention", cells, kept)
     if any(cell.values.get(quantity.key) is not None for cell in cells for quantity in surprise):
-        yield tag("h2", "Surprise: lower is better")
-        yield _cells_table(cells, surprise)
+        yield from _section("Surprise: lower is better", cells, surprise)
     for rounds in sorted({cell.rounds for cell in kind.in_a_row})[:10]:
-        yield tag("h2", f"After {rounds} compactions in a row, {kind.in_a_row[0].budget:,} tokens")
-        yield _cells_table([cell for cell in kind.in_a_row if cell.rounds == rounds], kept)
+        title = f"After {rounds} compactions in a row, {kind.in_a_row[0].budget:,} tokens"
+        yield from _section(title, [cell for cell in kind.in_a_row if cell.rounds == rounds], kept)
     if kind.at_summary:
-        yield tag("h2", "At the size of the tool's own summary")
-        yield _cells_table(kind.at_summary, kept)
+        yield from _section("At the size of the tool's own summary", kind.at_summary, kept)
 
 
-def _cells_table(cells: Sequence[ResultCell], quantities: Sequence[Quantity]) -> Html:
+def _section(title: str, cells: Sequence[ResultCell], quantities: Sequence[Quantity]) -> Iterable[Child]:
+    yield tag("h2", title)
+    yield _cells_table(title, cells, quantities)
+
+
+def _cells_table(label: str, cells: Sequence[ResultCell], quantities: Sequence[Quantity]) -> Html:
     from ..lab.contestants import LEDGER
     from ..lab.figures import best_value, format_count, format_milliseconds, format_number, is_best
 
@@ -216,7 +219,7 @@ def _cells_table(cells: Sequence[ResultCell], quantities: Sequence[Quantity]) ->
         )
         for cell in cells[:_MAX_ROWS]
     ]
-    return _scrolling(tag("table", tag("thead", head), tag("tbody", *rows), class_="cells"))
+    return _scrolling(label, tag("table", tag("thead", head), tag("tbody", *rows), class_="cells"))
 
 
 def _notes(report: LabReport) -> Iterable[Child]:
@@ -259,7 +262,7 @@ def tuning_page(name: str, advice: TuningAdvice) -> Html:
         name,
         f"{counted}; {advice.compacted:,} would compact",
         tag("p", _text(advice.sentence), class_="lead"),
-        _scrolling(tag("table", tag("thead", head), tag("tbody", *rows), class_="cells")),
+        _scrolling("Policies", tag("table", tag("thead", head), tag("tbody", *rows), class_="cells")),
     )
 
 
@@ -280,9 +283,9 @@ def _page(name: str, facts: str, *body: Child) -> Html:
     return document(f"{_text(name)} · Lab", title, *body, script="lab.js", section="lab")
 
 
-def _scrolling(table: Html) -> Html:
+def _scrolling(label: str, table: Html) -> Html:
     """Returns a table that scrolls by itself where the screen is narrow."""
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label="Table")
+    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def _text(text: str) -> str:

@@ -340,6 +340,7 @@ def login_page() -> Html:
         tag("h1", "Key"),
         tag(
             "form",
+            tag("input", type="text", name="username", autocomplete="username", value="holdfast", hidden=True),
             tag("label", "Your key ", tag("input", id="key", type="password", autocomplete="current-password")),
             tag("button", "Open", type="submit"),
             class_="controls",

@@ -55,7 +55,10 @@ function button(text, action, event, more = {}) {
     onclick: async () => {
       const done = await act(action, { event, ...more });
       if (done?.path) location.href = done.path;
-      else if (done) await refresh();
+      else if (done) {
+        await refresh(false);
+        await detail(wanted);
+      }
     },
   }, text);
 }
@@ -65,10 +68,10 @@ async function undo() {
   if (await act("undo")) await refresh();
 }
 
-async function refresh() {
+/** Shows what has changed; who looks at the newest event follows it, others stay at theirs. */
+async function refresh(follows = list.selected === list.count - 1) {
   const now = await read(`/api${sessionPath}`);
   const grown = now.version !== list.count;
-  const follows = list.isAtEnd;
   body.version = now.version;
   byId("state").querySelector("strong").textContent = short(now.tokens);
   byId("state").lastChild.textContent = `${now.window ? ` of ${short(now.window)}` : " tokens"}, ${times(now.rounds)}`
