@@ -77,7 +77,7 @@ def take(browser: Browser, base: str, compaction: int, folder: Path) -> None:
         browser.set_screen(width, dark=dark)
         for name, page in pages.items():
             browser.open(base + page)
-            browser.wait(lambda: browser.script(READY))
+            browser.wait(READY)
             browser.driver.execute_async_script("setTimeout(arguments[0], 700)")
             browser.driver.save_screenshot(str(folder / f"web-{name}-{screen}.png"))
 
