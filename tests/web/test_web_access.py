@@ -6,7 +6,10 @@ import httpx
 import pytest
 from web_harness import WRITE, RunningInspector, run_inspector, talk
 
+from holdfast import SessionService
+from holdfast.context.events import new_id
 from holdfast.errors import InvalidInput
+from holdfast.stores import PostgresStore
 from holdfast.web import Access
 from holdfast.web.assets import asset_path
 
@@ -18,6 +21,9 @@ PAGES = (
     "/s/s/try",
     "/s/s/cost",
     "/search?q=ship",
+    "/lab",
+    "/jobs",
+    "/api/jobs",
     "/api/s/s",
     "/api/s/s/rows",
     "/api/s/s/live",
@@ -200,6 +206,28 @@ async def test_cookies_of_keys_that_are_gone_or_changed_hands_end_at_a_reload() 
             assert (await running.get("/api/s/ann-s", headers=cookies[gone])).status_code == 401
         assert (await running.post("/login", {"key": "ben-key-0123456789"})).status_code == 401
         await log_in_as(running, "new-key-0123456789")
+
+
+async def test_session_of_another_tenant_does_not_exist(postgres: str) -> None:
+    ours, theirs = (f"web-{new_id()}" for _ in range(2))
+    async with (
+        run_inspector(PostgresStore(postgres, tenant=ours)) as running,
+        SessionService(PostgresStore(postgres, tenant=theirs)) as other,
+    ):
+        await talk(other, "their-s")
+        assert "their-s" not in (await running.get("/")).text
+        assert "their-s" not in (await running.get("/api/jobs")).text
+        for path in (
+            "/s/their-s",
+            "/api/s/their-s",
+            "/api/s/their-s/rows",
+            "/api/s/their-s/at/1",
+            "/api/s/their-s/live",
+        ):
+            assert (await running.get(path)).status_code == 404
+        assert (await running.act("fork", {"version": 25}, "their-s")).status_code == 404
+        assert (await running.json("/api/search?q=timber"))["hits"] == []
+        await running.sessions.close()
 
 
 async def test_owner_option_hides_other_sessions_on_loopback() -> None:

@@ -11,8 +11,9 @@ import pytest
 from web_harness import RunningInspector, compact, run_inspector, talk
 
 from holdfast import SessionService, SlidingWindow
-from holdfast.context.events import Event, new_id
+from holdfast.context.events import Event, EventKind, new_id, now
 from holdfast.stores import Log, PostgresStore, Slice, open_store
+from holdfast.strategies import KeepLedger
 from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
@@ -251,7 +252,9 @@ async def hostile_session(sessions: SessionService) -> str:
     for number in range(12):
         await sessions.append(session_id, {"role": "user", "content": f"{HOSTILE} {number}"})
         await sessions.append(session_id, {"role": "assistant", "content": f"{HOSTILE} ok {number}"})
-    await sessions.compact(session_id, always, SlidingWindow(6), instructions=HOSTILE)
+    await sessions.compact(session_id, always, KeepLedger(500), instructions=HOSTILE)
+    body = {"outcome": "summary_failed", "why": HOSTILE, "failures": 1, "retry_at": 0, "calls": 1}
+    await sessions.store.append(session_id, [Event(new_id(), EventKind.ATTEMPT, now(), body)])
     return session_id
 
 

@@ -61,7 +61,7 @@ export function short(count) {
 }
 export const calls = (count) => (count === 1 ? "1 call" : `${full(count)} calls`);
 export const when = (time) => time.slice(0, 16).replace("T", " ");
-export const money = (price) => (price === null || price === undefined ? "unknown" : `$${price.toFixed(price < 1 ? 4 : 2)}`);
+export const money = (price) => (price === null || price === undefined ? "unknown" : `$${price.toFixed(price < 0.005 && price > 0 ? 4 : 2)}`);
 
 /** A list of figures: name and value. */
 export function figures(node, pairs) {
