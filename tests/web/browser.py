@@ -6,20 +6,32 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 CHROMIUM, CHROMEDRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-MISSING = "needs a browser: pip install selenium, apt-get install chromium chromium-driver"
+MISSING = "needs a browser: apt-get install chromium chromium-driver, pip install selenium axe-core-python"
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-extensions", "--hide-scrollbars"),
+    *("--process-per-site", "--disable-features=SpareRendererForSitePerProcess,BackForwardCache,Translate"),
 )
-T = TypeVar("T")
+_WAIT = """const done = arguments[arguments.length - 1], end = performance.now() + 1000 * arguments[0];
+const given = Array.from(arguments).slice(1, -1);
+const look = () => {
+  const found = (() => { CODE })();
+  if (found) done(found);
+  else if (performance.now() > end) done(null);
+  else setTimeout(look, 15);
+};
+look();"""
+"""Waits inside of the page: asking again and again from here costs more than what is tested."""
+_WAIT_SECONDS = 1.0
 
 
 def require_browser() -> None:
@@ -27,6 +39,7 @@ def require_browser() -> None:
     import pytest
 
     pytest.importorskip("selenium", reason=MISSING)
+    pytest.importorskip("axe_core_python", reason=MISSING)
     if CHROMIUM is None or CHROMEDRIVER is None:
         pytest.skip(MISSING, allow_module_level=True)
 
@@ -61,28 +74,40 @@ class Browser:
     def click(self, selector: str) -> None:
         self.driver.find_element("css selector", selector).click()
 
-    def wait(self, what: Callable[[], T], seconds: float = 15) -> T:
-        """Waits until something is true, and returns it."""
-        end = time.monotonic() + seconds
-        while not (found := what()):
-            assert time.monotonic() < end, (
-                f"not within {seconds} s: {self.driver.current_url}\n{self.text('main')[:400]}"
-            )
-            time.sleep(0.02)
-        return found
+    def wait(self, code: str, *arguments: Any, seconds: float = 15) -> Any:
+        """Waits until a function body, with `given` as its arguments, returns something true, also in the next page."""
+        from selenium.common.exceptions import JavascriptException, TimeoutException
+
+        script, end = _WAIT.replace("CODE", code), time.monotonic() + seconds
+        while time.monotonic() < end:
+            with suppress(TimeoutException):  # the page was left meanwhile
+                try:
+                    if found := self.driver.execute_async_script(script, _WAIT_SECONDS, *arguments):
+                        return found
+                except JavascriptException as problem:
+                    if "unloaded" not in str(problem):
+                        raise
+        where = f"{self.driver.current_url}\n{self.text('main')[:400]}"
+        raise AssertionError(f"not within {seconds} s: {code} {arguments}\n{where}")
 
     def wait_text(self, selector: str, text: str) -> None:
-        self.wait(lambda: text in self.text(selector))
+        self.wait("return document.querySelector(given[0])?.textContent.includes(given[1])", selector, text)
 
     def problems(self) -> list[str]:
         """Returns what the console says; a page must not cause any of it."""
         return [entry["message"] for entry in self.driver.get_log("browser")]
 
-    def accessibility_problems(self, axe: str) -> list[str]:
-        """Runs axe-core in the page, past its content security policy."""
-        self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})
-        run = {"expression": "axe.run().then((found) => JSON.stringify(found.violations))", "awaitPromise": True}
-        found = self.driver.execute_cdp_cmd("Runtime.evaluate", run)
+    def accessibility_problems(self, rules: Sequence[str] = ()) -> list[str]:
+        """Runs axe-core in the page, past its content security policy; all rules, or only some."""
+        if not self.script("return 'axe' in window"):
+            self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": axe_source()})
+        options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
+        if rules:
+            options["runOnly"] = list(rules)
+        expression = (
+            f"axe.run({msgspec.json.encode(options).decode()}).then((found) => JSON.stringify(found.violations))"
+        )
+        found = self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": expression, "awaitPromise": True})
         return [
             f"{rule['id']}: {node['html'][:120]}"
             for rule in msgspec.json.decode(found["result"]["value"])
@@ -104,6 +129,7 @@ def run_browser() -> Iterator[Browser]:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
         try:
+            driver.set_script_timeout(2 * _WAIT_SECONDS)
             browser = Browser(driver)
             browser.set_screen()
             yield browser
@@ -111,7 +137,7 @@ def run_browser() -> Iterator[Browser]:
             driver.quit()
 
 
-def axe_source() -> str | None:
-    """Returns axe-core, which is not part of the project: `npm pack axe-core`, unpacked, as HOLDFAST_AXE."""
+def axe_source() -> str:
+    """Returns axe-core: the file in HOLDFAST_AXE, such as a newer one of npm, else that of axe-core-python."""
     path = os.environ.get("HOLDFAST_AXE")
-    return Path(path).read_text(encoding="utf-8") if path else None
+    return (Path(path) if path else files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")

@@ -6,8 +6,12 @@ import httpx
 import pytest
 from web_harness import WRITE, RunningInspector, run_inspector, talk
 
+from holdfast import SessionService
+from holdfast.context.events import new_id
 from holdfast.errors import InvalidInput
+from holdfast.stores import PostgresStore
 from holdfast.web import Access
+from holdfast.web.assets import asset_path
 
 pytestmark = pytest.mark.anyio
 PAGES = (
@@ -17,6 +21,9 @@ PAGES = (
     "/s/s/try",
     "/s/s/cost",
     "/search?q=ship",
+    "/lab",
+    "/jobs",
+    "/api/jobs",
     "/api/s/s",
     "/api/s/s/rows",
     "/api/s/s/live",
@@ -117,11 +124,12 @@ async def test_other_methods_are_refused(method: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../server.py",
-        "/static/..%2fserver.py",
-        "/static/%2e%2e/%2e%2e/pyproject.toml",
-        "/static/%2fetc%2fpasswd",
-        "/static/server.py",
+        asset_path("../server.py"),
+        asset_path("..%2fserver.py"),
+        asset_path("%2e%2e/%2e%2e/pyproject.toml"),
+        asset_path("%2fetc%2fpasswd"),
+        asset_path("server.py"),
+        "/static/0/page.js",
         "/s/..%2f..%2fetc",
         "/api/s/~!!!/rows",
     ],
@@ -138,7 +146,7 @@ async def test_paths_lead_nowhere_else(path: str) -> None:
 async def test_every_reply_has_the_security_headers() -> None:
     async with run_inspector() as running:
         await talk(running.sessions)
-        for path in ("/", "/s/s", "/api/s/s", "/static/page.js", "/missing", "/api/missing"):
+        for path in ("/", "/s/s", "/api/s/s", asset_path("page.js"), "/missing", "/api/missing"):
             headers = (await running.get(path)).headers
             assert all(rule in headers["content-security-policy"] for rule in POLICY)
             assert "unsafe" not in headers["content-security-policy"]
@@ -181,6 +189,45 @@ async def test_owner_sees_only_own_sessions() -> None:
         await log_in_as(running, "ben-key-0123456789")
         assert "pilot" in (await running.get("/")).text
         assert (await running.json("/api/search?q=pilot"))["hits"][0]["session"] == "ben-s"
+
+
+async def test_cookies_of_keys_that_are_gone_or_changed_hands_end_at_a_reload() -> None:
+    keys = {"ann-key-0123456789": "ann", "ben-key-0123456789": "ben", "cid-key-0123456789": "cid"}
+    async with run_inspector(keys=keys, logs_in=False) as running:
+        await talk(running.sessions, "ann-s", owner="ann")
+        cookies = {}
+        for key, owner in keys.items():
+            await log_in_as(running, key)
+            cookies[owner] = {"cookie": "; ".join(f"{c.name}={c.value}" for c in running.client.cookies.jar)}
+        running.client.cookies.clear()
+        running.access.reload({"ann-key-0123456789": "ann", "cid-key-0123456789": "dan", "new-key-0123456789": "eve"})
+        assert (await running.get("/api/s/ann-s", headers=cookies["ann"])).status_code == 200
+        for gone in ("ben", "cid"):
+            assert (await running.get("/api/s/ann-s", headers=cookies[gone])).status_code == 401
+        assert (await running.post("/login", {"key": "ben-key-0123456789"})).status_code == 401
+        await log_in_as(running, "new-key-0123456789")
+
+
+async def test_session_of_another_tenant_does_not_exist(postgres: str) -> None:
+    ours, theirs = (f"web-{new_id()}" for _ in range(2))
+    async with (
+        run_inspector(PostgresStore(postgres, tenant=ours)) as running,
+        SessionService(PostgresStore(postgres, tenant=theirs)) as other,
+    ):
+        await talk(other, "their-s")
+        assert "their-s" not in (await running.get("/")).text
+        assert "their-s" not in (await running.get("/api/jobs")).text
+        for path in (
+            "/s/their-s",
+            "/api/s/their-s",
+            "/api/s/their-s/rows",
+            "/api/s/their-s/at/1",
+            "/api/s/their-s/live",
+        ):
+            assert (await running.get(path)).status_code == 404
+        assert (await running.act("fork", {"version": 25}, "their-s")).status_code == 404
+        assert (await running.json("/api/search?q=timber"))["hits"] == []
+        await running.sessions.close()
 
 
 async def test_owner_option_hides_other_sessions_on_loopback() -> None:

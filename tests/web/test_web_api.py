@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,10 @@ import anyio
 import pytest
 from web_harness import RunningInspector, compact, run_inspector, talk
 
-from holdfast import SessionService, SlidingWindow, SQLiteStore
-from holdfast.context.events import Event
-from holdfast.stores import Slice, open_store
+from holdfast import SessionService, SlidingWindow
+from holdfast.context.events import Event, EventKind, new_id, now
+from holdfast.stores import Log, PostgresStore, Slice, open_store
+from holdfast.strategies import KeepLedger
 from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
@@ -208,10 +210,18 @@ async def test_action_on_an_older_version_is_a_conflict_and_loses_nothing(action
         assert len(await running.sessions.list()) == 1
 
 
-async def test_live_stream_tells_of_an_append_within_a_second(tmp_path: Path) -> None:
-    async with run_inspector(SQLiteStore(tmp_path / "s.db")) as running:
+@pytest.fixture(params=["sqlite", "jsonl", "postgres"])
+def open_again(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Log]:
+    """Opens the same store, as another process does."""
+    if request.param == "postgres":
+        url, tenant = request.getfixturevalue("postgres"), f"web-{new_id()}"
+        return lambda: PostgresStore(url, tenant=tenant)
+    return lambda: open_store(f"sqlite:///{tmp_path}/s.db" if request.param == "sqlite" else f"jsonl:{tmp_path}/s")
+
+
+async def test_live_stream_tells_of_an_append_elsewhere(open_again: Callable[[], Log]) -> None:
+    async with run_inspector(open_again()) as running, SessionService(open_again()) as other:
         await talk(running.sessions)
-        other = SessionService(SQLiteStore(tmp_path / "s.db"))
         with anyio.fail_after(10):
             async with running.client.stream("GET", f"{running.url}/api/s/s/live") as stream:
                 lines = stream.aiter_lines()
@@ -219,7 +229,9 @@ async def test_live_stream_tells_of_an_append_within_a_second(tmp_path: Path) ->
                 await other.append("s", {"role": "user", "content": "One more ship."})
                 with anyio.fail_after(5):
                     assert [await anext(lines), await anext(lines)] == ["", "data: 26"]
-        await other.close()
+                rows = (await running.json("/api/s/s/rows?from=26"))["rows"]
+                assert rows[0][3] == "One more ship."
+        await running.sessions.close()
 
 
 async def hostile_session(sessions: SessionService) -> str:
@@ -240,7 +252,9 @@ async def hostile_session(sessions: SessionService) -> str:
     for number in range(12):
         await sessions.append(session_id, {"role": "user", "content": f"{HOSTILE} {number}"})
         await sessions.append(session_id, {"role": "assistant", "content": f"{HOSTILE} ok {number}"})
-    await sessions.compact(session_id, always, SlidingWindow(6), instructions=HOSTILE)
+    await sessions.compact(session_id, always, KeepLedger(500), instructions=HOSTILE)
+    body = {"outcome": "summary_failed", "why": HOSTILE, "failures": 1, "retry_at": 0, "calls": 1}
+    await sessions.store.append(session_id, [Event(new_id(), EventKind.ATTEMPT, now(), body)])
     return session_id
 
 

@@ -59,6 +59,61 @@ def test_command_shows_the_bundled_example_with_its_compactions() -> None:
         assert process.wait(20) == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("in_gateway", [False, True])
+def test_hangup_reads_the_key_file_again(tmp_path: Path, in_gateway: bool) -> None:
+    """A reload ends the cookies of keys that are gone; a broken file changes nothing."""
+    keys, path = tmp_path / "keys", str(tmp_path / "agent.db")
+    keys.write_text(f"{'a' * 20} ann\n")
+    with BlockingSessionService(SQLiteStore(path)) as sessions:
+        sessions.create(id="s", owner="ann")
+    command = [sys.executable, "-m", "holdfast", "web", path, "--port", "0"]
+    if in_gateway:
+        command = [sys.executable, "-m", "holdfast", "serve", "--upstream", "http://127.0.0.1:9", "--port", "0"]
+        command += ["--inspect", "0", "--store", path]
+    environment = os.environ | {"HOLDFAST_ITEM_KEY": "k" * 44}
+    with (
+        subprocess.Popen(
+            [*command, "--key-file", str(keys)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as process,
+        httpx.Client() as client,
+    ):
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            found = re.search(r"Open (\S+)/", process.stdout.readline())
+            assert found is not None
+            base, write = found[1], {"origin": found[1], "x-holdfast": "1"}
+            assert client.post(f"{base}/login", json={"key": "a" * 20}, headers=write).status_code == 200
+            assert client.get(f"{base}/api/s/s").status_code == 200
+            for content, line, status in (
+                ("broken", "stay as they were", 200),
+                (f"{'b' * 20} ann\n", "were read again", 401),
+            ):
+                keys.write_text(content)
+                process.send_signal(signal.SIGHUP)
+                while line not in process.stderr.readline():
+                    assert process.poll() is None
+                assert client.get(f"{base}/api/s/s").status_code == status
+            assert client.post(f"{base}/login", json={"key": "b" * 20}, headers=write).status_code == 200
+        finally:
+            process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+def test_reports_need_a_folder_and_a_login_that_sees_everything(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast", "web", "example", "--port", "0", "--reports"]
+    for options, message in (
+        ([str(tmp_path / "none")], "is not a folder"),
+        ([str(tmp_path), "--owner", "ann"], "leave out --reports"),
+    ):
+        done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and message in done.stderr
+
+
 def test_command_without_a_store_says_so(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "holdfast", "web", str(tmp_path / "missing.db")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

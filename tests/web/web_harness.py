@@ -58,13 +58,15 @@ async def run_inspector(
     owner: str | None = None,
     names: tuple[str, ...] = (),
     logs_in: bool = True,
+    preset: str | None = None,
+    window: int | None = None,
     **options: Any,
 ) -> AsyncIterator[RunningInspector]:
     """Runs an inspector over a store."""
     stop = anyio.Event()
     with listen("127.0.0.1", 0) as listening:
         access = Access("127.0.0.1", listening.getsockname()[1], names=names, keys=keys, owner=owner)
-        service = SessionService(store or MemoryStore())
+        service = SessionService(store or MemoryStore(), preset=preset, window=window)
         inspector = Inspector(service, access, **options)
         async with httpx.AsyncClient(timeout=30) as client, anyio.create_task_group() as group:
             group.start_soon(serve_inspector, inspector, listening, stop)

@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..lab.contestants import LEDGER, REAL
-from ..lab.report import KindReport, LabReport, LedgerLead, ResultCell
+from ..lab.figures import best_value, format_count, format_milliseconds, format_number, is_best, lead_text, plural
+from ..lab.report import KindReport, LabReport, ResultCell
 from ..lab.results import BY_KEY, QUANTITIES, Quantity
 from ..lab.surprise import HORIZONS
 
@@ -36,7 +37,7 @@ def print_lab_report(console: Console, report: LabReport) -> None:
 
 def _print_kind(console: Console, kind: KindReport, report: LabReport) -> None:
     console.print()
-    console.rule(f"{kind.kind}: {_plural(kind.sessions, 'session')}, {_plural(kind.cuts, 'cut')}", align="left")
+    console.rule(f"{kind.kind}: {plural(kind.sessions, 'session')}, {plural(kind.cuts, 'cut')}", align="left")
     unit = report.settings.surprise_unit
     for budget in report.settings.budgets:
         cells = [cell for cell in kind.cells if cell.budget == budget]
@@ -81,9 +82,14 @@ def _print_cells(console: Console, title: str, cells: Sequence[ResultCell]) -> N
         style = _QUIET if cell.over else ""
         values = [_value_text(cell, BY_KEY[key], best[key]) for key in keys]
         valid = "–" if cell.valid is None else f"{100 * cell.valid:.0f}%"
-        size = Text(_format_count(cell.tokens), "red" if cell.over else "")
+        size = Text(format_count(cell.tokens), "red" if cell.over else "")
         table.add_row(
-            _contestant_name(cell), *values, valid, size, *([_format_milliseconds(cell)] if wide else ()), style=style
+            _contestant_name(cell),
+            *values,
+            valid,
+            size,
+            *([format_milliseconds(cell.milliseconds)] if wide else ()),
+            style=style,
         )
         if cell.contestant in main and cell.intervals:
             spans = [_format_interval(cell.intervals.get(key), BY_KEY[key]) for key in keys]
@@ -150,22 +156,12 @@ def _print_leads(console: Console, kind: KindReport, report: LabReport) -> None:
     """Prints the ledger's lead over the best other contestant."""
     budget, unit = report.settings.focus, report.settings.surprise_unit
     leads = {lead.quantity: lead for lead in kind.leads if lead.budget == budget}
-    leads_text = [_lead_text(lead, unit) for key in _LEADS if (lead := leads.get(key))]
+    leads_text = [lead_text(lead, unit) for key in _LEADS if (lead := leads.get(key))]
     if leads_text:
         console.print()
         console.print(f"  [bold]{kind.kind}[/] at {budget:,} tokens, {LEDGER} compared with the best other:")
         for line in leads_text:
             console.print(f"    {line}")
-
-
-def _lead_text(lead: LedgerLead, surprise_unit: str) -> str:
-    quantity = BY_KEY[lead.quantity]
-    unit = f" {surprise_unit}" if lead.quantity in HORIZONS else ""
-    ahead, text = lead.ahead, f"{quantity.title} {_format_number(lead.ledger, quantity)}{unit}, "
-    text += _format_signed(ahead.value, quantity)
-    if ahead.low is not None and ahead.high is not None:
-        text += f" ({_format_signed(ahead.low, quantity)} to {_format_signed(ahead.high, quantity)})"
-    return f"{text} against {lead.best}"
 
 
 def _print_footnotes(console: Console, report: LabReport) -> None:
@@ -178,18 +174,10 @@ def _print_footnotes(console: Console, report: LabReport) -> None:
         by = report.settings.surprise_by or "PPMd, a compressor"
         lines.append(f"surprise: the agent's own text in its next steps, predicted from the context by {by}.")
     lines += [f"Left out: {what}" for what in report.left_out]
-    lines += [f"{_plural(count, 'file')} not measured: {why}" for why, count in sorted(report.not_measured.items())]
+    lines += [f"{plural(count, 'file')} not measured: {why}" for why, count in sorted(report.not_measured.items())]
     lines += [f"Failed: {failure}" for failure in report.failures]
     for line in lines:
         _print_sentence(console, line, _QUIET)
-
-
-def best_value(cells: Iterable[ResultCell], key: str) -> float | None:
-    """Best value among contestants within the budget."""
-    values = [value for cell in cells if not cell.over and (value := cell.values[key]) is not None]
-    if not values:
-        return None
-    return max(values) if BY_KEY[key].more_is_better else min(values)
 
 
 def _rows_with_interval(cells: Sequence[ResultCell]) -> set[str]:
@@ -226,52 +214,21 @@ def _value_text(cell: ResultCell, quantity: Quantity, best: float | None) -> Tex
     value = cell.values[quantity.key]
     if value is None:
         return Text("–", _QUIET)
-    text = _format_number(value, quantity)
-    is_best = not cell.over and best is not None and text == _format_number(best, quantity)
-    wrong = quantity.key == "invented" and value > 0
-    return Text(text, _BEST if is_best and not wrong else "")
-
-
-def _format_number(value: float, quantity: Quantity) -> str:
-    if quantity.key in HORIZONS:
-        return f"{value:.2f}"
-    if quantity.share:
-        return f"{value:.2f}".removeprefix("0") if value < 0.995 else "1.0"
-    if quantity.key == "invented":
-        return f"{value:.2f}" if 0 < value < 0.05 else f"{value:.1f}"
-    return _format_count(value)
-
-
-def _format_signed(value: float, quantity: Quantity) -> str:
-    return f"{value:+.2f}" if quantity.share or quantity.key in HORIZONS else f"{value:+,.0f}"
+    return Text(format_number(value, quantity), _BEST if is_best(cell, quantity, best) else "")
 
 
 def _format_interval(mean: MeanInterval | None, quantity: Quantity) -> Text:
     if mean is None or mean.low is None or mean.high is None:
         return Text("")
     if quantity.share or quantity.key in HORIZONS:
-        return Text(f"{_format_number(mean.low, quantity)}-{_format_number(mean.high, quantity)}", _QUIET)
+        return Text(f"{format_number(mean.low, quantity)}-{format_number(mean.high, quantity)}", _QUIET)
     low, high = (f"{value / 1000:.0f}k" if value >= 1000 else f"{value:.0f}" for value in (mean.low, mean.high))
     return Text(f"{low.removesuffix('k') if high.endswith('k') and low.endswith('k') else low}-{high}", _QUIET)
 
 
-def _format_count(value: float) -> str:
-    if value < 1000:
-        return f"{value:.0f}"
-    return f"{value / 1000:.1f}k" if value < 10_000 else f"{value / 1000:.0f}k"
-
-
-def _format_milliseconds(cell: ResultCell) -> str:
-    return f"{cell.milliseconds:.0f}" if cell.milliseconds >= 10 else f"{cell.milliseconds:.1f}"
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def print_tuning_advice(console: Console, advice: TuningAdvice) -> None:
     """Prints retention and cost of each policy, and the recommended one."""
-    title = f"{_plural(advice.sessions, 'session')}, {advice.calls:,} model calls; {advice.compacted} would compact"
+    title = f"{plural(advice.sessions, 'session')}, {advice.calls:,} model calls; {advice.compacted} would compact"
     _print_title(console, title)
     table = _new_table()
     for heading in ("compact\nat", "down\nto", "compac-\ntions", "tokens\nsent", "from\ncache", "input\ncost"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import msgspec
 
 from ..errors import InvalidInput
 from ..io.access_keys import read_keys
-from ..io.processes import stop_on_signals
+from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.secrets import scrub
 from ..settings import data_folder, load_settings, preset_for
 from . import options
@@ -165,7 +164,7 @@ async def _serve(
 ) -> None:
     stop, host = anyio.Event(), gateway.options.host
     async with gateway.sessions, stop_on_signals(stop.set), anyio.create_task_group() as group:
-        group.start_soon(_reload_on_signal, gateway, read_options)
+        group.start_soon(call_on_hangup, partial(_reload, gateway, read_options, pages))
         if pages is not None:
             from ..web import serve_inspector
 
@@ -175,16 +174,18 @@ async def _serve(
         group.cancel_scope.cancel()
 
 
-async def _reload_on_signal(gateway: Gateway, read_options: Callable[[], GatewayOptions]) -> None:
-    if sys.platform == "win32":
+def _reload(
+    gateway: Gateway, read_options: Callable[[], GatewayOptions], pages: tuple[Inspector, socket.socket] | None
+) -> None:
+    try:
+        options = read_options()
+    except InvalidInput as problem:
+        log.error("keys and upstreams stay as they were: %s", problem)
         return
-    with anyio.open_signal_receiver(signal.SIGHUP) as signals:
-        async for _ in signals:
-            try:
-                gateway.reload(read_options())
-                log.info("keys and upstreams were read again")
-            except InvalidInput as problem:
-                log.error("keys and upstreams stay as they were: %s", problem)
+    gateway.reload(options)
+    if pages is not None:
+        pages[0].access.reload(options.keys)
+    log.info("keys and upstreams were read again")
 
 
 class _TextFormatter(ScrubbingFormatter):

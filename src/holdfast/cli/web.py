@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import sys
 import webbrowser
-from typing import TYPE_CHECKING
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import click
 
 from ..errors import InvalidInput
 from ..io.access_keys import read_keys
-from ..io.processes import stop_on_signals
+from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.text import printable
+from ..jobs.queue_status import QueueReader
 from ..settings import load_settings
 from ..triggers import TokenCount
 from .output import LogFormatter, echo
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from ..web import Inspector
     from .sources import Source
 
+log = logging.getLogger("holdfast.web")
 _PORT = 8398
 _EXAMPLE_BUDGET, _EXAMPLE_STEP = 60_000, 20
 """Tokens at which an example is compacted, and messages between two looks at its size."""
@@ -43,6 +47,9 @@ _EXAMPLE_BUDGET, _EXAMPLE_STEP = 60_000, 20
 @click.option("--owner", metavar="NAME", help="Show only the sessions of this owner.")
 @click.option("--key-file", metavar="FILE", help="Keys that open the pages, each with its owner in one line.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this server in the address bar.")
+@click.option("--reports", metavar="FOLDER", help="Show the reports that holdfast lab wrote into FOLDER, too.")
+@click.option("--queue", envvar="HOLDFAST_QUEUE", metavar="URL", help="Show the jobs of this queue: redis://host:6379.")
+@click.option("--queue-name", metavar="NAME", help="Queue name on its server; default: the one of holdfast worker.")
 @click.option("--open", "opens", is_flag=True, help="Open the pages in your browser.")
 def web_command(
     store: str | None,
@@ -52,13 +59,18 @@ def web_command(
     owner: str | None,
     key_file: str | None,
     allow_host: tuple[str, ...],
+    reports: str | None,
+    queue: str | None,
+    queue_name: str | None,
     opens: bool,
 ) -> int:
     """Show the sessions of a STORE in a browser.
 
     Prints the address to open, with a token that works once. STORE is a database or a folder of JSONL sessions;
     default: the store in your settings. A session file of another tool, or `example`, is shown from memory.
+    SIGHUP reads the key file again.
     """
+    _check_options(reports, limited=owner is not None or key_file is not None)
     location = require_store(load_settings().store) if store is None else named_store(store)
     source = open_source(store, whole=True) if location is None and store is not None else None
     settings = load_settings(flags={"store": IN_MEMORY if location is None else location.url})
@@ -66,14 +78,31 @@ def web_command(
     sessions = build_service(settings, settings.summarizer)
     url = None if location is None else location.url
     inspector, listening = open_inspector(
-        sessions, host, port, keys=keys, names=allow_host, owner=owner, store_url=url, read_only=read_only
+        sessions,
+        host,
+        port,
+        keys=keys,
+        names=allow_host,
+        owner=owner,
+        store_url=url,
+        read_only=read_only,
+        reports=None if reports is None else Path(reports),
+        queue=None if queue in (None, IN_MEMORY) else QueueReader(queue, queue_name),
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("holdfast: %(message)s"))
     logging.getLogger("holdfast").addHandler(handler)
+    log.setLevel(logging.INFO)
     with listening:
-        anyio.run(_serve, inspector, listening, source, opens)
+        anyio.run(_serve, inspector, listening, source, opens, key_file)
     return 0
+
+
+def _check_options(reports: str | None, *, limited: bool) -> None:
+    if reports is not None and limited:
+        raise InvalidInput("Reports are about sessions of every owner: leave out --reports, or --owner and --key-file.")
+    if reports is not None and not Path(reports).is_dir():
+        raise InvalidInput(f"{reports} is not a folder: name the one in which holdfast lab wrote its reports.")
 
 
 def open_inspector(
@@ -84,24 +113,27 @@ def open_inspector(
     keys: Mapping[str, str] | None = None,
     names: tuple[str, ...] = (),
     owner: str | None = None,
-    store_url: str | None = None,
-    read_only: bool = False,
+    **options: Any,
 ) -> tuple[Inspector, socket.socket]:
-    """Returns the pages over a service, and a socket that listens for them."""
+    """Returns the pages over a service, and a socket that listens for them; `options` are those of Inspector."""
     try:
         from ..web import Access, Inspector, listen
     except ImportError as missing:
         raise InvalidInput(f"The pages need {missing.name}: pip install 'holdfast-context[web]'.") from None
     listening = listen(host, port)
     access = Access(host, listening.getsockname()[1], names=names, keys=keys, owner=owner)
-    return Inspector(sessions, access, store_url=store_url, read_only=read_only), listening
+    return Inspector(sessions, access, **options), listening
 
 
-async def _serve(inspector: Inspector, listening: socket.socket, source: Source | None, opens: bool) -> None:
+async def _serve(
+    inspector: Inspector, listening: socket.socket, source: Source | None, opens: bool, key_file: str | None
+) -> None:
     from ..web import serve_inspector
 
     stop = anyio.Event()
-    async with inspector.sessions, stop_on_signals(stop.set):
+    async with inspector.sessions, stop_on_signals(stop.set), anyio.create_task_group() as group:
+        if key_file is not None:
+            group.start_soon(call_on_hangup, partial(_reload, inspector, key_file))
         if source is not None:
             await _load(inspector.sessions, source)
             echo(f"{printable(source.name)} is shown from memory: changes are not saved.")
@@ -109,6 +141,15 @@ async def _serve(inspector: Inspector, listening: socket.socket, source: Source 
         if opens:
             webbrowser.open(inspector.access.opening_url)
         await serve_inspector(inspector, listening, stop)
+        group.cancel_scope.cancel()
+
+
+def _reload(inspector: Inspector, key_file: str) -> None:
+    try:
+        inspector.access.reload(read_keys(key_file))
+        log.info("keys were read again")
+    except InvalidInput as problem:
+        log.error("keys stay as they were: %s", problem)
 
 
 async def _load(sessions: SessionService, source: Source) -> None:

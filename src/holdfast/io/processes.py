@@ -163,3 +163,12 @@ async def stop_on_signals(stop: Callable[[], object]) -> AsyncIterator[SignalSto
             await group.start(listen)
         yield stopped
         group.cancel_scope.cancel()
+
+
+async def call_on_hangup(reload: Callable[[], object]) -> None:
+    """Calls `reload` on every SIGHUP until it is cancelled; returns at once on Windows, which has none."""
+    if sys.platform == "win32":
+        return
+    with anyio.open_signal_receiver(signal.SIGHUP) as signals:
+        async for _ in signals:
+            reload()

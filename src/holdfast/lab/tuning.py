@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import HoldfastError, InvalidInput
+from ..messages.json_text import decodable
 from ..tokens import estimator_for
 from ..tokens.catalog import CATALOG, READ_RATIO
 from ..transcripts import read_transcript
@@ -45,6 +46,7 @@ class PolicyResult(msgspec.Struct, frozen=True):
     kept: float | None
 
 
+@decodable
 class TuningAdvice(msgspec.Struct, frozen=True):
     """Results of all policies, and a recommendation."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
 from urllib.parse import parse_qs, urlencode
 
 from starlette.datastructures import Headers
@@ -27,6 +28,11 @@ _COOKIE_SECONDS = 30 * 24 * 3600
 _MAX_LOGINS = 1_000
 _OPEN_PATHS = ("/static/", "/login")
 """Paths that need no cookie: they hold nothing of any session."""
+
+
+class _Login(NamedTuple):
+    owner: str | None
+    key: str | None = None
 
 
 class Access:
@@ -58,7 +64,8 @@ class Access:
         self.token: str | None = None if keys else secrets.token_urlsafe(24)
         self.address = f"http://{own[3] if is_loopback(host) else own[0]}:{port}/"
         self._keys, self._owner = dict(keys or {}), owner
-        self._logins: dict[str, str | None] = {}
+        self._logins: dict[str, _Login] = {}
+        """By the value of the cookie."""
 
     @property
     def opening_url(self) -> str:
@@ -71,18 +78,26 @@ class Access:
 
     def redeem(self, token: str) -> str | None:
         """Returns a new cookie for the token, which works once, or for a key; None for anything else."""
-        owner = self._owner
         if self.token is not None and secrets.compare_digest(token.encode(), self.token.encode()):
-            self.token = None
+            self.token, login = None, _Login(self._owner)
         elif (found := owner_of(token, self._keys)) is not None:
-            owner = found
+            login = _Login(found, token)
         else:
             return None
         value = secrets.token_urlsafe(32)
-        self._logins[value] = owner
+        self._logins[value] = login
         if len(self._logins) > _MAX_LOGINS:
             del self._logins[next(iter(self._logins))]
         return value
+
+    def reload(self, keys: Mapping[str, str]) -> None:
+        """Uses other keys; cookies that were given for a key which is gone, or has another owner, end."""
+        self._keys = dict(keys)
+        self._logins = {
+            value: login
+            for value, login in self._logins.items()
+            if login.key is None or self._keys.get(login.key) == login.owner
+        }
 
     def set_cookie(self, reply: Response, value: str) -> Response:
         reply.set_cookie(self.cookie, value, max_age=_COOKIE_SECONDS, path="/", httponly=True, samesite="strict")
@@ -94,7 +109,7 @@ class Access:
     def owner(self, headers: Headers) -> str | None:
         """Returns the owner whose sessions a request may see; None for all of them."""
         login = self._login(headers)
-        return None if login is None else self._logins[login]
+        return None if login is None else self._logins[login].owner
 
     def _login(self, headers: Headers) -> str | None:
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from html import escape
 
+from .assets import asset_path
+
 _VOID = frozenset(("meta", "link", "input", "br"))
 
 
@@ -36,15 +38,29 @@ def link(text: Child, href: str, **attributes: Attribute) -> Html:
     return tag("a", text, href=href, **attributes)
 
 
+def when(time: str) -> Html:
+    return tag("time", time[:16].replace("T", " "), datetime=time) if time else Html("")
+
+
+_SECTIONS = {"sessions": ("/", "Sessions"), "lab": ("/lab", "Lab"), "jobs": ("/jobs", "Jobs")}
+
+
 def document(
     title: str,
     *body: Child,
     script: str = "",
     bare: bool = False,
+    section: str = "sessions",
     search_in: str | None = None,
     data: Mapping[str, Attribute] | None = None,
 ) -> Html:
-    """Returns a whole page in the common frame; `bare` leaves out the search, `search_in` limits it to a session."""
+    """Returns a whole page in the common frame.
+
+    `bare` leaves out navigation and search, `search_in` limits the search to a session.
+    """
+    sections = [
+        link(name, path, aria_current="true" if key == section else None) for key, (path, name) in _SECTIONS.items()
+    ]
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -52,13 +68,14 @@ def document(
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", title),
         tag("link", rel="icon", href="data:,"),
-        tag("link", rel="stylesheet", href="/static/uPlot.min.css"),
-        tag("link", rel="stylesheet", href="/static/style.css"),
-        tag("script", type="module", src=f"/static/{script}") if script else None,
+        tag("link", rel="stylesheet", href=asset_path("uPlot.min.css")),
+        tag("link", rel="stylesheet", href=asset_path("style.css")),
+        tag("script", type="module", src=asset_path(script)) if script else None,
     )
     header = tag(
         "header",
         link("Holdfast", "/", class_="brand"),
+        None if bare else tag("nav", *sections, aria_label="Sections"),
         None
         if bare
         else tag(

@@ -8,7 +8,7 @@ from typing import Any
 from ..compaction import PRESETS
 from ..strategies.names import STRATEGY_NAMES
 from .addresses import encode_id, session_path
-from .html import Child, Html, document, join, link, tag
+from .html import Child, Html, document, join, link, tag, when
 from .overview import ListedSession, Overview
 
 _DEFAULT_WINDOW = 200_000
@@ -22,10 +22,6 @@ def short(tokens: int) -> str:
     if tokens < 999_500:
         return f"{tokens / 1000:.1f}k" if tokens < 9_950 else f"{tokens / 1000:.0f}k"
     return f"{tokens / 1_000_000:.1f}M"
-
-
-def when(time: str) -> Html:
-    return tag("time", time[:16].replace("T", " "), datetime=time) if time else Html("")
 
 
 def times(count: int) -> str:
@@ -55,7 +51,7 @@ def sessions_page(lines: Sequence[ListedSession], older: str | None) -> Html:
     return document(
         "Sessions",
         tag("h1", "Sessions"),
-        tag("table", tag("thead", head), tag("tbody", *rows), class_="sessions")
+        tag("table", tag("thead", head), tag("tbody", *rows), class_="listing")
         if rows
         else tag("p", "This store has no sessions yet: import some with holdfast import, or chat.", class_="lead"),
         tag("p", link("Older sessions", older), class_="more") if older else None,
@@ -344,6 +340,7 @@ def login_page() -> Html:
         tag("h1", "Key"),
         tag(
             "form",
+            tag("input", type="text", name="username", autocomplete="username", value="holdfast", hidden=True),
             tag("label", "Your key ", tag("input", id="key", type="password", autocomplete="current-password")),
             tag("button", "Open", type="submit"),
             class_="controls",

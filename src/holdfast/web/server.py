@@ -6,8 +6,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from importlib.resources import files
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import urlencode
 
@@ -23,34 +22,42 @@ from starlette.routing import Route
 from ..context.events import SessionRecord
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.secrets import scrub
+from ..jobs.queue_status import QueueReader
 from ..sessions import SessionService
-from . import pages
+from . import assets, pages
 from .access import Access, Guard
 from .api import Api
 from .html import Html
+from .jobs import JobPages
+from .lab import LabPages
 from .overview import Overview, read_overview, read_sessions, read_title
 from .replies import SECURITY_HEADERS, json_reply, page_reply, problem_reply
 
 log = logging.getLogger("holdfast.web")
 _SHOWN_SESSIONS = 50
 """Each takes reading its live window."""
-_KINDS = {".js": "text/javascript", ".css": "text/css", ".txt": "text/plain"}
 SessionPage = Callable[[Overview, Request], Html]
 
 
 class Inspector:
-    """Pages over the sessions of a service. `store_url` lets a process of its own do CPU-bound work."""
+    """Pages over the sessions of a service.
+
+    `store_url` lets a process of its own do CPU-bound work, `reports` is a folder of lab reports, `queue` the queue
+    of background jobs.
+    """
 
     def __init__(
-        self, sessions: SessionService, access: Access, *, store_url: str | None = None, read_only: bool = False
+        self,
+        sessions: SessionService,
+        access: Access,
+        *,
+        store_url: str | None = None,
+        read_only: bool = False,
+        reports: Path | None = None,
+        queue: QueueReader | None = None,
     ) -> None:
-        self.sessions, self.access, self.read_only = sessions, access, read_only
+        self.sessions, self.access, self.read_only, self.queue = sessions, access, read_only, queue
         self.api = Api(sessions, access, store_url=store_url, read_only=read_only)
-        self._static = {
-            entry.name: entry.read_bytes()
-            for entry in files(__package__).joinpath("static").iterdir()
-            if PurePath(entry.name).suffix in _KINDS
-        }
         in_session: dict[str, SessionPage] = {
             "": lambda one, _: pages.session_page(one, read_only=read_only),
             "/at/{seq:int}": lambda one, request: pages.context_page(
@@ -66,9 +73,11 @@ class Inspector:
             Route("/", self._sessions_page),
             Route("/search", self._search_page),
             Route("/login", self._login, methods=["GET", "POST"]),
-            Route("/static/{name}", self._static_file),
+            Route("/static/{version}/{name}", _asset),
             *(Route(f"/s/{{id}}{path}", self._session_page(page)) for path, page in in_session.items()),
             *self.api.routes(),
+            *LabPages(access, reports).routes(),
+            *JobPages(sessions, access, queue).routes(),
         ]
         self.app = Starlette(
             routes=routes,
@@ -129,12 +138,13 @@ class Inspector:
             return problem_reply(401, "This key is not known.")
         return self.access.set_cookie(json_reply({}), cookie)
 
-    async def _static_file(self, request: Request) -> Response:
-        name = request.path_params["name"]
-        if (content := self._static.get(name)) is None:
-            return problem_reply(404, "There is no such file.", request.url.path)
-        headers = {"cache-control": "no-cache"}
-        return Response(content, media_type=_KINDS[PurePath(name).suffix], headers=headers)
+
+async def _asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if request.path_params["version"] != assets.VERSION or (content := assets.FILES.get(name)) is None:
+        return problem_reply(404, "There is no such file.", request.url.path)
+    headers = {"cache-control": "public, max-age=31536000, immutable"}
+    return Response(content, media_type=assets.MEDIA_TYPES[PurePath(name).suffix], headers=headers)
 
 
 def _query_number(request: Request, name: str) -> int | None:
@@ -197,4 +207,6 @@ async def serve_inspector(inspector: Inspector, listening: socket.socket, stop: 
         finally:
             with anyio.CancelScope(shield=True):
                 await inspector.api.worker.close()
+                if inspector.queue is not None:
+                    await inspector.queue.close()
             group.cancel_scope.cancel()

@@ -5,8 +5,11 @@ import { short } from "./page.js";
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-/** Draws series over event numbers. `choose(seq)` is called with the number that was clicked. */
-export function drawChart(node, data, series, { choose, step = false } = {}) {
+/**
+ * Draws series over event numbers, or over what `label` writes; `unit` writes values, `even` spaces the points evenly.
+ * `choose(seq)` is called with the number that was clicked.
+ */
+export function drawChart(node, data, series, { choose, label = (value) => `#${value}`, unit = short, even = false } = {}) {
   let plot = null;
   const draw = () => {
     plot?.destroy();
@@ -15,20 +18,19 @@ export function drawChart(node, data, series, { choose, step = false } = {}) {
       {
         width: node.clientWidth,
         height: node.clientHeight,
-        padding: [8, 16, 0, 0],
+        padding: [8, even ? 24 : 16, 0, 0],
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
-        scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
+        scales: { x: { time: false, distr: even ? 2 : 1 }, y: { range: (_, low, high) => [0, Math.max(1, high * 1.05)] } },
         axes: [
-          { ...axis, grid: { show: false }, size: 24, values: (_, values) => values.map((value) => `#${value}`) },
-          { ...axis, size: 48, space: 28, values: (_, values) => values.map((value) => short(value)) },
+          { ...axis, grid: { show: false }, size: 24, values: (_, values) => values.map((value) => label(value)) },
+          { ...axis, size: 48, space: 28, values: (_, values) => values.map((value) => unit(value)) },
         ],
         series: [{}, ...series.map((one) => ({
           stroke: color(one.color),
           fill: one.fill ? `${color(one.color)}22` : undefined,
-          width: 1.5,
+          width: one.width ?? 1.5,
           points: { show: false },
-          paths: step ? uPlot.paths.bars({ size: [0.9, 40] }) : undefined,
         }))],
       },
       data,

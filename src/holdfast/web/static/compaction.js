@@ -12,6 +12,7 @@ let before = null;
 let notes = null;
 let active = null;
 let from = new Set();
+let wanted = null;
 
 async function start() {
   found = await read(`c/${seq}`);
@@ -58,6 +59,7 @@ async function start() {
     select: quietly((index) => { active = notes; return line(index); }),
   });
   active = notes.count ? notes : before;
+  for (const list of [before, notes]) list.element.addEventListener("focus", () => { active = list; });
   const moves = Object.keys(before.keys).map((key) => [key, () => active.keys[key]()]);
   bindKeys({ ...Object.fromEntries(moves), "[": quietly(() => jump(-1)), "]": quietly(() => jump(1)) });
   const asked = new URLSearchParams(location.search);
@@ -126,6 +128,7 @@ function choose(number) {
 
 async function line(index) {
   const one = lines[index];
+  wanted = one;
   remember("line", index);
   remember("e", null);
   const sources = one.sources ?? [];
@@ -147,12 +150,15 @@ async function line(index) {
 }
 
 async function event(index) {
-  const [number, fate, rule, tokens, lines] = found.fates[index];
+  const one = found.fates[index];
+  const [number, fate, rule, tokens, lines] = one;
+  wanted = one;
   remember("e", number);
   remember("line", null);
   const left = (found.page.left_out ?? []).filter((one) => one.source === number);
   const stays = (found.page.result_lines ?? []).filter((one) => one.sources[0] === number);
   const detail = await read(`event/${number}`);
+  if (wanted !== one) return;
   const list = el("dl", { class: "figures plain" });
   figures(list, [["tokens", full(tokens)], [fate === "edited" ? "lines kept" : "lines in the notes", full(lines ?? 0)]]);
   show(

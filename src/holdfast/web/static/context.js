@@ -7,6 +7,7 @@ import { body, byId, el, full, longText, quietly, read, sessionPath, show } from
 const seq = Number(body.at);
 const other = Number(body.vs || 0);
 let list = null;
+let wanted = null;
 
 async function start() {
   const found = await read(`at/${seq}${other ? `?vs=${other}` : ""}`);
@@ -34,7 +35,9 @@ async function start() {
 
 async function message(index) {
   byId("wire").setAttribute("aria-pressed", "false");
+  wanted = index;
   const found = await read(`at/${seq}/message/${index}`);
+  if (wanted !== index) return;
   show(
     byId("detail"),
     el("h2", {}, `Message ${full(index + 1)}`),
@@ -70,7 +73,9 @@ function runs(lines) {
 
 byId("wire").addEventListener("click", quietly(async () => {
   byId("wire").setAttribute("aria-pressed", "true");
+  wanted = "wire";
   const found = await read(`at/${seq}/wire`);
+  if (wanted !== "wire") return;
   show(
     byId("detail"),
     el("h2", {}, "Wire JSON"),

@@ -1,8 +1,8 @@
 // What a session cost, and what its compactions saved.
 
 import { drawChart } from "./chart.js";
-import { bindKeys } from "./keys.js";
-import { byId, calls, el, figures, full, money, quietly, read, sessionPath, short, show } from "./page.js";
+import { bindKeys, linkKeys } from "./keys.js";
+import { byId, calls, el, figures, full, money, quietly, read, sessionPath, short, show, table } from "./page.js";
 
 async function start() {
   const found = await read("cost");
@@ -29,26 +29,21 @@ async function start() {
     });
     byId("calls").before(el("p", { class: "quiet" }, "Gray: the whole prompt. Filled: the part read from the cache."));
   } else show(byId("calls"), el("p", { class: "quiet" }, "No reply of this session has usage: append it with usage=."));
-  show(byId("compactions"), compactions.length ? table(compactions) : el("p", { class: "quiet" }, "None yet."));
+  show(byId("compactions"), compactions.length ? listed(compactions) : el("p", { class: "quiet" }, "None yet."));
 }
 
-function table(compactions) {
-  const names = [["Compaction", ""], ["Tokens", "n"], ["Archived", "n wide"], ["Model calls", "n wide"], ["Price", "n wide"], ["Cache written again", "n wide"], ["Paid for itself", ""]];
-  return el(
-    "table",
-    {},
-    el("thead", {}, el("tr", {}, names.map(([name, kind]) => el("th", { scope: "col", class: kind }, name)))),
-    el("tbody", {}, compactions.toReversed().map((one) => el(
-      "tr",
-      {},
-      el("td", {}, el("a", { href: `${sessionPath}/c/${one.seq}` }, `#${one.seq}`), one.undone ? " undone" : ""),
-      el("td", { class: "n" }, `${short(one.before)} → ${short(one.after)}`),
-      el("td", { class: "n wide" }, full(one.archived)),
-      el("td", { class: "n wide" }, full(one.cost?.calls ?? 0)),
-      el("td", { class: "n wide" }, one.cost?.calls ? money(one.cost.price) : "–"),
-      el("td", { class: "n wide" }, one.cost ? full(one.cost.rewritten ?? 0) : "–"),
-      el("td", {}, paid(one)),
-    ))),
+function listed(compactions) {
+  return table(
+    ["Compaction", ["Tokens", "n"], ["Archived", "n wide"], ["Model calls", "n wide"], ["Price", "n wide"], ["Cache written again", "n wide"], "Paid for itself"],
+    compactions.toReversed().map((one) => [
+      [el("a", { href: `${sessionPath}/c/${one.seq}` }, `#${one.seq}`), one.undone ? " undone" : ""],
+      `${short(one.before)} → ${short(one.after)}`,
+      full(one.archived),
+      full(one.cost?.calls ?? 0),
+      one.cost?.calls ? money(one.cost.price) : "–",
+      one.cost ? full(one.cost.rewritten ?? 0) : "–",
+      paid(one),
+    ]),
   );
 }
 
@@ -61,5 +56,5 @@ function paid(one) {
   return `not yet: ${full(one.replies_since)} of ${calls(after)}`;
 }
 
-bindKeys({});
+bindKeys(linkKeys("td:first-child a"));
 quietly(start)();

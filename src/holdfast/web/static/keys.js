@@ -26,6 +26,16 @@ export function bindKeys(actions) {
   });
 }
 
+/** Keys that move the focus between the links of a list. */
+export function linkKeys(selector) {
+  const move = (to) => {
+    const links = [...document.querySelectorAll(selector)];
+    const at = links.indexOf(document.activeElement);
+    links[Math.max(0, Math.min(links.length - 1, to(at, links.length)))]?.focus();
+  };
+  return { j: () => move((at) => at + 1), k: () => move((at) => at - 1), g: () => move(() => 0), G: () => move((_, count) => count - 1) };
+}
+
 function showHelp() {
   const dialog = el(
     "dialog",

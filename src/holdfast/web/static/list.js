@@ -36,10 +36,6 @@ export class VirtualList {
     this.schedule();
   }
 
-  get isAtEnd() {
-    return this.element.scrollTop + this.element.clientHeight >= this.count * this.height - this.height;
-  }
-
   schedule() {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = undefined;

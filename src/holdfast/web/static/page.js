@@ -61,11 +61,22 @@ export function short(count) {
 }
 export const calls = (count) => (count === 1 ? "1 call" : `${full(count)} calls`);
 export const when = (time) => time.slice(0, 16).replace("T", " ");
-export const money = (price) => (price === null || price === undefined ? "unknown" : `$${price.toFixed(price < 1 ? 4 : 2)}`);
+export const money = (price) => (price === null || price === undefined ? "unknown" : `$${price.toFixed(price < 0.005 && price > 0 ? 4 : 2)}`);
 
 /** A list of figures: name and value. */
 export function figures(node, pairs) {
   show(node, ...pairs.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value)))));
+}
+
+/** A table: columns are names, or a name and a class; cells are nodes or text. */
+export function table(columns, rows, kind = null) {
+  const named = columns.map((one) => (Array.isArray(one) ? one : [one, null]));
+  return el(
+    "table",
+    { class: kind },
+    el("thead", {}, el("tr", {}, named.map(([name, kind]) => el("th", { scope: "col", class: kind }, name)))),
+    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, at) => el("td", { class: named[at][1] }, cell))))),
+  );
 }
 
 /** Keeps a value in the address without a new entry in the history. */

@@ -3,7 +3,7 @@
 import { drawChart } from "./chart.js";
 import { bindKeys } from "./keys.js";
 import { eventCells, VirtualList } from "./list.js";
-import { follow } from "./live.js";
+import { addPauseButton, follow } from "./live.js";
 import { act, body, byId, el, full, longText, quietly, read, remember, say, sessionPath, short, show, when } from "./page.js";
 
 const marks = new Set(["compaction", "undo", "pin", "redaction", "attempt"]);
@@ -55,7 +55,10 @@ function button(text, action, event, more = {}) {
     onclick: async () => {
       const done = await act(action, { event, ...more });
       if (done?.path) location.href = done.path;
-      else if (done) await refresh();
+      else if (done) {
+        await refresh(false);
+        await detail(wanted);
+      }
     },
   }, text);
 }
@@ -65,10 +68,10 @@ async function undo() {
   if (await act("undo")) await refresh();
 }
 
-async function refresh() {
+/** Shows what has changed; who looks at the newest event follows it, others stay at theirs. */
+async function refresh(follows = list.selected === list.count - 1) {
   const now = await read(`/api${sessionPath}`);
   const grown = now.version !== list.count;
-  const follows = list.isAtEnd;
   body.version = now.version;
   byId("state").querySelector("strong").textContent = short(now.tokens);
   byId("state").lastChild.textContent = `${now.window ? ` of ${short(now.window)}` : " tokens"}, ${times(now.rounds)}`
@@ -127,9 +130,4 @@ const asked = Number(new URLSearchParams(location.search).get("e"));
 list.select((asked || list.count) - 1);
 quietly(strip)();
 const pause = follow(quietly((version) => (version !== Number(body.version) ? refresh() : null)));
-const live = el("button", { type: "button", "aria-pressed": "true", class: "aside", onclick: () => {
-  const on = live.getAttribute("aria-pressed") !== "true";
-  live.setAttribute("aria-pressed", String(on));
-  pause(!on);
-} }, "Live");
-document.querySelector(".title").append(live);
+addPauseButton(pause);

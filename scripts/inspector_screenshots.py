@@ -1,11 +1,13 @@
-"""Screenshots of the five main pages, light and dark, wide and narrow: `python -m tests.web.screenshots FOLDER`.
+"""Screenshots of the inspector: `python -m scripts.inspector_screenshots FOLDER`, or `--readme` for those in README.md.
 
-The session is the bundled example, with the usage that a provider would report. Needs a browser, as the tests do.
+Every page, light and dark, wide and narrow. The sessions are the bundled examples, with the usage that a provider would
+report. Needs a browser, as the tests do.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import signal
 import subprocess
@@ -27,9 +29,12 @@ EXAMPLES = {
     "journal": "Twelve days in Yunnan",
     "harbor": "tidebook: tickets for release 4.1.3",
 }
-FOLDER = Path(__file__).resolve().parents[2] / "src" / "holdfast" / "transcripts" / "examples"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "src" / "holdfast" / "transcripts" / "examples"
 BUDGET = 60_000
 SCREENS = {"light": (1280, False), "dark": (1280, True), "narrow": (420, False), "narrow-dark": (420, True)}
+README = ("session", "compaction")
+"""Pages that the README shows, light and wide."""
 
 
 async def build(path: Path) -> int:
@@ -60,10 +65,11 @@ RANKED = """const [path, done] = arguments; fetch(path).then((reply) => reply.js
   done(found.page.lines.filter((line) => line.text.trim()).findIndex((line) =>
     line.rank && found.fates.some((fate) => fate[0] === line.sources[0]))))"""
 READY = """return !document.querySelector('[aria-busy]') && !document.body.textContent.includes('being explained')
-  && document.querySelector('.row, .figures dd, table') !== null"""
+  && document.querySelector('.row, .figures dd, table, .hits') !== null"""
 
 
-def take(browser: Browser, base: str, compaction: int, folder: Path) -> None:
+def take(browser: Browser, base: str, compaction: int, folder: Path, *, readme: bool) -> None:
+    browser.driver.set_script_timeout(60)
     line = browser.driver.execute_async_script(RANKED, f"/api/s/harbor/c/{compaction}")
     pages = {
         "sessions": "/",
@@ -72,22 +78,35 @@ def take(browser: Browser, base: str, compaction: int, folder: Path) -> None:
         "context": f"/s/harbor/at/{compaction}?vs={compaction - 1}",
         "what-if": "/s/harbor/try?budget=20000",
         "cost": "/s/harbor/cost",
+        "search": "/search?q=tidebook",
+        "jobs": "/jobs",
+        "lab": "/lab",
+        "report": "/lab/lab.html",
     }
+    how = {"format": "webp", "quality": 80} if readme else {"format": "png"}
     for screen, (width, dark) in SCREENS.items():
         browser.set_screen(width, dark=dark)
         for name, page in pages.items():
+            if readme and (screen != "light" or name not in README):
+                continue
             browser.open(base + page)
-            browser.wait(lambda: browser.script(READY))
+            browser.wait(READY)
             browser.driver.execute_async_script("setTimeout(arguments[0], 700)")
-            browser.driver.save_screenshot(str(folder / f"web-{name}-{screen}.png"))
+            image = browser.driver.execute_cdp_cmd("Page.captureScreenshot", how)
+            file = f"web-{name}.webp" if readme else f"web-{name}-{screen}.png"
+            (folder / file).write_bytes(base64.b64decode(image["data"]))
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, readme: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
-        path = Path(temporary) / "sessions.db"
+        path, reports = Path(temporary) / "sessions.db", Path(temporary) / "reports"
+        reports.mkdir()
+        if not readme:
+            lab = ["lab", str(FOLDER), "--budget", "2k,4k,8k", "--cuts", "3", "--page", str(reports / "lab.html")]
+            subprocess.run([sys.executable, "-m", "holdfast", *lab], check=True, stdout=subprocess.DEVNULL)
         compaction = asyncio.run(build(path))
-        command = [sys.executable, "-m", "holdfast", "web", str(path), "--port", "0"]
+        command = [sys.executable, "-m", "holdfast", "web", str(path), "--port", "0", "--reports", str(reports)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             found = re.search(r"http\S+", process.stdout.readline())
@@ -95,10 +114,11 @@ def main(folder: Path) -> None:
             try:
                 with run_browser() as browser:
                     browser.open(found[0])
-                    take(browser, found[0].partition("/?")[0], compaction, folder)
+                    take(browser, found[0].partition("/?")[0], compaction, folder, readme=readme)
             finally:
                 process.send_signal(signal.SIGTERM)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    readme = sys.argv[1] == "--readme"
+    main(ROOT / "docs" if readme else Path(sys.argv[1]), readme=readme)
