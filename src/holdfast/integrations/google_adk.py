@@ -72,7 +72,7 @@ class HoldfastPlugin(BasePlugin):
         """Replaces the contents of the request by those to send, and adds the recall tools."""
         llm_request.append_tools(list(self._tools))
         conversation = self._conversation(callback_context, llm_request)
-        llm_request.contents = as_contents(await conversation.aprepare(_payloads(llm_request.contents)))
+        llm_request.contents = as_contents(await conversation.aprepare(as_payloads(llm_request.contents)))
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
         """Records the provider's token counts."""
@@ -85,7 +85,7 @@ class HoldfastPlugin(BasePlugin):
     ) -> LlmResponse | None:
         """Compacts further after an overflow, and asks the model once more."""
         conversation = self._conversation(callback_context, llm_request)
-        smaller = await conversation.arecover(error, _payloads(llm_request.contents))
+        smaller = await conversation.arecover(error, as_payloads(llm_request.contents))
         if smaller is None:
             return None
         llm_request.contents = as_contents(smaller)
@@ -112,7 +112,7 @@ def conversation_key(context: Any) -> str:
     return f"{running.session.id}/{place}" if place else str(running.session.id)
 
 
-def _payloads(contents: Sequence[types.Content]) -> list[Any]:
+def as_payloads(contents: Sequence[types.Content]) -> list[Any]:
     return [content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in contents]
 
 
@@ -157,7 +157,7 @@ class HoldfastSummarizer(BaseEventsSummarizer):
         if not contents:
             return None
         result = await acompact(
-            _payloads(contents),
+            as_payloads(contents),
             budget=self._max_tokens,
             target=self._max_tokens,
             summarizer=self._summarizer,
