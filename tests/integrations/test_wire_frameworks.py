@@ -26,8 +26,8 @@ class WireFramework(NamedTuple):
     format: str
     objects: Callable[[list[Json]], Sequence[Any]]
     """Returns the framework's messages, as it hands them to the integration."""
-    dump: Callable[[Sequence[Any]], Sequence[Any]] = list
-    """Returns what the integration passes on."""
+    load: Callable[[Json], Any] | None = None
+    """Returns the framework's message of a payload, where the framework does not take payloads."""
 
 
 def _agents_items(payloads: list[Json]) -> Sequence[Any]:
@@ -57,12 +57,10 @@ def _adk_contents(payloads: list[Json]) -> Sequence[Any]:
     return [Event.model_validate_json(text).content for text in stored]
 
 
-def _adk_payloads(contents: Sequence[Any]) -> Sequence[Any]:
-    from holdfast.integrations.google_adk import as_contents, as_payloads
+def _adk_content(payload: Json) -> Any:
+    from holdfast.integrations.google_adk import as_content
 
-    payloads = as_payloads(contents)
-    assert as_contents(payloads) == contents
-    return payloads
+    return as_content(payload)
 
 
 def _crewai_messages(payloads: list[Json]) -> Sequence[Any]:
@@ -80,7 +78,7 @@ def _crewai_message() -> Any:
 FRAMEWORKS = {
     "openai_agents": WireFramework("agents", "openai-responses", _agents_items),
     "litellm": WireFramework("litellm", "openai-chat", _litellm_messages),
-    "google_adk": WireFramework("google.adk", "gemini", _adk_contents, _adk_payloads),
+    "google_adk": WireFramework("google.adk", "gemini", _adk_contents, _adk_content),
     "crewai": WireFramework("crewai", "openai-chat", _crewai_messages),
 }
 each_framework = pytest.mark.parametrize(
@@ -91,16 +89,18 @@ each_framework = pytest.mark.parametrize(
 def through_classes(messages: list[Message], name: str) -> tuple[list[Message], Sequence[Any]]:
     """Returns the messages after the way through the framework's classes, and what the integration gets of them."""
     framework = FRAMEWORKS[name]
-    given = framework.dump(framework.objects(encode_all(messages, framework.format)))
+    given = framework.objects(encode_all(messages, framework.format))
     return decode_all(given, framework.format)[0], given
 
 
 def assert_same_content(messages: list[Message], name: str) -> None:
     format = FRAMEWORKS[name].format
     expected = read(encode_all(bare(messages), format), format)
-    again, _ = through_classes(bare(messages), name)
+    again, given = through_classes(bare(messages), name)
     assert facts(again) == facts(expected)
     assert encode_all(read(encode_all(again, format), format), format) == encode_all(again, format)
+    if load := FRAMEWORKS[name].load:
+        assert [load(payload) for payload in encode_all(again, format)] == given
     assert all_parts(through_classes(again, name)[0]) == all_parts(again)
 
 

@@ -9,7 +9,7 @@ from ..errors import InvalidInput, UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
 from .call_ids import CallIdAssigner, CallLookup, lacks_call_id
 from .detection import ALL, COMMON, FORMATS, PLAIN, narrow_formats
-from .frameworks import CONVERSE, FRAMEWORKS, dump_object, framework_codec, framework_in
+from .frameworks import CONVERSE, FRAMEWORKS, dump_object, framework_codec, framework_in, framework_of
 from .parts import FindCall, Json, Message, Text, ToolResult
 from .payload import copy_json
 from .sdk import unpack_reply
@@ -149,8 +149,9 @@ def decode_all(
             neutral.add(len(decoded))
             add(item)
         else:
-            for payload in unpack_reply(item):
-                rest.append((len(decoded), _payload(payload, len(decoded))))
+            own = framework_of(item)
+            for payload in unpack_reply(item) if own is None else dump_object(item, own):
+                rest.append((len(decoded), _payload(payload, len(decoded)) if own is None else payload))
                 add(None)
     name = (
         narrow_formats(rest, possible & _TEXT_FORMATS if plain else possible) if format is None else format_name(format)
