@@ -28,7 +28,7 @@ SUBMODULES = (
     "triggers types"
 ).split()
 FRAMEWORKS = "agent_framework haystack langchain langgraph openai_agents pydantic_ai".split()
-SEPARATE_FRAMEWORKS = "ag2 agno crewai google_adk litellm llama_index".split()
+SEPARATE_FRAMEWORKS = "ag2 agno crewai google_adk litellm llama_index strands".split()
 """Frameworks that are installed in an environment of their own."""
 PAGE = {name: name for name in SUBMODULES} | {
     "agent.tools": "agent",

@@ -81,7 +81,7 @@ class Writer:
 
     def thought(self) -> Thought:
         self._thoughts += 1
-        return Thought(self.tape.text(), f"c2VhbA{self._thoughts:04d}", redacted=self.tape.rarely(5))
+        return Thought(self.tape.text(), f"c2Vhb{self._thoughts:07d}", redacted=self.tape.rarely(5))
 
     def model(self) -> Model:
         """Return a text reply; reasoning is always followed by content."""

@@ -42,7 +42,7 @@ from holdfast.errors import InvalidInput
 from holdfast.integrations.ag2 import HoldfastCompact, HoldfastEventMiddleware
 from holdfast.messages import Media, Text, ToolCall, decode_all, encode_all
 from holdfast.messages import ToolResult as HoldfastResult
-from holdfast.messages.frameworks import dump_objects, framework_codec, load_object
+from holdfast.messages.frameworks import dump_objects, framework_codec, load_object, plain
 
 pytest.importorskip("ag2.config.anthropic.config")
 CALL = ToolCallEvent("look", id="c1", arguments='{"at": "tide"}')
@@ -92,6 +92,7 @@ def test_event_is_decoded_and_comes_back_equal(kind: str) -> None:
     assert load_object(payload) == given
     payloads, originals = dump_objects([given])
     assert originals is not None and originals.restore(payloads)[0] is given
+    assert payloads[0]["ag2"].items() >= plain(given.to_dict()).items()
 
 
 def test_event_that_only_observers_need_is_an_error() -> None:

@@ -11,10 +11,11 @@ import pytest
 pytest.importorskip("agent_framework")
 
 from agent_framework import Agent, Content, Message
+from agent_framework.exceptions import ChatClientException
 from agent_framework.openai import OpenAIChatCompletionClient
 from openai import AsyncOpenAI
 from tests.integrations.harbour_task import ANSWER, SMALL, SYSTEM, Harbour, read_log
-from tests.providers import Call, Request, Say
+from tests.providers import Call, Request, Say, StreamError
 
 from holdfast import SessionService, check, open_store
 from holdfast.integrations.agent_framework import HoldfastChatMiddleware, HoldfastStrategy
@@ -120,6 +121,35 @@ async def test_streamed_run_finishes(client: Any) -> None:
         async for update in agent.run(SMALL.prompt, stream=True):
             shown += update.text
     assert ANSWER in shown and server.refused == [] and server.overflowed == 0
+
+
+@pytest.mark.anyio
+async def test_overflow_in_a_stream_is_compacted_and_asked_again_once(client: Any) -> None:
+    with Harbour() as server:
+        middleware = HoldfastChatMiddleware(window=4 * SMALL.window)
+        agent = Agent(client=client(server), instructions=SYSTEM, tools=[read_log], middleware=[middleware])
+        stream = agent.run(SMALL.prompt, stream=True)
+        shown = [update.text async for update in stream]
+        reply = await stream.get_final_response()
+        assert "".join(shown).endswith(ANSWER) and reply.messages[-1].text == ANSWER
+        assert reply.usage_details and reply.usage_details["input_token_count"]
+        assert server.overflowed == 1 and server.refused == []
+    with Harbour(window=20) as server:  # nothing fits
+        agent = Agent(client=client(server), tools=[read_log], middleware=[HoldfastChatMiddleware(window=SMALL.window)])
+        with pytest.raises(ChatClientException):
+            _ = [update async for update in agent.run(SMALL.prompt, stream=True)]
+        assert server.overflowed <= 2
+
+
+@pytest.mark.anyio
+async def test_failure_in_the_middle_of_a_stream_is_not_asked_again(client: Any) -> None:
+    """What was shown would be shown twice."""
+    with Harbour() as server:
+        server.script = lambda request: StreamError(400, "The prompt is too long.", "context_length_exceeded", after=3)
+        agent = Agent(client=client(server), middleware=[HoldfastChatMiddleware(window=SMALL.window)])
+        with pytest.raises(ChatClientException):
+            _ = [update async for update in agent.run(SMALL.prompt, stream=True)]
+        assert len(server.requests) == 1
 
 
 @pytest.mark.anyio

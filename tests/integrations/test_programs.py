@@ -30,6 +30,7 @@ EXAMPLES = {
     "ag2_agent.py": "ag2",
     "agno_agent.py": "agno",
     "crewai_agent.py": "crewai",
+    "strands_agent.py": "strands",
 }
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 PROGRAM = re.compile(r"```python\n(.*?)```", re.DOTALL)

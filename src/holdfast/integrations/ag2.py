@@ -14,13 +14,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction import acompact
+from ..messages import Message, Text, ToolCall, ToolResult
 from ..messages.frameworks import not_installed
 from ..messages.frameworks.ag2 import is_message
-from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations
+from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations, Shortcuts
 
 try:
     from ag2 import Context
-    from ag2.events import BaseEvent, ModelResponse
+    from ag2.events import BaseEvent, ModelResponse, TextInput, ToolResultsEvent
     from ag2.knowledge import EventLogWriter, KnowledgeStore
     from ag2.middleware import BaseMiddleware
     from ag2.middleware.base import LLMCall
@@ -62,7 +63,10 @@ class HoldfastEventMiddleware:
 
     def __call__(self, event: BaseEvent, context: Context) -> BaseMiddleware:
         conversation = self.conversations.conversation(
-            conversation_key(context), system="\n".join(context.prompt) or None, format=_FORMAT
+            conversation_key(context),
+            system="\n".join(context.prompt) or None,
+            format=_FORMAT,
+            shortcuts=_SHORTCUTS,
         )
         return _Compacting(event, context, conversation)
 
@@ -112,6 +116,21 @@ class HoldfastCompact:
         if store is not None:
             await EventLogWriter(store).persist_dropped(context.stream.id, dropped)
         return list(result.messages)
+
+
+def _read(event: BaseEvent) -> Message | None:
+    if isinstance(event, ModelResponse) and not event.files:
+        calls = (ToolCall(call.id, call.name, call.arguments) for call in event.tool_calls.calls)
+        return Message("assistant", (*([Text(event.content)] if event.content else ()), *calls))
+    if isinstance(event, ToolResultsEvent):
+        inputs = [part for result in event.results for part in result.result.parts]
+        if all(type(part) is TextInput for part in inputs):
+            texts = ((one.parent_id, tuple(Text(part.content) for part in one.result.parts)) for one in event.results)
+            return Message("tool", tuple(ToolResult(call_id, content) for call_id, content in texts))
+    return None
+
+
+_SHORTCUTS = Shortcuts(read=_read)
 
 
 def conversation_key(context: Context) -> str:

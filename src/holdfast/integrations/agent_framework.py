@@ -10,7 +10,8 @@ in the place of `TruncationStrategy`, `SlidingWindowStrategy` and `Summarization
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from operator import is_
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from ..tokens import Usage
 from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations
 
 try:
-    from agent_framework import ChatContext, ChatMiddleware, ChatResponse, FunctionTool, Message
+    from agent_framework import ChatContext, ChatMiddleware, ChatResponse, FunctionTool, Message, ResponseStream
 except ModuleNotFoundError as problem:
     raise not_installed("agent-framework") from problem
 
@@ -69,7 +70,9 @@ class HoldfastChatMiddleware(ChatMiddleware):
                 raise
             context.messages = smaller
             await call_next()
-        if isinstance(context.result, ChatResponse):
+        if isinstance(context.result, ResponseStream):
+            context.result = _recovering(context, call_next, conversation, whole)
+        elif context.result is not None:
             _report(conversation, context.result)
 
     def recall_tools(self) -> list[FunctionTool]:
@@ -116,6 +119,44 @@ class HoldfastStrategy:
             return False
         messages[:] = result.messages
         return True
+
+
+def _recovering(
+    context: ChatContext,
+    call_next: Callable[[], Awaitable[None]],
+    conversation: AgentConversation,
+    whole: list[Message],
+) -> ResponseStream[Any, Any]:
+    """Returns the stream of the reply: the framework sends its request, and reports an overflow, when it is read."""
+
+    stream: Any = context.result
+    passed: list[Any] = []
+
+    async def updates() -> AsyncIterator[Any]:
+        nonlocal stream
+        try:
+            async for update in stream:
+                passed.append(update)
+                yield update
+            return
+        except Exception as problem:
+            smaller = None if passed else await conversation.arecover(problem, whole)
+            if smaller is None:
+                raise
+        context.messages = smaller
+        await call_next()
+        stream = context.result
+        async for update in stream:
+            passed.append(update)
+            yield update
+
+    async def finish(shown: Sequence[Any]) -> ChatResponse[Any]:
+        reply: ChatResponse[Any] = await stream.get_final_response()
+        _report(conversation, reply)
+        unchanged = len(shown) == len(passed) and all(map(is_, shown, passed))
+        return reply if unchanged else ChatResponse.from_updates(shown)
+
+    return ResponseStream(updates(), finalizer=finish)
 
 
 def _run_key(given: str | None) -> str:

@@ -15,9 +15,10 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InvalidInput
-from ..messages import Tool
+from ..messages import Message as NeutralMessage
+from ..messages import Text, Tool, ToolCall, ToolResult
 from ..messages.frameworks import not_installed
-from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations
+from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations, Shortcuts
 
 try:
     from agno.models.base import Model
@@ -113,7 +114,28 @@ def _methods(kind: type[Model], conversations: AgentConversations) -> dict[str, 
 
 def _conversation(conversations: AgentConversations, request: dict[str, Any]) -> AgentConversation:
     run = request.get("run_response")
-    return conversations.conversation(conversation_key(run), tools=lambda: request.get("tools") or [], format="agno")
+    return conversations.conversation(
+        conversation_key(run), tools=lambda: request.get("tools") or [], format="agno", shortcuts=_SHORTCUTS
+    )
+
+
+def _read(message: Message) -> NeutralMessage | None:
+    text, thoughts = message.content, (message.reasoning_content, message.redacted_reasoning_content)
+    media = message.images, message.audio, message.videos, message.files
+    if any(thoughts) or any(media) or not isinstance(text, str | None):
+        return None
+    if message.role == "tool":
+        return NeutralMessage("tool", (ToolResult(message.tool_call_id or "", (Text(text or ""),)),))
+    if message.role != "assistant":
+        return None
+    calls = (
+        ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
+        for call in message.tool_calls or ()
+    )
+    return NeutralMessage("assistant", (*([Text(text)] if text else ()), *calls))
+
+
+_SHORTCUTS = Shortcuts(read=_read)
 
 
 def conversation_key(run: Any) -> str:

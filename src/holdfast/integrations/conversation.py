@@ -11,8 +11,9 @@ import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from operator import eq
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal
@@ -22,7 +23,7 @@ from ..agent.window import ContextWindow
 from ..compaction.presets import Preset, preset_named
 from ..errors import UnknownSession
 from ..hooks.events import CompactionEvent
-from ..messages import decode_all, find_problems, rules_for, to_json
+from ..messages import OPENING, Message, Role, decode_all, find_problems, rules_for, to_json
 from ..messages.frameworks import framework_in, load_object
 from ..models import failure_from_exception
 from ..models.calls import Failure
@@ -55,6 +56,25 @@ _CERTAIN = 0.75
 """Share of the threshold below which an estimate alone decides that nothing is to be compacted."""
 _BYTES_PER_TOKEN = 2
 """For that estimate, which is too high and costs nothing: the keeper counts exactly when it reaches the share."""
+
+
+def _unchanged(message: Any) -> Any:
+    return message
+
+
+def _unread(message: Any) -> Message | None:
+    return None
+
+
+class Shortcuts(NamedTuple):
+    """What a framework's own classes make cheaper, or necessary: most calls find nothing to compact."""
+
+    load: Callable[[Any], Any] = _unchanged
+    """Returns the object of a message in a wire format, if the framework does not take those."""
+    same: Callable[[Sequence[Any], Sequence[Any]], bool] = eq
+    """Compares two lists of equal length."""
+    read: Callable[[Any], Message | None] = _unread
+    """Returns text, calls and text results of a message without a dump of it; None if it has anything else."""
 
 
 class WorkerLoop:
@@ -134,6 +154,7 @@ class AgentConversations:
         system: SystemLike | None = None,
         tools: Callable[[], ToolsLike] | None = None,
         format: str | None = None,
+        shortcuts: Shortcuts | None = None,
     ) -> AgentConversation:
         """Returns the conversation with this key; the other arguments matter when it is opened.
 
@@ -143,7 +164,8 @@ class AgentConversations:
             found = self._open.get(key)
             if found is None:
                 keeps = ContextWindow(self.window or window, self.model or model, self.preset.window)
-                found = AgentConversation(self, key, keeps, system=system, tools=tools and tools(), format=format)
+                record = {"system": system, "tools": tools and tools(), "format": format}
+                found = AgentConversation(self, key, keeps, record, shortcuts or Shortcuts())
                 self._open[key] = found
             self._open.move_to_end(key)
             while len(self._open) > _OPEN_CONVERSATIONS:
@@ -194,26 +216,26 @@ class AgentConversation:
         conversations: AgentConversations,
         key: str,
         window: ContextWindow,
-        *,
-        system: Any,
-        tools: Any,
-        format: str | None,
+        record: dict[str, Any],
+        shortcuts: Shortcuts,
     ) -> None:
         self._all = conversations
         self._loop = conversations.loop
         stored = conversations.stored
-        prompt = {} if stored else {"system": system, "tools": tools}
-        self.keeper = conversations.keeper(key if stored else None, window, format=format, **prompt)
-        self._record = {"id": key, "system": system, "tools": tools, "format": format}
+        given = {"format": record["format"]} if stored else record
+        self.keeper = conversations.keeper(key if stored else None, window, **given)
+        self._record = {"id": key, **record}
+        self._shortcuts = shortcuts
         self._created = not stored
         self._limit = self._token_limit()
         self._working = anyio.Lock()
         self._reading = threading.Lock()
         self._given: list[Any] = []
         self._sent: list[Any] = []
+        self._last_role: Role | None = None
         self._tokens = 0
         self._usage: UsageLike | None = None
-        self._format = format
+        self._format: str | None = record["format"]
 
     # -- before a model call --------------------------------------------------------------------------
 
@@ -282,8 +304,11 @@ class AgentConversation:
     def _remember(self, messages: Sequence[Any], context: Context) -> list[Any]:
         """Keeps what the next call needs to recognise the list; returns the messages to send."""
         with self._reading:
-            self._given, self._sent = list(messages), list(context.messages)
+            self._given = list(messages)
+            self._sent = list(map(self._shortcuts.load, context.messages))
             self._tokens, self._format = context.tokens, context.format
+            newest, _ = decode_all(context.messages[-1:], context.format)
+            self._last_role = newest[-1].role if newest else None
             return list(self._sent)
 
     def _continued(self, messages: Sequence[Any]) -> list[Any] | None:
@@ -296,11 +321,11 @@ class AgentConversation:
             return None
         with self._reading:
             known = len(self._given)
-            if not known or len(messages) < known or list(messages[:known]) != self._given:
+            if not known or len(messages) < known or not self._shortcuts.same(list(messages[:known]), self._given):
                 return None
             new = messages[known:]
-            decoded, _ = decode_all(new, self._format)
-            if self._format is None or find_problems(decoded, rules_for(self._format), ready=True):
+            decoded = self._read(new)
+            if self._format is None or not self._are_valid_next(decoded):
                 return None
             tokens = self._tokens + sum(len(to_json(message.parts)) for message in decoded) // _BYTES_PER_TOKEN
             if tokens >= self._limit:
@@ -308,7 +333,21 @@ class AgentConversation:
             self._given += new
             self._sent += new
             self._tokens = tokens
+            self._last_role = decoded[-1].role if decoded else self._last_role
             return list(self._sent)
+
+    def _read(self, new: Sequence[Any]) -> list[Message]:
+        """Returns the messages in neutral form, only to be validated and counted."""
+        usual = [message for item in new if (message := self._shortcuts.read(item)) is not None]
+        return usual if len(usual) == len(new) else decode_all(new, self._format, borrow=True)[0]
+
+    def _are_valid_next(self, new: Sequence[Message]) -> bool:
+        """Whether these messages are valid after those that were sent last."""
+        if not new:
+            return True
+        if self._last_role == new[0].role == "assistant":
+            return False
+        return not find_problems([OPENING, *new], rules_for(self._format or ""), ready=True)
 
 
 async def logged_messages(sessions: SessionService, session_id: str) -> list[Any]:

@@ -14,10 +14,22 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction import acompact
-from ..messages import Message, Text, Tool, ToolCall, ToolResult, copy_json, decode_all, is_framed, strip_frame
+from ..messages import (
+    Message,
+    Part,
+    Role,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    is_framed,
+    strip_frame,
+    to_json,
+)
 from ..messages.frameworks import not_installed
 from ..triggers import always
-from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations
+from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations, Shortcuts
 
 try:
     from google.adk.agents.callback_context import CallbackContext
@@ -72,7 +84,7 @@ class HoldfastPlugin(BasePlugin):
         """Replaces the contents of the request by those to send, and adds the recall tools."""
         llm_request.append_tools(list(self._tools))
         conversation = self._conversation(callback_context, llm_request)
-        llm_request.contents = as_contents(await conversation.aprepare(_payloads(llm_request.contents)))
+        llm_request.contents = await conversation.aprepare(llm_request.contents)
 
     async def after_model_callback(self, *, callback_context: CallbackContext, llm_response: LlmResponse) -> None:
         """Records the provider's token counts."""
@@ -85,10 +97,10 @@ class HoldfastPlugin(BasePlugin):
     ) -> LlmResponse | None:
         """Compacts further after an overflow, and asks the model once more."""
         conversation = self._conversation(callback_context, llm_request)
-        smaller = await conversation.arecover(error, _payloads(llm_request.contents))
+        smaller = await conversation.arecover(error, llm_request.contents)
         if smaller is None:
             return None
-        llm_request.contents = as_contents(smaller)
+        llm_request.contents = smaller
         agent: Any = callback_context.get_invocation_context().agent
         async for response in agent.canonical_model.generate_content_async(llm_request):
             return response
@@ -102,6 +114,7 @@ class HoldfastPlugin(BasePlugin):
             system=str(config.system_instruction) if config.system_instruction else None,
             tools=lambda: [_declaration(tool) for tool in config.tools or ()],
             format=_FORMAT,
+            shortcuts=_SHORTCUTS,
         )
 
 
@@ -112,12 +125,42 @@ def conversation_key(context: Any) -> str:
     return f"{running.session.id}/{place}" if place else str(running.session.id)
 
 
-def _payloads(contents: Sequence[types.Content]) -> list[Any]:
-    return [content.model_dump(mode="json", by_alias=True, exclude_none=True) for content in contents]
+def as_content(payload: Any) -> types.Content:
+    return types.Content.model_validate(payload)
 
 
-def as_contents(messages: Sequence[Any]) -> list[types.Content]:
-    return [types.Content.model_validate(copy_json(message)) for message in messages]
+def _are_equal(some: Sequence[types.Content], others: Sequence[types.Content]) -> bool:
+    """Compares contents, of which ADK copies the parts for each request but not what these hold.
+
+    The comparison of the classes themselves takes several times as long.
+    """
+    return all(
+        one.role == other.role
+        and [part.__dict__ for part in one.parts or ()] == [part.__dict__ for part in other.parts or ()]
+        for one, other in zip(some, others, strict=True)
+    )
+
+
+def _read(content: types.Content) -> Message | None:
+    role: Role = "assistant" if content.role == "model" else "user"
+    texts: list[Part] = []
+    pairs: list[Part] = []  # calls or results, by their number where ADK has removed the ids
+    for part in content.parts or ():
+        match {key: value for key, value in part.__dict__.items() if value is not None}:
+            case {"text": text, **rest} if not rest:
+                texts.append(Text(text))
+            case {"function_call": call, **rest} if not rest:
+                pairs.append(ToolCall(call.id or f"{call.name} {len(pairs)}", call.name, call.args or {}))
+            case {"function_response": result, **rest} if not rest and not result.parts:
+                role = "tool"
+                answer = Text(to_json(result.response))
+                pairs.append(ToolResult(result.id or f"{result.name} {len(pairs)}", (answer,)))
+            case _:
+                return None
+    return Message(role, (*texts, *pairs))
+
+
+_SHORTCUTS = Shortcuts(as_content, _are_equal, _read)
 
 
 def _declaration(tool: Any) -> Any:
@@ -130,12 +173,12 @@ class _RecallTool(BaseTool):
     def __init__(self, conversations: AgentConversations, tool: Tool) -> None:
         super().__init__(name=tool.name, description=tool.description)
         self._conversations = conversations
-        self._parameters = tool.parameters
+        self._declaration = types.FunctionDeclaration(
+            name=tool.name, description=tool.description, parameters_json_schema=tool.parameters
+        )
 
     def _get_declaration(self) -> types.FunctionDeclaration:
-        return types.FunctionDeclaration(
-            name=self.name, description=self.description, parameters_json_schema=self._parameters
-        )
+        return self._declaration
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> Any:
         return await self._conversations.answer_recall(conversation_key(tool_context), self.name, args)
@@ -157,7 +200,7 @@ class HoldfastSummarizer(BaseEventsSummarizer):
         if not contents:
             return None
         result = await acompact(
-            _payloads(contents),
+            contents,
             budget=self._max_tokens,
             target=self._max_tokens,
             summarizer=self._summarizer,

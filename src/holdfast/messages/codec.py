@@ -9,7 +9,7 @@ from ..errors import InvalidInput, UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
 from .call_ids import CallIdAssigner, CallLookup, lacks_call_id
 from .detection import ALL, COMMON, FORMATS, PLAIN, narrow_formats
-from .frameworks import FRAMEWORKS, framework_codec, framework_in
+from .frameworks import CONVERSE, FRAMEWORKS, dump_object, framework_codec, framework_in, framework_of
 from .parts import FindCall, Json, Message, Text, ToolResult
 from .payload import copy_json
 from .sdk import unpack_reply
@@ -77,13 +77,18 @@ def _framework_codec(name: str) -> Codec:
     codec = framework_codec(name)
 
     def decode(payload: Json) -> Message:
+        if name == CONVERSE and name not in payload:
+            (payload,) = dump_object(payload, name)
         role, parts = codec.decode(payload[name])
         return Message(role, tuple(parts), name, payload)
 
     def encode(message: Message, find: FindCall) -> list[Json]:
         return [{name: dump} for dump in codec.encode(_with_result_names(message, find))]
 
-    return Codec(name, decode, encode)
+    def join(payload: Json, more: Json) -> Json:
+        return {name: codec.join(payload[name], more[name])} if codec.join else payload
+
+    return Codec(name, decode, encode, join if codec.join else None)
 
 
 def _with_result_names(message: Message, find: FindCall) -> Message:
@@ -144,8 +149,9 @@ def decode_all(
             neutral.add(len(decoded))
             add(item)
         else:
-            for payload in unpack_reply(item):
-                rest.append((len(decoded), _payload(payload, len(decoded))))
+            own = framework_of(item)
+            for payload in unpack_reply(item) if own is None else dump_object(item, own):
+                rest.append((len(decoded), _payload(payload, len(decoded)) if own is None else payload))
                 add(None)
     name = (
         narrow_formats(rest, possible & _TEXT_FORMATS if plain else possible) if format is None else format_name(format)

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import UnknownFormat
 from . import anthropic, gemini, openai_chat, openai_responses
-from .frameworks import FRAMEWORKS, framework_in
+from .frameworks import CONVERSE, FRAMEWORKS, framework_in, has_converse_blocks
 from .parts import Json
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI = openai_chat.name, openai_responses.name, anthropic.name, gemini.name
@@ -22,6 +22,7 @@ _NONE: frozenset[str] = frozenset()
 _CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = (frozenset((name,)) for name in FORMATS)
 _OPENAI = _CHAT | _RESPONSES
 _FRAMEWORKS: dict[str | None, frozenset[str]] = {name: frozenset((name,)) for name in FRAMEWORKS}
+_PLAIN_OR_CONVERSE = PLAIN | {CONVERSE}
 _CHAT_FIELDS = frozenset(("tool_calls", "function_call", "refusal", "audio", "reasoning_content", "reasoning"))
 _FORMATS_BY_PART: dict[str, frozenset[str]] = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), _RESPONSES),
@@ -98,6 +99,10 @@ def _formats_of_content(content: Any) -> frozenset[str]:
         return PLAIN
     if not isinstance(content, list):
         return _NONE
+    if not content:
+        return _PLAIN_OR_CONVERSE
+    if has_converse_blocks(content):
+        return _FRAMEWORKS[CONVERSE]
     fits = PLAIN
     for part in content:
         if isinstance(part, dict):

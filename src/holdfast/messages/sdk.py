@@ -17,7 +17,8 @@ _SDK_ONLY = frozenset(("parsed", "parsed_output", "parsed_arguments"))
 
 def unpack_reply(item: Any) -> Iterator[Any]:
     """Yields the messages inside a whole reply, and those of SDK objects as dicts; yields anything else unchanged."""
-    if not isinstance(item, Mapping) and (framework := framework_of(item)) is not None:
+    own = type(item) is dict or not isinstance(item, Mapping)
+    if own and (framework := framework_of(item)) is not None:
         yield from dump_object(item, framework)
     elif not (isinstance(item, Mapping) or hasattr(item, "model_dump")) or _field(item, "role") is not None:
         yield _plain(item)

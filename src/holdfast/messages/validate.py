@@ -11,7 +11,7 @@ from ..errors import InvalidInput
 from .call_ids import GENERATED_ID_PREFIX
 from .codec import decode_all, format_name
 from .detection import COMMON
-from .frameworks import FRAMEWORKS
+from .frameworks import CONVERSE, FRAMEWORKS
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ FORMAT_RULES = {
         ),
         FormatRules("gemini", user_first=True, single_result_message=True, calls_follow_user=True),
         *(FormatRules(name, binds_signed_reasoning=True) for name in FRAMEWORKS),
+        FormatRules(CONVERSE, user_first=True, rejects_blank=True, merges_roles=True, binds_signed_reasoning=True),
     )
 }
 

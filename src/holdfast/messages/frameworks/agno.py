@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..json_text import to_json
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from ..payload import ResultParts, as_dict, as_list, as_text, drop_none, placeholder_text, text_block
-from . import FrameworkCodec, plain, split_results
+from . import FrameworkCodec, split_results
 
 name = "agno"
 _ROLES: dict[str, Role] = {
@@ -38,9 +38,9 @@ _PASSING = frozenset(("from_history", "checkpoint_status", "checkpoint_created_a
 def dump(item: Any) -> list[Json]:
     fields: Json = item.model_dump(exclude_none=True, exclude_defaults=True, exclude=set(_PASSING))
     fields |= {"id": item.id, "role": item.role, "created_at": item.created_at}
-    if metrics := item.metrics.to_dict() if item.metrics else {}:
+    if item.metrics and any(vars(item.metrics).values()) and (metrics := item.metrics.to_dict()):
         fields["metrics"] = metrics
-    return [plain(fields)]
+    return [fields]
 
 
 def load(dumped: Json) -> Any:
