@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pydantic_ai")
+pytest.importorskip("pydantic_ai", minversion="2.66")
 
 from openai import AsyncOpenAI
 from pydantic import BaseModel

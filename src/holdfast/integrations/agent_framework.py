@@ -16,10 +16,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from ..compaction.presets import preset_named
+from ..messages import Message as NeutralMessage
+from ..messages import Part, Role, Text, ToolCall, ToolResult
 from ..messages import Tool as ToolDefinition
 from ..messages.frameworks import not_installed
 from ..tokens import Usage
-from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations
+from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations, Shortcuts
 
 try:
     from agent_framework import ChatContext, ChatMiddleware, ChatResponse, FunctionTool, Message, ResponseStream
@@ -96,6 +98,7 @@ class HoldfastChatMiddleware(ChatMiddleware):
             system=options.get("instructions"),
             tools=lambda: [_definition(tool) for tool in options.get("tools") or ()],
             format="agent_framework",
+            shortcuts=_SHORTCUTS,
         )
 
 
@@ -162,6 +165,27 @@ def _recovering(
 def _run_key(given: str | None) -> str:
     """Returns the key of the conversation in which this runs, where no session has an id."""
     return given or f"run-{id(asyncio.current_task())}"
+
+
+def _read(message: Message) -> NeutralMessage | None:
+    if message.role not in ("assistant", "tool"):
+        return None
+    role: Role = "assistant" if message.role == "assistant" else "user"
+    parts: list[Part] = []
+    for content in message.contents:
+        if content.type == "text":
+            parts.append(Text(content.text or ""))
+        elif content.type == "function_call":
+            parts.append(ToolCall(content.call_id or "", content.name or "", content.arguments or {}))
+        elif content.type == "function_result" and all(item.type == "text" for item in content.items or ()):
+            role = "tool"
+            parts.append(ToolResult(content.call_id or "", (Text(str(content.result)),)))
+        else:
+            return None
+    return NeutralMessage(role, tuple(parts))
+
+
+_SHORTCUTS = Shortcuts(read=_read)
 
 
 def _definition(tool: Any) -> Any:

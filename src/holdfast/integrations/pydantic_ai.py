@@ -12,14 +12,15 @@ from collections.abc import Callable
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from ..messages import Message, Part, Text, ToolCall, ToolResult
 from ..messages import Tool as ToolDefinition
 from ..messages.frameworks import not_installed
-from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations
+from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations, Shortcuts
 
 try:
     from pydantic_ai import RetryModelRequest, RunContext, Tool
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelResponse
+    from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.toolsets import FunctionToolset
 except ModuleNotFoundError as problem:
@@ -89,6 +90,7 @@ class HoldfastCapability(AbstractCapability[Any]):
                 for tool in (*parameters.function_tools, *parameters.output_tools)
             ],
             format="pydantic_ai",
+            shortcuts=_SHORTCUTS,
         )
 
     def _recall_tool(self, tool: ToolDefinition) -> Tool[Any]:
@@ -96,6 +98,23 @@ class HoldfastCapability(AbstractCapability[Any]):
             return await self.conversations.answer_recall(_key(ctx), tool.name, arguments)
 
         return Tool.from_schema(run, tool.name, tool.description, tool.parameters, takes_ctx=True)
+
+
+def _read(message: ModelMessage) -> Message | None:
+    parts: list[Part] = []
+    for part in message.parts:
+        if type(part) is TextPart and not part.id:
+            parts.append(Text(part.content))
+        elif type(part) is ToolCallPart:
+            parts.append(ToolCall(part.tool_call_id, part.tool_name, part.args or {}))
+        elif type(part) is ToolReturnPart and isinstance(part.content, str):
+            parts.append(ToolResult(part.tool_call_id, (Text(part.content),)))
+        else:
+            return None
+    return Message("assistant" if message.kind == "response" else "tool", tuple(parts))
+
+
+_SHORTCUTS = Shortcuts(read=_read)
 
 
 def _key(ctx: RunContext[Any]) -> str:
