@@ -6,6 +6,7 @@ report. Needs a browser, as the tests do.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import base64
 import re
@@ -120,5 +121,9 @@ def main(folder: Path, *, readme: bool) -> None:
 
 
 if __name__ == "__main__":
-    readme = sys.argv[1] == "--readme"
-    main(ROOT / "docs" if readme else Path(sys.argv[1]), readme=readme)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help="where to write every page")
+    where.add_argument("--readme", action="store_true", help="write those that README.md shows to docs/")
+    given = parser.parse_args()
+    main(given.folder or ROOT / "docs", readme=given.readme)

@@ -88,6 +88,6 @@ def test_types_are_prepared_for_decoding_when_they_are_imported() -> None:
     types = decoded_types()
     assert "holdfast.context.checkpoint:Checkpoint" in types
     run = subprocess.run(
-        [sys.executable, "-c", FIRST_USE], input="\n".join(types), capture_output=True, text=True, check=True
+        [sys.executable, "-c", FIRST_USE], input="\n".join(sorted(types)), capture_output=True, text=True, check=True
     )
     assert run.stdout == ""

@@ -209,7 +209,7 @@ MUTATIONS = (
     _mutation(
         "`after` of a pin or an undo is ignored",
         "sessions/marks.py",
-        "    if after is not None and tip.mark > after:",
+        "    if after is not None and (tip.mark > after or _started_since(live, event.lane, after)):",
         "    if False:",
         f"{REDACTION} -k 'stale_pin or undo_takes'",
     ),

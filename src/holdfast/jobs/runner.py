@@ -17,6 +17,7 @@ import anyio
 import msgspec
 
 from ..errors import InvalidInput, JobFailed, Outcome, UnknownSession
+from ..messages.json_text import decodable
 from ..models import Limits, scrub
 from ..sessions import SessionService
 from ..sessions.compactor import compact_session
@@ -71,6 +72,7 @@ FAILED_OUTCOME = "failed"
 """The outcome counted for an attempt that raised."""
 
 
+@decodable
 class JobResult(msgspec.Struct, frozen=True, rename="camel"):
     """The outcome of a job, stored by BullMQ as its return value."""
 

@@ -9,6 +9,7 @@ from statistics import median
 
 import msgspec
 
+from ..messages.json_text import decodable
 from .contestants import LEDGER, REAL, Contestant, Lineup
 from .results import QUANTITIES, CutNames, LabSettings, ScoreRow, value_of
 from .run import LabResults
@@ -136,6 +137,7 @@ class SessionDetail(msgspec.Struct, frozen=True):
     cuts: tuple[CutNames, ...]
 
 
+@decodable
 class LabReport(msgspec.Struct, frozen=True):
     settings: LabSettings
     contestants: list[ContestantInfo]
