@@ -16,6 +16,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import (
     AIMessage,
     AIMessageChunk,
+    BaseMessage,
     ChatMessage,
     FunctionMessage,
     HumanMessage,
@@ -30,9 +31,11 @@ from tests.providers import Call, Request, Say
 
 from holdfast import Keeper, SessionService, check, compact, open_store
 from holdfast.errors import InvalidInput, InvalidLimit
+from holdfast.integrations.conversation import AgentConversations
 from holdfast.integrations.langchain import HoldfastMiddleware
 from holdfast.messages import Media, Opaque, Reasoning, Text, ToolCall, ToolResult, decode_all, encode_all
 from holdfast.messages.frameworks import dump_objects, load_object
+from holdfast.tokens import Tokenizer
 
 PNG = "iVBORw0KGgo="
 CALL = {"name": "look", "args": {"at": "tide"}, "id": "c1", "type": "tool_call"}
@@ -322,3 +325,16 @@ def test_long_tool_loop_after_one_request_keeps_the_task() -> None:
 def test_window_below_one_is_refused_at_once() -> None:
     with pytest.raises(InvalidLimit, match="window must be a whole number of at least 1, not -5"):
         HoldfastMiddleware(window=-5)
+
+
+@pytest.mark.parametrize(
+    "words", ["the tide turns at noon ", "港の水は深く、起重機は遅い。", "𝔥𝔞𝔯𝔟𝔬𝔲𝔯 ⟁⟁ ᚠᚢᚦ "], ids=ascii
+)
+def test_growing_history_stays_inside_the_window_in_any_script(words: str) -> None:
+    conversation, count = AgentConversations(window=8_000).conversation("tides"), Tokenizer()
+    history: list[BaseMessage] = []
+    for number in range(40):
+        history.append(HumanMessage(f"{number} {words * 12}"))
+        sent, _ = decode_all(conversation.prepare(history))
+        assert count.tokens(sum(map(count.measure, sent))) < 8_000
+        history.append(AIMessage(words * 12))

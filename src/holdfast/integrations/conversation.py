@@ -327,7 +327,7 @@ class AgentConversation:
             decoded = self._read(new)
             if self._format is None or not self._are_valid_next(decoded):
                 return None
-            tokens = self._tokens + sum(len(to_json(message.parts)) for message in decoded) // _BYTES_PER_TOKEN
+            tokens = self._tokens + sum(map(_byte_length, decoded)) // _BYTES_PER_TOKEN
             if tokens >= self._limit:
                 return None
             self._given += new
@@ -348,6 +348,10 @@ class AgentConversation:
         if self._last_role == new[0].role == "assistant":
             return False
         return not find_problems([OPENING, *new], rules_for(self._format or ""), ready=True)
+
+
+def _byte_length(message: Message) -> int:
+    return len(to_json(message.parts).encode("utf-8", "surrogatepass"))
 
 
 async def logged_messages(sessions: SessionService, session_id: str) -> list[Any]:
