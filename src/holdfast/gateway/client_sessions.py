@@ -38,6 +38,7 @@ SIGNED_FORMAT = "anthropic"
 """The format whose thinking is bound to the messages before it."""
 _SEPARATORS = (b",", b", ")
 _MARK = CACHE_MARK.encode()
+_NOTHING = memoryview(b"")
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -57,7 +58,7 @@ class MessageList:
         items: Sequence[bytes],
         leading: Sequence[bytes],
         *,
-        start: bytes = b"",
+        start: memoryview = _NOTHING,
         ids: Sequence[str] = (),
         checkpoint: str = "",
     ) -> None:
@@ -118,7 +119,7 @@ class ClientSession:
         """The compaction in force when the last request was forwarded, empty if there was none; None if not known."""
         self.lock = anyio.Lock()
         self._leading: Sequence[bytes] = ()
-        self._start, self._count = b"", 0
+        self._start, self._count = _NOTHING, 0
         """How the last list began, and how many messages that are."""
 
     def resume(self, raw: bytes) -> MessageList | None:
@@ -139,12 +140,12 @@ class ClientSession:
         added = ((separator if at else b"[") + separator.join(kept) for separator in _SEPARATORS)
         end = next((at + len(text) for text in added if kept and raw.startswith(text, at)), None)
         self._leading = given.leading
-        self._start, self._count = (given.start, known) if end is None else (raw[:end], known + fixed)
+        self._start, self._count = (given.start, known) if end is None else (memoryview(raw)[:end], known + fixed)
 
     @property
     def start_bytes(self) -> int:
-        """Bytes that are kept to recognise the next request."""
-        return len(self._start)
+        """Bytes of the request that is kept to recognise the next one."""
+        return memoryview(self._start.obj).nbytes
 
     def common_length(self, ids: Sequence[str]) -> int:
         """Returns how many messages a list has in common with this conversation."""
