@@ -34,11 +34,10 @@ def main(chosen: list[str]) -> int:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pinned = ["--require-hashes", "-r", f"requirements-{'frameworks' if separate else 'dev'}.txt"]
     with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *pinned]
-    # Byte-compile the tests once, instead of in every worker. This and the documentation run in parallel with the type
-    # checker, which uses one core.
+    # Byte-compile the tests once, instead of in every worker. This and all that uses one core only run in parallel with
+    # the type checker.
     compiling = [python, "-m", "pytest", "--collect-only", "-q", *chosen]
-    docs = [python, "-m", "mkdocs", "build", "--strict"]
-    workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests also wait for servers
+    workers = str((os.cpu_count() or 1) + 2)  # more than cores, since tests also wait for servers
     steps: dict[str, list[list[str]]] = {  # the alternatives of a step are tried in turn
         "environment": [[sys.executable, "-m", "venv", *(["--clear"] if another_python(venv) else []), str(venv)]],
         "installer": [[*pip, "--require-hashes", "-r", "requirements-uv.txt"]],
@@ -47,7 +46,7 @@ def main(chosen: list[str]) -> int:
         "format": [[python, "-m", "ruff", "format", "--check", "--quiet", *CODE]],
         "lint": [[python, "-m", "ruff", "check", "--quiet", *CODE]],
         "types": [[python, "-m", "mypy"]],
-        "docs": [docs],
+        "docs": [[python, "-m", "mkdocs", "build", "--strict"]],
         "directions": [[python, "scripts/directions.py"]],
         "words": [[python, "scripts/words.py"]],
         "tests": [
@@ -64,10 +63,11 @@ def main(chosen: list[str]) -> int:
     for name, alternatives in steps.items():
         started = time.monotonic()
         if name == "types":
-            parallel = {"compiling": start(compiling, subprocess.DEVNULL), "docs": start(docs)}
+            parallel = {other: start(steps[other][0]) for other in ("docs", "directions", "words")}
+            parallel["compiling"] = start(compiling, subprocess.DEVNULL)
         running = parallel.pop(name, None)
         done = running.wait() == 0 if running else any(start(command).wait() == 0 for command in alternatives)
-        if not done or name == "docs":
+        if not done or name == "words":
             for process in parallel.values():
                 process.wait()
         took = time.monotonic() - started

@@ -105,7 +105,7 @@ async def test_reply_that_was_cut_off_continues_after_a_whole_history_summary() 
 
 async def test_p22_continue_prompt_is_not_a_turn_and_is_archived() -> None:
     keeper = await open_keeper([user_message(), *tool_steps(20)])
-    for number in range(20, 80):
+    for number in range(20, 44):
         await keeper.prepare_step()
         await keeper.on_step_finish(tool_call(number))
         await keeper.sessions.append(keeper.session_id, tool_result(number))

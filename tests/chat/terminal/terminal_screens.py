@@ -25,7 +25,7 @@ import pyte
 
 TIMEOUT = 30.0
 """Seconds."""
-_POLL_INTERVAL = 0.03
+_POLL_INTERVAL = 0.1
 _KEYS = {
     "Enter": "\r",
     "Escape": "\x1b",
