@@ -15,6 +15,7 @@ import histories
 from holdfast import KeepLedger, MemoryStore, Outcome, Recall, SessionService, compact
 from holdfast.errors import InvalidLimit
 from holdfast.ledger import PAGE_OPENING
+from holdfast.strategies.ledger import _next_characters
 from holdfast.triggers import always
 
 Messages = list[dict[str, Any]]
@@ -103,6 +104,31 @@ def test_room_beyond_page_limit_goes_to_newest_messages() -> None:
         verbatim = [message for message in result.messages if message in talk]
         assert verbatim == talk[-len(verbatim) :]
         assert 0.97 * target <= result.tokens_after <= target
+
+
+@pytest.mark.parametrize("target", [800, 1_500, 3_000])
+def test_summary_larger_than_the_target_is_shortened_next_to_the_page(target: int) -> None:
+    """A tool's own summary of a session that is compacted with less room than that summary takes."""
+    facts = "\n".join(f"- Berth {at} was sounded at {at * 7} cm." for at in range(600))
+    opening = "This session is being continued from a previous conversation that ran out of context."
+    summary = {"role": "user", "content": f"{opening}\n1. Mend tide_table_K5.\n{facts}\nNext: sound tide_gauge_Z9."}
+    result = compact([summary, *working(), {"role": "user", "content": "Go on."}], budget=2 * target, target=target)
+    kept, page = result.messages[0]["content"], result.messages[1]["content"]
+    assert kept.startswith(f"{opening}\n1. Mend tide_table_K5.") and kept.endswith("Next: sound tide_gauge_Z9.")
+    assert page.startswith(PAGE_OPENING)
+    assert 0.9 * target <= result.tokens_after <= target
+    assert any("summary was shortened" in remark for remark in result.remarks)
+
+
+@given(st.integers(1, 20_000), st.floats(0.0, 0.97), st.floats(0.05, 1.5))
+def test_page_size_is_found_in_few_attempts(room: int, base: float, slope: float) -> None:
+    """The first sections of a page hardly shrink with it: `base` is their share of the room."""
+    tried: dict[int, int] = {}
+    size = 4 * room
+    while not any(0.98 * room - 2 <= used <= room for used in tried.values()):
+        tried[size] = int(base * room + slope * size)
+        size = _next_characters(tried, room)
+        assert len(tried) <= 10, tried
 
 
 def test_newest_message_too_large_gives_cannot_fit() -> None:

@@ -86,6 +86,7 @@ class SectionRenderer:
         self._cite = cite
         self._alike = group_by_base_name(history.files)
         self._titles: dict[str, str] = {}
+        self._important: dict[str, list[str]] = {}
         self._room = room
 
     @cached_property
@@ -297,6 +298,13 @@ class SectionRenderer:
             found = self._titles[line.source] = self._make_title(line.source)
         return found
 
+    def important_lines(self, text: str) -> list[str]:
+        """Returns what must not be clipped from a user message: its rules, and what an earlier page had of it."""
+        found = self._important.get(text)
+        if found is None:
+            found = self._important[text] = list(dict.fromkeys([*find_constraints(text), *lines_after_gap(text)]))
+        return found
+
     def _make_title(self, source: str) -> str:
         if source in self.history.files:
             return shortest_unique_path(source, self._alike[base_name(source)])
@@ -306,11 +314,6 @@ class SectionRenderer:
             if len(title) <= _MAX_TITLE_CHARS
             else (title[:_MAX_TITLE_CHARS].rpartition(" ")[0] or "tool output") + " …"
         )
-
-
-def _find_important(text: str) -> list[str]:
-    """Returns what must not be clipped from a user message: its rules, and what an earlier page selected from it."""
-    return list(dict.fromkeys([*find_constraints(text), *lines_after_gap(text)]))
 
 
 def part_key(line: LedgerLine) -> PartKey:
@@ -361,10 +364,6 @@ class LedgerPage(msgspec.Struct, frozen=True):
     """Where its lines come from, within `room` characters."""
     room: int = 0
 
-    def shows_same(self, other: LedgerPage) -> bool:
-        """Whether both show the same text, however it was selected."""
-        return self.text == other.text and self.result_lines == other.result_lines
-
 
 class PageRenderer:
     """Renders pages of varying size from one history, without repeating text that stays visible.
@@ -399,7 +398,7 @@ class PageRenderer:
             requests,
             int(whole * _USERS_SHARE),
             READABLE_CHARS,
-            _find_important,
+            sections.important_lines,
             most_room=int(whole * _MAX_USERS_SHARE),
         )
         conclusions = clip_evenly(

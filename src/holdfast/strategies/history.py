@@ -1,14 +1,15 @@
-"""Accessors to a request's history: message numbers, message text, and the ledger of earlier rounds."""
+"""Accessors to a request's history: message numbers, message text, and the notes of earlier rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from ..context import Request, View
-from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger
-from ..messages import Message, Text, ToolResult, is_framed
+from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, clip
+from ..messages import Message, Text, ToolResult, framed_message, is_framed, strip_frame
+from ..tokens import Estimator
 
 
 def count_newly_archived(request: Request, cut: int) -> int:
@@ -63,6 +64,29 @@ def message_text(message: Message) -> str:
     texts = [part.text for part in message.parts if isinstance(part, Text | ToolResult)]
     arguments = [value for call in message.calls for value in call.arguments_dict.values() if isinstance(value, str)]
     return "\n".join([*texts, *arguments])
+
+
+def message_tokens(messages: Iterable[Message], estimator: Estimator) -> int:
+    """Returns the tokens of these messages together."""
+    return estimator.tokens(sum(map(estimator.measure, messages)))
+
+
+def shorten_notes(notes: Sequence[Message], most: int, estimator: Estimator) -> list[Message]:
+    """Returns the notes as they are, or each shortened to its share if together they take more than `most` tokens."""
+    total = message_tokens(notes, estimator)
+    if total <= most:
+        return list(notes)
+    return [_shorten(note, most * message_tokens([note], estimator) // total, estimator) for note in notes]
+
+
+def _shorten(note: Message, most: int, estimator: Estimator) -> Message:
+    framed, characters, shortened = is_framed(note), len(note.text), note
+    text = strip_frame(note) if framed else note.text
+    while (used := message_tokens([shortened], estimator)) > most and characters > READABLE_CHARS:
+        characters = int(characters * max(0.5, min(0.95, most / used)))
+        cut = clip(text, characters)
+        shortened = framed_message(cut, note.role) if framed else Message(note.role, (Text(cut),))
+    return shortened
 
 
 def full_history_text(request: Request, ledger: Ledger) -> str:

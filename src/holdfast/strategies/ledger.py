@@ -8,8 +8,9 @@ Notes and trail share the room by what each is worth there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property, partial
+from collections.abc import Iterable
+from functools import partial
+from operator import itemgetter
 from typing import cast
 
 import msgspec
@@ -28,7 +29,6 @@ from ..ledger import (
     PageExplanation,
     PageRenderer,
     SectionRenderer,
-    TrailStep,
     choose_trail,
     explain_page,
     is_ledger_page,
@@ -37,13 +37,8 @@ from ..ledger import (
 from ..messages import (
     Json,
     Message,
-    Part,
-    Text,
     ToolResult,
-    cut_at_or_before,
     framed_message,
-    is_legal_cut,
-    open_tool_loop_start,
 )
 from ..tokens import count_tokens
 from ..tokens.budget import require_positive
@@ -52,11 +47,13 @@ from .history import (
     count_newly_archived,
     message_numbers,
     message_text,
+    message_tokens,
     previous_ledger,
     read_history,
+    shorten_notes,
     user_message_numbers,
 )
-from .trail import CUT_MARK, CUT_NOTE, add_hidden_lines, can_shorten, last_line, shortened_text
+from .trail import CUT_NOTE, ShortenedTrail, add_hidden_lines, last_line, shortened_text
 from .windows import archive_before
 
 PAGE_TOKENS = 16_000
@@ -65,19 +62,16 @@ _NOTES_SHARE = 0.25
 """Share of the remaining budget for notes where fixed content takes most of the target."""
 _SMALL_SHARE = 0.2
 """Messages that take no more than this share of the target are left as they are, even if a compaction is asked for."""
-_MAX_CALLS_SHARE = 0.6
-"""Answered calls that take more than this share of the room are archived."""
-_UNREAD_SHARE = 0.5
-"""Results that the model has not read yet stay whole if they take no more than this share of the room."""
 _WITH_RECALL = "archived in full under the cited numbers: recall_read shows them."
 _WITHOUT_RECALL = "no longer shown; the numbers cite them."
 _IN_PROGRESS_NOTE = " Work on the user's message below has begun."
 _ANSWERED_NOTE = " The user's message below has been answered."
 _CARRIED_CHARS_PER_TOKEN, _MIN_CARRIED_TOKENS = 8, 2_000
 """Characters carried to the next round for each token of the page; page size assumed where none fits."""
-_MAX_ATTEMPTS, _FULL_SHARE, _AIM_SHARE, _FIRST_GUESS, _SHRINK_FACTOR = 10, 0.99, 0.997, 1.08, 0.8
-"""Search for the page size: the first guess is large, since the selection can be reused for less room; a page that did
-not change is tried with much less."""
+_MAX_ATTEMPTS, _FULL_SHARE, _AIM_SHARE, _FIRST_GUESS = 10, 0.99, 0.997, 1.08
+"""Search for the page size: the first guess is large, since the selection can be reused for less room."""
+_MIN_STEP, _MAX_STEP = 1.02, 2.0
+"""Factors by which a size is changed while all that were tried are too small or too large."""
 
 _MAX_EXTENSIONS, _EXTENSION_SHARE = 3, 0.03
 """How often the trail may be extended when its messages are whole, and the share of the target that must be left."""
@@ -116,7 +110,7 @@ class KeepLedger(BaseStrategy):
         view, fixed = request.view, _fixed_tokens(request)
         if view.checkpoint_id is not None and view.previously_kept >= len(view.messages):
             return Skip(Outcome.NOTHING_TO_COMPACT, "no messages since the last compaction")
-        if request.tokens - fixed <= _SMALL_SHARE * _free_tokens(request, limit):
+        if request.tokens - fixed <= _SMALL_SHARE * max(0, limit - fixed):
             return Skip(Outcome.NOTHING_TO_COMPACT, "the messages take little of the target")
         return _LedgerPlanner(request, max(1, fixed + (request.tokens - fixed) // 2), asked_for=True)
 
@@ -142,15 +136,33 @@ def _token_limit(request: Request) -> int:
     return max(aim, fixed + int(min(aim, request.budget - fixed) * _NOTES_SHARE))
 
 
+def _next_characters(tried: dict[int, int], room: int) -> int:
+    """Returns the page size to try next, from the tokens that each size has used so far.
+
+    Sizes follow a line through the nearest two: the first sections of a page hardly shrink with it.
+    """
+    fitting = sorted(size for size, used in tried.items() if used <= room)
+    too_large = sorted(size for size, used in tried.items() if used > room)
+    low, high = (fitting[-1:], too_large[:1]) if fitting and too_large else ([], too_large[:2] or fitting[-2:])
+    (least, of_least), (most, of_most) = [(0, 0), *((size, tried[size]) for size in [*low, *high])][-2:]
+    per_token = (most - least) / max(1, of_most - of_least)
+    guess = int(least + (_AIM_SHARE * room - of_least) * per_token)
+    if low:
+        margin = (most - least) // 10
+        return min(max(guess, least + margin), most - margin)
+    if too_large:
+        return min(max(guess, int(too_large[0] / _MAX_STEP)), int(too_large[0] / _MIN_STEP))
+    return min(max(guess, int(fitting[-1] * _MIN_STEP)), int(fitting[-1] * _MAX_STEP))
+
+
 def _fixed_tokens(request: Request) -> int:
     """Returns the tokens that stay whatever is archived, without pages, which are rewritten."""
-    notes = sum(map(request.view.token_sums.estimator.measure, filter(is_ledger_page, request.notes)))
-    return request.tokens_after_cut(len(request.messages), -notes)
+    return _tokens_without(request, filter(is_ledger_page, request.notes))
 
 
-def _free_tokens(request: Request, limit: int) -> int:
-    """Returns the tokens available for notes and the newest messages."""
-    return max(0, limit - _fixed_tokens(request))
+def _tokens_without(request: Request, notes: Iterable[Message]) -> int:
+    """Returns the tokens that stay whatever is archived, without these notes."""
+    return request.tokens_after_cut(len(request.messages), -sum(map(request.view.token_sums.estimator.measure, notes)))
 
 
 class _LedgerPlanner:
@@ -161,13 +173,15 @@ class _LedgerPlanner:
         self.request, self.limit, self.asked_for = request, limit, asked_for
         self.page = LedgerPage("", {})
         self.old_notes = request.notes
-        self.other_notes = [message for message in self.old_notes if not is_ledger_page(message)]
+        free = max(0, limit - _tokens_without(request, self.old_notes))
+        others = [message for message in self.old_notes if not is_ledger_page(message)]
+        estimator = view.token_sums.estimator
+        self.other_notes = shorten_notes(others, int((1 - _NOTES_SHARE) * free), estimator)
+        self.room = room = max(0, free - message_tokens(self.other_notes, estimator))
         earlier = previous_ledger(request)
         self.places = message_numbers(request, earlier.archived)
-        room = _free_tokens(request, limit)
-        self.unread = set(self._unread_results(room))
-        self.steps = list(self._steps(room))
-        self.first = min([step.cut for step in self.steps], default=len(view.messages))
+        self.trail = ShortenedTrail(request, room)
+        self.first = min([step.cut for step in self.trail.steps], default=len(view.messages))
         self.history = HistoryExtractor(earlier)
         read_history(self.history, request, self.places, 0, self.first)
         self.before = self.history.ledger()
@@ -185,7 +199,7 @@ class _LedgerPlanner:
             (index, place)
             for index in range(cut, len(view.messages))
             for place, part in enumerate(request.messages[index].parts)
-            if self._is_shortened(index, place, part)
+            if self.trail.is_shortened(index, place, part)
         }
         staying = [*request.kept_before(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are rewritten
@@ -195,34 +209,12 @@ class _LedgerPlanner:
 
     # -- the trail ----------------------------------------------------------------------------------
 
-    def _steps(self, room: int) -> Iterator[TrailStep]:
-        """Yields the newest steps, newest first, as far as the trail can reach."""
-        view = self.request.view
-        end, units, texts, size = len(view.messages), 0, list[str](), 0
-        oldest = max(view.leading_system_count, max(view.synthetic, default=-1) + 1)
-        for index in range(end - 1, oldest - 1, -1):
-            rest = self._without_results(index)
-            units += self._cut_units(index, rest)
-            texts.append(message_text(rest))
-            if view.token_sums.estimator.tokens(units) > room:
-                return
-            if is_legal_cut(view.messages, index):
-                taken = view.token_sums.estimator.tokens(units)
-                yield TrailStep(index, end - index, "\n".join(reversed(texts)), taken - size)
-                texts, size = [], taken
-
-    @cached_property
-    def _mark_units(self) -> int:
-        measure = self.request.view.token_sums.estimator.measure
-        mark = (Text(CUT_MARK.format(10_000)),)
-        return measure(Message("tool", (ToolResult("", mark),))) - measure(Message("tool", ()))
-
     def _cut(self, room: int) -> int:
         """Returns where the trail starts: where it is worth most, never after an unfinished tool loop."""
         messages, turns = self.request.messages, self.request.view.turns
         chars = self._chars_per_token(room)
         cut = choose_trail(
-            [step._replace(size=int(step.size * chars)) for step in self.steps],
+            [step._replace(size=int(step.size * chars)) for step in self.trail.steps],
             int(room * chars),
             self.sections.fixed_size(int(room * chars)),
             MAX_SHARE if self.history.files else MAX_TALK_SHARE,
@@ -230,56 +222,11 @@ class _LedgerPlanner:
             self.sections.line_scores.per_character,
             self.sections.price,
         )
-        latest = self._latest_cut(room)
+        latest = self.trail.latest_cut(room)
         cut = latest if cut is None else min(cut, latest)
         if turns and cut > turns[-1] and all(message.role == "system" for message in messages[turns[-1] + 1 : cut]):
             return turns[-1]  # the newest user message stays anyway, with what belongs to it
         return cut
-
-    def _latest_cut(self, room: int) -> int:
-        """Returns the latest possible cut: the newest user message and an unfinished tool loop stay, and never nothing.
-
-        A finished batch of calls that takes most of the room is archived.
-        """
-        messages, view = self.request.messages, self.request.view
-        start, end = open_tool_loop_start(messages), len(messages)
-        if view.turns and view.turns[-1] == end - 1:
-            return view.turns[-1]
-        if not view.turns and view.split_turn is None:
-            return min(start, cut_at_or_before(messages, max(0, end - 1)))
-        answered = {result.call_id for message in messages[start:] for result in message.results}
-        waiting = any(call.id not in answered for message in messages[start:] for call in message.calls)
-        estimator = view.token_sums.estimator
-        calls = estimator.tokens(sum(estimator.measure(message) for message in messages[start:] if message.calls))
-        return start if waiting or calls <= _MAX_CALLS_SHARE * room else end
-
-    def _unread_results(self, room: int) -> Iterator[tuple[int, int]]:
-        """Yields where results are that no reply has followed, newest first, in their share of the room."""
-        messages, estimator = self.request.messages, self.request.view.token_sums.estimator
-        left = int(_UNREAD_SHARE * room)
-        for index in range(len(messages) - 1, -1, -1):
-            if messages[index].role == "assistant":
-                return
-            for place, part in enumerate(messages[index].parts):
-                if can_shorten(part):
-                    size = estimator.tokens(estimator.measure(Message("tool", (part,))))
-                    if size <= left:
-                        left -= size
-                        yield index, place
-
-    def _is_shortened(self, index: int, place: int, part: Part) -> bool:
-        return can_shorten(part) and (index, place) not in self.unread
-
-    def _without_results(self, index: int) -> Message:
-        """Returns a message without the results that would be shortened."""
-        message = self.request.messages[index]
-        kept = [part for place, part in enumerate(message.parts) if not self._is_shortened(index, place, part)]
-        return structs.replace(message, parts=tuple(kept))
-
-    def _cut_units(self, index: int, rest: Message) -> int:
-        """Returns the size of a message with its long results cut."""
-        cut = len(self.request.messages[index].parts) - len(rest.parts)
-        return self.request.view.token_sums.estimator.measure(rest) + self._mark_units * cut
 
     def _without_shortened(self, index: int) -> Message:
         message = self.request.messages[index]
@@ -305,7 +252,8 @@ class _LedgerPlanner:
             edits=self._edits(page),
             target=self.limit,
             strategy="ledger",
-            ledger=partial(self._carried, min(PAGE_TOKENS, _free_tokens(self.request, self.limit)), page),
+            ledger=partial(self._carried, min(PAGE_TOKENS, self.room), page),
+            remarks=self._remarks(),
         )
 
     def _earlier_cut(self, left: int) -> int:
@@ -313,37 +261,29 @@ class _LedgerPlanner:
         cut = self.cut
         if left < _EXTENSION_SHARE * self.limit or self.shortened:
             return cut
-        for step in self.steps:
+        for step in self.trail.steps:
             if step.cut < self.cut and (left := left - step.size) >= 0:
                 cut = step.cut
         return cut
 
     def _fit_page(self) -> LedgerPage | None:
         """Returns the largest page that fits, together with the lines of shortened results; None if none fits."""
-        fixed = self._size(LedgerPage("", {}), ())
+        fixed = self._size(LedgerPage("", {}), tuple(self.other_notes))
         room = min(PAGE_TOKENS, self.limit - fixed)
         if room <= 0:
             return None
-        renderer, last = self._page_renderer(), LedgerPage("", {})
-        best: tuple[int, LedgerPage] | None = None
+        renderer, best = self._page_renderer(), (0, LedgerPage("", {}))
+        tried: dict[int, int] = {}
         characters = int(room * _FIRST_GUESS * self._chars_per_token(room))
-        fitting, too_large = 0, 0  # the most characters that fitted, and the fewest that did not
-        for _ in range(_MAX_ATTEMPTS):
+        while characters not in tried and len(tried) < _MAX_ATTEMPTS:
             page = renderer.render(characters)
-            used = max(1, self._size(page, self._notes(page)) - fixed)
+            used = tried[characters] = max(1, self._size(page, self._notes(page)) - fixed)
             if used <= room:
-                fitting = max(fitting, characters)
-                best = best if best is not None and best[0] > used else (used, page)
+                best = max(best, (used, page), key=itemgetter(0))
                 if used >= room * _FULL_SHARE or characters > 8 * self.request.view.token_sums.cumulative[-1]:
                     break
-            else:
-                too_large = min(too_large or characters, characters)
-            change = min(2.0, room * _AIM_SHARE / used)
-            characters = int(characters * (_SHRINK_FACTOR if used > room and page.shows_same(last) else change))
-            if fitting and too_large and not fitting < characters < too_large:
-                characters = (fitting + too_large) // 2
-            last = page
-        return best[1] if best else None
+            characters = _next_characters(tried, room)
+        return best[1] if best[0] else None
 
     def _keep_newest_whole(self, page: LedgerPage) -> int:
         """Leaves the newest results whole as far as there is room; returns the tokens that are still left."""
@@ -366,7 +306,11 @@ class _LedgerPlanner:
             return plan
         remark = "The notes do not fit next to the fixed content; they are carried to the next round."
         ledger = partial(self._carried, _MIN_CARRIED_TOKENS, LedgerPage("", {}))
-        return structs.replace(plan, remarks=(remark,), ledger=ledger)
+        return structs.replace(plan, notes=tuple(self.other_notes), remarks=(remark, *self._remarks()), ledger=ledger)
+
+    def _remarks(self) -> tuple[str, ...]:
+        is_whole = all(note in self.old_notes for note in self.other_notes)
+        return () if is_whole else ("A summary was shortened: it does not fit the target.",)
 
     def _carried(self, room: int, page: LedgerPage) -> Json:
         """Returns the ledger for the next round; computed only when the checkpoint is stored.
@@ -395,7 +339,7 @@ class _LedgerPlanner:
         where = _WITH_RECALL if self.request.view.has_recall else _WITHOUT_RECALL
         intro = f"{PAGE_OPENING}{archived} {where}{self._round_note()}{self._progress_note()}{cut_note}]"
         shortened = {(self.places[index], part) for index, part in self.shortened}
-        trail = sum(step.size for step in self.steps if step.cut >= self.cut)
+        trail = sum(step.size for step in self.trail.steps if step.cut >= self.cut)
         trail_chars = int(trail * self._chars_per_token(PAGE_TOKENS))
         return PageRenderer(self.sections, self.visible, self.staying, shortened, intro, trail_chars)
 

@@ -1,22 +1,33 @@
-"""Keeps the trail: the newest steps as native messages, with long tool results cut to a few lines.
+"""The trail: the newest steps as native messages, with long tool results cut to a few lines.
 
-What follows a summary. Calls and words of many steps say more about the next step than the whole results of a few; the
-newest results stay whole as far as there is room.
+It follows a page or a summary. Calls and words of many steps say more about the next step than the whole results of a
+few; the newest results stay whole as far as there is room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import cast
 
 from msgspec import structs
 
 from ..context import Edit, Plan, Request, Skip, apply_edits
-from ..ledger import BRIEF_CHARS, HistoryExtractor, Ledger, PartKey, part_key
-from ..messages import Media, Message, Part, ToolResult, describe_media
+from ..ledger import BRIEF_CHARS, HistoryExtractor, Ledger, PartKey, TrailStep, part_key
+from ..messages import (
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+    cut_at_or_before,
+    describe_media,
+    is_legal_cut,
+    open_tool_loop_start,
+)
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
-from .history import message_numbers, previous_ledger
+from .history import message_numbers, message_text, previous_ledger
 from .pruning import is_clearable
 from .windows import KEEP_TOKENS, KeepRecent, archive_before, snap_to_turn
 
@@ -27,6 +38,10 @@ _SHORT_RESULT_CHARS = 100
 """Results up to this length are never shortened."""
 _SHOWN_CHARS = 400
 """Characters shown of a shortened result after a summary."""
+_UNREAD_SHARE = 0.5
+"""Results that the model has not read yet stay whole if they take no more than this share of the room."""
+_MAX_CALLS_SHARE = 0.6
+"""Answered calls that take more than this share of the room are archived."""
 _TRAIL_SHARE = 0.6
 """Share of the room for the trail with its long results cut; the rest keeps the newest results whole."""
 
@@ -64,6 +79,82 @@ def add_hidden_lines(ledger: Ledger, history: HistoryExtractor, parts: set[PartK
         if part_key(line) in parts and line.text not in errors and line.text not in shown
     ]
     ledger.names |= {name: seen for name in names if name not in ledger.names and (seen := history.names.get(name))}
+
+
+class ShortenedTrail:
+    """The newest steps with their long results cut, except for results that the model has not read yet."""
+
+    def __init__(self, request: Request, room: int) -> None:
+        self.request = request
+        self._unread = set(self._unread_results(room))
+        self.steps = list(self._find_steps(room))
+
+    def _unread_results(self, room: int) -> Iterator[tuple[int, int]]:
+        """Yields where results are that no reply has followed, newest first, in their share of the room."""
+        messages, estimator = self.request.messages, self.request.view.token_sums.estimator
+        left = int(_UNREAD_SHARE * room)
+        for index in range(len(messages) - 1, -1, -1):
+            if messages[index].role == "assistant":
+                return
+            for place, part in enumerate(messages[index].parts):
+                if can_shorten(part):
+                    size = estimator.tokens(estimator.measure(Message("tool", (part,))))
+                    if size <= left:
+                        left -= size
+                        yield index, place
+
+    def is_shortened(self, index: int, place: int, part: Part) -> bool:
+        return can_shorten(part) and (index, place) not in self._unread
+
+    def _find_steps(self, room: int) -> Iterator[TrailStep]:
+        """Yields the newest steps, newest first, as far as the trail can reach."""
+        view = self.request.view
+        end, units, texts, size = len(view.messages), 0, list[str](), 0
+        oldest = max(view.leading_system_count, max(view.synthetic, default=-1) + 1)
+        for index in range(end - 1, oldest - 1, -1):
+            rest = self._without_results(index)
+            units += self._cut_units(index, rest)
+            texts.append(message_text(rest))
+            if view.token_sums.estimator.tokens(units) > room:
+                return
+            if is_legal_cut(view.messages, index):
+                taken = view.token_sums.estimator.tokens(units)
+                yield TrailStep(index, end - index, "\n".join(reversed(texts)), taken - size)
+                texts, size = [], taken
+
+    @cached_property
+    def _mark_units(self) -> int:
+        measure = self.request.view.token_sums.estimator.measure
+        mark = (Text(CUT_MARK.format(10_000)),)
+        return measure(Message("tool", (ToolResult("", mark),))) - measure(Message("tool", ()))
+
+    def _without_results(self, index: int) -> Message:
+        """Returns a message without the results that would be shortened."""
+        message = self.request.messages[index]
+        kept = [part for place, part in enumerate(message.parts) if not self.is_shortened(index, place, part)]
+        return structs.replace(message, parts=tuple(kept))
+
+    def _cut_units(self, index: int, rest: Message) -> int:
+        """Returns the size of a message with its long results cut."""
+        cut = len(self.request.messages[index].parts) - len(rest.parts)
+        return self.request.view.token_sums.estimator.measure(rest) + self._mark_units * cut
+
+    def latest_cut(self, room: int) -> int:
+        """Returns the latest possible cut: the newest user message and an unfinished tool loop stay, and never nothing.
+
+        A finished batch of calls that takes most of the room is archived.
+        """
+        messages, view = self.request.messages, self.request.view
+        start, end = open_tool_loop_start(messages), len(messages)
+        if view.turns and view.turns[-1] == end - 1:
+            return view.turns[-1]
+        if not view.turns and view.split_turn is None:
+            return min(start, cut_at_or_before(messages, max(0, end - 1)))
+        answered = {result.call_id for message in messages[start:] for result in message.results}
+        waiting = any(call.id not in answered for message in messages[start:] for call in message.calls)
+        estimator = view.token_sums.estimator
+        calls = estimator.tokens(sum(estimator.measure(message) for message in messages[start:] if message.calls))
+        return start if waiting or calls <= _MAX_CALLS_SHARE * room else end
 
 
 class KeepTrail(BaseStrategy):
