@@ -37,7 +37,7 @@ def main(chosen: list[str]) -> int:
     # Byte-compile the tests once, instead of in every worker. This and all that uses one core only run in parallel with
     # the type checker.
     compiling = [python, "-m", "pytest", "--collect-only", "-q", *chosen]
-    workers = str((os.cpu_count() or 1) + 2)  # more than cores, since tests also wait for servers
+    workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests also wait for servers
     steps: dict[str, list[list[str]]] = {  # the alternatives of a step are tried in turn
         "environment": [[sys.executable, "-m", "venv", *(["--clear"] if another_python(venv) else []), str(venv)]],
         "installer": [[*pip, "--require-hashes", "-r", "requirements-uv.txt"]],

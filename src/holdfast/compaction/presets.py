@@ -81,12 +81,12 @@ def half_window(window: int) -> int:
     return max(1, window // 2)
 
 
-def target_below(limit: Callable[[int], int]) -> Callable[[int], int]:
-    """Returns the target for a preset that compacts at `limit`: half the window, or 3/4 of the limit if that is less.
+def target_below(limit: Callable[[int], int], share: float = 0.75) -> Callable[[int], int]:
+    """Returns the target for a preset that compacts at `limit`: half the window, or a share of the limit if less.
 
     A context compacted down to the limit itself would exceed it again with the next message.
     """
-    return lambda window: max(1, min(half_window(window), limit(window) * 3 // 4))
+    return lambda window: max(1, min(half_window(window), int(limit(window) * share)))
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +140,8 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_KEEP = 20_000
+_THRESHOLD = 0.85
+"""Share of the window less the reserve above which `holdfast` compacts."""
 _PI_SUMMARY_SHARE = 1 / 3
 """Share of a small window's target for the summary: pi keeps its newest tokens whole wherever that is possible."""
 
@@ -160,7 +162,8 @@ def holdfast_preset(reserve: int = DEFAULT_RESERVE, keep: int = DEFAULT_KEEP) ->
             "shown as": "a user message with a prefix",
             "if it fails": "the ledger",
         },
-        trigger_in=lambda window: OverBudget(Fraction(0.85, min(reserve, window // 4)), window),
+        trigger_in=lambda window: OverBudget(Fraction(_THRESHOLD, min(reserve, window // 4)), window),
+        target_in=target_below(lambda window: int(_THRESHOLD * (window - min(reserve, window // 4))), 2 / 3),
         strategy=StructuredSummary(KeepTrail(keep)),
         calibrated=True,
     )

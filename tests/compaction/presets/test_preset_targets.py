@@ -79,6 +79,14 @@ def test_target_is_well_below_the_threshold(name: str, window: int) -> None:
     assert 0 < PRESETS[name].target_in(window) <= min(window / 2, 0.8 * result.tokens_before)
 
 
+@pytest.mark.parametrize("window", [8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 1_000_000])
+def test_own_preset_frees_a_third_of_its_threshold(window: int) -> None:
+    """Behaviour 14: in a small window, where the reserve takes a quarter, half of the window would be near it."""
+    threshold = 0.85 * (window - min(16_384, window // 4))
+    assert PRESETS["holdfast"].target_in(window) <= 2 / 3 * threshold
+    assert PRESETS["holdfast"].target_in(window) >= 0.6 * min(threshold, window / 2)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_smallest_window_has_a_target(name: str) -> None:
     assert PRESETS[name].target_in(1) == 1
