@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO
@@ -27,6 +28,9 @@ STEP_EVENTS = 500
 """Events copied between two pauses."""
 STEP_BYTES = 4_000_000
 """Bytes copied between two pauses, and before they are synced: the disk would otherwise stall appends."""
+STEP_ROWS, INDEX_PAUSES = 200, 4
+"""Rows of the index removed between two pauses, which are so many times as long as that took: other processes wait for
+its lock with growing intervals, so that it has to be free most of the time."""
 PAUSE = 0.001
 """Seconds between two steps, in which other threads and processes go first."""
 BUSY_PAUSE = 0.05
@@ -57,8 +61,11 @@ def remove_hidden(folder: SessionFolder) -> Iterator[float]:
                 removed = True
         except BlockingIOError:
             yield BUSY_PAUSE
-    while removed and folder.index.remove_orphans(STEP_EVENTS):
-        yield PAUSE
+    more = removed
+    while more:
+        started = time.monotonic()
+        more = folder.index.remove_orphans(STEP_ROWS)
+        yield max(PAUSE, INDEX_PAUSES * (time.monotonic() - started))
 
 
 def _remove_all(folder: SessionFolder) -> Iterator[float]:
