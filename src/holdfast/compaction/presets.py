@@ -140,8 +140,6 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_KEEP = 20_000
-_THRESHOLD = 0.85
-"""Share of the window less the reserve above which `holdfast` compacts."""
 _PI_SUMMARY_SHARE = 1 / 3
 """Share of a small window's target for the summary: pi keeps its newest tokens whole wherever that is possible."""
 
@@ -149,6 +147,10 @@ _PI_SUMMARY_SHARE = 1 / 3
 def holdfast_preset(reserve: int = DEFAULT_RESERVE, keep: int = DEFAULT_KEEP) -> Preset:
     """Returns the preset `holdfast`; in a small window the reserve is at most a quarter of the window."""
     require_positive("reserve", reserve)
+
+    def threshold_in(window: int) -> Fraction:
+        return Fraction(0.85, min(reserve, window // 4))
+
     return Preset(
         name="holdfast",
         about="Recommended: a structured summary, updated and verified in each round, and the trail of the newest "
@@ -162,8 +164,8 @@ def holdfast_preset(reserve: int = DEFAULT_RESERVE, keep: int = DEFAULT_KEEP) ->
             "shown as": "a user message with a prefix",
             "if it fails": "the ledger",
         },
-        trigger_in=lambda window: OverBudget(Fraction(_THRESHOLD, min(reserve, window // 4)), window),
-        target_in=target_below(lambda window: int(_THRESHOLD * (window - min(reserve, window // 4))), 2 / 3),
+        trigger_in=lambda window: OverBudget(threshold_in(window), window),
+        target_in=target_below(lambda window: threshold_in(window).tokens(window), 2 / 3),
         strategy=StructuredSummary(KeepTrail(keep)),
         calibrated=True,
     )

@@ -27,7 +27,7 @@ from ..messages import (
 )
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
-from .history import message_numbers, message_text, previous_ledger
+from .history import message_numbers, message_text, message_tokens, previous_ledger
 from .pruning import is_clearable
 from .windows import KEEP_TOKENS, KeepRecent, archive_before, snap_to_turn
 
@@ -98,7 +98,7 @@ class ShortenedTrail:
                 return
             for place, part in enumerate(messages[index].parts):
                 if can_shorten(part):
-                    size = estimator.tokens(estimator.measure(Message("tool", (part,))))
+                    size = message_tokens([Message("tool", (part,))], estimator)
                     if size <= left:
                         left -= size
                         yield index, place
@@ -152,8 +152,7 @@ class ShortenedTrail:
             return min(start, cut_at_or_before(messages, max(0, end - 1)))
         answered = {result.call_id for message in messages[start:] for result in message.results}
         waiting = any(call.id not in answered for message in messages[start:] for call in message.calls)
-        estimator = view.token_sums.estimator
-        calls = estimator.tokens(sum(estimator.measure(message) for message in messages[start:] if message.calls))
+        calls = message_tokens((message for message in messages[start:] if message.calls), view.token_sums.estimator)
         return start if waiting or calls <= _MAX_CALLS_SHARE * room else end
 
 
