@@ -34,7 +34,7 @@ def main(chosen: list[str]) -> int:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pinned = ["--require-hashes", "-r", f"requirements-{'frameworks' if separate else 'dev'}.txt"]
     with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *pinned]
-    # Byte-compile the tests once, instead of in every worker. Other checks run in parallel with it, and with the tests.
+    # Byte-compile the tests once, instead of in every worker. Other checks run in parallel with it.
     compiling = [python, "-m", "pytest", "--collect-only", "-q", *chosen]
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests also wait for servers
     steps: dict[str, list[list[str]]] = {  # the alternatives of a step are tried in turn
@@ -64,7 +64,6 @@ def main(chosen: list[str]) -> int:
         if name == "types":
             parallel = {other: start(steps[other][0]) for other in ("types", "docs", "directions", "words")}
             start(compiling, subprocess.DEVNULL).wait()
-            parallel["tests"] = start(steps["tests"][0])
         running = parallel.pop(name, None)
         done = running.wait() == 0 if running else any(start(command).wait() == 0 for command in alternatives)
         took = time.monotonic() - started

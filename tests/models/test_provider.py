@@ -130,15 +130,15 @@ async def cancel_task(ask: Callable[[Callable[[str], None]], Any]) -> tuple[floa
 
 @pytest.mark.parametrize("cancel", [cancel_scope, cancel_task])
 def test_call_cancelled_returns_at_once_and_disconnects(connect: Connect, serve: Serve, cancel: Any) -> None:
-    server = serve(Say("one two three four", pieces=4, delay=0.25))
+    server = serve(Say("one two three four", pieces=4, delay=20))
     model = connect(server)
 
     async def stop_at_first_piece() -> float:
         began, ended = await cancel(lambda listen: model(CALL, listen))
         return float(ended - began)
 
-    assert anyio.run(stop_at_first_piece) < 0.25
-    assert server.requests[0].disconnected.wait(2)
+    assert anyio.run(stop_at_first_piece) < 5
+    assert server.requests[0].disconnected.wait(10)
     assert server.requests[0].sent == 1
 
 

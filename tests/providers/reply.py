@@ -43,7 +43,7 @@ class Say:
     text: str = ""
     pieces: int = 4
     delay: float = 0.0
-    """Seconds before each piece."""
+    """Seconds between two pieces."""
     finish: Finish = "stop"
     """With calls, `stop` becomes `tool_call`."""
     input: int | None = None

@@ -238,8 +238,8 @@ class ProviderServer:
         await connection.open_stream()
         for frame in protocol.opening(request, reply):
             await connection.send(frame)
-        for piece in reply.parts()[:limit]:
-            if await self._wait(connection, request, reply.delay):
+        for number, piece in enumerate(reply.parts()[:limit]):
+            if await self._wait(connection, request, reply.delay if number else 0):
                 return False
             for frame in protocol.piece(request, reply, piece):
                 await connection.send(frame)
