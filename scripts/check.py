@@ -33,7 +33,7 @@ def main(chosen: list[str]) -> int:
     python = str(venv / ("Scripts" if os.name == "nt" else "bin") / "python")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pinned = ["--require-hashes", "-r", f"requirements-{'frameworks' if separate else 'dev'}.txt"]
-    with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--compile-bytecode", "--python", python, *pinned]
+    with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, *pinned]
     # Byte-compile the tests once, instead of in every worker. Other checks run in parallel with it.
     compiling = [python, "-m", "pytest", "--collect-only", "-q", *chosen]
     workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests also wait for servers

@@ -28,12 +28,14 @@ settings.register_profile(
     "quick", max_examples=int(os.environ.get("EXAMPLES", "60")), phases=[Phase.explicit, Phase.generate], **quiet
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "usual"))
+gc.disable()  # until all tests are collected: what imports create stays
 
 
 def pytest_collection_finish() -> None:
     """Excludes the collected tests and all imported modules from garbage collection: they live as long as the run."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -78,8 +78,10 @@ def compact(
     work = StatelessCompaction(messages, options, system, tools, usage, estimator, format, previous, numbers)
     if options.summarizer is None:
         return work.result(work.run.decide())
-    with start_blocking_portal() as portal:
-        return work.result(work.run.not_triggered() or portal.call(work.run.decide_with_model))
+    if (decision := work.run.not_triggered()) is None:
+        with start_blocking_portal() as portal:
+            decision = portal.call(work.run.decide_with_model)
+    return work.result(decision)
 
 
 async def acompact(
