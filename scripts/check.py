@@ -36,7 +36,7 @@ def main(chosen: list[str]) -> int:
     with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, *pinned]
     # Byte-compile the tests once, instead of in every worker. Other checks run in parallel with it.
     compiling = [python, "-m", "pytest", "--collect-only", "-q", *chosen]
-    workers = str((os.cpu_count() or 1) + 1)  # one more than cores, since tests also wait for servers
+    workers = str(2 * (os.cpu_count() or 1))  # tests also wait for servers
     steps: dict[str, list[list[str]]] = {  # the alternatives of a step are tried in turn
         "environment": [[sys.executable, "-m", "venv", *(["--clear"] if another_python(venv) else []), str(venv)]],
         "installer": [[*pip, "--require-hashes", "-r", "requirements-uv.txt"]],
