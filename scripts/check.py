@@ -34,8 +34,8 @@ def main(chosen: list[str]) -> int:
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pinned = ["--require-hashes", "-r", f"requirements-{'frameworks' if separate else 'dev'}.txt"]
     with_uv = [python, "-m", "uv", "pip", "install", "--quiet", "--python", python, *pinned]
-    # Byte-compile the tests once, instead of in every worker. Other checks run in parallel with it.
-    compiling = [python, "-m", "pytest", "--collect-only", "-q", *chosen]
+    # Byte-compiles the tests and what they import once, instead of in every worker; dependencies may warn meanwhile.
+    compiling = [python, "-W", "ignore", "-m", "pytest", "-W", "ignore", "--collect-only", "-q", *chosen]
     workers = str(2 * (os.cpu_count() or 1))  # tests also wait for servers
     steps: dict[str, list[list[str]]] = {  # the alternatives of a step are tried in turn
         "environment": [[sys.executable, "-m", "venv", *(["--clear"] if another_python(venv) else []), str(venv)]],
