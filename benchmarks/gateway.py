@@ -40,6 +40,8 @@ SLOW_READERS = 50
 SLOW_READER_MB = 4.0
 """Memory that a stream whose client reads nothing may take."""
 _WITHOUT_A_KEY = {"LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true"}
+_WITHOUT_DOWNLOADS = {"HF_HUB_OFFLINE": "1"}
+"""headroom looks for a model at its start."""
 
 
 def run(options: Options) -> Iterator[Ratio]:
@@ -311,7 +313,9 @@ def _litellm(upstream: int) -> Iterator[int]:
 def _headroom(upstream: int) -> Iterator[int]:
     port = _free_port()
     command = ["headroom", "proxy", "--port", str(port), "--openai-api-url", f"http://127.0.0.1:{upstream}/v1"]
-    with _listening(port, [*command, "--stateless", "--no-telemetry", "--no-cache"]):
+    with _listening(
+        port, [*command, "--stateless", "--no-telemetry", "--no-cache", "--no-rate-limit"], **_WITHOUT_DOWNLOADS
+    ):
         yield port
 
 
