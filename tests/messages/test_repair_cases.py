@@ -43,6 +43,12 @@ CHAT: dict[str, tuple[Messages, Messages]] = {
     "an empty message goes": ([{"role": "assistant", "content": None}, user], [user]),
 }
 call, output, thought = Responses.call, Responses.results, Responses.thought
+
+
+def compacted(content: str) -> dict[str, Any]:
+    return {"type": "compaction", "id": "cmp_1", "encrypted_content": content}
+
+
 RESPONSES: dict[str, tuple[Messages, Messages]] = {
     "an orphan goes": ([user, output("z")], [user]),
     "a late output moves right behind its call": (
@@ -60,6 +66,10 @@ RESPONSES: dict[str, tuple[Messages, Messages]] = {
     "an item id used again goes": (
         [call("a", id="fc_1"), call("b", id="fc_1"), output("a"), output("b")],
         [call("a", id="fc_1"), call("b"), output("a"), output("b")],
+    ),
+    "an opaque item sent twice is sent once; another with its id loses the id": (
+        [user, compacted("x"), compacted("x"), compacted("y")],
+        [user, compacted("x"), {"type": "compaction", "encrypted_content": "y"}],
     ),
     "repeated reasoning is sent once": (
         [thought(), call("a"), output("a"), thought(), call("b"), output("b")],

@@ -319,15 +319,26 @@ def _join_results(messages: list[Message]) -> list[Message]:
 
 
 def _unique_items(messages: list[Message]) -> list[Message]:
-    """For a repeated item id, drops reasoning and strips the id from any other item."""
+    """For a repeated item id, drops reasoning and equal opaque items, and strips the id from any other item."""
     out: list[Message] = []
-    seen: set[str] = set()
+    seen: dict[str, Message] = {}
     for message in messages:
         name = item_id(message)
-        if name is None or name not in seen:
+        first = None if name is None else seen.get(name)
+        if first is None:
             out.append(message)
-        elif not only_reasoning(message):
-            out.append(message.with_parts(message.parts))
-        if name is not None:
-            seen.add(name)
+            if name is not None:
+                seen[name] = message
+        elif not only_reasoning(message) and not (message.parts == first.parts and _is_opaque(message)):
+            out.append(message.with_parts(tuple(map(_without_item_id, message.parts))))
     return out
+
+
+def _is_opaque(message: Message) -> bool:
+    return all(isinstance(part, Opaque) for part in message.parts)
+
+
+def _without_item_id(part: Part) -> Part:
+    if not isinstance(part, Opaque):
+        return part
+    return Opaque(part.kind, {key: value for key, value in part.data.items() if key != "id"}, part.origin)
