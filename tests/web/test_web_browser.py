@@ -232,10 +232,10 @@ def test_actions_of_an_event_pin_restore_and_fork(browser: Browser, site: Site) 
     assert "/s/acts" not in browser.driver.current_url
 
 
-def press_button(browser: Browser, text: str) -> None:
+def press_button(browser: Browser, text: str, just_before: str = "") -> None:
     found = "[...document.querySelectorAll('#detail button')].find((one) => one.textContent === given[0])"
     browser.wait(f"return {found}", text)
-    browser.script(f"const given = arguments; {found}.click()", text)
+    browser.script(f"const given = arguments; {just_before}; {found}.click()", text)
 
 
 def test_what_if_shows_two_ways_and_commits_the_first(browser: Browser, site: Site) -> None:
@@ -256,8 +256,7 @@ def test_what_if_shows_two_ways_and_commits_the_first(browser: Browser, site: Si
 def test_conflict_is_shown_and_nothing_is_lost(browser: Browser, site: Site) -> None:
     browser.open(f"{site.base}/s/conflict")
     browser.wait_text("#detail h2", "#")
-    browser.script("document.body.dataset.version = 1")
-    press_button(browser, "Fork here")
+    press_button(browser, "Fork here", just_before="document.body.dataset.version = 1")
     browser.wait_text("#status", "Somebody else changed this session meanwhile")
     with BlockingSessionService(SQLiteStore(site.store)) as sessions:
         assert sessions.get("conflict").version == 26
