@@ -9,7 +9,7 @@ from ledger_helpers import Messages, assistant, filler, notes_on, page_of, secti
 
 from holdfast import compact
 from holdfast.ledger import parse_page
-from holdfast.ledger.text import CONCLUSIONS, EXCERPTS, GROUP, PLAN, TASK, USER_MESSAGES
+from holdfast.ledger.text import CONCLUSIONS, EXCERPTS, GROUP, PLAN, STEPS, TASK, USER_MESSAGES
 from holdfast.recall.tools import tool_definitions
 
 
@@ -74,6 +74,38 @@ def test_user_messages_come_before_the_plan() -> None:
         titles = [line for line in notes_on(messages).splitlines() if line.startswith("## ")]
         at = {title: place for place, title in enumerate(titles)}
         assert at.get(USER_MESSAGES, -1) < next(place for title, place in at.items() if title.startswith(PLAN))
+
+
+def test_last_steps_are_listed_in_order_before_the_messages_that_stay() -> None:
+    """Words and calls on one short line each; calls that are listed with their outcome are left out."""
+    read = tool_use("1", "Read", "low_water = 1", file_path="/srv/tides.py")
+    read[0]["content"] = "# First\nthe tables."
+    ran = tool_use("2", "Bash", "ok", command="make tides " + "--north " * 40)
+    messages = [user("Mend it."), *read, *ran, *tool_use("3", "transfer", "booked", to="Miller"), *filler(20)]
+    page = notes_on([*messages, user("Go.")])
+    assert page.splitlines().index(STEPS) > page.splitlines().index(TASK + " [1]")
+    assert section(page, STEPS)[:2] == ["[2] > # First the tables.", "Read: /srv/tides.py"]
+    (command,) = section(page, STEPS)[2:]
+    assert command.startswith("[4] Bash: make tides --north ") and command.endswith(" […]") and len(command) < 100
+    again = parse_page(page).steps
+    assert (again[0].place, again[0].text) == (2, "# First the tables.\nRead: /srv/tides.py")
+
+
+def test_last_steps_are_carried_to_the_next_round() -> None:
+    first = compact(
+        [
+            user("Mend it."),
+            *tool_use("1", "Read", "low_water = 1", file_path="/srv/tides.py"),
+            *filler(20),
+            user("Go."),
+        ],
+        budget=3_000,
+        target=1_500,
+    )
+    more = [*first.messages, *filler(20, 100), user("And then?")]
+    for previous in (first.checkpoint, None):
+        page = page_of(list(compact(more, budget=3_000, target=1_500, previous=previous).messages))
+        assert section(page, STEPS) == ["[2] Read: /srv/tides.py"]
 
 
 def test_wrapper_lines_of_output_are_left_out() -> None:

@@ -84,6 +84,8 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     """Calls since the last user message, other than reads, edits, shell commands and plan updates."""
     omitted_calls: int = msgspec.field(default=0, name="calls_untold")
     """Number of earlier such calls that are not listed."""
+    steps: list[LedgerLine] = []
+    """The newest replies with calls that other sections do not list: what was said and called, shortened."""
     files: list[FileRecord] = []
     commands: list[CommandRecord] = []
     errors: list[LedgerLine] = []
@@ -128,7 +130,7 @@ def count_uses(names: MentionIndex, referred: Iterable[str], time: int) -> None:
 
 
 MAX_LINES, MAX_NAMES, MAX_MESSAGES, MAX_SUBJECTS = 60_000, 120_000, 20_000, 20_000
-MAX_ATTACHMENTS, MAX_CALLS = 60, 60
+MAX_ATTACHMENTS, MAX_CALLS, MAX_STEPS = 60, 60, 60
 MAX_SOURCE_CHARS = 320
 """Length to which a command is cut where it is stored as the source of a line."""
 Item = TypeVar("Item")

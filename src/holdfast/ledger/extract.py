@@ -24,10 +24,11 @@ from .lines import (
 from .names import NameCache, find_exact_names
 from .paths import base_name, group_by_base_name
 from .shell_files import FileChange, parse_match, resolve_path, shows_file_versions
-from .text import BRIEF_CHARS, clip
+from .text import BRIEF_CHARS, clip, clip_to_line
 from .tool_calls import (
     ToolAction,
     classify_call,
+    describe_action,
     describe_call,
     had_no_effect,
     has_failed,
@@ -165,6 +166,7 @@ class HistoryExtractor:
         self.attached = list(known.attached)
         self.plan = PlanTracker(known.plan, known.plan_place, from_page=known.plan_from_page)
         self.calls, self.omitted_calls = list(known.calls), known.omitted_calls
+        self.steps = list(known.steps)
         self._outputs: list[ToolOutput] = []
         self._pending_calls: dict[str, tuple[ToolAction, int]] = {}
         """Calls without a result yet, with their message numbers."""
@@ -178,14 +180,17 @@ class HistoryExtractor:
                 continue
             if texts := [part.text for part in message.parts if isinstance(part, Text)]:
                 self._read_text(message.role, texts, place)
+            actions: list[ToolAction] = []
             for at, part in enumerate(message.parts):
                 if isinstance(part, ToolCall):
-                    self._read_call(part, place)
+                    actions.append(self._read_call(part, place))
                 elif isinstance(part, ToolResult):
                     self._read_result(part, place, at)
                 elif isinstance(part, Media):
                     self._note_attachment(part, place)
-            if message.role == "assistant" and not message.calls:
+            if actions:
+                self._note_step(texts, actions, place)
+            elif message.role == "assistant":
                 self.time += 1
             if self._is_full():
                 self._drop_oldest()
@@ -225,6 +230,7 @@ class HistoryExtractor:
             plan_from_page=self.plan.from_page,
             calls=list(self.calls),
             omitted_calls=self.omitted_calls,
+            steps=list(self.steps),
             files=list(map(replace, self.files.values())),
             commands=list(map(replace, self.commands.values())),
             errors=list(self.errors.values()),
@@ -256,7 +262,16 @@ class HistoryExtractor:
         self.users.append(LedgerLine(clip(text, _MAX_MESSAGE_CHARS), "user", "", place, 0, self.time))
         self._add_lines(text, "user", "", place)
 
-    def _read_call(self, call: ToolCall, place: int) -> None:
+    def _note_step(self, texts: Sequence[str], actions: Sequence[ToolAction], place: int) -> None:
+        """Notes what a reply said and called; calls of other kinds are listed with their outcome."""
+        if called := [describe_action(action) for action in actions if action.kind != "other"]:
+            words = [brief for text in texts if (brief := clip_to_line(text))]
+            self.steps = [
+                *self.steps[1 - entries.MAX_STEPS :],
+                LedgerLine("\n".join([*words, *called]), "asked", "", place, 0, self.time),
+            ]
+
+    def _read_call(self, call: ToolCall, place: int) -> ToolAction:
         self.time += 1
         self._last_reply = None
         action = classify_call(call)
@@ -279,6 +294,7 @@ class HistoryExtractor:
                 for number, line, _ in split_lines(action.subject):
                     if line not in self.lines:
                         self.lines[line] = LedgerLine(line, "asked", action.tool, place, number, self.time, self.offset)
+        return action
 
     def _note_reference(self, change: FileChange, place: int) -> None:
         """Notes the file and names that a call refers to; its result tells whether the change was applied."""

@@ -27,6 +27,7 @@ from .text import (
     RAN_AGAIN,
     ROUND,
     SPEAKERS,
+    STEPS,
     TASK,
     USER_MESSAGES,
     unquote_structure,
@@ -42,7 +43,7 @@ _GROUP_HEADING = re.compile(re.escape(GROUP) + rf"(.*?)(?: \[{NUMBER}\])* (\[{NU
 _ERROR_SOURCE = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(RAN_AGAIN)}\[{NUMBER}\]\))?$")
 _OMITTED_USERS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
 _OMITTED_CALLS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier\)$")
-_SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, COMMANDS, CONCLUSIONS, EXCERPTS)
+_SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, COMMANDS, CONCLUSIONS, EXCERPTS, STEPS)
 
 
 def parse_page(text: str) -> Ledger:
@@ -72,6 +73,8 @@ def parse_page(text: str) -> Ledger:
             ledger.calls = [LedgerLine(text, "asked", "", place, 0, 0) for place, text in parse_cited(body)]
             if more := _OMITTED_CALLS.match(body[0] if body else ""):
                 ledger.omitted_calls = parse_number(more[1])
+        elif title == STEPS:
+            ledger.steps = [LedgerLine(text, "asked", "", place, 0, 0) for place, text in parse_cited(body)]
         elif title == ERRORS:
             ledger.errors = list(_parse_errors(body))
         elif title == FILES:

@@ -35,6 +35,7 @@ from .text import (
     RAN_AGAIN,
     READABLE_CHARS,
     SPEAKERS,
+    STEPS,
     TASK,
     USER_MESSAGES,
     clip_evenly,
@@ -54,8 +55,9 @@ _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_S
     0.12,
 )
 """Largest share of the room for each section; the excerpts get what is left."""
-_USERS_SHARE, _MAX_USERS_SHARE, _CLOSINGS_SHARE = 0.20, 0.30, 0.05
-"""Largest shares of the room for user messages, for user messages if none is left out then, and for conclusions."""
+_USERS_SHARE, _MAX_USERS_SHARE, _CLOSINGS_SHARE, _STEPS_SHARE = 0.20, 0.30, 0.05, 0.05
+"""Largest shares of the room for user messages, for user messages if none is left out then, for conclusions, and for
+the last steps."""
 _MAX_SECTIONS_SCALE = 2
 """Beside a long trail, the sections are at most so many times larger than on a page without one."""
 _MAX_LAST_ERRORS, _MAX_EARLIER_RUN_ERRORS = 10, 3
@@ -119,6 +121,7 @@ class SectionRenderer:
             *self.calls(room, ()),
             *self.errors(self.recent_errors(room, "")),
             *self.files(room, ()),
+            *self.steps(room, ()),
             *self.likely_commands(room, ""),
         ]
         return sum(len(text) + CITATION_CHARS for text in [*sections, *(text for _, text in users + conclusions)])
@@ -212,6 +215,13 @@ class SectionRenderer:
         left = self.history.omitted_calls + len(done) - len(kept)
         more = [f"{OMITTED}{left:,} earlier)"] if left else []
         return ["\n".join([CALLS, *more, *reversed(kept)])] if done else []
+
+    def steps(self, room: int, staying: Collection[int]) -> list[str]:
+        """What was said and done right before the messages that stay."""
+        done = reversed(archived_lines(self.history.steps, staying))
+        shown = (f"{self._cite(line.place)} {quote_structure(line.text)}" for line in done)
+        kept = take_within(((text, text) for text in shown), int(room * _STEPS_SHARE))
+        return ["\n".join([STEPS, *reversed(kept)])] if kept else []
 
     def recent_errors(self, room: int, visible: str) -> list[LedgerLine]:
         """Returns the newest error lines that are not visible, and some older ones printed by commands."""
@@ -413,11 +423,12 @@ class PageRenderer:
             *sections.files(whole, staying),
         ]
         in_place, commands = [*only_file_lines(errors), *in_results], sections.likely_commands(whole, visible)
-        left = room - sum(len(section) + 2 for section in opening + fixed) - HEADING_CHARS
+        steps = sections.steps(whole, staying)
+        left = room - sum(len(section) + 2 for section in opening + fixed + steps) - HEADING_CHARS
         left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_place)])
         left -= sum(len(text) + CITATION_CHARS for _, text in users + conclusions)
         if self._selection is None or not _REUSE_SHARE * self._room < room <= self._room:
-            shown = [*opening, *fixed, *commands, *(line.text for line in in_place)]
+            shown = [*opening, *fixed, *steps, *commands, *(line.text for line in in_place)]
             known = "\n".join([visible, *shown, *(text for _, text in users + conclusions)])
             self._selection, self._room = sections.select(left, known, staying, self._shortened, in_place), room
         selected = sort_by_position([*in_place, *self._selection.within(left)])
@@ -433,6 +444,7 @@ class PageRenderer:
         fixed += sections.excerpts(
             [line for line in listed if line.kind not in ("user", "said") and line.source != COMMANDS]
         )
+        fixed += steps
         return LedgerPage(
             "\n\n".join(fixed),
             _group_by_part(line for line in selected if part_key(line) in self._shortened),

@@ -22,6 +22,7 @@ ERRORS = "## Last tool errors, verbatim"
 FILES = "## Files (only read unless marked)"
 COMMANDS = "## Commands"
 CONCLUSIONS = "## Decisions and findings"
+STEPS = "## Last steps before the messages below"
 EXCERPTS = '## Relevant excerpts (single lines, not whole texts; "also": more names from there)'
 ATTACHED = "Attached: "
 GROUP = "### "
@@ -54,6 +55,11 @@ def clip(text: str, room: int) -> str:
     head = min(room, max(READABLE_CHARS, int(room * 0.7)))
     tail = _trim_first_word(text[-(room - head) :]).strip() if room - head > BRIEF_CHARS // 2 else ""
     return f"{_trim_last_word(text[:head])}{_GAP} {tail}".rstrip()
+
+
+def clip_to_line(text: str, room: int = BRIEF_CHARS // 2) -> str:
+    """Returns the beginning of a text, on one line."""
+    return clip(" ".join(text[: 4 * room].split()), room)
 
 
 def clip_for_page(text: str, room: int) -> str:

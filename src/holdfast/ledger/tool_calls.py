@@ -15,7 +15,7 @@ from ..messages import ToolCall, ToolResult
 from .lines import is_wrapper_line
 from .paths import base_name
 from .shell_files import FileChange, is_search_command, parse_diff, parse_file_writes, parse_patch, printed_path
-from .text import BRIEF_CHARS, clip
+from .text import BRIEF_CHARS, clip_to_line
 
 ToolActionKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "progress", "other"]
 _PATH_KEYS = ("file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
@@ -190,8 +190,12 @@ def describe_call(action: ToolAction, output: str) -> str:
     """Renders a call and the first line of its output on one line."""
     lines = filter(str.strip, output[:_MAX_PATH_CHARS].splitlines())
     first = next((line for line in lines if not is_wrapper_line(line) and line != "Output:"), "")
-    called = clip(_one_line(f"{action.tool}: {action.subject}"), BRIEF_CHARS)
-    return f"{called} → {clip(_one_line(first), BRIEF_CHARS // 2)}"
+    return f"{describe_action(action, BRIEF_CHARS)} → {clip_to_line(first)}"
+
+
+def describe_action(action: ToolAction, room: int = BRIEF_CHARS // 2) -> str:
+    """Renders a call on one line, without its output."""
+    return clip_to_line(f"{action.tool}: {action.subject}" if action.subject else action.tool, room)
 
 
 _REJECTION = re.compile(r"The user doesn't want to proceed with this tool use\.")
