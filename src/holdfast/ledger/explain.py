@@ -40,7 +40,7 @@ _RULES = {
     COMMANDS: "the commands most likely to run again",
     CONCLUSIONS: "the assistant's last words before each user message",
     EXCERPTS: "the best lines by score per character",
-    STEPS: "what was said and done right before the messages that stay",
+    STEPS: "what was said and called right before the messages that stay",
 }
 _INTRO = "what this page is"
 _MAX_LEFT_OUT = 2_000

@@ -217,7 +217,7 @@ class SectionRenderer:
         return ["\n".join([CALLS, *more, *reversed(kept)])] if done else []
 
     def steps(self, room: int, staying: Collection[int]) -> list[str]:
-        """What was said and done right before the messages that stay."""
+        """What was said and called right before the messages that stay."""
         done = reversed(archived_lines(self.history.steps, staying))
         shown = (f"{self._cite(line.place)} {quote_structure(line.text)}" for line in done)
         kept = take_within(((text, text) for text in shown), int(room * _STEPS_SHARE))
