@@ -77,18 +77,19 @@ def test_user_messages_come_before_the_plan() -> None:
 
 
 def test_last_steps_are_listed_in_order_before_the_messages_that_stay() -> None:
-    """Words and calls on one short line each; calls that are listed with their outcome are left out."""
-    read = tool_use("1", "Read", "low_water = 1", file_path="/srv/tides.py")
+    """Words, tools and values on a short line each; calls that are listed with their outcome are left out."""
+    read = tool_use("1", "Read", "low_water = 1", file_path=f"/srv/{'northern/' * 9}tables/tides.py", limit=40)
     read[0]["content"] = "# First\nthe tables."
     ran = tool_use("2", "Bash", "ok", command="make tides " + "--north " * 40)
     messages = [user("Mend it."), *read, *ran, *tool_use("3", "transfer", "booked", to="Miller"), *filler(20)]
     page = notes_on([*messages, user("Go.")])
     assert page.splitlines().index(STEPS) > page.splitlines().index(TASK + " [1]")
-    assert section(page, STEPS)[:2] == ["[2] > # First the tables.", "Read: /srv/tides.py"]
-    (command,) = section(page, STEPS)[2:]
-    assert command.startswith("[4] Bash: make tides --north ") and command.endswith(" […]") and len(command) < 100
+    path = f"{'northern/' * 7}tables/tides.py"
+    assert section(page, STEPS)[:5] == ["[2] > # First the tables.", "Read", path, "40", "[4] Bash"]
+    (command,) = section(page, STEPS)[5:]
+    assert command.startswith("make tides --north ") and command.endswith(" […]") and len(command) < 90
     again = parse_page(page).steps
-    assert (again[0].place, again[0].text) == (2, "# First the tables.\nRead: /srv/tides.py")
+    assert (again[0].place, again[0].text) == (2, f"# First the tables.\nRead\n{path}\n40")
 
 
 def test_last_steps_are_carried_to_the_next_round() -> None:
@@ -105,7 +106,7 @@ def test_last_steps_are_carried_to_the_next_round() -> None:
     more = [*first.messages, *filler(20, 100), user("And then?")]
     for previous in (first.checkpoint, None):
         page = page_of(list(compact(more, budget=3_000, target=1_500, previous=previous).messages))
-        assert section(page, STEPS) == ["[2] Read: /srv/tides.py"]
+        assert section(page, STEPS) == ["[2] Read", "/srv/tides.py"]
 
 
 def test_wrapper_lines_of_output_are_left_out() -> None:

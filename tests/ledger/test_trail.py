@@ -41,7 +41,7 @@ def test_worth_of_a_step_falls_with_its_age() -> None:
 def test_dearer_notes_shorten_the_trail() -> None:
     lengths = [
         length(choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(price)))
-        for price in (0.04, 0.05, 0.1, 0.2, 0.3, 0.4)
+        for price in (0.08, 0.1, 0.15, 0.2, 0.3, 0.45)
     ]
     assert lengths == sorted(set(lengths), reverse=True)
     assert lengths[-1] == 0

@@ -13,7 +13,7 @@ from ..tokens import Calibration
 
 
 class Edit(msgspec.Struct, frozen=True, array_like=True):
-    """Replaces the content of the tool result at index `part`, or drops the part if `text` is None."""
+    """Replaces the text of the tool result or user text at index `part`, or drops the part if `text` is None."""
 
     part: int
     text: str | None = None
@@ -30,6 +30,8 @@ def apply_edits(message: Message, edits: Sequence[Edit]) -> Message:
             parts.append(part)
         elif (text := changes[index]) is not None and isinstance(part, ToolResult):
             parts.append(ToolResult(part.call_id, (Text(text),), part.is_error, part.name, part.kind))
+        elif text is not None and isinstance(part, Text):
+            parts.append(Text(text))
     return message.with_parts(tuple(parts))
 
 

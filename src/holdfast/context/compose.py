@@ -68,7 +68,7 @@ def apply_plan(request: Request, plan: Plan) -> PlannedContext:
     changed = plan.cut > 0 or plan.notes is not None or bool(plan.edits)
     drops_reasoning = rules.binds_reasoning and changed
     old = [_with_new_kind(shown, request, plan) for shown in view.head if _stays_in_head(shown, request, plan)]
-    new = [_head_message(request, index, kind) for index, kind in sorted(kept.items())]
+    new = [_head_message(request, plan, index, kind) for index, kind in sorted(kept.items())]
     if plan.notes is not None:
         new += [HeadMessage("note", message) for message in plan.notes]
     order = _NOTES_LAST if plan.notes_last else _ORDER
@@ -171,9 +171,11 @@ def _with_new_kind(shown: HeadMessage, request: Request, plan: Plan) -> HeadMess
     return HeadMessage("pin", shown.message, shown.source) if past else shown
 
 
-def _head_message(request: Request, index: int, kind: str) -> HeadMessage:
+def _head_message(request: Request, plan: Plan, index: int, kind: str) -> HeadMessage:
     """Returns a head message for one live event; a pin or system message is quoted where its role is not allowed."""
     message, source = request.view.messages[index], request.view.ids[index]
+    if kind == "turn":
+        message = apply_edits(message, plan.edits.get(index, ()))
     if kind == "system" and message.role == "system" and request.rules.restricts_system:
         message = quote_system(message)
     if kind == "pin" and message.role != "user":

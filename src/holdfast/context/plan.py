@@ -36,6 +36,7 @@ class Plan(msgspec.Struct, frozen=True):
     kept_in_head: frozenset[str] = frozenset()
     """Ids of events in the head, shown for a split turn, to keep as preamble now that the turn is over."""
     edits: Mapping[int, tuple[Edit, ...]] = {}
+    """Edits of live messages, and of the newest user message if it lies before the cut."""
     summary: str | None = None
     """Text that the summarizer wrote, passed back to it in the next round."""
     target: int | None = None

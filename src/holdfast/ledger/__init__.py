@@ -4,14 +4,14 @@ from .carry import is_ledger_page, merge_ledgers, trim_ledger
 from .entries import FileRecord, Ledger
 from .explain import LeftOutLine, PageExplanation, PageLine, explain_page, page_lines
 from .extract import HistoryExtractor
-from .facts import Fact, missing_facts, required_facts, steps_since
+from .facts import Fact, find_constraints, missing_facts, required_facts, steps_since
 from .lines import find_task
 from .names import find_names, find_words, name_kind
 from .parse import parse_page
 from .paths import base_name, list_by_folder
 from .render import LedgerPage, PageRenderer, PartKey, SectionRenderer, part_key
 from .scoring import score_names, weights_digest
-from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, quote_structure, take_fitting
+from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, head_and_tail, quote_structure, take_fitting
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 
 __all__ = [
@@ -37,9 +37,11 @@ __all__ = [
     "choose_trail",
     "clip",
     "explain_page",
+    "find_constraints",
     "find_names",
     "find_task",
     "find_words",
+    "head_and_tail",
     "is_ledger_page",
     "list_by_folder",
     "merge_ledgers",

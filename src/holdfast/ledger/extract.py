@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
 from msgspec.structs import replace
@@ -28,12 +28,12 @@ from .text import BRIEF_CHARS, clip, clip_to_line
 from .tool_calls import (
     ToolAction,
     classify_call,
-    describe_action,
     describe_call,
     had_no_effect,
     has_failed,
     is_applied,
     is_rejected_by_user,
+    list_brief_values,
     user_reply_in,
 )
 
@@ -143,6 +143,8 @@ class FileLines:
 
 
 _MAX_MESSAGE_CHARS = 4_000
+_MAX_WORDS_CHARS = 100
+"""Characters of a reply's text among the last steps."""
 
 
 class HistoryExtractor:
@@ -178,18 +180,18 @@ class HistoryExtractor:
         for message, place in zip(messages, places, strict=True):
             if is_note(message):
                 continue
-            if texts := [part.text for part in message.parts if isinstance(part, Text)]:
+            if texts := {at: part.text for at, part in enumerate(message.parts) if isinstance(part, Text)}:
                 self._read_text(message.role, texts, place)
-            actions: list[ToolAction] = []
+            called: list[tuple[ToolCall, ToolAction]] = []
             for at, part in enumerate(message.parts):
                 if isinstance(part, ToolCall):
-                    actions.append(self._read_call(part, place))
+                    called.append((part, self._read_call(part, place)))
                 elif isinstance(part, ToolResult):
                     self._read_result(part, place, at)
                 elif isinstance(part, Media):
                     self._note_attachment(part, place)
-            if actions:
-                self._note_step(texts, actions, place)
+            if called:
+                self._note_step(texts.values(), called, place)
             elif message.role == "assistant":
                 self.time += 1
             if self._is_full():
@@ -239,36 +241,37 @@ class HistoryExtractor:
             names=dict(zip(self.names, map(replace, self.names.values()), strict=True)),
         )
 
-    def _read_text(self, role: str, texts: Sequence[str], place: int) -> None:
+    def _read_text(self, role: str, texts: Mapping[int, str], place: int) -> None:
+        """Reads the texts of a message, by the indices of their parts."""
         if role == "assistant":
-            reply = "\n\n".join(texts)
+            reply = "\n\n".join(texts.values())
             if is_placeholder_reply(reply):
                 return
             self._last_reply = LedgerLine(reply[:_MAX_MESSAGE_CHARS], "said", "", place, 0, self.time)
             self._add_lines(reply, "said", "", place)
         elif role != "system":  # system messages stay in the context
-            for text in texts:
+            for part, text in texts.items():
                 own, program = split_program_text(text)
                 if program.strip():
-                    self._add_lines(program, "output", "", place)
+                    self._add_lines(program, "output", "", place, part)
                 if own:
-                    self._read_user_text(own, place)
+                    self._read_user_text(own, place, part)
 
-    def _read_user_text(self, text: str, place: int) -> None:
+    def _read_user_text(self, text: str, place: int, part: int) -> None:
         if self._last_reply is not None:
             self.closings.append(self._last_reply)
             self._last_reply = None
         self.calls, self.omitted_calls = [], 0
         self.users.append(LedgerLine(clip(text, _MAX_MESSAGE_CHARS), "user", "", place, 0, self.time))
-        self._add_lines(text, "user", "", place)
+        self._add_lines(text, "user", "", place, part)
 
-    def _note_step(self, texts: Sequence[str], actions: Sequence[ToolAction], place: int) -> None:
+    def _note_step(self, texts: Iterable[str], called: Iterable[tuple[ToolCall, ToolAction]], place: int) -> None:
         """Notes what a reply said and called; calls of other kinds are listed with their outcome."""
-        if called := [describe_action(action) for action in actions if action.kind != "other"]:
-            words = [brief for text in texts if (brief := clip_to_line(text))]
+        if calls := [line for call, action in called if action.kind != "other" for line in list_brief_values(call)]:
+            words = [brief for text in texts if (brief := clip_to_line(text, _MAX_WORDS_CHARS))]
             self.steps = [
                 *self.steps[1 - entries.MAX_STEPS :],
-                LedgerLine("\n".join([*words, *called]), "asked", "", place, 0, self.time),
+                LedgerLine("\n".join([*words, *calls]), "asked", "", place, 0, self.time),
             ]
 
     def _read_call(self, call: ToolCall, place: int) -> ToolAction:
@@ -315,7 +318,7 @@ class HistoryExtractor:
         action, called_at = self._pending_calls.pop(result.call_id, (ToolAction("other", result.name or ""), place))
         reply, rejected = user_reply_in(result, action.tool), is_rejected_by_user(result)
         if reply:
-            self._read_user_text(reply, place)
+            self._read_user_text(reply, place, part)
         if rejected:
             self._undo_rejected(action)
         if reply or rejected:

@@ -55,7 +55,7 @@ _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_S
     0.12,
 )
 """Largest share of the room for each section; the excerpts get what is left."""
-_USERS_SHARE, _MAX_USERS_SHARE, _CLOSINGS_SHARE, _STEPS_SHARE = 0.20, 0.30, 0.05, 0.05
+_USERS_SHARE, _MAX_USERS_SHARE, _CLOSINGS_SHARE, _STEPS_SHARE = 0.20, 0.30, 0.05, 0.12
 """Largest shares of the room for user messages, for user messages if none is left out then, for conclusions, and for
 the last steps."""
 _MAX_SECTIONS_SCALE = 2

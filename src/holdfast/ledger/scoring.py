@@ -262,7 +262,7 @@ SHARED_FEATURES = (
     "newest",
 )
 """Features that all lines of one text share."""
-EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.7
+EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.5
 """Weight of all lines that will be edited, and of all text that will be written again, relative to all names that will
 be needed."""
 OWN_FEATURES = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")

@@ -52,9 +52,15 @@ def clip(text: str, room: int) -> str:
     text = text.strip()
     if len(text) <= room:
         return text
+    head, tail = head_and_tail(text, room)
+    return f"{head}{_GAP} {tail}".rstrip()
+
+
+def head_and_tail(text: str, room: int) -> tuple[str, str]:
+    """Returns the beginning and the end of a text that is longer than `room` characters, cut between words."""
     head = min(room, max(READABLE_CHARS, int(room * 0.7)))
     tail = _trim_first_word(text[-(room - head) :]).strip() if room - head > BRIEF_CHARS // 2 else ""
-    return f"{_trim_last_word(text[:head])}{_GAP} {tail}".rstrip()
+    return _trim_last_word(text[:head]), tail
 
 
 def clip_to_line(text: str, room: int = BRIEF_CHARS // 2) -> str:

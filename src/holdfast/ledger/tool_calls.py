@@ -15,7 +15,7 @@ from ..messages import ToolCall, ToolResult
 from .lines import is_wrapper_line
 from .paths import base_name
 from .shell_files import FileChange, is_search_command, parse_diff, parse_file_writes, parse_patch, printed_path
-from .text import BRIEF_CHARS, clip_to_line
+from .text import BRIEF_CHARS, clip_to_line, take_fitting
 
 ToolActionKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "progress", "other"]
 _PATH_KEYS = ("file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
@@ -36,6 +36,9 @@ _LIST_KEYS = ("tasks", "items", "steps")
 _STEP_TEXT_KEYS = ("content", "step", "title", "subject", "task", "text")
 _STEP_ID_KEYS = ("taskId", "task_id", "todo_id", "step_id")
 _MAX_ARGUMENT_CHARS = 200
+_MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 80, 120
+"""Characters of one value, and of all values, of a call among the last steps."""
+_BLANK = re.compile(r"\s")
 _FINISHED = ("completed", "complete", "done", "finished", "closed", "deleted", "cancelled", "canceled", "skipped")
 _OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _MAX_PATH_CHARS, _MAX_COMMAND_CHARS, _MAX_PATCH_CHARS = 1_000, 320, 400_000
@@ -190,12 +193,25 @@ def describe_call(action: ToolAction, output: str) -> str:
     """Renders a call and the first line of its output on one line."""
     lines = filter(str.strip, output[:_MAX_PATH_CHARS].splitlines())
     first = next((line for line in lines if not is_wrapper_line(line) and line != "Output:"), "")
-    return f"{describe_action(action, BRIEF_CHARS)} → {clip_to_line(first)}"
+    called = f"{action.tool}: {action.subject}" if action.subject else action.tool
+    return f"{clip_to_line(called, BRIEF_CHARS)} → {clip_to_line(first)}"
 
 
-def describe_action(action: ToolAction, room: int = BRIEF_CHARS // 2) -> str:
-    """Renders a call on one line, without its output."""
-    return clip_to_line(f"{action.tool}: {action.subject}" if action.subject else action.tool, room)
+def list_brief_values(call: ToolCall) -> list[str]:
+    """Returns the tool's name and the beginnings of the call's values, a line each."""
+    values = filter(None, map(_brief_value, call.arguments_dict.values()))
+    return [call.name, *take_fitting(values, _MAX_VALUES_CHARS)]
+
+
+def _brief_value(value: object) -> str:
+    """Returns the beginning of a text, the end of a path, or a number; nothing for other values."""
+    if isinstance(value, int | float):
+        return str(value) if not isinstance(value, bool) and _is_short(value) else ""
+    if not isinstance(value, str):
+        return ""
+    if len(value) > _MAX_VALUE_CHARS and "/" in value and not _BLANK.search(value):
+        return value[-_MAX_VALUE_CHARS:].partition("/")[2] or base_name(value)[:_MAX_PATH_CHARS]
+    return clip_to_line(value, _MAX_VALUE_CHARS)
 
 
 _REJECTION = re.compile(r"The user doesn't want to proceed with this tool use\.")

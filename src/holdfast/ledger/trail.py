@@ -13,7 +13,7 @@ from typing import NamedTuple
 from .names import find_exact_names
 from .scoring import decay
 
-REPEATED_SHARE, HALF_AGE = 0.5, 6
+REPEATED_SHARE, HALF_AGE = 0.5, 9
 """How much of the newest step's text the next steps repeat, and the age in messages at which it is half as much."""
 MAX_SHARE, MAX_TALK_SHARE = 0.75, 0.2
 """Largest share of the room for the trail, without the lines of its shortened results; in a conversation without files,

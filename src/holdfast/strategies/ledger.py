@@ -37,6 +37,7 @@ from ..ledger import (
 from ..messages import (
     Json,
     Message,
+    Text,
     ToolResult,
     framed_message,
 )
@@ -53,7 +54,7 @@ from .history import (
     shorten_notes,
     user_message_numbers,
 )
-from .trail import CUT_NOTE, ShortenedTrail, add_hidden_lines, last_line, shortened_text
+from .trail import CUT_NOTE, REQUEST_NOTE, ShortenedTrail, add_hidden_lines, last_line, shorten_request, shortened_text
 from .windows import archive_before
 
 PAGE_TOKENS = 16_000
@@ -133,6 +134,8 @@ def _token_limit(request: Request) -> int:
     if request.budget is None:
         return aim
     fixed = _fixed_tokens(request)
+    if long := shorten_request(request, aim - fixed):
+        fixed -= long.saved
     return max(aim, fixed + int(min(aim, request.budget - fixed) * _NOTES_SHARE))
 
 
@@ -173,14 +176,16 @@ class _LedgerPlanner:
         self.request, self.limit, self.asked_for = request, limit, asked_for
         self.page = LedgerPage("", {})
         self.old_notes = request.notes
-        free = max(0, limit - _tokens_without(request, self.old_notes))
+        free = limit - _tokens_without(request, self.old_notes)
         others = [message for message in self.old_notes if not is_ledger_page(message)]
         estimator = view.token_sums.estimator
-        self.other_notes = shorten_notes(others, int((1 - _NOTES_SHARE) * free), estimator)
-        self.room = room = max(0, free - message_tokens(self.other_notes, estimator))
+        self.other_notes = shorten_notes(others, max(0, int((1 - _NOTES_SHARE) * free)), estimator)
+        free -= message_tokens(self.other_notes, estimator)
         earlier = previous_ledger(request)
         self.places = message_numbers(request, earlier.archived)
-        self.trail = ShortenedTrail(request, room)
+        self.long_request = shorten_request(request, free)
+        self.room = room = max(0, free + (self.long_request.saved if self.long_request else 0))
+        self.trail = ShortenedTrail(request, room, self.long_request)
         self.first = min([step.cut for step in self.trail.steps], default=len(view.messages))
         self.history = HistoryExtractor(earlier)
         read_history(self.history, request, self.places, 0, self.first)
@@ -201,6 +206,8 @@ class _LedgerPlanner:
             for place, part in enumerate(request.messages[index].parts)
             if self.trail.is_shortened(index, place, part)
         }
+        if long := self.long_request:
+            self.shortened.add((long.place, long.part))
         staying = [*request.kept_before(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are rewritten
         first = [shown.message for shown in view.head if shown.kind != "note" and request.stays_in_head(shown, cut)]
@@ -229,9 +236,11 @@ class _LedgerPlanner:
         return cut
 
     def _without_shortened(self, index: int) -> Message:
-        message = self.request.messages[index]
-        parts = tuple(part for place, part in enumerate(message.parts) if (index, place) not in self.shortened)
-        return structs.replace(message, parts=parts)
+        message, long = self.request.messages[index], self.long_request
+        parts = [part for place, part in enumerate(message.parts) if (index, place) not in self.shortened]
+        if long and index == long.place:
+            parts.append(Text(long.text(self.places[index])))
+        return structs.replace(message, parts=tuple(parts))
 
     # -- the plan -----------------------------------------------------------------------------------
 
@@ -335,7 +344,9 @@ class _LedgerPlanner:
 
     def _page_renderer(self) -> PageRenderer:
         archived = "1 message is" if self.count == 1 else f"{self.count:,} messages are"
-        cut_note = f" {CUT_NOTE}" if self.shortened else ""
+        long = self.long_request
+        cut_note = f" {CUT_NOTE}" if len(self.shortened) > bool(long) else ""
+        cut_note += f" {REQUEST_NOTE}" if long else ""
         where = _WITH_RECALL if self.request.view.has_recall else _WITHOUT_RECALL
         intro = f"{PAGE_OPENING}{archived} {where}{self._round_note()}{self._progress_note()}{cut_note}]"
         shortened = {(self.places[index], part) for index, part in self.shortened}
@@ -366,8 +377,10 @@ class _LedgerPlanner:
         return edits
 
     def _shortened_text(self, index: int, part: int, page: LedgerPage) -> str:
-        result = cast(ToolResult, self.request.messages[index].parts[part])
         lines = [line.text for line in page.result_lines.get((self.places[index], part), ())]
+        if (long := self.long_request) and (long.place, long.part) == (index, part):
+            return long.text(self.places[index], lines)
+        result = cast(ToolResult, self.request.messages[index].parts[part])
         return shortened_text(result, self.places[index], lines or last_line(result))
 
     def _size(self, page: LedgerPage, notes: tuple[Message, ...]) -> int:

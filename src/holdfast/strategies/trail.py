@@ -6,14 +6,25 @@ few; the newest results stay whole as far as there is room.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import cast
+from typing import NamedTuple, cast
 
 from msgspec import structs
 
 from ..context import Edit, Plan, Request, Skip, apply_edits
-from ..ledger import BRIEF_CHARS, HistoryExtractor, Ledger, PartKey, TrailStep, part_key
+from ..ledger import (
+    BRIEF_CHARS,
+    READABLE_CHARS,
+    HistoryExtractor,
+    Ledger,
+    PartKey,
+    TrailStep,
+    find_constraints,
+    head_and_tail,
+    part_key,
+    take_fitting,
+)
 from ..messages import (
     Media,
     Message,
@@ -34,12 +45,20 @@ from .windows import KEEP_TOKENS, KeepRecent, archive_before, snap_to_turn
 CUT_MARK = "[cut: {:,}]"
 """Begins a shortened result and refers to the whole one."""
 CUT_NOTE = "Results that begin with a cut mark show selected lines of the message it names."
+REQUEST_NOTE = "A cut mark inside a user message stands for its middle."
+_GAP = "[…]"
+_ANY_NUMBER = 10_000
+"""Stands for a message's number where only the size counts."""
 _SHORT_RESULT_CHARS = 100
 """Results up to this length are never shortened."""
 _SHOWN_CHARS = 400
 """Characters shown of a shortened result after a summary."""
 _UNREAD_SHARE = 0.5
 """Results that the model has not read yet stay whole if they take no more than this share of the room."""
+_REQUEST_SHARE = 0.25
+"""The newest user message stays whole if it takes no more than this share of the room, or has no reply yet."""
+_MIN_REQUEST_CHARS = 2 * READABLE_CHARS
+"""Shorter user messages always stay whole."""
 _MAX_CALLS_SHARE = 0.6
 """Answered calls that take more than this share of the room are archived."""
 _TRAIL_SHARE = 0.6
@@ -63,6 +82,52 @@ def last_line(result: ToolResult) -> list[str]:
     return [last] if ended and len(last) <= BRIEF_CHARS else []
 
 
+class ShortenedRequest(NamedTuple):
+    """The newest user message without its middle: whole, it would take the room of the work on it."""
+
+    place: int
+    """Index of the live message."""
+    part: int
+    head: str
+    rules: tuple[str, ...]
+    """Rules from the middle, which stay."""
+    tail: str
+    saved: int = 0
+    """Tokens that the middle takes."""
+
+    def text(self, number: int, lines: Iterable[str] = ()) -> str:
+        """Returns what is shown of the message with this number, with these lines of its middle."""
+        shown = dict.fromkeys(line for line in (*self.rules, *lines) if line not in self.head and line not in self.tail)
+        return "\n".join([self.head, CUT_MARK.format(number), *shown, *([_GAP] if shown else ()), self.tail])
+
+
+def shorten_request(request: Request, free: int) -> ShortenedRequest | None:
+    """Shortens the newest user message if it takes too large a share of the room; `free` tokens are left beside it.
+
+    A message without a reply stays whole: the model has not read it yet.
+    """
+    view, estimator = request.view, request.view.token_sums.estimator
+    place = view.turns[-1] if view.turns else -1
+    if place < 0 or (view.pins and view.ids[place] in view.pins):
+        return None
+    message = view.messages[place]
+    texts = [(len(one.text), at) for at, one in enumerate(message.parts) if isinstance(one, Text)]
+    length, part = max(texts, default=(0, 0))
+    if length <= _MIN_REQUEST_CHARS or all(later.role != "assistant" for later in view.messages[place + 1 :]):
+        return None
+    whole = message_tokens([message], estimator)
+    most = int(max(0, free + whole) * _REQUEST_SHARE)
+    room = max(_MIN_REQUEST_CHARS, length * most // max(1, whole))
+    if length <= room:
+        return None
+    text = cast(Text, message.parts[part]).text
+    rules = take_fitting(find_constraints(text), room // 2)
+    head, tail = head_and_tail(text, room - sum(map(len, rules)) - len(rules))
+    found = ShortenedRequest(place, part, head, tuple(rules), tail)
+    left = message_tokens([apply_edits(message, (Edit(part, found.text(_ANY_NUMBER)),))], estimator)
+    return found._replace(saved=whole - left) if left < whole else None
+
+
 def add_hidden_lines(ledger: Ledger, history: HistoryExtractor, parts: set[PartKey], shown: set[str]) -> None:
     """Adds to a ledger the lines of shortened results that are not shown; their messages are not archived yet."""
     known, errors = {line.text for line in ledger.lines}, {line.text for line in ledger.errors}
@@ -84,8 +149,9 @@ def add_hidden_lines(ledger: Ledger, history: HistoryExtractor, parts: set[PartK
 class ShortenedTrail:
     """The newest steps with their long results cut, except for results that the model has not read yet."""
 
-    def __init__(self, request: Request, room: int) -> None:
+    def __init__(self, request: Request, room: int, long_request: ShortenedRequest | None) -> None:
         self.request = request
+        self._long_request = long_request
         self._unread = set(self._unread_results(room))
         self.steps = list(self._find_steps(room))
 
@@ -125,12 +191,14 @@ class ShortenedTrail:
     @cached_property
     def _mark_units(self) -> int:
         measure = self.request.view.token_sums.estimator.measure
-        mark = (Text(CUT_MARK.format(10_000)),)
+        mark = (Text(CUT_MARK.format(_ANY_NUMBER)),)
         return measure(Message("tool", (ToolResult("", mark),))) - measure(Message("tool", ()))
 
     def _without_results(self, index: int) -> Message:
-        """Returns a message without the results that would be shortened."""
-        message = self.request.messages[index]
+        """Returns a message without the results that would be shortened; a long request without its middle."""
+        message, long = self.request.messages[index], self._long_request
+        if long and long.place == index:
+            message = apply_edits(message, (Edit(long.part, long.text(_ANY_NUMBER)),))
         kept = [part for place, part in enumerate(message.parts) if not self.is_shortened(index, place, part)]
         return structs.replace(message, parts=tuple(kept))
 
