@@ -98,3 +98,13 @@ async def test_pinned_request_stays_whole() -> None:
         await sessions.pin("s", ids["request"])
         await sessions.compact("s", always, KeepLedger(3_500))
         assert shown(list(await sessions.context("s"))) == REQUEST
+
+
+@pytest.mark.anyio
+async def test_redacted_request_is_gone_from_the_context() -> None:
+    async with SessionService(MemoryStore(), estimator="chars/4") as sessions:
+        ids = await prepared(sessions)
+        await sessions.compact("s", always, KeepLedger(2_000))
+        await sessions.redact("s", ids["request"])
+        context = str(list(await sessions.context("s")))
+        assert "fender" not in context and "north pier" not in context and "mend_1(" in context

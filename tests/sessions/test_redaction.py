@@ -13,6 +13,7 @@ import pytest
 from holdfast import Outcome, SessionService, SlidingWindow
 from holdfast.errors import Conflict, InvalidInput, UnknownSession
 from holdfast.models import ScriptedModel
+from holdfast.sessions.scrubbing import REDACTED, NotesScrubber
 from holdfast.stores import JSONLStore, MemoryStore, PostgresStore, Slice, SQLiteStore
 from holdfast.strategies import KeepLast, KeepLedger, Summary
 from holdfast.summaries import AsUser, FreeText
@@ -390,3 +391,9 @@ async def test_h1_redaction_leaves_checkpoints_from_before_the_message_alone(reo
         assert (await other.context("f")).messages == before
         assert "lighthouse" in str((await service.context("s")).messages)
         assert await other.verify("f") == await service.verify("s") == []
+
+
+def test_h1_headings_of_a_page_survive_the_redaction_of_their_words() -> None:
+    page = "[Notes on the earlier conversation: 3]\n\n## Commands\nrelevant\n\n## Open work [3]\n- excerpts (open)"
+    scrub = NotesScrubber(["Commands, relevant excerpts, Open work, verbatim"], [])
+    assert scrub(page).splitlines()[2:] == ["## Commands", REDACTED, "", "## Open work [3]", f"- {REDACTED} (open)"]

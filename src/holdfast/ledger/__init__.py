@@ -7,7 +7,7 @@ from .extract import HistoryExtractor
 from .facts import Fact, find_constraints, missing_facts, required_facts, steps_since
 from .lines import find_task
 from .names import find_names, find_words, name_kind
-from .parse import parse_page
+from .parse import is_section_heading, parse_page
 from .paths import base_name, list_by_folder
 from .render import LedgerPage, PageRenderer, PartKey, SectionRenderer, part_key
 from .scoring import score_names, weights_digest
@@ -43,6 +43,7 @@ __all__ = [
     "find_words",
     "head_and_tail",
     "is_ledger_page",
+    "is_section_heading",
     "list_by_folder",
     "merge_ledgers",
     "missing_facts",

@@ -46,6 +46,11 @@ _OMITTED_CALLS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier\)$")
 _SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, COMMANDS, CONCLUSIONS, EXCERPTS, STEPS)
 
 
+def is_section_heading(line: str) -> bool:
+    """Whether a line of a page opens one of its sections."""
+    return line in _SECTION_HEADINGS or _CITED_HEADING.match(line) is not None
+
+
 def parse_page(text: str) -> Ledger:
     """Returns the ledger that a page shows, as far as the page contains it."""
     counted = _ARCHIVED_COUNT.match(text)
@@ -96,7 +101,7 @@ def parse_page(text: str) -> Ledger:
 def _split_sections(text: str) -> Iterator[tuple[str, list[str]]]:
     title, body = "", list[str]()
     for line in text.split("\n"):
-        if line in _SECTION_HEADINGS or _CITED_HEADING.match(line):
+        if is_section_heading(line):
             yield title, _strip_blank(body)
             title, body = line, []
         else:

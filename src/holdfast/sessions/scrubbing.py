@@ -11,7 +11,7 @@ from typing import Any, Protocol, get_args
 import msgspec
 
 from ..context import Checkpoint, CompactionParameters, HeadItem
-from ..ledger import PAGE_OPENING
+from ..ledger import PAGE_OPENING, is_section_heading
 from ..ledger.entries import Ledger
 from ..ledger.lines import LineKind
 from ..messages import Json, Message, Part, Text, ToolCall, ToolResult, add_frame, is_framed, strip_frame
@@ -105,10 +105,10 @@ def _words(text: str) -> set[str]:
 
 def _is_structure(line: str) -> bool:
     """Whether a line is written by the product itself: without it, a page could no longer be read back."""
+    if line.startswith((PAGE_OPENING, REDACTED)) or is_section_heading(line):
+        return True
     heading = _HEADING.match(line)
-    return line.startswith((PAGE_OPENING, REDACTED)) or (
-        heading is not None and (heading[1] in OWN_HEADINGS or OWN_TITLE.fullmatch(heading[1]) is not None)
-    )
+    return heading is not None and (heading[1] in OWN_HEADINGS or OWN_TITLE.fullmatch(heading[1]) is not None)
 
 
 def strings_in(value: Any) -> Iterator[str]:
