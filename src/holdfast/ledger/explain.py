@@ -9,7 +9,8 @@ import msgspec
 
 from ..context.references import NUMBER, cited_seqs
 from .lines import LedgerLine
-from .render import LedgerPage, SectionRenderer
+from .page import LedgerPage
+from .sections import SectionRenderer
 from .select import RankedLine, Verdict
 from .text import (
     ALSO,
