@@ -84,6 +84,9 @@ async def test_log_keeps_the_request_and_restore_brings_it_back() -> None:
     async with SessionService(MemoryStore(), estimator="chars/4") as sessions:
         ids = await prepared(sessions)
         await sessions.compact("s", always, KeepLedger(2_000))
+        (compaction,) = (event for event in await sessions.events("s") if event.kind == "compaction")
+        (fate,) = (one for one in (await sessions.explain("s", compaction.id)).events if one.id == ids["request"])
+        assert (fate.fate, fate.rule) == ("shown", "the newest user message stays, without its middle")
         assert "[cut: 3]" in shown(list(await sessions.context("s")))
         reopened = SessionService(sessions.store, estimator="chars/4")
         assert list(await reopened.context("s")) == list(await sessions.context("s"))

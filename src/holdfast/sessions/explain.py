@@ -15,7 +15,7 @@ import msgspec
 
 from ..compaction import CompactionOptions, CompactionRun, Cost, Decision
 from ..compaction.driver import in_thread
-from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Edit, View
+from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Edit, HeadItem, View
 from ..context.events import Event, EventKind, LaneTip
 from ..context.references import reference
 from ..errors import HoldfastError, InvalidInput, Outcome
@@ -245,7 +245,7 @@ async def _fates(live: LiveSession, view: View, stored: Checkpoint, lines: Itera
             continue
         fate: tuple[Fate, str]
         if (item := head.get(id)) is not None:
-            fate = ("kept" if item.message is None else "shown"), _HEAD_RULES[item.kind]
+            fate = ("kept", _HEAD_RULES[item.kind]) if item.message is None else ("shown", _shown_rule(item))
         elif event.seq > start:
             fate = _edited(stored.edits.get(id, ()), view.checkpoint.edits.get(id, ()))
         else:
@@ -255,13 +255,17 @@ async def _fates(live: LiveSession, view: View, stored: Checkpoint, lines: Itera
     return found
 
 
+def _shown_rule(item: HeadItem) -> str:
+    return f"{_HEAD_RULES[item.kind]}, without its middle" if item.kind == "turn" else _HEAD_RULES[item.kind]
+
+
 def _edited(edits: tuple[Edit, ...], before: tuple[Edit, ...]) -> tuple[Fate, str]:
     new = [edit for edit in edits if edit not in before]
     if not new:
         return "kept", "it lies after the cut"
     if all(edit.text is None for edit in new):
         return "edited", "reasoning that would no longer verify was dropped"
-    return "edited", "a long tool result was shortened"
+    return "edited", "a long result or request was shortened"
 
 
 def _note_lines(stored: Checkpoint) -> Iterator[PageLine]:
