@@ -48,7 +48,7 @@ STEP_WEIGHTS = (4, 2, 2, 1, 1, 1, 1, 1)
 Table = npt.NDArray[np.float64]
 Points = list[tuple[float, float]]
 HEADER = """\
-# Weights of three logistic models, learned by scripts/learn.py from what real sessions of a coding agent needed later:
+# Weights of three logistic models, learned by scripts/learn.py from what real sessions of coding agents needed later:
 # names that were referred to, lines that were edited, and the share of a line that the next steps wrote again.
 # A feature adds its value times its weight, or its piecewise linear curve through the points (value, addition).
 # A feature with a number is nearness: 1 / (1 + age / number).

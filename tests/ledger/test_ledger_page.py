@@ -92,6 +92,14 @@ def test_last_steps_are_listed_in_order_before_the_messages_that_stay() -> None:
     assert (again[0].place, again[0].text) == (2, f"# First the tables.\nRead\n{path}\n40")
 
 
+def test_last_steps_name_a_path_in_full_once() -> None:
+    """The newest step has the path, older ones what tells the file from others of its name."""
+    paths = ["/srv/north/tides.py", "/srv/south/tides.py", "/srv/quay.py", "/srv/north/tides.py", "/srv/quay.py"]
+    reads = [tool_use(str(at), "Read", f"low_{at} = {at}", file_path=path) for at, path in enumerate(paths)]
+    shown = [line for line in section(render(*reads), STEPS) if line.endswith(".py")]
+    assert shown == ["north/tides.py", "/srv/south/tides.py", "quay.py", "/srv/north/tides.py", "/srv/quay.py"]
+
+
 def test_last_steps_are_carried_to_the_next_round() -> None:
     first = compact(
         [

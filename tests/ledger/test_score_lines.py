@@ -12,6 +12,7 @@ from holdfast.ledger.scoring import (
     REUSED_WEIGHT,
     SHARED_FEATURES,
     Curve,
+    LineScores,
     line_features,
     score_lines,
     score_names,
@@ -45,6 +46,12 @@ def features(history: HistoryExtractor) -> dict[str, dict[str, float]]:
 
 
 ROOM = 4_000
+
+
+def total(scores: LineScores, *texts: str) -> float:
+    return sum(scores.edited[text] + scores.reused[text] for text in texts or scores.edited)
+
+
 READ = tool_use("1", "Read", FILE, file_path="/srv/harbour.go")
 
 
@@ -53,8 +60,8 @@ def test_line_in_function_mentioned_by_assistant_scores_higher() -> None:
     seen = features(history)
     assert seen["\tropes := countRopes(berth)"]["below_said"] > 0
     assert seen["\tboats := countBoats(berth)"]["below_said"] == 0
-    worth = score_lines(history, score_names(history), ROOM).values
-    assert worth["\treturn ropes"] > worth["\treturn boats"]
+    scores = score_lines(history, score_names(history), ROOM)
+    assert total(scores, "\treturn ropes") > total(scores, "\treturn boats")
 
 
 def test_line_read_often_has_higher_occurrence_feature() -> None:
@@ -76,8 +83,8 @@ def test_score_lines_reaches_further_back_with_more_room() -> None:
     since = tool_use("2", "Bash", "\n".join(f"tide {n} is {n * 7} feet" for n in range(5_000)), command="tides")
     history = noted([user("Mend it.")], READ, since)
     worth = score_names(history)
-    assert "\treturn ropes" not in score_lines(history, worth, 2_000).values
-    assert "\treturn ropes" in score_lines(history, worth, 16_000).values
+    assert "\treturn ropes" not in score_lines(history, worth, 2_000).edited
+    assert "\treturn ropes" in score_lines(history, worth, 16_000).edited
 
 
 @pytest.fixture
@@ -94,9 +101,10 @@ def test_weight_of_lines_is_shared_by_all_that_may_be_needed(even_odds: None) ->
     more = tool_use("2", "Read", "\n".join(f"rope_{n} is taut" for n in range(100)), file_path="/srv/ropes.txt")
     few, many = (score_lines(noted(READ, *rest), WORTH, ROOM) for rest in ((), (more,)))
     for scores in (few, many):
-        assert sum(scores.values.values()) == pytest.approx(EDITED_WEIGHT + REUSED_WEIGHT)
-    assert len(many.values) == len(few.values) + 100
-    assert 0 < many.values["\treturn ropes"] < few.values["\treturn ropes"] / 5
+        assert sum(scores.edited.values()) == pytest.approx(EDITED_WEIGHT)
+        assert sum(scores.reused.values()) == pytest.approx(REUSED_WEIGHT)
+    assert len(many.edited) == len(few.edited) + 100
+    assert 0 < total(many, "\treturn ropes") < total(few, "\treturn ropes") / 5
     assert 0 < many.per_character < few.per_character / 5
 
 
@@ -104,14 +112,15 @@ def test_few_lines_are_not_worth_more_than_a_certain_need(monkeypatch: pytest.Mo
     """Where hardly anything is likely to be needed, scores are not scaled up."""
     monkeypatch.setattr(scoring, "line_curves", lambda model, features: (Curve.of(-30.0),) * len(features))
     scores = score_lines(noted(READ), WORTH, ROOM)
-    assert sum(scores.values.values()) < 1e-6
+    assert total(scores) < 1e-6
     assert scores.per_character == pytest.approx(REUSED_WEIGHT)
 
 
 def test_reuse_is_scored_by_length_and_edits_by_line(even_odds: None) -> None:
     scores = score_lines(noted(READ), WORTH, ROOM)
     long, short = "func castOff(berth int) {", "\treturn ropes"
-    difference = scores.values[long] - scores.values[short]
+    assert scores.edited[long] == scores.edited[short]
+    difference = scores.reused[long] - scores.reused[short]
     assert difference == pytest.approx(scores.per_character * (len(long) - len(short)) / 2)
 
 
@@ -120,12 +129,13 @@ def test_without_files_nothing_is_to_be_edited_or_written_again(even_odds: None)
         [user("Tell me of ropes."), assistant("A rope of hemp holds 12 tons.\nA rope of steel holds more.")]
     )
     scores = score_lines(history, WORTH, ROOM)
-    assert scores.values and not any(scores.values.values())
+    assert scores.edited and not total(scores)
     assert scores.per_character > 0
 
 
 def test_words_of_the_user_are_not_expected_to_be_written_again(even_odds: None) -> None:
     asked = "Mend countRopes before the tide turns."
     history = noted([user(asked)], READ, [assistant("The fault must be in castOff.")])
-    scores = score_lines(history, WORTH, ROOM).values
-    assert scores[asked] < scores["The fault must be in castOff."]
+    scores = score_lines(history, WORTH, ROOM)
+    assert not scores.reused[asked]
+    assert scores.reused["The fault must be in castOff."]

@@ -23,20 +23,31 @@ def named(text: str) -> tuple[str, ...]:
     return tuple(text.split(" and "))
 
 
-def pool(lines: list[tuple[str, str]], worth: dict[str, float], own: dict[str, float]) -> list[Candidate]:
-    return rank_candidates([LedgerLine(text, "file", source, 1, 1, 1) for text, source in lines], named, worth, own)
+def pool(
+    lines: list[tuple[str, str]],
+    worth: dict[str, float],
+    own: dict[str, float],
+    reuse: dict[str, float] | None = None,
+) -> list[Candidate]:
+    noted = [LedgerLine(text, "file", source, 1, 1, 1) for text, source in lines]
+    return rank_candidates(noted, named, worth, own, reuse or {})
 
 
-def selection(among: list[Candidate], worth: dict[str, float]) -> Selection:
-    return Selection(among, named, worth, covered=(), heading=lambda line: (line.source, TITLE))
+def selection(among: list[Candidate], worth: dict[str, float], known: str = "") -> Selection:
+    return Selection(among, named, worth, covered=(), heading=lambda line: (line.source, TITLE), known=known)
 
 
-@given(LINES, WORTH, OWN, ROOMS, ROOMS)
-@example([("name_0 and name_1", "a"), (NEXT_TO_NOTHING, "a")], EQUAL, {NEXT_TO_NOTHING: 3e-203}, 11, 18)
+@given(LINES, WORTH, OWN, OWN, ROOMS, ROOMS)
+@example([("name_0 and name_1", "a"), (NEXT_TO_NOTHING, "a")], EQUAL, {NEXT_TO_NOTHING: 3e-203}, {}, 11, 18)
 def test_selection_reused_with_other_room_equals_fresh_selection(
-    lines: list[tuple[str, str]], worth: dict[str, float], own: dict[str, float], first: int, second: int
+    lines: list[tuple[str, str]],
+    worth: dict[str, float],
+    own: dict[str, float],
+    reuse: dict[str, float],
+    first: int,
+    second: int,
 ) -> None:
-    among = pool(lines, worth, own)
+    among = pool(lines, worth, own, reuse)
     again = selection(among, worth)
     again.within(first)
     assert again.within(second) == selection(among, worth).within(second)
@@ -77,3 +88,30 @@ def test_own_score_of_a_line_adds_to_its_names() -> None:
     assert [one.line.text for one in among] == ["name_1 and a2", "name_1 and a1"]
     assert [one.own_score for one in among] == [0.25, 0.0]
     assert among[0].density / among[1].density == pytest.approx(0.75 / 0.5)
+
+
+ROPES, BOATS = "the ropes of the harbour are taut", "the boats of the harbour are at sea"
+
+
+def test_text_that_is_shown_already_is_not_selected_for_reuse() -> None:
+    """A line that may be written again is worth nothing more where the kept messages or another line show its text."""
+    among = pool([(ROPES, "a"), (BOATS, "a")], {}, {}, {ROPES: 1.0, BOATS: 0.5})
+    assert [line.text for line in selection(among, {}).within(500)] == [ROPES, BOATS]
+    assert [line.text for line in selection(among, {}, f"He said: {ROPES} tonight.").within(500)] == [BOATS]
+    inside = ROPES.removeprefix("the ")
+    among = pool([(ROPES, "a"), (inside, "a")], {}, {}, {ROPES: 1.0, inside: 0.5})
+    assert [line.text for line in selection(among, {}).within(500)] == [ROPES]
+
+
+def test_text_shown_in_part_is_worth_its_rest() -> None:
+    among = pool([(ROPES, "a"), (BOATS, "a")], {}, {}, {ROPES: 1.0, BOATS: 1.0})
+    ranking = selection(among, {}, "of the harbour are taut").ranking(500)
+    assert [one.line.text for one in ranking] == [BOATS, ROPES]
+    assert 0 < ranking[1].density < ranking[0].density
+    unknown = selection(among, {}).ranking(500)
+    assert ranking[1].density < unknown[0].density
+
+
+def test_edits_are_worth_the_same_wherever_the_text_is_shown() -> None:
+    among = pool([(ROPES, "a")], {}, {ROPES: 1.0})
+    assert [line.text for line in selection(among, {}, f"{ROPES} tonight").within(500)] == [ROPES]

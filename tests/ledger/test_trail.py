@@ -8,18 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.ledger import TrailStep, choose_trail
-from holdfast.ledger.trail import HALF_AGE, MAX_SHARE, REPEATED_SHARE
+from holdfast.ledger.trail import HALF_AGE, MAX_SHARE
 
 ROOM = 10_000
-TEXT = "and the watch went on all night long\n" * 5
-"""Text without names."""
 
 
-def steps(count: int, text: str = TEXT, size: int | None = None) -> list[TrailStep]:
+def own_text(age: int) -> str:
+    """Text without names that no step of another age repeats."""
+    word = "watch" + "".join(chr(ord("a") + int(digit)) for digit in f"{age:03}")
+    return f"{word} all {word} night\n" * 6
+
+
+def steps(count: int, text: str | None = None, size: int | None = None) -> list[TrailStep]:
     """Steps of two messages each, newest first, at the end of a history of 1,000 messages."""
-    return [
-        TrailStep(1_000 - age, age, text, len(text) if size is None else size) for age in range(2, 2 * count + 2, 2)
-    ]
+    texts = [(age, text or own_text(age)) for age in range(2, 2 * count + 2, 2)]
+    return [TrailStep(1_000 - age, age, own, len(own) if size is None else size) for age, own in texts]
 
 
 def at(price: float) -> Callable[[int], float]:
@@ -34,14 +37,14 @@ def length(cut: int | None) -> int:
 def test_worth_of_a_step_falls_with_its_age() -> None:
     """The trail ends where a character of notes is worth more than one of a step."""
     for age in (4, 12, 40):
-        worth = REPEATED_SHARE / (1 + age / HALF_AGE)
+        worth = 1 / (1 + age / HALF_AGE)
         assert choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(worth)) == 1_000 - age
 
 
 def test_dearer_notes_shorten_the_trail() -> None:
     lengths = [
         length(choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(price)))
-        for price in (0.08, 0.1, 0.15, 0.2, 0.3, 0.45)
+        for price in (0.15, 0.2, 0.3, 0.4, 0.6, 0.9)
     ]
     assert lengths == sorted(set(lengths), reverse=True)
     assert lengths[-1] == 0
@@ -52,6 +55,17 @@ def test_price_rises_as_the_trail_takes_the_room_of_notes() -> None:
     full = choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(0.05))
     scarce = choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, lambda room: 0.05 if room > 7_000 else 0.5)
     assert 0 < length(scarce) < length(full)
+
+
+def test_text_that_a_newer_step_shows_is_worth_nothing() -> None:
+    """The same command again and again needs to be shown once."""
+    same = "and the watch went on all night long\n" * 5
+    partly = [step._replace(text=f"{step.text}{same}") for step in steps(30, size=300)]
+    new, in_part, repeated = (
+        length(choose_trail(shown, ROOM, 0, MAX_SHARE, {}, 1.0, at(0.1)))
+        for shown in (steps(30, size=300), partly, steps(30, same, size=300))
+    )
+    assert repeated == 1 < in_part < new
 
 
 def test_no_trail_where_no_step_gains() -> None:
@@ -93,7 +107,7 @@ def test_worthless_steps_are_taken_where_room_is_free() -> None:
 
 
 def test_worthless_step_is_passed_to_reach_an_older_one_that_gains_more() -> None:
-    loss, gain = TrailStep(998, 2, TEXT, 100), TrailStep(996, 4, "see moor_boat", 100)
+    loss, gain = TrailStep(998, 2, own_text(2), 100), TrailStep(996, 4, "see moor_boat", 100)
     assert choose_trail([loss], ROOM, 0, MAX_SHARE, {"moor_boat": 5.0}, 0.0, at(0.01)) is None
     assert choose_trail([loss, gain], ROOM, 0, MAX_SHARE, {"moor_boat": 5.0}, 0.0, at(0.01)) == 996
     assert choose_trail([loss, gain], ROOM, 0, MAX_SHARE, {"moor_boat": 1.5}, 0.0, at(0.01)) is None

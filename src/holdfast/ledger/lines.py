@@ -24,6 +24,7 @@ _WRAPPER = re.compile(
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _MAX_LINE_CHARS, _PIECE_CHARS = 320, 160
+_REPEATED_PIECE = re.compile(r"\b(?=(\w.{15}))")
 _BLOCK_CHARS = 65_536
 _SCAN_CHARS = 400_000
 """Characters read of one text, at most, half from each end: bounds the work on a huge result."""
@@ -81,6 +82,11 @@ def split_whole_lines(text: str) -> list[tuple[int, str]]:
         for at, shown in _shown_numbers(split):
             numbered[at] = shown
     return [(number, stripped) for number, line in numbered if (stripped := line.rstrip())]
+
+
+def split_pieces(text: str) -> list[str]:
+    """Returns the characters from the start of each word on, as many as tell whether another text repeats them."""
+    return _REPEATED_PIECE.findall(text)
 
 
 def _shown_numbers(lines: list[str]) -> Iterator[tuple[int, tuple[int, str]]]:

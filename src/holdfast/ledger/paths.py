@@ -18,6 +18,11 @@ _AMBIGUOUS = re.compile(
 )
 
 
+def is_path(text: str) -> bool:
+    """Whether a text may be a path: it has a slash and no blank."""
+    return "/" in text and len(text.split(maxsplit=1)) == 1
+
+
 def base_name(path: str) -> str:
     """Returns the last component of a path."""
     return path.rstrip("/").rpartition("/")[2]

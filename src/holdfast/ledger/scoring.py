@@ -262,7 +262,7 @@ SHARED_FEATURES = (
     "newest",
 )
 """Features that all lines of one text share."""
-EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.5
+EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.35
 """Weight of all lines that will be edited, and of all text that will be written again, relative to all names that will
 be needed."""
 OWN_FEATURES = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")
@@ -369,8 +369,9 @@ def _own_features(line: LedgerLine, offset: int, names: list[float]) -> Features
 class LineScores(NamedTuple):
     """Scores of lines apart from the names they hold, in the unit of the names' scores."""
 
-    values: dict[str, float]
-    """By text: what it is worth that the line may be edited or written again."""
+    edited: dict[str, float]
+    reused: dict[str, float]
+    """By text: what it is worth that the line may be edited, and that its text may be written again."""
     per_character: float
     """What one character is worth that will certainly be written again."""
 
@@ -399,5 +400,8 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
     total = sum(scores.values())
     per_edit = EDITED_WEIGHT * total / max(1.0, sum(edited))
     per_character = REUSED_WEIGHT * total / max(1.0, sum(reused))
-    values = [per_edit * edit + per_character * again for edit, again in zip(edited, reused, strict=True)]
-    return LineScores(dict(zip(texts, values, strict=True)), per_character)
+    return LineScores(
+        dict(zip(texts, [per_edit * chance for chance in edited], strict=True)),
+        dict(zip(texts, [per_character * length for length in reused], strict=True)),
+        per_character,
+    )

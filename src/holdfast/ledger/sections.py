@@ -12,7 +12,7 @@ from .extract import HistoryExtractor
 from .facts import find_constraints
 from .lines import LedgerLine, find_task
 from .names import find_names
-from .paths import abbreviate_root, base_name, group_by_base_name, list_by_folder, shortest_unique_path
+from .paths import abbreviate_root, base_name, group_by_base_name, is_path, list_by_folder, shortest_unique_path
 from .scoring import LineScores, decay, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (
@@ -94,7 +94,8 @@ class SectionRenderer:
         commands = self.history.commands.values()
         ran = [LedgerLine(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in commands]
         lines = [*self.history.lines.values(), *ran]
-        return rank_candidates(lines, self.history.name_cache, self.name_scores, self.line_scores.values)
+        scores = self.line_scores
+        return rank_candidates(lines, self.history.name_cache, self.name_scores, scores.edited, scores.reused)
 
     @cached_property
     def _filled(self) -> list[int]:
@@ -175,7 +176,13 @@ class SectionRenderer:
         pool = islice(filter(is_eligible, self._candidates), _MIN_POOL + max(0, room) // 16)
         opened = {heading(line)[0] for line in listed}
         return Selection(
-            pool, self.history.name_cache, self.name_scores, covered=covered, heading=heading, opened=opened
+            pool,
+            self.history.name_cache,
+            self.name_scores,
+            covered=covered,
+            heading=heading,
+            opened=opened,
+            known=known,
         )
 
     # -- sections -----------------------------------------------------------------------------------
@@ -213,9 +220,17 @@ class SectionRenderer:
     def steps(self, room: int, staying: Collection[int]) -> list[str]:
         """What was said and called right before the messages that stay."""
         done = reversed(archived_lines(self.history.steps, staying))
-        shown = (f"{self._cite(line.place)} {quote_structure(line.text)}" for line in done)
+        named: set[str] = set()
+        shown = (f"{self._cite(line.place)} {quote_structure(self._brief_step(line.text, named))}" for line in done)
         kept = take_within(((text, text) for text in shown), int(room * _STEPS_SHARE))
         return ["\n".join([STEPS, *reversed(kept)])] if kept else []
+
+    def _brief_step(self, text: str, named: set[str]) -> str:
+        """Shortens the paths that a newer step has named in full, and adds those that this one names."""
+        lines = text.split("\n")
+        brief = [self._short_path(line) if line in named else line for line in lines]
+        named.update(line for line in lines if is_path(line))
+        return "\n".join(brief)
 
     def recent_errors(self, room: int, visible: str) -> list[LedgerLine]:
         """Returns the newest error lines that are not visible, and some older ones printed by commands."""
@@ -309,9 +324,12 @@ class SectionRenderer:
             found = self._important[text] = list(dict.fromkeys([*find_constraints(text), *lines_after_gap(text)]))
         return found
 
+    def _short_path(self, path: str) -> str:
+        return shortest_unique_path(path, self._alike.get(base_name(path), (path,))) or path
+
     def _make_title(self, source: str) -> str:
         if source in self.history.files:
-            return shortest_unique_path(source, self._alike[base_name(source)])
+            return self._short_path(source)
         title = " ".join(source.split()) or "tool output"
         return (
             title

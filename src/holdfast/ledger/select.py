@@ -1,8 +1,9 @@
 """Selects lines within a budget: weighted coverage, solved greedily by score per character.
 
-A line scores the names that it adds to the page, plus what it is worth that it may be edited or written again. A name
-whose lines are too long can be listed alone for a part of its score, so that it can at least be searched for. Gains
-only shrink as lines are selected (submodularity), so a lazy heap avoids recomputing most of them.
+A line scores the names that it adds to the page, plus what it is worth that it may be edited, plus what its text is
+worth that may be written again, as far as nothing else shows that text. A name whose lines are too long can be listed
+alone for a part of its score, so that it can at least be searched for. Gains only shrink as lines are selected
+(submodularity), so a lazy heap avoids recomputing most of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from .lines import LedgerLine, is_wrapper_line
+from .lines import LedgerLine, is_wrapper_line, split_pieces
 from .names import NameFinder, is_clear_alone
 
 MIN_LINE_CHARS = 10
@@ -38,13 +39,19 @@ class Candidate(msgspec.Struct, gc=False):
     line: LedgerLine
     own_score: float
     """Score that does not depend on other lines."""
+    reuse_score: float
+    """Score of its text if nothing else shows it."""
     name_share: float
     """Share of its names' scores that it gets."""
     density: float
 
 
 def rank_candidates(
-    lines: Iterable[LedgerLine], names_of: NameFinder, scores: dict[str, float], own_scores: dict[str, float]
+    lines: Iterable[LedgerLine],
+    names_of: NameFinder,
+    scores: dict[str, float],
+    own_scores: dict[str, float],
+    reuse_scores: dict[str, float],
 ) -> list[Candidate]:
     """Returns candidates by score per character."""
     found, newest = [], dict[str, LedgerLine]()
@@ -58,11 +65,11 @@ def rank_candidates(
             newest.update(dict.fromkeys(filter(best.__contains__, names), line))
         if line.kind == "name":
             continue
-        own_score = own_scores.get(text, 0.0)
+        own_score, reuse_score = own_scores.get(text, 0.0), reuse_scores.get(text, 0.0)
         share = 1.0 if line.whole else _PIECE_SHARE
-        gain = own_score + share * sum(filter(None, map(scores.get, names)))
+        gain = own_score + reuse_score + share * sum(filter(None, map(scores.get, names)))
         if gain > 0:
-            found.append(Candidate(line, own_score, share, gain / (len(text) + _LINE_OVERHEAD)))
+            found.append(Candidate(line, own_score, reuse_score, share, gain / (len(text) + _LINE_OVERHEAD)))
     found += _lone_names(newest, scores)
     return sorted(found, key=lambda candidate: -candidate.density)
 
@@ -72,7 +79,7 @@ def _lone_names(newest: dict[str, LedgerLine], scores: dict[str, float]) -> Iter
     for name, line in newest.items():
         if is_clear_alone(name, line.text):
             alone = LedgerLine(name, "name", line.source, line.place, line.number, line.time)
-            yield Candidate(alone, 0.0, _NAME_SHARE, _NAME_SHARE * scores[name] / (len(name) + _SEPARATOR_CHARS))
+            yield Candidate(alone, 0.0, 0.0, _NAME_SHARE, _NAME_SHARE * scores[name] / (len(name) + _SEPARATOR_CHARS))
 
 
 Verdict = Literal["taken", "no room", "in a longer line", "not reached", "adds nothing"]
@@ -107,10 +114,13 @@ class Selection:
         covered: Collection[str],
         heading: Callable[[LedgerLine], tuple[str, int]],
         opened: Collection[str] = (),
+        known: str = "",
     ) -> None:
         self._pool = list(candidates)
         self._scores = scores
         self._seen, self._opened = set(covered), set(opened)
+        self._shown = set(split_pieces(known))
+        self._pieces = [split_pieces(one.line.text) if one.reuse_score else [] for one in self._pool]
         self._is_lone = [candidate.line.kind == "name" for candidate in self._pool]
         self._names = [
             (one.line.text,) if alone else tuple(dict.fromkeys(filter(scores.__contains__, names_of(one.line.text))))
@@ -200,6 +210,7 @@ class Selection:
             self._lone[candidate.line.text] = index
         else:
             self._seen.update(self._names[index])
+            self._shown.update(self._pieces[index])
         if key not in self._opened:
             self._opened.add(key)
             for other in self._under[key]:
@@ -216,6 +227,10 @@ class Selection:
             return gain / (len(name) + _SEPARATOR_CHARS + opening)
         new = [name for name in self._names[index] if name not in seen]
         gain = sum([scores[name] * (1 - _NAME_SHARE if name in alone else 1) for name in new]) if new else 0.0
-        return (candidate.own_score + candidate.name_share * gain) / (
-            len(candidate.line.text) + _LINE_OVERHEAD + opening
-        )
+        score = candidate.own_score + self._new_share(index) * candidate.reuse_score + candidate.name_share * gain
+        return score / (len(candidate.line.text) + _LINE_OVERHEAD + opening)
+
+    def _new_share(self, index: int) -> float:
+        """Share of a line's text that nothing shows yet."""
+        pieces, shown = self._pieces[index], self._shown
+        return sum([piece not in shown for piece in pieces]) / len(pieces) if pieces else 1.0

@@ -13,7 +13,7 @@ import msgspec
 
 from ..messages import ToolCall, ToolResult
 from .lines import is_wrapper_line
-from .paths import base_name
+from .paths import base_name, is_path
 from .shell_files import FileChange, is_search_command, parse_diff, parse_file_writes, parse_patch, printed_path
 from .text import BRIEF_CHARS, clip_to_line, take_fitting
 
@@ -38,7 +38,6 @@ _STEP_ID_KEYS = ("taskId", "task_id", "todo_id", "step_id")
 _MAX_ARGUMENT_CHARS = 200
 _MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 80, 120
 """Characters of one value, and of all values, of a call among the last steps."""
-_BLANK = re.compile(r"\s")
 _FINISHED = ("completed", "complete", "done", "finished", "closed", "deleted", "cancelled", "canceled", "skipped")
 _OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _MAX_PATH_CHARS, _MAX_COMMAND_CHARS, _MAX_PATCH_CHARS = 1_000, 320, 400_000
@@ -209,7 +208,7 @@ def _brief_value(value: object) -> str:
         return str(value) if not isinstance(value, bool) and _is_short(value) else ""
     if not isinstance(value, str):
         return ""
-    if len(value) > _MAX_VALUE_CHARS and "/" in value and not _BLANK.search(value):
+    if len(value) > _MAX_VALUE_CHARS and is_path(value):
         return value[-_MAX_VALUE_CHARS:].partition("/")[2] or base_name(value)[:_MAX_PATH_CHARS]
     return clip_to_line(value, _MAX_VALUE_CHARS)
 

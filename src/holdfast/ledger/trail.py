@@ -2,7 +2,8 @@
 
 A step is a run of messages between two legal cuts: usually one reply with its calls and their results. Calls and words
 stay whole; long results are shortened to selected lines. The next steps repeat much of the newest text and less of
-older text, so the worth of a step falls with its age, until a line of the notes is worth more.
+older text, so the worth of a step falls with its age, until a line of the notes is worth more. Text that a newer step
+shows too is worth nothing.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from .lines import split_pieces
 from .names import find_exact_names
 from .scoring import decay
 
-REPEATED_SHARE, HALF_AGE = 0.5, 9
-"""How much of the newest step's text the next steps repeat, and the age in messages at which it is half as much."""
+HALF_AGE = 9
+"""Age in messages at which a step's text is half as likely to be written again as that of the newest."""
 MAX_SHARE, MAX_TALK_SHARE = 0.75, 0.2
 """Largest share of the room for the trail, without the lines of its shortened results; in a conversation without files,
 where hardly anything is written again."""
@@ -49,13 +51,17 @@ def choose_trail(
     """
     best, best_cut, gain, spent = 0.0, None, 0.0, 0
     seen: set[str] = set()
+    shown: set[str] = set()
     for step in steps:
         spent += step.size
         if spent > min(max_share * room, room - reserved):
             break
         names = [name for name in dict.fromkeys(find_exact_names(step.text)) if name not in seen]
         seen.update(names)
-        gain += per_character * REPEATED_SHARE * decay(step.age, HALF_AGE) * len(step.text)
+        pieces = split_pieces(step.text)
+        new = sum([piece not in shown for piece in pieces]) / len(pieces) if pieces else 1.0
+        shown.update(pieces)
+        gain += per_character * decay(step.age, HALF_AGE) * new * len(step.text)
         gain += sum(scores.get(name, 0.0) for name in names)
         gain -= step.size * price(room - reserved - spent)
         if gain >= best:
