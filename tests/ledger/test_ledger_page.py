@@ -9,7 +9,7 @@ from ledger_helpers import Messages, assistant, filler, notes_on, page_of, secti
 
 from holdfast import compact
 from holdfast.ledger import parse_page
-from holdfast.ledger.text import CONCLUSIONS, EXCERPTS, GROUP, PLAN, STEPS, TASK, USER_MESSAGES
+from holdfast.ledger.text import COMMANDS, CONCLUSIONS, EXCERPTS, GROUP, PLAN, STEPS, TASK, USER_MESSAGES
 from holdfast.recall.tools import tool_definitions
 
 
@@ -98,6 +98,13 @@ def test_last_steps_name_a_path_in_full_once() -> None:
     reads = [tool_use(str(at), "Read", f"low_{at} = {at}", file_path=path) for at, path in enumerate(paths)]
     shown = [line for line in section(render(*reads), STEPS) if line.endswith(".py")]
     assert shown == ["north/tides.py", "/srv/south/tides.py", "quay.py", "/srv/north/tides.py", "/srv/quay.py"]
+
+
+def test_commands_among_the_last_steps_are_listed_again_only_with_their_runs() -> None:
+    commands = ["make tides", "make lint", "make tides", "make quay"]
+    page = render(*(tool_use(str(at), "Bash", "ok", command=command) for at, command in enumerate(commands)))
+    assert {"make lint", "make quay"} <= set(section(page, STEPS))
+    assert section(page, COMMANDS) == ["make tides  (2×)"]
 
 
 def test_last_steps_are_carried_to_the_next_round() -> None:

@@ -94,8 +94,9 @@ class PageRenderer:
             *sections.errors(errors),
             *sections.files(whole, staying),
         ]
-        in_place, commands = [*only_file_lines(errors), *in_results], sections.likely_commands(whole, visible)
         steps = sections.steps(whole, staying)
+        in_place = [*only_file_lines(errors), *in_results]
+        commands = sections.likely_commands(whole, visible, "\n".join(steps))
         left = room - sum(len(section) + 2 for section in opening + fixed + steps) - HEADING_CHARS
         left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_place)])
         left -= sum(len(text) + CITATION_CHARS for _, text in users + conclusions)

@@ -268,10 +268,14 @@ class SectionRenderer:
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
         return ["\n".join([FILES, *map(quote_structure, take_fitting(lines, room))])] if lines else []
 
-    def likely_commands(self, room: int, visible: str) -> list[str]:
-        """Returns the commands that are most likely to be run again."""
+    def likely_commands(self, room: int, visible: str, steps: str = "") -> list[str]:
+        """Returns the commands that are most likely to be run again, without those of which `steps` show all."""
         ranked = sorted(self.history.commands.values(), key=lambda command: -_rerun_score(command, self.history.time))
-        hidden = (command.text for command in ranked if command.text not in visible)
+        hidden = (
+            command.text
+            for command in ranked
+            if command.text not in visible and (_run_status(command) or command.text not in steps)
+        )
         return take_fitting((text for text in hidden if len(text) <= 2 * BRIEF_CHARS), int(room * _COMMANDS_SHARE))
 
     def commands(self, texts: Iterable[str]) -> list[str]:

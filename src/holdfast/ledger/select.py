@@ -120,7 +120,8 @@ class Selection:
         self._scores = scores
         self._seen, self._opened = set(covered), set(opened)
         self._shown = set(split_pieces(known))
-        self._pieces = [split_pieces(one.line.text) if one.reuse_score else [] for one in self._pool]
+        self._pieces: dict[int, list[str]] = {}
+        """Of the candidates considered so far: most never are."""
         self._is_lone = [candidate.line.kind == "name" for candidate in self._pool]
         self._names = [
             (one.line.text,) if alone else tuple(dict.fromkeys(filter(scores.__contains__, names_of(one.line.text))))
@@ -132,7 +133,7 @@ class Selection:
         self._under: dict[str, list[int]] = {}
         for index, (key, _) in enumerate(self._headings):
             self._under.setdefault(key, []).append(index)
-        self._heap = [(-self._density(index), index) for index in range(len(self._pool))]
+        self._heap = [(-self._density(index, at_most=True), index) for index in range(len(self._pool))]
         heapify(self._heap)
         self._order: dict[int, int] = {}
         """Selected candidates with their cost, including a heading that they open."""
@@ -215,9 +216,10 @@ class Selection:
             self._opened.add(key)
             for other in self._under[key]:
                 if other not in self._order:
-                    heappush(self._heap, (-self._density(other), other))
+                    heappush(self._heap, (-self._density(other, at_most=True), other))
 
-    def _density(self, index: int) -> float:
+    def _density(self, index: int, *, at_most: bool = False) -> float:
+        """Score per character given what is selected; `at_most` does not compare its text with what is shown."""
         candidate, (key, price) = self._pool[index], self._headings[index]
         scores, seen, alone = self._scores, self._seen, self._lone
         opening = 0 if key in self._opened else price
@@ -227,10 +229,13 @@ class Selection:
             return gain / (len(name) + _SEPARATOR_CHARS + opening)
         new = [name for name in self._names[index] if name not in seen]
         gain = sum([scores[name] * (1 - _NAME_SHARE if name in alone else 1) for name in new]) if new else 0.0
-        score = candidate.own_score + self._new_share(index) * candidate.reuse_score + candidate.name_share * gain
+        reuse = candidate.reuse_score if at_most else candidate.reuse_score * self._new_share(index)
+        score = candidate.own_score + reuse + candidate.name_share * gain
         return score / (len(candidate.line.text) + _LINE_OVERHEAD + opening)
 
     def _new_share(self, index: int) -> float:
         """Share of a line's text that nothing shows yet."""
-        pieces, shown = self._pieces[index], self._shown
+        pieces, shown = self._pieces.get(index), self._shown
+        if pieces is None:
+            pieces = self._pieces[index] = split_pieces(self._pool[index].line.text)
         return sum([piece not in shown for piece in pieces]) / len(pieces) if pieces else 1.0
