@@ -24,7 +24,7 @@ _WRAPPER = re.compile(
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _MAX_LINE_CHARS, _PIECE_CHARS = 320, 160
-_REPEATED_PIECE = re.compile(r"\b(?=(\w.{15}))")
+_REPEATED_PIECE = re.compile(r"\b(?=(\w.{15}))\w+")
 _BLOCK_CHARS = 65_536
 _SCAN_CHARS = 400_000
 """Characters read of one text, at most, half from each end: bounds the work on a huge result."""
