@@ -6,14 +6,15 @@ from .explain import LeftOutLine, PageExplanation, PageLine, explain_page, page_
 from .extract import HistoryExtractor
 from .facts import Fact, find_constraints, missing_facts, required_facts, steps_since
 from .lines import find_task
+from .name_scores import score_names
 from .names import find_names, find_words, name_kind
 from .page import LedgerPage, PageRenderer
 from .parse import is_section_heading, parse_page
 from .paths import base_name, list_by_folder
-from .scoring import score_names, weights_digest
 from .sections import PartKey, SectionRenderer, part_key
 from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, head_and_tail, quote_structure, take_fitting
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
+from .weights import weights_digest
 
 __all__ = [
     "BRIEF_CHARS",

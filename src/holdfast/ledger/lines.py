@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -24,7 +24,7 @@ _WRAPPER = re.compile(
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _MAX_LINE_CHARS, _PIECE_CHARS = 320, 160
-_REPEATED_PIECE = re.compile(r"\b(?=(\w.{15}))\w+")
+_SHINGLE = re.compile(r"\b(?=(\w.{15}))\w+")
 _BLOCK_CHARS = 65_536
 _SCAN_CHARS = 400_000
 """Characters read of one text, at most, half from each end: bounds the work on a huge result."""
@@ -84,9 +84,14 @@ def split_whole_lines(text: str) -> list[tuple[int, str]]:
     return [(number, stripped) for number, line in numbered if (stripped := line.rstrip())]
 
 
-def split_pieces(text: str) -> list[str]:
+def find_shingles(text: str) -> list[str]:
     """Returns the characters from the start of each word on, as many as tell whether another text repeats them."""
-    return _REPEATED_PIECE.findall(text)
+    return _SHINGLE.findall(text)
+
+
+def unseen_share(shingles: Sequence[str], seen: Container[str]) -> float:
+    """Returns the share of a text that other texts do not show, by its shingles; a very short text counts as unseen."""
+    return sum([shingle not in seen for shingle in shingles]) / len(shingles) if shingles else 1.0
 
 
 def _shown_numbers(lines: list[str]) -> Iterator[tuple[int, tuple[int, str]]]:

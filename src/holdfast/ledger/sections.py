@@ -10,10 +10,11 @@ from itertools import accumulate, groupby, islice
 from .entries import CommandRecord, take_within
 from .extract import HistoryExtractor
 from .facts import find_constraints
+from .line_scores import LineScores, score_lines
 from .lines import LedgerLine, find_task
+from .name_scores import score_names
 from .names import find_names
 from .paths import abbreviate_root, base_name, group_by_base_name, is_path, list_by_folder, shortest_unique_path
-from .scoring import LineScores, decay, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (
     ALSO,
@@ -41,6 +42,7 @@ from .text import (
     take_fitting,
 )
 from .tool_calls import is_finished
+from .weights import decay
 
 _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = (
     0.10,

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from .lines import LedgerLine, is_wrapper_line, split_pieces
+from .lines import LedgerLine, find_shingles, is_wrapper_line, unseen_share
 from .names import NameFinder, is_clear_alone
 
 MIN_LINE_CHARS = 10
@@ -119,8 +119,8 @@ class Selection:
         self._pool = list(candidates)
         self._scores = scores
         self._seen, self._opened = set(covered), set(opened)
-        self._shown = set(split_pieces(known))
-        self._pieces: dict[int, list[str]] = {}
+        self._shown = set(find_shingles(known))
+        self._shingles: dict[int, list[str]] = {}
         """Of the candidates considered so far: most never are."""
         self._is_lone = [candidate.line.kind == "name" for candidate in self._pool]
         self._names = [
@@ -211,7 +211,7 @@ class Selection:
             self._lone[candidate.line.text] = index
         else:
             self._seen.update(self._names[index])
-            self._shown.update(self._pieces[index])
+            self._shown.update(self._shingles[index])
         if key not in self._opened:
             self._opened.add(key)
             for other in self._under[key]:
@@ -229,13 +229,12 @@ class Selection:
             return gain / (len(name) + _SEPARATOR_CHARS + opening)
         new = [name for name in self._names[index] if name not in seen]
         gain = sum([scores[name] * (1 - _NAME_SHARE if name in alone else 1) for name in new]) if new else 0.0
-        reuse = candidate.reuse_score if at_most else candidate.reuse_score * self._new_share(index)
+        reuse = candidate.reuse_score if at_most else candidate.reuse_score * self._unseen_share(index)
         score = candidate.own_score + reuse + candidate.name_share * gain
         return score / (len(candidate.line.text) + _LINE_OVERHEAD + opening)
 
-    def _new_share(self, index: int) -> float:
-        """Share of a line's text that nothing shows yet."""
-        pieces, shown = self._pieces.get(index), self._shown
-        if pieces is None:
-            pieces = self._pieces[index] = split_pieces(self._pool[index].line.text)
-        return sum([piece not in shown for piece in pieces]) / len(pieces) if pieces else 1.0
+    def _unseen_share(self, index: int) -> float:
+        shingles = self._shingles.get(index)
+        if shingles is None:
+            shingles = self._shingles[index] = find_shingles(self._pool[index].line.text)
+        return unseen_share(shingles, self._shown)

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from .lines import split_pieces
+from .lines import find_shingles, unseen_share
 from .names import find_exact_names
-from .scoring import decay
+from .weights import decay
 
 HALF_AGE = 9
 """Age in messages at which a step's text is half as likely to be written again as that of the newest."""
@@ -58,10 +58,9 @@ def choose_trail(
             break
         names = [name for name in dict.fromkeys(find_exact_names(step.text)) if name not in seen]
         seen.update(names)
-        pieces = split_pieces(step.text)
-        new = sum([piece not in shown for piece in pieces]) / len(pieces) if pieces else 1.0
-        shown.update(pieces)
-        gain += per_character * decay(step.age, HALF_AGE) * new * len(step.text)
+        shingles = find_shingles(step.text)
+        gain += per_character * decay(step.age, HALF_AGE) * unseen_share(shingles, shown) * len(step.text)
+        shown.update(shingles)
         gain += sum(scores.get(name, 0.0) for name in names)
         gain -= step.size * price(room - reserved - spent)
         if gain >= best:

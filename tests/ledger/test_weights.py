@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ledger.scoring import (
-    NAME_FEATURES,
-    OWN_FEATURES,
-    SHARED_FEATURES,
-    Curve,
-    line_curves,
-    load_weights,
-    name_weights,
-    sum_curves,
-)
+from holdfast.ledger.line_scores import OWN_FEATURES, SHARED_FEATURES, line_curves
+from holdfast.ledger.name_scores import NAME_FEATURES, name_weights
+from holdfast.ledger.weights import Curve, load_weights, sum_curves
 
 POINTS = [(1.0, 0.0), (2.0, 4.0), (4.0, -2.0)]
 

@@ -1,0 +1,179 @@
+"""Scores lines: the learned probability that they will be edited, and the share of them that the next steps will write
+again. The weights of the two against the names' scores are learned too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from itertools import groupby
+from math import log1p
+from typing import NamedTuple
+
+from .entries import MentionStats
+from .extract import HistoryExtractor
+from .lines import LedgerLine
+from .name_scores import names_in_last_request
+from .weights import Curve, decay, load_weights, logistic, sum_curves
+
+_MIN_REACH, _REACH_PER_TOKEN = 80_000, 17
+"""Older lines than so many characters are hardly ever edited verbatim; the reach grows with the token budget."""
+_BLOCK_INNER_START, _MIN_BLOCK_OPENER = " \t)]}", 8
+"""First characters of a line inside or at the end of a block; shortest line that opens one."""
+SHARED_FEATURES = (
+    "bias",
+    "wrote",
+    "file",
+    "said",
+    "time30",
+    "edits",
+    "unedited",
+    "touched10",
+    "among",
+    "stale",
+    "newest",
+)
+"""Features that all lines of one text share."""
+EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.35
+"""Weight of all lines that will be edited, and of all text that will be written again, relative to all names that will
+be needed."""
+OWN_FEATURES = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")
+Features = list[float]
+
+
+@cache
+def line_curves(model: str, features: tuple[str, ...]) -> tuple[Curve, ...]:
+    """Returns the curves of a model in the order of the features."""
+    return tuple(Curve.of(load_weights()[model][feature]) for feature in features)
+
+
+def line_features(
+    history: HistoryExtractor, scores: dict[str, float], room: int
+) -> Iterator[tuple[LedgerLine, Features, Features]]:
+    """Yields the recent lines, newest text first, with their shared and own features."""
+    reach = max(_MIN_REACH, _REACH_PER_TOKEN * room)
+    names, now = history.names, history.time
+    exact = {name for name, seen in names.items() if seen.kind != "word"}
+    spoken = {name: _assistant_recency(seen, now) for name, seen in names.items() if seen.assistant_time >= 0}
+    asked = {name: decay(names[name].mentions, 10) for name in names_in_last_request(history) if name in names}
+    recent = [line for line in reversed(history.lines.values()) if history.offset - line.offset < reach]
+    for rank, (_, group) in enumerate(groupby(recent, key=lambda line: (line.place, line.source))):
+        together = sorted(group, key=lambda line: line.number)
+        held = [[name for name in history.name_cache(line.text) if name in exact] for line in together]
+        mentioned = [_max_value(spoken, here) for here in held]
+        below = list(_block_values(together, mentioned))
+        around = zip(
+            _spread_to_neighbours(mentioned),
+            _spread_to_neighbours([_max_value(asked, here) for here in held]),
+            below,
+            strict=True,
+        )
+        common: dict[tuple[str, int, int], Features] = {}
+        for line, here, near_by in zip(together, held, around, strict=True):
+            came = line.kind, line.time, line.batch_size
+            shared = common.get(came) or common.setdefault(came, _shared_features(line, rank, history))
+            yield (
+                line,
+                shared,
+                [*_own_features(line, history.offset, [scores.get(name, 0.0) for name in here]), *near_by],
+            )
+
+
+def _max_value(values: dict[str, float], names: list[str]) -> float:
+    if values.keys().isdisjoint(names):
+        return 0.0
+    return max([values[name] for name in names if name in values])
+
+
+def _assistant_recency(seen: MentionStats, now: int) -> float:
+    """Recency of the assistant's last mention, higher for rare names."""
+    return decay(now - seen.assistant_time, 3) * decay(seen.mentions, 10)
+
+
+def _block_values(lines: list[LedgerLine], values: list[float]) -> Iterator[float]:
+    """Yields for each line the value of its block's first line, which holds a function's name."""
+    last = 0.0
+    for line, value in zip(lines, values, strict=True):
+        if line.text[:1] not in _BLOCK_INNER_START and len(line.text) > _MIN_BLOCK_OPENER:
+            last = value
+        yield last
+
+
+def _spread_to_neighbours(values: list[float]) -> list[float]:
+    """Passes a decaying part of each value to the neighbouring lines."""
+    if not any(values):
+        return values
+    for places in (range(1, len(values)), range(len(values) - 2, -1, -1)):
+        for place in places:
+            values[place] = max(values[place], values[place - places.step] * 0.8)
+    return values
+
+
+def _shared_features(line: LedgerLine, rank: int, history: HistoryExtractor) -> Features:
+    note = history.files.get(line.source)
+    return [
+        1.0,
+        line.kind == "wrote",
+        line.kind == "file",
+        line.kind == "said",
+        decay(history.time - line.time, 30),
+        log1p(note.edits) if note else 0.0,
+        note is not None and note.reads > 0 and not note.edits,
+        decay(history.time - note.time, 10) if note else 0.0,
+        log1p(line.batch_size),
+        note is not None and note.time - line.time > 10,
+        decay(rank, 1),
+    ]
+
+
+def _own_features(line: LedgerLine, offset: int, names: list[float]) -> Features:
+    return [
+        log1p((offset - line.offset) / 1000),
+        log1p(len(line.text.strip())),
+        min(1.0, sum(names)),
+        max(names, default=0.0),
+        min(5, len(names)),
+        line.text[:1] in " \t",
+        log1p(line.occurrences),
+    ]
+
+
+class LineScores(NamedTuple):
+    """Scores of lines apart from the names they hold, in the unit of the names' scores."""
+
+    edited: dict[str, float]
+    reused: dict[str, float]
+    """By text: what it is worth that the line may be edited, and that its text may be written again."""
+    per_character: float
+    """What one character is worth that will certainly be written again."""
+
+
+def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) -> LineScores:
+    """Scores the recent lines for a budget of `room` tokens.
+
+    Edits are scored relative to all lines that may be edited, reuse relative to all text that may be written again.
+    Without files there is nothing to edit or to write again. The user's messages have a section of their own, and count
+    as names alone.
+    """
+    edited: list[float] = []
+    reused: list[float] = []
+    texts: list[str] = []
+    models = [(line_curves(model, SHARED_FEATURES), line_curves(model, OWN_FEATURES)) for model in ("edited", "reused")]
+    (shared_edited, own_edited), (shared_reused, own_reused) = models
+    last, common_edited, common_reused = None, 0.0, 0.0
+    for line, shared, own in line_features(history, scores, room):
+        if shared is not last:
+            last = shared
+            common_edited, common_reused = sum_curves(shared_edited, shared), sum_curves(shared_reused, shared)
+        texts.append(line.text)
+        edited.append(logistic(common_edited + sum_curves(own_edited, own)) if history.files else 0.0)
+        again = logistic(common_reused + sum_curves(own_reused, own)) if history.files and line.kind != "user" else 0.0
+        reused.append(len(line.text) * again)
+    total = sum(scores.values())
+    per_edit = EDITED_WEIGHT * total / max(1.0, sum(edited))
+    per_character = REUSED_WEIGHT * total / max(1.0, sum(reused))
+    return LineScores(
+        dict(zip(texts, [per_edit * chance for chance in edited], strict=True)),
+        dict(zip(texts, [per_character * length for length in reused], strict=True)),
+        per_character,
+    )
