@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 
@@ -147,6 +147,15 @@ _MAX_WORDS_CHARS = 100
 """Characters of a reply's text among the last steps."""
 
 
+def _describe_step(reply: Message, calls: Iterable[ToolCall], place: int, time: int) -> LedgerLine:
+    """Returns what a reply said and called, shortened; calls of other kinds are listed with their outcome."""
+    words = [
+        brief for part in reply.parts if isinstance(part, Text) and (brief := clip_to_line(part.text, _MAX_WORDS_CHARS))
+    ]
+    values = [line for call in calls for line in list_brief_values(call)]
+    return LedgerLine("\n".join([*words, *values]), "asked", "", place, 0, time)
+
+
 class HistoryExtractor:
     """Notes extracted so far. Incremental: `read` adds the next messages, and nothing is read twice."""
 
@@ -177,6 +186,7 @@ class HistoryExtractor:
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
         """Extracts notes from these messages; `places` are their numbers, used for citations."""
+        steps: deque[tuple[Message, list[ToolCall], int, int]] = deque(maxlen=entries.MAX_STEPS)
         for message, place in zip(messages, places, strict=True):
             if is_note(message):
                 continue
@@ -191,11 +201,13 @@ class HistoryExtractor:
                 elif isinstance(part, Media):
                     self._note_attachment(part, place)
             if called:
-                self._note_step(texts.values(), called, place)
+                if listed := [call for call, action in called if action.kind != "other"]:
+                    steps.append((message, listed, place, self.time))
             elif message.role == "assistant":
                 self.time += 1
             if self._is_full():
                 self._drop_oldest()
+        self.steps = [*self.steps, *(_describe_step(*step) for step in steps)][-entries.MAX_STEPS :]
         self.errors = latest_error_lines(self._outputs, self.errors)
         self._outputs.clear()
 
@@ -264,15 +276,6 @@ class HistoryExtractor:
         self.calls, self.omitted_calls = [], 0
         self.users.append(LedgerLine(clip(text, _MAX_MESSAGE_CHARS), "user", "", place, 0, self.time))
         self._add_lines(text, "user", "", place, part)
-
-    def _note_step(self, texts: Iterable[str], called: Iterable[tuple[ToolCall, ToolAction]], place: int) -> None:
-        """Notes what a reply said and called; calls of other kinds are listed with their outcome."""
-        if calls := [line for call, action in called if action.kind != "other" for line in list_brief_values(call)]:
-            words = [brief for text in texts if (brief := clip_to_line(text, _MAX_WORDS_CHARS))]
-            self.steps = [
-                *self.steps[1 - entries.MAX_STEPS :],
-                LedgerLine("\n".join([*words, *calls]), "asked", "", place, 0, self.time),
-            ]
 
     def _read_call(self, call: ToolCall, place: int) -> ToolAction:
         self.time += 1

@@ -59,7 +59,7 @@ def line_features(
     recent = [line for line in reversed(history.lines.values()) if history.offset - line.offset < reach]
     for rank, (_, group) in enumerate(groupby(recent, key=lambda line: (line.place, line.source))):
         together = sorted(group, key=lambda line: line.number)
-        held = [[name for name in history.name_cache(line.text) if name in exact] for line in together]
+        held = [[name for name in history.name_cache[line.text] if name in exact] for line in together]
         mentioned = [_max_value(spoken, here) for here in held]
         below = list(_block_values(together, mentioned))
         around = zip(

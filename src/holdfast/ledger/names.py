@@ -40,26 +40,22 @@ def find_exact_names(line: str) -> tuple[str, ...]:
     return tuple(chain.from_iterable(map(_EXACT_NAMES.__getitem__, _tokens(line))))
 
 
-class NameCache:
+class NameCache(dict[str, tuple[str, ...]]):
     """Caches the names of each line: lines recur, and are scored again."""
 
-    def __init__(self) -> None:
-        self._found: dict[str, tuple[str, ...]] = {}
-
-    def __call__(self, line: str) -> tuple[str, ...]:
-        found = self._found.get(line)
-        return self.find_all(line) if found is None else found
+    def __missing__(self, line: str) -> tuple[str, ...]:
+        return self.find_all(line)
 
     def find_all(self, line: str) -> tuple[str, ...]:
         """Names and plain words of user or assistant text."""
-        found = self._found[line] = find_names(line)
+        found = self[line] = find_names(line)
         return found
 
     def find_exact(self, line: str) -> tuple[str, ...]:
         """Names only, unless the line was already read as user or assistant text."""
-        found = self._found.get(line)
+        found = self.get(line)
         if found is None:
-            found = self._found[line] = find_exact_names(line)
+            found = self[line] = find_exact_names(line)
         return found
 
 

@@ -34,7 +34,7 @@ from .text import (
 _MAX_SECTIONS_SCALE = 2
 """Beside a long trail, the sections are at most so many times larger than on a page without one."""
 _REUSE_SHARE = 0.8
-"""A selection is reused down to this share of its room; below, the other sections differ too much."""
+"""A selection is reused for so much less room, or as much more; beyond, the other sections differ too much."""
 
 
 class LedgerPage(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class PageRenderer:
         self._room = 0
 
     def render(self, room: int) -> LedgerPage:
-        """Renders a page of about `room` characters; slightly less room than before reuses the selection."""
+        """Renders a page of about `room` characters; slightly less or more room than before reuses the selection."""
         sections, history = self._sections, self._sections.history
         visible, staying = self._visible, self._staying
         whole = min(room + self._trail_chars, _MAX_SECTIONS_SCALE * room)
@@ -100,7 +100,7 @@ class PageRenderer:
         left = room - sum(len(section) + 2 for section in opening + fixed + steps) - HEADING_CHARS
         left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_place)])
         left -= sum(len(text) + CITATION_CHARS for _, text in users + conclusions)
-        if self._selection is None or not _REUSE_SHARE * self._room < room <= self._room:
+        if self._selection is None or not _REUSE_SHARE < room / self._room < 1 / _REUSE_SHARE:
             shown = [*opening, *fixed, *steps, *commands, *(line.text for line in in_place)]
             known = "\n".join([visible, *shown, *(text for _, text in users + conclusions)])
             self._selection, self._room = sections.select(left, known, staying, self._shortened, in_place), room

@@ -97,7 +97,9 @@ class SectionRenderer:
         ran = [LedgerLine(ran.text, "asked", COMMANDS, ran.place, 0, ran.time) for ran in commands]
         lines = [*self.history.lines.values(), *ran]
         scores = self.line_scores
-        return rank_candidates(lines, self.history.name_cache, self.name_scores, scores.edited, scores.reused)
+        return rank_candidates(
+            lines, self.history.name_cache.__getitem__, self.name_scores, scores.edited, scores.reused
+        )
 
     @cached_property
     def _filled(self) -> list[int]:
@@ -179,7 +181,7 @@ class SectionRenderer:
         opened = {heading(line)[0] for line in listed}
         return Selection(
             pool,
-            self.history.name_cache,
+            self.history.name_cache.__getitem__,
             self.name_scores,
             covered=covered,
             heading=heading,

@@ -8,8 +8,9 @@ alone for a part of its score, so that it can at least be searched for. Gains on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from heapq import heapify, heappop, heappush, nlargest
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from operator import attrgetter
 from typing import Literal
 
 import msgspec
@@ -27,6 +28,8 @@ _NAME_SHARE = 0.6
 """Share of its score that a name gets without its line."""
 _SEPARATOR_CHARS = 2
 """Characters between two names."""
+_SPOKEN = frozenset(("said", "user", "asked"))
+"""Kinds of lines whose names are not listed alone."""
 _MAX_LONE_NAMES = 1_000
 """Number of highest-scored names that may be listed alone."""
 _MAX_MISFITS = 20
@@ -47,31 +50,32 @@ class Candidate(msgspec.Struct, gc=False):
 
 
 def rank_candidates(
-    lines: Iterable[LedgerLine],
+    lines: Sequence[LedgerLine],
     names_of: NameFinder,
     scores: dict[str, float],
     own_scores: dict[str, float],
     reuse_scores: dict[str, float],
 ) -> list[Candidate]:
-    """Returns candidates by score per character."""
+    """Returns candidates by score per character, of equal ones the newest first."""
     found, newest = [], dict[str, LedgerLine]()
-    best = set(nlargest(_MAX_LONE_NAMES, scores, key=scores.__getitem__))
-    for line in lines:
-        text = line.text
-        if (len(text) < MIN_LINE_CHARS and line.kind != "name") or is_wrapper_line(text):
+    sought = set(sorted(scores, key=scores.__getitem__, reverse=True)[:_MAX_LONE_NAMES])
+    for line in reversed(lines):
+        text, kind = line.text, line.kind
+        if len(text) < MIN_LINE_CHARS and kind != "name":
             continue
         names = names_of(text)
-        if line.kind not in ("said", "user", "asked") and not best.isdisjoint(names):
-            newest.update(dict.fromkeys(filter(best.__contains__, names), line))
-        if line.kind == "name":
+        if kind not in _SPOKEN and not sought.isdisjoint(names) and not is_wrapper_line(text):
+            newest.update([(name, line) for name in names if name in sought])
+            sought.difference_update(names)
+        if kind == "name":
             continue
         own_score, reuse_score = own_scores.get(text, 0.0), reuse_scores.get(text, 0.0)
         share = 1.0 if line.whole else _PIECE_SHARE
-        gain = own_score + reuse_score + share * sum(filter(None, map(scores.get, names)))
-        if gain > 0:
+        gain = own_score + reuse_score + share * sum([score for name in names if (score := scores.get(name))])
+        if gain > 0 and not is_wrapper_line(text):
             found.append(Candidate(line, own_score, reuse_score, share, gain / (len(text) + _LINE_OVERHEAD)))
     found += _lone_names(newest, scores)
-    return sorted(found, key=lambda candidate: -candidate.density)
+    return sorted(found, key=attrgetter("density"), reverse=True)
 
 
 def _lone_names(newest: dict[str, LedgerLine], scores: dict[str, float]) -> Iterator[Candidate]:

@@ -333,7 +333,7 @@ class _LedgerPlanner:
         ledger = history.ledger()
         add_hidden_lines(ledger, self.history, cut, shown)
         ledger = trim_ledger(
-            ledger, self.history.name_cache, self.sections.name_scores, _CARRIED_CHARS_PER_TOKEN * room
+            ledger, self.history.name_cache.__getitem__, self.sections.name_scores, _CARRIED_CHARS_PER_TOKEN * room
         )
         return cast(Json, msgspec.to_builtins(ledger))
 

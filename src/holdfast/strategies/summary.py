@@ -294,7 +294,7 @@ class SummaryRun:
         return "\n".join([self.previous, self.request.instructions or "", history])
 
     def _carried(self, characters: int) -> Json:
-        ledger = trim_ledger(self.ledger, self.history.name_cache, self._sections.name_scores, characters)
+        ledger = trim_ledger(self.ledger, self.history.name_cache.__getitem__, self._sections.name_scores, characters)
         return cast(Json, msgspec.to_builtins(ledger))
 
 

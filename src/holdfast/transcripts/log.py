@@ -67,7 +67,7 @@ def _carried_ledger(view: View, cut: int) -> dict[str, object]:
     earlier = previous_ledger(request)
     history = HistoryExtractor(earlier)
     history.read(view.messages[:cut], message_numbers(request, earlier.archived)[:cut])
-    ledger = trim_ledger(history.ledger(), history.name_cache, score_names(history), _CARRIED_CHARACTERS)
+    ledger = trim_ledger(history.ledger(), history.name_cache.__getitem__, score_names(history), _CARRIED_CHARACTERS)
     plain: dict[str, object] = msgspec.to_builtins(ledger)
     return plain
 
