@@ -22,7 +22,15 @@ from holdfast.lab.corpus import in_half, iter_cuts, session_files, session_name
 from holdfast.lab.needs import find_needed
 from holdfast.lab.surprise import ContinuationPart, next_passages
 from holdfast.ledger.extract import HistoryExtractor
-from holdfast.ledger.line_scores import OWN_FEATURES, SHARED_FEATURES, line_features
+from holdfast.ledger.line_scores import (
+    EDITED_ELSEWHERE,
+    EDITED_IN_FILES,
+    FILE_KINDS,
+    OWN_FEATURES,
+    REUSED,
+    SHARED_FEATURES,
+    line_features,
+)
 from holdfast.ledger.name_scores import NAME_FEATURES, feature_products, name_features, name_probability
 from holdfast.transcripts import read_transcript
 
@@ -41,8 +49,9 @@ STEP_WEIGHTS = (4, 2, 2, 1, 1, 1, 1, 1)
 Table = npt.NDArray[np.float64]
 Points = list[tuple[float, float]]
 HEADER = """\
-# Weights of three logistic models, learned by scripts/learn.py from what real sessions of coding agents needed later:
-# names that were referred to, lines that were edited, and the share of a line that the next steps wrote again.
+# Weights of four logistic models, learned by scripts/learn.py from what real sessions of coding agents needed later:
+# names that were referred to, lines that were edited (those of files, and all others), and the share of a line that the
+# next steps wrote again.
 # A feature adds its value times its weight, or its piecewise linear curve through the points (value, addition).
 # A feature with a number is nearness: 1 / (1 + age / number).
 """
@@ -148,7 +157,7 @@ def learn_curves(x: Table, y: Table, weight: Table) -> list[Points | float]:
     bent = [np.maximum(0, x[:, place, None] - np.array(at)) for place, at in enumerate(knots)]
     columns = np.concatenate([x, *bent], axis=1)
     scale = columns.std(axis=0)
-    scale[0] = 1.0  # the bias
+    scale[scale == 0] = 1.0  # the bias, and kinds that do not occur
     learned = learn(columns / scale, y, weight, CURVE_PENALTY) / scale
     curves: list[Points | float] = []
     used = x.shape[1]
@@ -201,11 +210,14 @@ def main(folder: str) -> None:
     names = learn(*stack_samples(map(sample_names, found)), PENALTY)
     edited, reused = zip(*(sample_lines(cut, tuple(names)) for cut in found), strict=True)
     features = (*SHARED_FEATURES, *OWN_FEATURES)
+    x, y, weight = stack_samples(edited)
+    in_files = x[:, [features.index(kind) for kind in FILE_KINDS]].any(axis=1)
     text = (
         HEADER,
         *render_table("names", NAME_FEATURES, names),
-        *render_table("edited", features, learn_curves(*stack_samples(edited))),
-        *render_table("reused", features, learn_curves(*stack_samples(reused))),
+        *render_table(EDITED_IN_FILES, features, learn_curves(x[in_files], y[in_files], weight[in_files])),
+        *render_table(EDITED_ELSEWHERE, features, learn_curves(x[~in_files], y[~in_files], weight[~in_files])),
+        *render_table(REUSED, features, learn_curves(*stack_samples(reused))),
     )
     TARGET.write_text("\n".join(text), encoding="utf-8")
     print(TARGET.read_text(encoding="utf-8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ledger.line_scores import OWN_FEATURES, SHARED_FEATURES, line_curves
+from holdfast.ledger.line_scores import LINE_MODELS, OWN_FEATURES, SHARED_FEATURES, line_curves
 from holdfast.ledger.name_scores import NAME_FEATURES, name_weights
 from holdfast.ledger.weights import Curve, load_weights, sum_curves
 
@@ -23,11 +23,11 @@ def test_curve_of_single_weight_is_linear() -> None:
 
 
 def test_weights_exist_for_every_feature_of_names() -> None:
-    assert set(load_weights()) == {"names", "edited", "reused"}
+    assert set(load_weights()) == {"names", *LINE_MODELS}
     assert len(name_weights()) == len(NAME_FEATURES) == len(load_weights()["names"])
 
 
-@pytest.mark.parametrize("model", ["edited", "reused"])
+@pytest.mark.parametrize("model", LINE_MODELS)
 def test_curves_exist_for_every_feature_of_lines(model: str) -> None:
     curves = line_curves(model, (*SHARED_FEATURES, *OWN_FEATURES))
     assert all(list(curve.ends) == sorted(set(curve.ends)) for curve in curves)

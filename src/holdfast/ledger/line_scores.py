@@ -38,6 +38,9 @@ EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.35
 """Weight of all lines that will be edited, and of all text that will be written again, relative to all names that will
 be needed."""
 OWN_FEATURES = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")
+LINE_MODELS = EDITED_IN_FILES, EDITED_ELSEWHERE, REUSED = "edited_in_files", "edited_elsewhere", "reused"
+"""A line of output that will be edited differs in other features than a line of a file."""
+FILE_KINDS = ("file", "wrote")
 Features = list[float]
 
 
@@ -158,10 +161,11 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
     edited: list[float] = []
     reused: list[float] = []
     texts: list[str] = []
-    models = [(line_curves(model, SHARED_FEATURES), line_curves(model, OWN_FEATURES)) for model in ("edited", "reused")]
-    (shared_edited, own_edited), (shared_reused, own_reused) = models
+    models = {model: (line_curves(model, SHARED_FEATURES), line_curves(model, OWN_FEATURES)) for model in LINE_MODELS}
+    shared_reused, own_reused = models[REUSED]
     last, common_edited, common_reused = None, 0.0, 0.0
     for line, shared, own in line_features(history, scores, room):
+        shared_edited, own_edited = models[EDITED_IN_FILES if line.kind in FILE_KINDS else EDITED_ELSEWHERE]
         if shared is not last:
             last = shared
             common_edited, common_reused = sum_curves(shared_edited, shared), sum_curves(shared_reused, shared)

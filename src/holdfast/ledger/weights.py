@@ -1,6 +1,6 @@
 """The learned weights and how they are evaluated.
 
-`weights.toml` holds a weight for each feature of three small logistic models, or a curve given by its points.
+`weights.toml` holds a weight for each feature of four small logistic models, or a curve given by its points.
 """
 
 from __future__ import annotations
