@@ -268,7 +268,7 @@ async def test_invalid_input_writes_nothing(service: SessionService) -> None:
 
 
 def test_blocking_service_has_the_same_methods(store: Log) -> None:
-    public = {name for name in vars(SessionService) if not name.startswith("_")}
+    public = {name for name in dir(SessionService) if not name.startswith("_")}
     assert public <= {name for name in vars(BlockingSessionService) if not name.startswith("_")}
     with BlockingSessionService(store) as sessions:
         session = sessions.create()

@@ -1,0 +1,315 @@
+"""`SessionReader`: what `SessionService` reads without a write or a model call, and its LRU of open sessions."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import anyio
+import msgspec
+
+from ..compaction import CompactionOptions, Preset, preset_named
+from ..context import Request
+from ..context.events import Event, SessionRecord
+from ..errors import NoRoom, StoreClosed
+from ..hooks.timeouts import require_seconds
+from ..messages import ToolCall, format_name
+from ..stores import Log
+from ..strategies.memory import read_memory
+from ..summaries.memory import MemoryBlock
+from ..tokens import Estimator, Tokenizer, estimator_for
+from ..tokens.budget import require_positive
+from ..tokens.catalog import CATALOG
+from ..triggers import always, token_limit
+from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
+from .history import EventPages, find_events, head_event_ids, verify_session, view_at
+from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
+from .live import Context, ContextSize, LiveSession, read_context
+from .transfer import export_session
+
+if TYPE_CHECKING:
+    from ..types import EstimatorLike, StrategyLike
+
+WAIT_SECONDS = 60.0
+"""How long `wait=True` waits for a running compaction."""
+OPEN_SESSIONS = 256
+"""Sessions kept in memory; the least recently used is closed first."""
+Records = list[SessionRecord]
+Events = list[Event]
+ExportedLines = list[dict[str, Any]]
+Findings = list[str]
+
+
+class SessionReader:
+    """Reads sessions of a store: contexts, events, sizes, explanations; waits for compactions that are running.
+
+    `window`, `preset` and `lease` are those of `SessionService`.
+    """
+
+    def __init__(
+        self,
+        store: Log,
+        *,
+        estimator: EstimatorLike | None = None,
+        preset: str | Preset | None = None,
+        lease: float = LEASE_SECONDS,
+        window: int | None = None,
+    ) -> None:
+        if window is not None:
+            require_positive("window", window)
+        require_seconds(lease, "lease")
+        self.store = store
+        self.window = window
+        self._running = RunningCompactions()
+        self._leases = CompactionLeases(store, lease)
+        self._given_estimator = estimator
+        self._open: OrderedDict[str, LiveSession] = OrderedDict()
+        self._closed = False
+        self._apply(None if preset is None else preset_named(preset))
+
+    def _apply(self, preset: Preset | None) -> None:
+        """Takes the estimator from the preset unless one was given."""
+        self.preset = preset
+        estimator, self._calibrated = self._given_estimator, self._given_estimator is None
+        if estimator is None and preset is not None:
+            estimator, self._calibrated = preset.estimator, preset.calibrated
+        self.healed_views = 0
+        """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
+        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
+
+    @property
+    def estimator(self) -> Estimator:
+        """The estimator that counts tokens."""
+        return self._estimator
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes the service and its store."""
+        self._closed = True
+        self._open.clear()
+        await self.store.close()
+
+    async def get(self, session_id: str) -> SessionRecord:
+        """Returns a session's record."""
+        self._require_open()
+        return await self.store.session(session_id)
+
+    async def list(self, owner: str | None = None, limit: int | None = None) -> Records:
+        """Returns sessions, newest first."""
+        self._require_open()
+        return await self.store.sessions(owner, limit)
+
+    def window_of(self, record: SessionRecord) -> int | None:
+        """Returns the context window of a session, if the service, the catalog or the preset knows it."""
+        if self.window is not None or record.model:
+            return self.window or CATALOG.window(record.model)
+        return None if self.preset is None else self.preset.window
+
+    # -- the context --------------------------------------------------------------------------------------
+
+    async def context(
+        self,
+        session_id: str,
+        lane: str | None = None,
+        *,
+        format: str | None = None,
+        wait: bool | float = False,
+        budget: int | None = None,
+    ) -> Context:
+        """Returns what to send to the model next, in the session's own wire format or in this one.
+
+        `wait` first waits for a running compaction, for a minute or so many seconds. If it is still running then, the
+        context is as before it; NoRoom is raised if that exceeds `budget`, by default the model's window.
+        """
+        if budget is not None:
+            require_positive("budget", budget)
+        ready = wait is False or await self._wait_ready(session_id, lane, wait)
+        live = await self._live(session_id, refresh=True)
+        view = await live.view(lane)
+        limit = budget or self.window_of(live.record)
+        if not ready and limit is not None and view.tokens > limit:
+            raise NoRoom(session_id, view.tokens, limit, _wait_seconds(wait))
+        wanted = view.format if format is None else format_name(format)
+        return await read_context(view, live.record, wanted, timed_out=not ready)
+
+    async def context_at(self, session_id: str, event_id: str, *, format: str | None = None) -> Context:
+        """Returns what `context` returned right after this event, in the event's lane; nothing is written.
+
+        `version` is the event's seq. Messages are sent between events, so what a reply was made from is the context at
+        the event before it.
+        """
+        live = await self._live(session_id, refresh=True)
+        event = await live.event(event_id)
+        view = await view_at(live, event)
+        record = msgspec.structs.replace(live.record, version=event.seq)
+        return await read_context(view, record, view.format if format is None else format_name(format))
+
+    async def size(self, session_id: str, lane: str | None = None) -> ContextSize:
+        """Returns the size of the context without its messages, which costs little however many they are."""
+        live = await self._live(session_id, refresh=True)
+        view, window, limit = await live.view(lane), self.window_of(live.record), None
+        if self.preset is not None:
+            trigger = self.preset.trigger_in(window or self.preset.window)
+            limit = token_limit(trigger, Request(view, budget=window, session_id=session_id))
+        return ContextSize(
+            view.tokens,
+            len(view.messages),
+            view.checkpoint_id is not None,
+            view.checkpoint.carry.round,
+            view.calibration.known_tokens is not None,
+            limit,
+        )
+
+    async def round(self, session_id: str, lane: str | None = None) -> int:
+        """Returns how many times the context was compacted."""
+        live = await self._live(session_id, refresh=True)
+        return (await live.view(lane)).checkpoint.carry.round
+
+    async def waiting(self, session_id: str, lane: str | None = None) -> tuple[ToolCall, ...]:
+        """Returns the tool calls without a result, with their ids in this session."""
+        live = await self._live(session_id, refresh=True)
+        return (await live.view(lane)).pending_calls
+
+    async def memory(self, session_id: str, *, lane: str | None = None) -> MemoryBlock:
+        """Returns the memory: a summary of the older notes, and the newer ones verbatim."""
+        live = await self._live(session_id, refresh=True)
+        return read_memory(await live.view(lane))
+
+    def compacting(self, session_id: str, lane: str | None = None) -> bool:
+        """Whether a compaction of this session is running in this service."""
+        return (session_id, lane) in self._running
+
+    async def ready(
+        self,
+        session_id: str,
+        timeout: float | None = None,  # noqa: ASYNC109 - the caller decides how long a request waits
+        lane: str | None = None,
+    ) -> bool:
+        """Waits until the session is not being compacted; returns False after `timeout` seconds.
+
+        Waits for other processes too, if the store has leases; for a lane, only for this one. A compaction that fails
+        or is aborted ends the wait, and the lease of a dead worker expires. Returns False at once inside a hook of
+        that compaction.
+        """
+        if timeout is not None:
+            require_seconds(timeout)
+        await self.get(session_id)
+        with anyio.move_on_after(timeout):
+            if not await self._running.wait_idle((session_id, lane)):
+                return False
+            if lane is None:
+                await self._leases.wait_released(session_id)
+            return True
+        return False
+
+    # -- the log -------------------------------------------------------------------------------------------
+
+    async def events(
+        self,
+        session_id: str,
+        *,
+        kind: str | None = None,
+        lane: str | None = None,
+        archived: bool | None = None,
+        text: str | None = None,
+        last: int | None = None,
+        before: int | None = None,
+        page: int | None = None,
+        page_size: int | None = None,
+    ) -> Events:
+        """Returns events of the log, oldest first.
+
+        `lane` names a sub-agent's lane; "" is the root alone, None all lanes. `archived` selects messages that a
+        compaction archived (True) or left visible (False). `text` must occur in the event, ignoring case. `before`
+        selects events with a lower number. `last` returns the newest n; `page` (from 0, the oldest) and `page_size`
+        return one page.
+        """
+        live = await self._live(session_id, refresh=True)
+        pages = EventPages(last=last, before=before, page=page, page_size=page_size)
+        return await find_events(live, pages, kind=kind, lane=lane, archived=archived, text=text)
+
+    async def shown(self, session_id: str) -> frozenset[str]:
+        """Returns ids of events that a checkpoint shows although they are before its boundary, in any lane."""
+        return await head_event_ids(await self._live(session_id, refresh=True))
+
+    async def explain(self, session_id: str, compaction: str) -> Explanation:
+        """Explains a compaction, given its event id: what became of each event, and why its page has its lines.
+
+        The compaction is computed again from the log and compared with what is stored: `agrees` tells the result. It is
+        None where that is not possible, with the reason in `why`. Nothing is written.
+        """
+        return await explain_compaction(await self._live(session_id, refresh=True), compaction)
+
+    async def preview(
+        self,
+        session_id: str,
+        strategy: StrategyLike | None = None,
+        *,
+        at: str | None = None,
+        lane: str | None = None,
+        preset: str | Preset | None = None,
+        budget: int | None = None,
+        target: int | None = None,
+    ) -> CompactionPreview:
+        """Returns what a compaction would do now, or right after the event `at`; nothing is written.
+
+        No model is called: a strategy that needs one falls back as if it had failed.
+        """
+        live = await self._live(session_id, refresh=True)
+        view = await live.view(lane) if at is None else await view_at(live, await live.event(at))
+        if preset is not None:
+            chosen = preset_named(preset)
+            budget = budget or self.window_of(live.record) or chosen.window
+            strategy, target = strategy or chosen.strategy, target or chosen.target_in(budget)
+        options = CompactionOptions.resolve(budget=budget, target=target, trigger=always, strategy=strategy)
+        return await preview_compaction(live, view, options)
+
+    async def export(self, session_id: str) -> ExportedLines:
+        """Returns the whole session as plain data, one record a line, to be imported anywhere."""
+        return await export_session(await self._live(session_id, refresh=True))
+
+    async def verify(self, session_id: str) -> Findings:
+        """Rebuilds everything from the log and returns what does not agree; empty if all does."""
+        return await verify_session(await self._live(session_id, refresh=True))
+
+    # -- for the other parts of this package ------------------------------------------------------------
+
+    async def _live(self, session_id: str, *, refresh: bool = False) -> LiveSession:
+        """Returns the open session, from the cache or from the store; `refresh` catches up with other writers."""
+        self._require_open()
+        live = self._open.get(session_id)
+        if live is None:
+            record = await self.store.session(session_id)
+            live = LiveSession(
+                self.store, record, self._estimator, calibrated=self._calibrated, on_heal=self._count_healed
+            )
+            self._open[session_id] = live
+            if len(self._open) > OPEN_SESSIONS:
+                self._open.popitem(last=False)
+        else:
+            self._open.move_to_end(session_id)
+            if refresh:
+                await live.refresh()
+        return live
+
+    def _count_healed(self) -> None:
+        self.healed_views += 1
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise StoreClosed
+
+    async def _wait_ready(self, session_id: str, lane: str | None, wait: bool | float) -> bool:
+        return await self.ready(session_id, _wait_seconds(wait), lane)
+
+
+def _wait_seconds(wait: bool | float) -> float:
+    return WAIT_SECONDS if wait is True else wait
