@@ -15,7 +15,8 @@ from .checkpoint import (
 )
 from .compose import PlannedContext, apply_plan, merge_plans, request_after
 from .plan import Plan, Request, Skip
-from .view import SYNTHETIC_ID_SUFFIX, HeadMessage, TokenSums, View
+from .token_sums import TokenSums
+from .view import SYNTHETIC_ID_SUFFIX, HeadMessage, View
 
 __all__ = [
     "INTERRUPTED_TEXT",

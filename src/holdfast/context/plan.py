@@ -10,7 +10,8 @@ from ..errors import Outcome
 from ..messages import FormatRules, Json, Message, is_interrupted, rules_for
 from ..tokens import Estimator
 from .checkpoint import Edit
-from .view import HeadMessage, TokenSums, View
+from .token_sums import TokenSums
+from .view import HeadMessage, View
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -36,47 +36,12 @@ from ..tokens import Calibration, Estimator, Usage
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits
 from .events import Event, EventKind, message_in
 from .references import READ_TOOL
+from .token_sums import TokenSums
 
 _SUMMARY_ROLES = ("assistant", "system")
 """Roles other than the user's that may hold a framed summary."""
 SYNTHETIC_ID_SUFFIX = "~"
 """Suffix of the id of a tool result that only the view adds: the log has no event for it."""
-
-
-class TokenSums:
-    """Units of one view by one estimator; `cumulative[i]` is the sum over the first i live messages."""
-
-    def __init__(self, estimator: Estimator, prompt_overhead: Sequence[str] = ()) -> None:
-        self.estimator = estimator
-        self.overhead = sum(map(estimator.measure_text, prompt_overhead))
-        """Units of the system prompt and the tool definitions."""
-        self.head: list[int] = []
-        self.cumulative = [0]
-
-    def snapshot(self) -> TokenSums:
-        """Returns an independent copy."""
-        duplicate = copy(self)
-        duplicate.head, duplicate.cumulative = list(self.head), list(self.cumulative)
-        return duplicate
-
-    def measure_head(self, head: Sequence[Message]) -> None:
-        self.head = list(map(self.estimator.measure, head))
-
-    def load(self, messages: Sequence[Message]) -> None:
-        measure, total = self.estimator.measure, 0
-        self.cumulative = [0, *[total := total + measure(message) for message in messages]]
-
-    def add(self, message: Message, units: int | None = None) -> None:
-        self.cumulative.append(self.cumulative[-1] + (self.estimator.measure(message) if units is None else units))
-
-    def catch_up(self, messages: Sequence[Message]) -> None:
-        """Measures the messages that were appended since the last call."""
-        for index in range(len(self.cumulative) - 1, len(messages)):
-            self.add(messages[index])
-
-    @property
-    def units(self) -> int:
-        return self.overhead + sum(self.head) + self.cumulative[-1]
 
 
 class HeadMessage(msgspec.Struct, frozen=True):
