@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.compaction.stateless import prompt_overhead
 from holdfast.context import Request, View
+from holdfast.context.token_sums import prompt_overhead
 from holdfast.messages import decode_all
 from holdfast.tokens import estimator_for
 

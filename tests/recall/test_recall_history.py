@@ -6,7 +6,7 @@ import pytest
 from recall_story import STORY
 
 from holdfast import BlockingSessionService, MemoryStore, compact
-from holdfast.compaction.stateless import PrefixIds
+from holdfast.compaction.prefix_ids import PrefixIds
 from holdfast.errors import UnknownEvent, UnknownFormat
 from holdfast.messages import decode_all
 from holdfast.recall import BlockingRecall, recall_messages

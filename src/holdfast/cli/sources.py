@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from ..compaction.stateless import decode_payloads, trace_numbers
+from ..compaction.input_repair import decode_payloads, trace_numbers
 from ..context.events import Event, LaneTip, message_in
 from ..errors import InvalidInput, InvalidLimit
 from ..io.arguments import did_you_mean, unknown_name_message

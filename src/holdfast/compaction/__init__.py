@@ -4,10 +4,10 @@ from .api import acompact, compact
 from .decide import Decision, not_triggered, validate_plan
 from .driver import Abort, Meter, Notify, SummarizerRun, drive, replay, without_model
 from .options import CompactionOptions
+from .prefix_ids import PrefixCheckpoint
 from .presets import PRESETS, Preset, preset_named
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
-from .stateless import PrefixCheckpoint
 
 __all__ = [
     "PRESETS",

@@ -12,9 +12,7 @@ from ..messages import require_message_list
 from .driver import Abort, Notify
 from .options import CompactionOptions
 from .result import CompactionResult
-from .stateless import (
-    StatelessCompaction,
-)
+from .stateless import StatelessCompaction
 
 if TYPE_CHECKING:
     from ..models.calls import Limits

@@ -1,11 +1,12 @@
-"""Running sums of message sizes: each message is measured once, so the size of any stretch is one subtraction."""
+"""Size of a context: running sums over its messages, each measured once, and the prompt that is sent with them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from typing import Any
 
-from ..messages import Message
+from ..messages import Message, to_json
 from ..tokens import Estimator
 
 
@@ -43,3 +44,19 @@ class TokenSums:
     @property
     def units(self) -> int:
         return self.overhead + sum(self.head) + self.cumulative[-1]
+
+
+def prompt_overhead(system: Any, tools: Any) -> tuple[str, ...]:
+    """Returns the text of the system prompt and of the tools, which take room in the window next to the messages."""
+    texts = []
+    if system:
+        texts.append(system if isinstance(system, str) else to_json(_plain(system)))
+    if tools:
+        texts.append(to_json(_plain(tools)))
+    return tuple(texts)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.model_dump(mode="json", exclude_none=True) if hasattr(value, "model_dump") else value

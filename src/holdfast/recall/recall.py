@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..compaction import Abort, Notify, SummarizerRun
-from ..compaction.stateless import message_ids, repair_input
+from ..compaction.input_repair import message_ids, repair_input
 from ..messages import Json, decode_all, encode_tools
 from ..models import resolve_model
 from ..sessions import BlockingSessionService, SessionService

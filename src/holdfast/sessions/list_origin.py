@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import NamedTuple
 
-from ..compaction.stateless import PayloadIds
+from ..compaction.prefix_ids import PayloadIds
 from ..context.events import Event, EventKind
 from ..errors import UnknownSession
 from ..messages import Json

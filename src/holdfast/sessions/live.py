@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from ..compaction.stateless import decode_payloads, prompt_overhead, trace_numbers
+from ..compaction.input_repair import decode_payloads, trace_numbers
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import (
     DECODE_ERRORS,
@@ -24,6 +24,7 @@ from ..context.events import (
     lane_key,
     message_in,
 )
+from ..context.token_sums import prompt_overhead
 from ..errors import CorruptLog, InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media, rules_for
 from ..stores import Log, Slice

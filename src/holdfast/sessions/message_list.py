@@ -13,7 +13,7 @@ import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
-from ..compaction.stateless import PayloadIds, Prefix, PrefixIds
+from ..compaction.prefix_ids import PayloadIds, Prefix, PrefixIds
 from ..context.events import Event, EventKind, SessionRecord
 from ..messages import (
     COMMON,

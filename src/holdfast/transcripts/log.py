@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ..compaction.stateless import prompt_overhead
 from ..context import (
     Carry,
     Checkpoint,
@@ -20,6 +19,7 @@ from ..context import (
     event_id_ranges,
 )
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, digest_of, now
+from ..context.token_sums import prompt_overhead
 from ..ledger import HistoryExtractor, score_names, trim_ledger
 from ..messages import COMMON, Json, Message, ToolResult, decode_all, extract_media
 from ..sessions.history import FOLDER, TITLE

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from ..compaction.stateless import prompt_overhead
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import Event, EventKind, SessionRecord, message_in
+from ..context.token_sums import prompt_overhead
 from ..messages import COMMON, Json, Message, Text, encode_all, is_vendor_summary, opening_pair, rules_for
 from ..sessions.history import FOLDER, TITLE
 from ..tokens import Estimator, Usage
