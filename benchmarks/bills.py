@@ -21,7 +21,7 @@ from holdfast.messages import Message, Text, decode_all
 from holdfast.tokens import Tokenizer, Usage
 from holdfast.tokens.catalog import CATALOG, price_of, prices_of
 from holdfast.transcripts import Transcript, read_transcript
-from holdfast.triggers import KEPT_TOKENS, SUMMARY_TOKENS
+from holdfast.triggers.cost import KEPT_TOKENS, SUMMARY_TOKENS
 
 WINDOWS = {"claude-code": 200_000, "codex": 258_400}
 """Windows these tools used when the sessions were recorded."""

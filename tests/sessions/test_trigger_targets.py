@@ -17,8 +17,8 @@ from holdfast.triggers import (
     always,
     any_of,
     not_,
-    token_limit,
 )
+from holdfast.triggers.combine import token_limit
 from sized import assistant, request_for, user
 
 LIMIT = 2_000

@@ -16,7 +16,8 @@ from holdfast.errors import InvalidInput, InvalidLimit, Outcome
 from holdfast.messages import Message, Text
 from holdfast.tokens import Usage
 from holdfast.tokens.catalog import Prices, Ratios
-from holdfast.triggers import KEPT_TOKENS, SUMMARY_TOKENS, CostTrigger, cheapest_size, growth_per_call
+from holdfast.triggers import CostTrigger
+from holdfast.triggers.cost import KEPT_TOKENS, SUMMARY_TOKENS, cheapest_size, growth_per_call
 from sized import Messages, assistant, letters, request_for, round_of, user
 
 USUAL = Ratios()

@@ -19,7 +19,8 @@ from ..stores import Unchanged
 from ..strategies.memory import BlendMemory, pin_memory
 from ..strategies.read_back import read_notes_back
 from ..tokens.budget import require_positive
-from ..triggers import always, token_limit
+from ..triggers import always
+from ..triggers.combine import token_limit
 from .breaker import open_breaker, record_failure
 from .lease import CompactionLease, LeaseTaken
 from .live import LiveSession

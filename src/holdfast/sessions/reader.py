@@ -21,7 +21,8 @@ from ..summaries.memory import MemoryBlock
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..tokens.budget import require_positive
 from ..tokens.catalog import CATALOG
-from ..triggers import always, token_limit
+from ..triggers import always
+from ..triggers.combine import token_limit
 from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
 from .history import EventPages, find_events, head_event_ids, verify_session, view_at
 from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
