@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from entry_rendering import THEME, max_width, render
+from entry_rendering import THEME, max_width, render, tool
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -17,13 +17,11 @@ from holdfast.chat.terminal.entries import (
     CompactionProgressEntry,
     NoteEntry,
     PromptEntry,
-    ReasoningEntry,
-    ReplyEntry,
     SessionHeaderEntry,
     TerminalEntry,
-    ToolCallEntry,
 )
 from holdfast.chat.terminal.history import HistoryEntry, SummaryEntry
+from holdfast.chat.terminal.reply_entries import ReasoningEntry, ReplyEntry, ToolCallEntry
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
 from holdfast.hooks.events import ACCURACY_NOTICE, CompactionCompleted
 
@@ -41,37 +39,6 @@ DONE = CompactionCompleted(
 )
 
 
-def tool(text: str = "one\ntwo\nthree", *, failed: bool = False) -> ToolCallEntry:
-    line = ToolCallEntry("1", "read_file", "tides.csv")
-    line.finish(text, failed=failed)
-    return line
-
-
-def test_tool_call_entry_is_one_line_until_unfolded() -> None:
-    assert render(ToolCallEntry("1", "read_file", "tides.csv")) == "  ◌ read_file tides.csv · running"
-    line = tool()
-    assert render(line) == "  ✓ read_file tides.csv · 3 lines"
-    line.set_folded(False)
-    assert render(line) == "  ✓ read_file tides.csv · 3 lines\n    │ one\n    │ two\n    │ three"
-    assert render(tool("Error: no", failed=True)) == "  ✗ read_file tides.csv · failed, 1 line"
-    stopped = ToolCallEntry("1", "read_file", "tides.csv")
-    stopped.stop()
-    assert render(stopped) == "  ✗ read_file tides.csv · stopped"
-
-
-def test_tool_call_entry_cuts_argument_and_keeps_outcome() -> None:
-    line = ToolCallEntry("1", "run_command", "echo " + "x" * 100)
-    line.finish("done", failed=False)
-    assert render(line, 40) == "  ✓ run_command echo xxxxxxxxx… · 1 line"
-
-
-def test_tool_call_entry_long_result_counts_omitted_lines() -> None:
-    line = tool("\n".join(f"line {number}" for number in range(1_000)))
-    line.set_folded(False)
-    assert render(line).endswith("    │ line 79\n    … 920 more lines")
-    assert not tool("").foldable
-
-
 def test_prompt_entry_shows_waiting_reason_and_folds_long_text() -> None:
     waiting = PromptEntry("first\nsecond", "queued")
     assert render(waiting) == "❯ queued: first second"
@@ -79,30 +46,6 @@ def test_prompt_entry_shows_waiting_reason_and_folds_long_text() -> None:
     assert render(waiting) == "❯ first\n  second"
     long = PromptEntry("\n".join(str(number) for number in range(20)))
     assert long.foldable and render(long).endswith("  11\n  ▸ 8 more lines")
-
-
-def test_reply_entry_is_markdown_while_it_streams() -> None:
-    reply = ReplyEntry()
-    for piece in ("# Tides\n\nThe tide ", "turns at **no"):
-        reply.append(piece)
-    assert render(reply) == "  Tides\n\n  The tide turns at **no"
-    reply.append("on**.\n\n- one <tag>\n- [a](http://b)")
-    shown = render(reply)
-    assert shown == "  Tides\n\n  The tide turns at noon.\n\n   • one <tag>\n   • a (http://b)"
-    reply.finish()
-    assert render(reply) == shown, "nothing moves at the end"
-    reply.finish("stopped")
-    assert render(reply).endswith("\n  (stopped)")
-
-
-def test_reasoning_entry_is_folded_when_complete() -> None:
-    reasoning = ReasoningEntry()
-    reasoning.append("Let me see.\nThe tide.")
-    assert render(reasoning) == "  ◌ Let me see.\n    The tide."
-    reasoning.finish()
-    assert render(reasoning) == "  ▸ thought Let me see. The tide."
-    reasoning.set_folded(False)
-    assert render(reasoning) == "  ▾ Let me see.\n    The tide."
 
 
 @pytest.mark.parametrize("width", [17, 60, 78])

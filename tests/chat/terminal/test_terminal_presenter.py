@@ -16,10 +16,11 @@ from holdfast.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from holdfast.chat.terminal.entries import NoteEntry, ReplyEntry, SessionHeaderEntry
+from holdfast.chat.terminal.entries import NoteEntry, SessionHeaderEntry
 from holdfast.chat.terminal.footer import FooterState
 from holdfast.chat.terminal.history import EarlierEntry, HistoryEntry
 from holdfast.chat.terminal.presenter import EventPresenter
+from holdfast.chat.terminal.reply_entries import ReplyEntry
 from holdfast.chat.terminal.transcript import MAX_ENTRIES, TerminalTranscript
 from holdfast.hooks.events import (
     CompactionBoundary,

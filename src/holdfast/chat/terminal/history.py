@@ -25,8 +25,9 @@ from .drawing import (
     with_marker,
     wrap_plain,
 )
-from .entries import CompactionEntry, NoteEntry, ReplyEntry, TerminalEntry
+from .entries import CompactionEntry, NoteEntry, TerminalEntry
 from .markdown import render_markdown
+from .reply_entries import ReplyEntry
 from .theme import DIM, PLAIN, ChatTheme
 
 if TYPE_CHECKING:

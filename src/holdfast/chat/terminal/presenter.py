@@ -33,17 +33,9 @@ from ...hooks.events import (
 )
 from ..chat import SHELL_CALL
 from .approval import approval_preview
-from .entries import (
-    CompactionEntry,
-    CompactionProgressEntry,
-    NoteEntry,
-    NoteTone,
-    ReasoningEntry,
-    ReplyEntry,
-    TerminalEntry,
-    ToolCallEntry,
-)
+from .entries import CompactionEntry, CompactionProgressEntry, NoteEntry, NoteTone, TerminalEntry
 from .footer import FooterState
+from .reply_entries import ReasoningEntry, ReplyEntry, ToolCallEntry
 from .transcript import TerminalTranscript
 
 CONTINUE_HINT = "Enter continues"
