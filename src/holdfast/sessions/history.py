@@ -23,8 +23,8 @@ FOLDER, TITLE = "folder", "title"
 """Keys of a session's metadata: the folder that its agent works in, and the title that another tool gave it."""
 _TITLE_SCAN_EVENTS = 20
 """Events searched for the first user message of a session."""
-_SYNTHETIC_MARKS = ("synthetic", "aside", "source", "closes")
-"""Body fields that mark user-role messages written by a program."""
+SYNTHETIC_MARKS = ("synthetic", "aside", "source", "closes")
+"""Body fields that mark messages which neither the user nor the model wrote: only the log has them."""
 
 
 class EventPages(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ async def head_event_ids(live: LiveSession) -> frozenset[str]:
 
 def user_message_in(event: Event) -> Message | None:
     """Returns the event's message if the user wrote it."""
-    if any(event.body.get(mark) for mark in _SYNTHETIC_MARKS):
+    if any(event.body.get(mark) for mark in SYNTHETIC_MARKS):
         return None
     message = try_message_in(event)
     return message if message is not None and message.role == "user" and not is_framed(message) else None

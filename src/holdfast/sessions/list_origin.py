@@ -14,10 +14,8 @@ from ..compaction.prefix_ids import PayloadIds
 from ..context.events import Event, EventKind
 from ..errors import UnknownSession
 from ..messages import Json
+from .history import SYNTHETIC_MARKS
 from .service import SessionService
-
-_NOT_IN_LIST = ("closes", "source", "aside", "synthetic")
-"""Marks of messages that only the log has."""
 
 
 class ListOrigin(NamedTuple):
@@ -54,7 +52,7 @@ async def find_origin(sessions: SessionService, session_id: str, payloads: Seque
 async def listed_events(sessions: SessionService, session_id: str) -> list[Event]:
     """The messages of the log that a program passed."""
     events = await sessions.events(session_id, kind=EventKind.MESSAGE, lane="")
-    return [event for event in events if not any(map(event.body.get, _NOT_IN_LIST))]
+    return [event for event in events if not any(map(event.body.get, SYNTHETIC_MARKS))]
 
 
 def _common_length(log: Sequence[str], wanted: Sequence[str]) -> int:
