@@ -86,32 +86,10 @@ def test_version_and_help() -> None:
     assert nothing.returncode == 2 and "Usage: holdfast" in nothing.stdout
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_scripts(shell: str) -> None:
-    done = start("completion", shell)
-    assert done.returncode == 0 and f"_HOLDFAST_COMPLETE={shell}_complete" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("holdfast comp", "plain,compact"),
-        ("holdfast compact --strategy prune+tok", "plain,prune+tokens"),
-        ("holdfast compact --format anth", "plain,anthropic"),
-        ("holdfast compact --preset claude", "plain,claude_code"),
-        ("holdfast compact --summarizer open", "plain,openai:"),
-        ("holdfast presets work", "plain,workstream"),
-        ("holdfast compact ./", "file,./"),
-    ],
-)
-def test_completion_completes_words(words: str, found: str) -> None:
-    env = {
-        **os.environ,
-        "_HOLDFAST_COMPLETE": "bash_complete",
-        "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
-    }
-    assert found in start(env=env).stdout.splitlines()
+def test_completion_in_a_shell() -> None:
+    assert "_HOLDFAST_COMPLETE=bash_complete" in start("completion", "bash").stdout
+    asked = {"_HOLDFAST_COMPLETE": "bash_complete", "COMP_WORDS": "holdfast comp", "COMP_CWORD": "1"}
+    assert "plain,compact" in start(env={**os.environ, **asked}).stdout.splitlines()
 
 
 def test_cli_import_does_not_load_rich() -> None:
