@@ -35,6 +35,15 @@ class AppHarness:
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
+    async def press_until(self, key: str, holds: Callable[[], object]) -> None:
+        """Presses a key as fast as the app handles it; `press` waits each time until the process is idle."""
+        for _ in range(200):
+            if holds():
+                return
+            self.app.simulate_key(key)
+            await self.pilot.pause(0.01)
+        raise AssertionError(f"{key} was pressed 200 times; the screen is\n{self.text}")
+
     async def type(self, text: str) -> None:
         self.app.input.insert(text)
         await self.pilot.pause()

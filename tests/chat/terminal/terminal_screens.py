@@ -18,14 +18,15 @@ import tempfile
 import termios
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 import pyte
 
 TIMEOUT = 30.0
 """Seconds."""
-_POLL_INTERVAL = 0.1
+_POLL_INTERVALS = (0.01, 0.1)
+"""Seconds between two looks at the screen: short at first, since most texts appear at once, then longer."""
 _KEYS = {
     "Enter": "\r",
     "Escape": "\x1b",
@@ -217,19 +218,17 @@ def default_screen() -> Screen:
 
 def wait_until(screen: Screen, holds: Callable[[str], object], what: str) -> str:
     """Polls the screen until the condition holds; returns the screen text."""
-    end = time.monotonic() + TIMEOUT
-    while True:
+    shown = ""
+    for _ in _polls():
         shown = screen.text()
         if holds(shown):
             return shown
-        assert time.monotonic() < end, f"{what} was not seen; the screen is\n{shown}"
-        time.sleep(_POLL_INTERVAL)
+    raise AssertionError(f"{what} was not seen; the screen is\n{shown}")
 
 
 def process_ended(pid: int) -> bool:
     """Waits for a process to exit; kills it and returns False after the time-out."""
-    end = time.monotonic() + TIMEOUT
-    while time.monotonic() < end:
+    for _ in _polls():
         try:
             os.kill(pid, 0)
             with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -237,6 +236,15 @@ def process_ended(pid: int) -> bool:
                     return True
         except (ProcessLookupError, FileNotFoundError):
             return True
-        time.sleep(_POLL_INTERVAL)
     os.kill(pid, signal.SIGKILL)
     return False
+
+
+def _polls() -> Iterator[None]:
+    """Yields until the time-out, at intervals that grow."""
+    end, (interval, longest) = time.monotonic() + TIMEOUT, _POLL_INTERVALS
+    while time.monotonic() < end:
+        yield
+        time.sleep(interval)
+        interval = min(longest, interval * 1.5)
+    yield

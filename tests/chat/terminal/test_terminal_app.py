@@ -211,11 +211,7 @@ async def test_long_command_is_approved_only_after_all_of_it_was_unfolded(
         await harness.press("y")
         await harness.wait_for_text("y yes")
         assert worker.result is None
-        for _ in range(200):
-            if "touch X" in harness.text:
-                break
-            await harness.press("pagedown")
-        assert "touch X" in harness.text
+        await harness.press_until("pagedown", lambda: "touch X" in harness.text)
         await harness.press("a")
         assert worker.result is None, "what the shell would do cannot be allowed for ever"
         await harness.press("y")
