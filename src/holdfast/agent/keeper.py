@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import anyio
 
 from ..compaction import Abort, CompactionResult
-from ..compaction.presets import Preset, preset_named
+from ..compaction.preset import Preset
+from ..compaction.presets import preset_named
 from ..context import Request, interrupted_result
 from ..context.events import Event
 from ..errors import InvalidInput

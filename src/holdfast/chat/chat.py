@@ -28,7 +28,7 @@ from ..agent.events import (
 from ..agent.tools.command import MAX_COMMAND_SECONDS, RunCommand, command_tool
 from ..agent.tools.mcp_client import McpServers
 from ..compaction import Abort, CompactionResult
-from ..compaction.presets import Preset
+from ..compaction.preset import Preset
 from ..context.events import SessionRecord
 from ..errors import InvalidInput, Outcome, plain_reason
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted

@@ -24,7 +24,7 @@ from ..agent.tools import (
 from ..agent.tools.mcp_client import McpServers
 from ..agent.tools.mcp_config import McpServerConfig
 from ..agent.window import ContextWindow
-from ..compaction.presets import Preset
+from ..compaction.preset import Preset
 from ..context.events import SessionRecord
 from ..messages import ToolCall, encode_tools
 from ..models.calls import ChatModel

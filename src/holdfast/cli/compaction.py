@@ -14,7 +14,8 @@ import click
 import msgspec
 
 from ..compaction import Abort, CompactionResult, compact
-from ..compaction.presets import Preset, preset_named
+from ..compaction.preset import Preset
+from ..compaction.presets import preset_named
 from ..errors import InvalidInput
 from ..io.text import first_line
 from ..models import resolve_model, scrub

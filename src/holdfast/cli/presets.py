@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..compaction.presets import PRESETS, Preset, preset_named
+from ..compaction.preset import Preset
+from ..compaction.presets import PRESETS, preset_named
 from . import options
 from .console import Block, heading, make_console, print_blocks, unwrapped_line
 from .options import PRESET_NAME

@@ -5,7 +5,8 @@ from .decide import Decision, not_triggered, validate_plan
 from .driver import Abort, Meter, Notify, SummarizerRun, drive, replay, without_model
 from .options import CompactionOptions
 from .prefix_ids import PrefixCheckpoint
-from .presets import PRESETS, Preset, preset_named
+from .preset import Preset
+from .presets import PRESETS, preset_named
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
 

@@ -20,7 +20,8 @@ from anyio.from_thread import BlockingPortal
 
 from ..agent import Keeper
 from ..agent.window import ContextWindow
-from ..compaction.presets import Preset, preset_named
+from ..compaction.preset import Preset
+from ..compaction.presets import preset_named
 from ..errors import UnknownSession
 from ..hooks.events import CompactionEvent
 from ..messages import OPENING, Message, Role, decode_all, find_problems, rules_for, to_json

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ..compaction.presets import Preset, preset_named
+from ..compaction.preset import Preset
+from ..compaction.presets import preset_named
 from ..messages.frameworks import not_installed
 from .conversation import AgentConversation, AgentConversations
 

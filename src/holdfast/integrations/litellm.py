@@ -25,7 +25,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("litellm") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.presets import Preset
+    from ..compaction.preset import Preset
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agents import Tool
     from agents.memory import SessionSettings
 
-    from ..compaction.presets import Preset
+    from ..compaction.preset import Preset
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike

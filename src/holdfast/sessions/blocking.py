@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from ..compaction.presets import Preset
+from ..compaction.preset import Preset
 from ..context.events import SessionRecord
 from ..stores import Log
 from ..tokens import Estimator

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ..compaction.presets import DEFAULT_KEEP, DEFAULT_RESERVE, SIZED_PRESETS, Preset, preset_named
+from ..compaction.preset import Preset
+from ..compaction.presets import DEFAULT_KEEP, DEFAULT_RESERVE, SIZED_PRESETS, preset_named
 from ..stores import open_store
 from .paths import data_folder, default_store
 
