@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import httpx
 import pytest
 from web_harness import WRITE, RunningInspector, run_inspector, talk
@@ -258,8 +261,9 @@ async def test_unexpected_failure_tells_nothing_and_keeps_the_headers(monkeypatc
 
 async def test_login_with_anything_but_a_key_is_refused() -> None:
     async with run_inspector(keys={"ann-key-0123456789": "ann"}, logs_in=False) as running:
-        for body in ("no object", {"key": 7}, {}, {"key": ""}):
-            assert (await running.post("/login", body)).status_code == 401
+        bodies: list[Any] = ["no object", {"key": 7}, {}, {"key": ""}]
+        replies = await asyncio.gather(*(running.post("/login", body) for body in bodies))
+        assert [reply.status_code for reply in replies] == [401] * len(bodies)
 
 
 async def test_read_only_server_changes_nothing() -> None:
