@@ -12,11 +12,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from cli_files import Run
+from click.testing import CliRunner
 
 from completion_server import completion_server
+from holdfast.cli import main
 from lab_story import write_session
 
 QUICK = ("--half", "all", "--budget", "2k,4k", "--rounds", "3", "--only", "tail w,ledger", "--jobs", "1")
@@ -28,6 +31,26 @@ def session(tmp_path: Path) -> Path:
     return write_session(tmp_path / "session.json", 110)
 
 
+class Measured(NamedTuple):
+    """A measured session, and what the lab wrote about it."""
+
+    session: Path
+    stdout: str
+    page: Path
+    data: Path
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """One run of the lab, for tests that read different parts of its output."""
+    folder = tmp_path_factory.mktemp("measured")
+    session, page, data = write_session(folder / "session.json", 110), folder / "lab.html", folder / "data"
+    words = ["lab", session, *QUICK, "--page", page, "--json", data]
+    done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0
+    return Measured(session, done.stdout, page, data)
+
+
 def test_lab_example(run: Run) -> None:
     done = run(
         "lab", "example", "--half", "all", "--budget", "4k", "--only", "ledger", "--page", "none", "--rounds", "1"
@@ -36,17 +59,15 @@ def test_lab_example(run: Run) -> None:
     assert "plain: 1 session, 7 cuts" in done.stdout and "Holdfast ledger" in done.stdout
 
 
-def test_lab_writes_tables_page_and_json(run: Run, session: Path, tmp_path: Path) -> None:
-    page, data = tmp_path / "lab.html", tmp_path / "data"
-    done = run("lab", session, *QUICK, "--page", page, "--json", data)
-    assert done.exit_code == 0
+def test_lab_writes_tables_page_and_json(run: Run, measured: Measured) -> None:
+    page, data = measured.page, measured.data
     for text in ("plain: 1 session, 5 cuts", "2,000 tokens", "4,000 tokens", "in a row", "Holdfast ledger"):
-        assert text in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 100
+        assert text in measured.stdout
+    assert max(map(len, measured.stdout.splitlines())) <= 100
     assert page.read_text().startswith("<!doctype html>")
     found = json.loads(data.read_text())
     assert {cell["contestant"] for cell in found["kinds"][0]["cells"]} == {"tail window", "Holdfast ledger"}
-    again = run("lab", session, *QUICK, "--page", page, "--json", data)
+    again = run("lab", measured.session, *QUICK, "--page", page, "--json", data)
     assert again.exit_code == 0, "its own page may be written again"
     both = [found, json.loads(data.read_text())]
     for one in both:
@@ -55,23 +76,22 @@ def test_lab_writes_tables_page_and_json(run: Run, session: Path, tmp_path: Path
     assert both[0] == both[1], "the same every time"
 
 
-def test_lab_prints_surprise_with_leads_and_plots(run: Run, session: Path, tmp_path: Path) -> None:
-    page, data = tmp_path / "lab.html", tmp_path / "data"
-    done = run("lab", session, *QUICK, "--page", page, "--json", data)
+def test_lab_prints_surprise_with_leads_and_plots(measured: Measured) -> None:
+    page = measured.page.read_text()
     for text in (
         "4,000 tokens: surprise, bits a character; lower is better",
         "4,000 tokens, several in a row, compared with one: surprise, bits a character",
         "predicted from the context by PPMd",
         "surprise, 3 steps",
     ):
-        assert text in " ".join(done.stdout.split())
-    for cell in json.loads(data.read_text())["kinds"][0]["cells"]:
+        assert text in " ".join(measured.stdout.split())
+    for cell in json.loads(measured.data.read_text())["kinds"][0]["cells"]:
         assert all(0 < cell["values"][f"surprise_{steps}"] < 8 for steps in (1, 3, 8))
-    shown = re.search(r'id="data">(.*?)</script>', page.read_text(), re.DOTALL)
+    shown = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert shown is not None
     units = {one["key"]: one["unit"] for one in json.loads(shown[1])["quantities"]}
     assert units["surprise_1"] == "bits a character" and units["names"] == ""
-    assert 'id="surprise"' in page.read_text()
+    assert 'id="surprise"' in page
 
 
 def test_lab_without_pyppmd_leaves_out_surprise(run: Run, session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
