@@ -24,16 +24,16 @@ from .lines import (
 from .names import NameCache, find_exact_names
 from .paths import base_name, group_by_base_name
 from .shell_files import FileChange, parse_match, resolve_path, shows_file_versions
-from .text import BRIEF_CHARS, clip, clip_to_line
+from .text import BRIEF_CHARS, clip
 from .tool_calls import (
     ToolAction,
     classify_call,
     describe_call,
+    describe_step,
     had_no_effect,
     has_failed,
     is_applied,
     is_rejected_by_user,
-    list_brief_values,
     user_reply_in,
 )
 
@@ -143,17 +143,6 @@ class FileLines:
 
 
 _MAX_MESSAGE_CHARS = 4_000
-_MAX_WORDS_CHARS = 100
-"""Characters of a reply's text among the last steps."""
-
-
-def _describe_step(reply: Message, calls: Iterable[ToolCall], place: int, time: int) -> LedgerLine:
-    """Returns what a reply said and called, shortened; calls of other kinds are listed with their outcome."""
-    words = [
-        brief for part in reply.parts if isinstance(part, Text) and (brief := clip_to_line(part.text, _MAX_WORDS_CHARS))
-    ]
-    values = [line for call in calls for line in list_brief_values(call)]
-    return LedgerLine("\n".join([*words, *values]), "asked", "", place, 0, time)
 
 
 class HistoryExtractor:
@@ -186,7 +175,7 @@ class HistoryExtractor:
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
         """Extracts notes from these messages; `places` are their numbers, used for citations."""
-        steps: deque[tuple[Message, list[ToolCall], int, int]] = deque(maxlen=entries.MAX_STEPS)
+        steps: deque[tuple[list[str], list[ToolCall], int, int]] = deque(maxlen=entries.MAX_STEPS)
         for message, place in zip(messages, places, strict=True):
             if is_note(message):
                 continue
@@ -202,12 +191,15 @@ class HistoryExtractor:
                     self._note_attachment(part, place)
             if called:
                 if listed := [call for call, action in called if action.kind != "other"]:
-                    steps.append((message, listed, place, self.time))
+                    steps.append((list(texts.values()), listed, place, self.time))
             elif message.role == "assistant":
                 self.time += 1
             if self._is_full():
                 self._drop_oldest()
-        self.steps = [*self.steps, *(_describe_step(*step) for step in steps)][-entries.MAX_STEPS :]
+        new = [
+            LedgerLine(describe_step(texts, calls), "asked", "", place, 0, time) for texts, calls, place, time in steps
+        ]
+        self.steps = [*self.steps, *new][-entries.MAX_STEPS :]
         self.errors = latest_error_lines(self._outputs, self.errors)
         self._outputs.clear()
 

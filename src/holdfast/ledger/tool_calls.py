@@ -6,7 +6,7 @@ No tool is known by its name: agents name their tools freely, but a path with ol
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -36,8 +36,8 @@ _LIST_KEYS = ("tasks", "items", "steps")
 _STEP_TEXT_KEYS = ("content", "step", "title", "subject", "task", "text")
 _STEP_ID_KEYS = ("taskId", "task_id", "todo_id", "step_id")
 _MAX_ARGUMENT_CHARS = 200
-_MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 80, 120
-"""Characters of one value, and of all values, of a call among the last steps."""
+_MAX_WORDS_CHARS, _MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 100, 80, 120
+"""Characters of a reply's text, of one value of its calls, and of all values of a call, among the last steps."""
 _FINISHED = ("completed", "complete", "done", "finished", "closed", "deleted", "cancelled", "canceled", "skipped")
 _OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _MAX_PATH_CHARS, _MAX_COMMAND_CHARS, _MAX_PATCH_CHARS = 1_000, 320, 400_000
@@ -196,7 +196,13 @@ def describe_call(action: ToolAction, output: str) -> str:
     return f"{clip_to_line(called, BRIEF_CHARS)} → {clip_to_line(first)}"
 
 
-def list_brief_values(call: ToolCall) -> list[str]:
+def describe_step(texts: Iterable[str], calls: Iterable[ToolCall]) -> str:
+    """Renders what a reply said and called, shortened, on short lines."""
+    words = [brief for text in texts if (brief := clip_to_line(text, _MAX_WORDS_CHARS))]
+    return "\n".join([*words, *(line for call in calls for line in _brief_call(call))])
+
+
+def _brief_call(call: ToolCall) -> list[str]:
     """Returns the tool's name and the beginnings of the call's values, a line each."""
     values = filter(None, map(_brief_value, call.arguments_dict.values()))
     return [call.name, *take_fitting(values, _MAX_VALUES_CHARS)]
