@@ -62,6 +62,8 @@ class SessionReader:
         require_seconds(lease, "lease")
         self.store = store
         self.window = window
+        self.healed_views = 0
+        """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
         self._running = RunningCompactions()
         self._leases = CompactionLeases(store, lease)
         self._given_estimator = estimator
@@ -75,8 +77,6 @@ class SessionReader:
         estimator, self._calibrated = self._given_estimator, self._given_estimator is None
         if estimator is None and preset is not None:
             estimator, self._calibrated = preset.estimator, preset.calibrated
-        self.healed_views = 0
-        """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
 
     @property
