@@ -25,12 +25,12 @@ from holdfast.ledger.extract import HistoryExtractor
 from holdfast.ledger.line_scores import (
     EDITED_ELSEWHERE,
     EDITED_IN_FILES,
-    FILE_KINDS,
     OWN_FEATURES,
     REUSED,
     SHARED_FEATURES,
     line_features,
 )
+from holdfast.ledger.lines import FILE_KINDS
 from holdfast.ledger.name_scores import NAME_FEATURES, feature_products, name_features, name_probability
 from holdfast.transcripts import read_transcript
 

@@ -28,6 +28,19 @@ def test_split_lines_reads_number_of_single_line() -> None:
     assert shown("     1→low = 1") == [(1, "low = 1")]
 
 
+def test_split_lines_reads_each_line_by_its_own_separator() -> None:
+    text = "  7→low = 1\n8\tmid → 2\n9\thigh\n12:  rope → mast\n1234567→far\n5 →loose\nplain → text"
+    assert [(number, line.strip()) for number, line in shown(text)] == [
+        (7, "low = 1"),
+        (8, "mid → 2"),
+        (9, "high"),
+        (12, "rope → mast"),
+        (5, "1234567→far"),
+        (6, "5 →loose"),
+        (7, "plain → text"),
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     ["404: Not Found", "4711\tOsterhaven\t12\n88123\tWesthaven\t7", "12: error: expected ';'\n19: warning: unused"],

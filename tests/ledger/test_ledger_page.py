@@ -8,8 +8,10 @@ import pytest
 from ledger_helpers import Messages, assistant, filler, notes_on, page_of, section, tool_use, user
 
 from holdfast import compact
-from holdfast.ledger import parse_page
+from holdfast.context.references import citation
+from holdfast.ledger import HistoryExtractor, PageRenderer, SectionRenderer, parse_page
 from holdfast.ledger.text import COMMANDS, CONCLUSIONS, EXCERPTS, GROUP, PLAN, STEPS, TASK, USER_MESSAGES
+from holdfast.messages import decode_all
 from holdfast.recall.tools import tool_definitions
 
 
@@ -17,6 +19,19 @@ def render(*steps: Messages, target: int = 1_500) -> str:
     return notes_on(
         [user("Mend the tide_table."), *(m for step in steps for m in step), *filler(20), user("Go.")], target
     )
+
+
+def test_rooms_of_about_the_same_size_share_a_selection() -> None:
+    read = tool_use("1", "Read", "\n".join(f"berth_{n} = depth_{n}" for n in range(200)), file_path="/srv/tides.py")
+    messages = decode_all([user("Mend the tide_table."), *read])[0]
+    history = HistoryExtractor()
+    history.read(messages, range(1, len(messages) + 1))
+    renderer = PageRenderer(SectionRenderer(history, citation, 1_000))
+    first, more, less = renderer.render(1_000), renderer.render(1_200), renderer.render(850)
+    assert first.selection is more.selection is less.selection
+    assert len(less.text) < len(first.text) < len(more.text) <= 1_200
+    assert renderer.render(1_300).selection is not first.selection
+    assert renderer.render(0).text == renderer.render(0).text
 
 
 def groups(page: str) -> list[str]:

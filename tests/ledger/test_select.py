@@ -33,6 +33,12 @@ def pool(
     return rank_candidates(noted, named, worth, own, reuse or {})
 
 
+def test_candidates_of_equal_score_begin_with_the_newest() -> None:
+    ranked = pool([("name_1 and name_2", "old"), ("name_3 and name_4", "new")], EQUAL, {})
+    assert [one.line.source for one in ranked if one.line.kind == "file"] == ["new", "old"]
+    assert [one.line.text for one in ranked if one.line.kind == "name"] == ["name_3", "name_4", "name_1", "name_2"]
+
+
 def selection(among: list[Candidate], worth: dict[str, float], known: str = "") -> Selection:
     return Selection(among, named, worth, covered=(), heading=lambda line: (line.source, TITLE), known=known)
 

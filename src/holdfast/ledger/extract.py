@@ -13,6 +13,7 @@ from ..messages import Media, Message, Text, ToolCall, ToolResult, describe_medi
 from . import entries
 from .entries import CommandRecord, FileRecord, Ledger, count_mentions, count_uses
 from .lines import (
+    FILE_KINDS,
     LedgerLine,
     LineKind,
     ToolOutput,
@@ -106,7 +107,7 @@ class FileLines:
         self._known: dict[str, dict[str, None]] = {}
         self._pending: defaultdict[str, list[Sequence[str]]] = defaultdict(list)
         for line in lines:
-            if line.kind in ("file", "wrote"):
+            if line.kind in FILE_KINDS:
                 self.add(line.source, (line.text,))
 
     def add(self, path: str, texts: Sequence[str]) -> None:
@@ -387,7 +388,7 @@ class HistoryExtractor:
             lines[line] = noted
             name_sources.append(line)
         self.offset = offset
-        if kind in ("file", "wrote"):
+        if kind in FILE_KINDS:
             self._file_lines.add(source, name_sources)
         find_names = self.name_cache.find_all if kind in ("said", "user") else self.name_cache.find_exact
         count_mentions(self.names, Counter(chain.from_iterable(map(find_names, name_sources))), kind, time, len(text))

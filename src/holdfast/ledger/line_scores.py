@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from .entries import MentionStats
 from .extract import HistoryExtractor
-from .lines import LedgerLine
+from .lines import FILE_KINDS, LedgerLine
 from .name_scores import names_in_last_request
 from .weights import Curve, decay, load_weights, logistic, sum_curves
 
@@ -39,8 +39,7 @@ EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.35
 be needed."""
 OWN_FEATURES = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")
 LINE_MODELS = EDITED_IN_FILES, EDITED_ELSEWHERE, REUSED = "edited_in_files", "edited_elsewhere", "reused"
-"""A line of output that will be edited differs in other features than a line of a file."""
-FILE_KINDS = ("file", "wrote")
+"""What tells of a file's line that it will be edited does not tell it of a line that only output showed."""
 Features = list[float]
 
 

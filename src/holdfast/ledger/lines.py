@@ -12,6 +12,8 @@ from msgspec import structs
 LineKind = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
 """Origin of a line: user text, assistant text ("said"), call arguments ("asked"), text written to a file, a file's
 content, tool output; or a single name taken from a line."""
+FILE_KINDS: tuple[LineKind, ...] = ("file", "wrote")
+"""Lines of files."""
 _MAX_DIGITS = 6
 _NUMBERED = re.compile(rf"\s*+(\d{{1,{_MAX_DIGITS}}})(→|\t|:(?=\t| [ \t]))(.*)")
 _WRAPPER_STARTS = (

@@ -34,7 +34,8 @@ from .text import (
 _MAX_SECTIONS_SCALE = 2
 """Beside a long trail, the sections are at most so many times larger than on a page without one."""
 _REUSE_SHARE = 0.8
-"""A selection is reused for so much less room, or as much more; beyond, the other sections differ too much."""
+"""Two rooms share a selection if the smaller is more than this share of the larger; else the other sections differ too
+much."""
 
 
 class LedgerPage(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ class PageRenderer:
         left = room - sum(len(section) + 2 for section in opening + fixed + steps) - HEADING_CHARS
         left -= sum(len(text) + CITATION_CHARS for text in [*commands, *(line.text for line in in_place)])
         left -= sum(len(text) + CITATION_CHARS for _, text in users + conclusions)
-        if self._selection is None or not _REUSE_SHARE < room / self._room < 1 / _REUSE_SHARE:
+        if self._selection is None or not _REUSE_SHARE * self._room < room < self._room / _REUSE_SHARE:
             shown = [*opening, *fixed, *steps, *commands, *(line.text for line in in_place)]
             known = "\n".join([visible, *shown, *(text for _, text in users + conclusions)])
             self._selection, self._room = sections.select(left, known, staying, self._shortened, in_place), room
