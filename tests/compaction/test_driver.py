@@ -97,9 +97,9 @@ class Slow:
 
 
 def test_timeout_is_renewed_by_every_delta() -> None:
-    once = Limits(timeout=0.15, attempts=1)
+    once = Limits(timeout=0.5, attempts=1)
     assert run(batches_of(1), Slow(), once) == ["timeout"]
-    assert run(batches_of(1), Slow(words=6), once) == ["word " * 6]
+    assert run(batches_of(1), Slow(words=6, every=0.1), once) == ["word " * 6]
 
 
 def test_deadline_limits_all_calls_together() -> None:
@@ -144,8 +144,11 @@ def test_cancelling_closes_the_generator() -> None:
             closed.set()
 
     async def main() -> None:
-        with anyio.move_on_after(0.1):
-            await drive(work(), Slow(), QUICK)
+        model = Slow()
+        async with anyio.create_task_group() as group:
+            group.start_soon(drive, work(), model, QUICK)
+            await anyio.to_thread.run_sync(model.started.wait)
+            group.cancel_scope.cancel()
 
     anyio.run(main)
     assert closed.is_set()

@@ -86,7 +86,7 @@ def test_function_model_cancelled_call_abandons_the_thread() -> None:
     async def leave() -> float:
         began = time.perf_counter()
         with anyio.move_on_after(0.05):
-            await FunctionModel(lambda _: str(release.wait(5)))(CALL, lambda _: None)
+            await FunctionModel(lambda _: str(release.wait(30)))(CALL, lambda _: None)
         return time.perf_counter() - began
 
     async def main() -> float:
@@ -94,4 +94,4 @@ def test_function_model_cancelled_call_abandons_the_thread() -> None:
         release.set()
         return took
 
-    assert anyio.run(main) < 1
+    assert anyio.run(main) < 15

@@ -76,8 +76,8 @@ async def test_step_with_retry_empty_delta_does_not_prevent_retry() -> None:
 
 async def test_step_with_retry_every_delta_restarts_the_timeout() -> None:
     """Long call arguments are streamed as empty deltas."""
-    slow = UnreliableModel(*[ReplyDelta("call", "")] * 6, every=0.05, ends=StepReply((), "written"))
-    assert (await run_step(slow, Limits(timeout=0.15, attempts=1)))[0].text == "written"
+    slow = UnreliableModel(*[ReplyDelta("call", "")] * 6, every=0.1, ends=StepReply((), "written"))
+    assert (await run_step(slow, Limits(timeout=0.5, attempts=1)))[0].text == "written"
     silent = UnreliableModel(ReplyDelta("text", "late"), every=1)
     answer, _, _ = await run_step(silent, Limits(timeout=0.05, attempts=1))
     assert (answer.kind, answer.why) == ("timeout", "no data for 0.05 s")
@@ -85,8 +85,8 @@ async def test_step_with_retry_every_delta_restarts_the_timeout() -> None:
 
 async def test_step_with_retry_deadline_ends_the_step() -> None:
     endless = UnreliableModel(*[ReplyDelta("text", "on and ")] * 1_000, every=0.01)
-    answer, deltas, _ = await run_step(endless, Limits(timeout=5, deadline=0.1))
-    assert (answer.kind, answer.why) == ("timeout", "the deadline of 0.1 s passed") and deltas
+    answer, deltas, _ = await run_step(endless, Limits(timeout=5, deadline=0.5))
+    assert (answer.kind, answer.why) == ("timeout", "the deadline of 0.5 s passed") and deltas
 
 
 async def test_step_with_retry_exception_is_a_failure_without_secrets() -> None:
