@@ -95,6 +95,15 @@ def test_answer_text_strips_reasoning_in_the_middle() -> None:
     )
 
 
+def test_answer_text_strips_reasoning_without_tags_before_the_summary() -> None:
+    thoughts = "Analysis:\nFirst they moved the tables.\n\n1. **Initial Request**: move them\n"
+    assert answer_text(Reply(f"{thoughts}\nSummary:\n{GOOD}")) == f"Summary:\n{GOOD}"
+    assert answer_text(Reply(f"Here it is.\n\n{thoughts}\nSummary:\n{GOOD}")) == f"Here it is.\n\nSummary:\n{GOOD}"
+    assert answer_text(Reply(f"{thoughts}\n{GOOD}")) == f"{thoughts}\n{GOOD}"
+    late = f"{GOOD}\n\na\nb\nc\nd\n{thoughts}\nSummary:\nx"
+    assert answer_text(Reply(late)) == late
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -77,6 +77,7 @@ HOSTILE = [
     "Working on: x", "Next step: x", "Last completed: None", "… and 12 earlier items: see the archive", "</summary>",
     "This summary takes in 2 earlier rounds.", "Original Task", "# Session Summary", "مرحبا | بالعالم", "‏עברית‏",
     "修改 src/表.py | 表", "C:\\tides\\|x", "File/Component", "Action", "✅ x", "a → b", "**", "__x__",
+    "Analysis:", "Summary:", "2. Fog:", "3. **Pending Tasks**:",
 ]  # fmt: skip
 """Texts that look like structure on a line of their own."""
 
@@ -175,6 +176,7 @@ def test_parse_sections_without_known_heading_is_none(text: str) -> None:
         "# Pending Work", "#### pending work", "## **Pending Work**", "## 5. Pending Work:", "**Pending Work**",
         "**Pending Work:**", "5. **Pending Work**", "__PENDING WORK__", "## 📋 Pending Work (Next Steps)",
         "### Next Steps", "Pending Work:", "PENDING WORK", "5. Pending Work", "## Remaining Tasks", "## TODO",
+        "7. Pending Tasks:", "7) **Pending Tasks**:",
     ],
 )  # fmt: skip
 def test_parse_sections_heading_variants(heading: str) -> None:

@@ -15,6 +15,7 @@ from holdfast.summaries.structured import SummarySections, render_sections
 from holdfast.summaries.structured_extra import ExtraSection, title_key
 from holdfast.summaries.structured_headings import parse_heading
 from holdfast.summaries.structured_parse import parse_sections, rendered_part
+from real_sessions import SESSIONS, transcript
 
 KNOWN = "## Pending Work\n- K8\n"
 SHORT = "```\nmake\n```"
@@ -47,10 +48,27 @@ def extra(text: str) -> tuple[ExtraSection, ...]:
         (f"It runs:\n{SHORT}\nand ends.\n{KNOWN}", [("Overview", f"It runs:\n{SHORT}\nand ends.")]),
         (f"## User Requests\n- a pier\n- a mole\n{KNOWN}", [("User Requests", "- a pier\n- a mole")]),
         (f"{KNOWN}## Risks\nNone.\n## Later\n---\n", []),
+        ("1. Tide:\n  - K7\n2. Pending Tasks:\n  - K8\n3. Fog:\n  At six.", [("Tide", "  - K7"), ("Fog", "  At six.")]),
+        ("1. **Files and Tides**:\n- K7\n2. **Pending Tasks**:\n- K8", [("Files and Tides", "- K7")]),
+        (f"{KNOWN}## Files\n1. Tides:\n   - K7", [("Files", "1. Tides:\n   - K7")]),
     ],
 )  # fmt: skip
 def test_text_outside_the_template_is_kept(text: str, sections: list[tuple[str, str]]) -> None:
     assert [(section.title, "\n".join(section.items)) for section in extra(text)] == sections
+
+
+def test_real_summaries_are_read_by_their_own_headings() -> None:
+    """Agents write by templates of their own: numbered headings, and an analysis before them."""
+    for summary in (one.summary for path in SESSIONS for one in transcript(path).compactions if one.summary):
+        read = parse_sections(summary)
+        assert read and (read.working_on or read.next_step or read.pending)
+        assert len(read.extra) > 1 or read.context or read.completed
+
+
+def test_numbered_item_that_ends_with_a_colon_stays_in_its_section() -> None:
+    assert parse_sections("## Pending Work\n1. Check these berths:\n   - K7\n   - K8\n2. Leave") == SummarySections(
+        pending=("Check these berths: K7; K8", "Leave")
+    )
 
 
 @pytest.mark.parametrize("preface", ["Here it is.", "Sure, this is the summary:"])

@@ -52,10 +52,11 @@ _TITLE_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _TITLES
 _FILLER_WORDS = re.compile(r"(?:(?:key|technical|critical|important|immediate|optional|work|and|&|resolutions?)\s*)*")
 _MARKDOWN_HEADING = re.compile(r"\s*+(#{1,6})\s++(.*)$")
 _BOLD_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\*\*|__)((?:(?!\1).)+)\1\s*[:：]?\s*(.*)$")
+_NUMBERED_HEADING = re.compile(r"\d{1,2}[.)]\s++(\*\*|__)?(\w[^:：.!?*]{2,60})(?(1)[:：]?\1[:：]?|[:：])\s*+$")
 _BARE_HEADING = re.compile(r"\s*+(?:\d{1,2}[.)]\s*+)?(\w[\w &]{2,40}?)\s*+[:：]?+\s*+$")
 _TRAILING = re.compile(r"(?<![\s#])[\s#]++$")
 _SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|(?<![\W_])[\W_]++$")
-_BOLD_LEVEL, BARE_LEVEL = 7, 8
+_BOLD_LEVEL, NUMBERED_LEVEL, BARE_LEVEL = 7, 8, 9
 _MAX_BOLD_WORDS = 4
 """A bold line with more words is a sentence, unless it is exactly a section name."""
 BULLET = re.compile(r"(\s*)(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)(.*)$")
@@ -83,9 +84,11 @@ class Heading(msgspec.Struct, frozen=True):
 
 
 def parse_heading(line: str) -> Heading | None:
-    """Parses a Markdown heading, or a bold or bare line that is exactly a section name."""
+    """Parses a Markdown heading, a numbered line that ends with a colon, or a bold or bare section name."""
     if (found := _MARKDOWN_HEADING.match(line)) and (title := _TRAILING.sub("", found[2])):
         return Heading(len(found[1]), _section_named(title), title)
+    if found := _NUMBERED_HEADING.match(line):
+        return Heading(NUMBERED_LEVEL, _section_named(found[2]), found[2])
     if found := _BOLD_HEADING.match(line):
         section = _section_named(found[2], alone=bool(found[3]) or len(found[2].split()) > _MAX_BOLD_WORDS)
         return Heading(_BOLD_LEVEL, section, found[2], found[3]) if section else None

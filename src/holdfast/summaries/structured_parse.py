@@ -17,6 +17,7 @@ from .structured_headings import (
     EMPTY_ITEM,
     LEFT_OUT_LINE,
     NOISE,
+    NUMBERED_LEVEL,
     OWN_TITLE,
     TASK,
     Heading,
@@ -191,10 +192,12 @@ class _SectionParser:
         return self._lines is self.preface or self._lines is self.overview
 
     def _begins(self, heading: Heading) -> bool:
-        """Starts a section, unless the heading is nested in a copied task, or bare among marked headings."""
+        """Starts a section, unless the heading is nested in a copied task, a list item, or bare among others."""
         if self._section == "task" and heading.level > self._level:
             return False
         if heading.level == BARE_LEVEL and self._strongest < BARE_LEVEL:
+            return False
+        if heading.level == NUMBERED_LEVEL and self._level < NUMBERED_LEVEL:
             return False
         if heading.section == "next" and self._section == "state" and heading.rest:
             return False

@@ -19,6 +19,8 @@ ANY_REASONING_TAG = re.compile(rf"(?i)[ \t]*{_TAG.replace('<', '</?', 1)}")
 """A line that begins with an opening or closing reasoning tag."""
 _LEADING_BLOCK = re.compile(rf"(?is)\A\s*{_TAG}.*?(?:</\1>|\Z)")
 _OWN_LINE_BLOCK = re.compile(rf"{REASONING_TAG.pattern}(?s:.*?)</\1>[ \t]*$")
+_UNTAGGED_BLOCK = re.compile(r"(?im)\A((?:.*\n){0,4}?)(?:analysis|reasoning):[ \t]*\n(?s:.*?)(?=^summary:[ \t]*$)")
+"""Reasoning without tags, between a first line that names it and one that names the summary."""
 _CLOSING_TAG = re.compile(r"(?im)^[ \t]*</think(?:ing)?>[ \t]*$")
 FENCE = re.compile(r"(?m)^[ \t]*(`{3,}|~{3,})[ \t]*([\w+-]*)[ \t]*$")
 """A line that opens or closes a code block."""
@@ -34,6 +36,8 @@ def strip_reasoning(text: str) -> str:
             start = found.end(1)
         else:
             text, start = text[: found.start()] + text[found.end() :], found.start()
+    if (found := _UNTAGGED_BLOCK.match(text)) and not _in_fence(found[1]):
+        text = found[1] + text[found.end() :]
     ended = _CLOSING_TAG.search(text)
     if not ended or "<think" in text[: ended.start()].casefold() or _in_fence(text[: ended.start()]):
         return text

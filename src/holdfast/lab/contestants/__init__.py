@@ -84,7 +84,7 @@ def with_real_summary(
         previous=previous.checkpoint if previous else None,
     )
     if result.fallback:
-        raise InvalidInput(f"The summary was not used, but the {result.fallback}: {result.why}.")
+        raise InvalidInput(f"The summary was not used, but the {result.fallback}: {result.remarks[0]}.")
     return result_from_payloads(result.messages, task.format, watch.seconds, result.checkpoint)
 
 
