@@ -18,7 +18,7 @@ def text_of(name: str, lines: int = 300) -> str:
     return "\n".join(f"{name}_value_{at} = compute_{name}_{at}(tide_{at})" for at in range(lines))
 
 
-def compacted(contents: dict[str, Any], *later: Json) -> dict[str, str]:
+def compacted(contents: dict[str, Any], *later: Json, target: int = 3_000) -> dict[str, str]:
     """The results of parallel calls after compaction; the last messages, unless `later` ones follow."""
     talk = [[("user", f"about berth K{at} " * 20), ("assistant", f"answer {at} " * 60)] for at in range(12)]
     messages: list[Json] = [{"role": role, "content": text} for turn in talk for role, text in turn]
@@ -26,7 +26,7 @@ def compacted(contents: dict[str, Any], *later: Json) -> dict[str, str]:
     calls = [{"type": "tool_use", "id": id, "name": "Read", "input": {"file_path": f"/srv/{id}.py"}} for id in contents]
     results = [{"type": "tool_result", "tool_use_id": id, "content": text} for id, text in contents.items()]
     messages += [{"role": "assistant", "content": calls}, {"role": "user", "content": results}]
-    result = compact([*messages, *later], budget=6_000, target=3_000, format="anthropic")
+    result = compact([*messages, *later], budget=target + 3_000, target=target, format="anthropic")
     answers = next(message for message in result.messages if "tool_result" in str(message["content"]))
     return {block["tool_use_id"]: str(block["content"]) for block in answers["content"]}
 
@@ -54,6 +54,14 @@ def test_result_that_a_reply_has_followed_is_shortened() -> None:
     reply = {"role": "assistant", "content": "They differ in one line. " * 80}
     shown = compacted({"a": text_of("alpha", 300), "b": text_of("beta", 80)}, reply)
     assert shown["a"].startswith("[cut: ") and shown["b"].startswith("[cut: ")
+
+
+def test_room_that_is_left_keeps_parallel_results_whole_beside_one_that_is_too_large() -> None:
+    contents = {"a": text_of("alpha", 2_000), "b": text_of("beta", 250), "c": text_of("gamma", 150)}
+    reply = {"role": "assistant", "content": "They differ in one line."}
+    shown = compacted(contents, reply, target=28_000)
+    assert shown["a"].startswith("[cut: ")
+    assert (shown["b"], shown["c"]) == (contents["b"], contents["c"])
 
 
 @pytest.mark.parametrize(

@@ -296,16 +296,17 @@ class _LedgerPlanner:
 
     def _keep_newest_whole(self, page: LedgerPage) -> int:
         """Leaves the newest results whole as far as there is room; returns the tokens that are still left."""
-        sums = self.request.view.token_sums
+        estimator = self.request.view.token_sums.estimator
         left = self.limit - self._size(page, self._notes(page))
         for index, edits in reversed(self._edits(page).items()):
-            whole = sums.cumulative[index + 1] - sums.cumulative[index]
-            shortened = sums.estimator.measure(apply_edits(self.request.messages[index], edits))
-            more = 1 + sums.estimator.tokens(max(0, whole - shortened))
-            if more > left:
-                break
-            left -= more
-            self.shortened -= {(index, edit.part) for edit in edits}
+            message = self.request.messages[index]
+            for edit in reversed(edits):
+                whole = structs.replace(message, parts=(message.parts[edit.part],))
+                shortened = apply_edits(whole, (structs.replace(edit, part=0),))
+                more = 1 + estimator.tokens(max(0, estimator.measure(whole) - estimator.measure(shortened)))
+                if more <= left:
+                    left -= more
+                    self.shortened.discard((index, edit.part))
         return left
 
     def _plan_without_page(self) -> Plan | Skip:
