@@ -49,6 +49,7 @@ def extra(text: str) -> tuple[ExtraSection, ...]:
         (f"## User Requests\n- a pier\n- a mole\n{KNOWN}", [("User Requests", "- a pier\n- a mole")]),
         (f"{KNOWN}## Risks\nNone.\n## Later\n---\n", []),
         ("1. Tide:\n  - K7\n2. Pending Tasks:\n  - K8\n3. Fog:\n  At six.", [("Tide", "  - K7"), ("Fog", "  At six.")]),
+        ("1. Fog:\n- x: y\n2. Pending Tasks and Next Steps: K8\n3. Tide: K7", [("Fog", "- x: y")]),
         ("1. **Files and Tides**:\n- K7\n2. **Pending Tasks**:\n- K8", [("Files and Tides", "- K7")]),
         (f"{KNOWN}## Files\n1. Tides:\n   - K7", [("Files", "1. Tides:\n   - K7")]),
     ],

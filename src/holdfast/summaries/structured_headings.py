@@ -49,10 +49,12 @@ _TITLES: tuple[tuple[SectionName, str], ...] = (
     ("title", r"\bsummary\b|\bcompaction round\b"),
 )
 _TITLE_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _TITLES)
-_FILLER_WORDS = re.compile(r"(?:(?:key|technical|critical|important|immediate|optional|work|and|&|resolutions?)\s*)*")
+_FILLER_WORDS = re.compile(
+    r"(?:(?:key|technical|critical|important|immediate|optional|work|tasks?|next steps|and|&|resolutions?)\s*)*"
+)
 _MARKDOWN_HEADING = re.compile(r"\s*+(#{1,6})\s++(.*)$")
 _BOLD_HEADING = re.compile(r"\s*(?:\d{1,2}[.)]\s*)?(\*\*|__)((?:(?!\1).)+)\1\s*[:：]?\s*(.*)$")
-_NUMBERED_HEADING = re.compile(r"\d{1,2}[.)]\s++(\*\*|__)?(\w[^:：.!?*]{2,60})(?(1)[:：]?\1[:：]?|[:：])\s*+$")
+_NUMBERED_HEADING = re.compile(r"\d{1,2}[.)]\s++(\*\*|__)?(\w[^:：.!?*]{2,60})(?(1)[:：]?\1[:：]?|[:：])\s*+(.*)$")
 _BARE_HEADING = re.compile(r"\s*+(?:\d{1,2}[.)]\s*+)?(\w[\w &]{2,40}?)\s*+[:：]?+\s*+$")
 _TRAILING = re.compile(r"(?<![\s#])[\s#]++$")
 _SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|(?<![\W_])[\W_]++$")
@@ -88,7 +90,9 @@ def parse_heading(line: str) -> Heading | None:
     if (found := _MARKDOWN_HEADING.match(line)) and (title := _TRAILING.sub("", found[2])):
         return Heading(len(found[1]), _section_named(title), title)
     if found := _NUMBERED_HEADING.match(line):
-        return Heading(NUMBERED_LEVEL, _section_named(found[2]), found[2])
+        section = _section_named(found[2], alone=bool(found[3]))
+        if section or not found[3]:
+            return Heading(NUMBERED_LEVEL, section, found[2], found[3])
     if found := _BOLD_HEADING.match(line):
         section = _section_named(found[2], alone=bool(found[3]) or len(found[2].split()) > _MAX_BOLD_WORDS)
         return Heading(_BOLD_LEVEL, section, found[2], found[3]) if section else None
