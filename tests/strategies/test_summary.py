@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast import CompactionResult, Outcome, StructuredSummary, Summary, check, compact
+from holdfast.ledger.paths import parse_file_list
+from holdfast.ledger.text import EXCERPTS
 from holdfast.messages import framed_message
 from holdfast.models import Failure, Limits, ModelCall, Reply, ScriptedModel
 from holdfast.strategies import (
@@ -24,6 +26,8 @@ from holdfast.strategies import (
     StateSummary,
 )
 from holdfast.summaries import SUMMARY_PREFIX, AsExchange, AsUser, FreeText, Style
+from holdfast.transcripts import read_transcript
+from holdfast.transcripts.examples import example_path
 from holdfast.triggers import always
 from sized import Json, Messages, assistant, calls, round_of, user
 
@@ -184,6 +188,16 @@ def test_summary_that_does_not_shrink_is_discarded() -> None:
     result = run(given, strategy, ScriptedModel("word " * 1_200))
     assert result.outcome in (Outcome.NO_PROGRESS, Outcome.SUMMARY_FAILED)
     assert (result.messages, result.archived, result.checkpoint) == (given, [], None)
+
+
+def test_files_are_listed_once_in_a_summary_with_excerpts() -> None:
+    session = read_transcript(example_path())
+    model = ScriptedModel("### Current State\n- Next step: run the tests", repeat=True)
+    result = compact(session.messages, budget=40_000, target=20_000, summarizer=model, format=session.format)
+    note = str(result.messages[0]["content"])
+    listed = [file.path for file in parse_file_list(line for line in note.splitlines() if "/: " in line)]
+    assert EXCERPTS in note and len(listed) > 10
+    assert len(set(listed)) == len(listed)
 
 
 @pytest.mark.parametrize(("size", "outcome"), [(95, Outcome.COMPACTED), (155, Outcome.NO_PROGRESS)])

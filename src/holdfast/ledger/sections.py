@@ -14,7 +14,15 @@ from .line_scores import LineScores, score_lines
 from .lines import LedgerLine, find_task
 from .name_scores import score_names
 from .names import find_names
-from .paths import abbreviate_root, base_name, group_by_base_name, is_path, list_by_folder, shortest_unique_path
+from .paths import (
+    abbreviate_root,
+    base_name,
+    group_by_base_name,
+    is_path,
+    list_by_folder,
+    parse_file_list,
+    shortest_unique_path,
+)
 from .select import Candidate, Selection, rank_candidates
 from .text import (
     ALSO,
@@ -135,7 +143,7 @@ class SectionRenderer:
     def render_excerpts(self, room: int, known: str, staying: Collection[int]) -> str:
         """Renders errors, files, commands and excerpts to follow a model's summary, within `room` characters."""
         errors = self.recent_errors(room, known)
-        fixed, in_files = [*self.errors(errors), *self.files(room, staying)], only_file_lines(errors)
+        fixed, in_files = [*self.errors(errors), *self.files(room, staying, known)], only_file_lines(errors)
         commands = self.likely_commands(room, known)
         left = (
             room
@@ -262,10 +270,11 @@ class SectionRenderer:
         again = f"{RAN_AGAIN}{self._cite(command.place)})" if command and command.place > place else ""
         return f"{self._cite(place)}{again}"
 
-    def files(self, room: int, staying: Collection[int]) -> list[str]:
-        """All files by folder, and attachments."""
+    def files(self, room: int, staying: Collection[int], known: str = "") -> list[str]:
+        """All files by folder without those that a `known` text lists in the same way, and attachments."""
         room = int(room * _FILES_SHARE)
-        lines = list_by_folder(self.history.files.values())
+        listed = {file.path for file in parse_file_list(line for line in known.splitlines() if "/: " in line)}
+        lines = list_by_folder(file for path, file in self.history.files.items() if path not in listed)
         if sum(map(len, lines)) + len(lines) > room:
             lines = abbreviate_root(lines, room // 3)
         attached = archived_lines(self.history.attached, staying)
