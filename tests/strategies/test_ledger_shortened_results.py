@@ -56,7 +56,7 @@ def test_result_that_a_reply_has_followed_is_shortened() -> None:
     assert shown["a"].startswith("[cut: ") and shown["b"].startswith("[cut: ")
 
 
-def test_room_that_is_left_keeps_parallel_results_whole_beside_one_that_is_too_large() -> None:
+def test_room_that_is_left_keeps_results_whole_next_to_one_that_is_too_large() -> None:
     contents = {"a": text_of("alpha", 2_000), "b": text_of("beta", 250), "c": text_of("gamma", 150)}
     reply = {"role": "assistant", "content": "They differ in one line."}
     shown = compacted(contents, reply, target=28_000)
