@@ -48,10 +48,10 @@ _PRODUCTS = (
 )
 _SINGLE = (
     *("bias", "file", "code", "number", "used", "uses", "mentions", "last5", "last30", "user", "user20"),
-    *("said", "said10", "wrote", "touched", "touched10", "asked", "length", "theme", "planned"),
+    *("said", "said10", "wrote", "touched", "touched10", "asked", "theme", "planned"),
 )
 NAME_FEATURES = (*_SINGLE, *(f"{first} and {second}" for first, second in _PRODUCTS))
-NameKey = tuple[str, int, int, int, int | None, int | None, bool, int | None, bool, int, float, float]
+NameKey = tuple[str, int, int, int, int | None, int | None, bool, int | None, bool, float, float]
 """The arguments of `_features_of`."""
 _PAIRS = tuple((_SINGLE.index(first), _SINGLE.index(second)) for first, second in _PRODUCTS)
 
@@ -89,7 +89,6 @@ def _name_keys(history: HistoryExtractor) -> Iterator[tuple[str, NameKey]]:
                 seen.write_time >= 0,
                 now - note.time if note else None,
                 name in latest,
-                len(name),
                 on_topic.get(name, 0.0),
                 on_plan.get(name, 0.0),
             ),
@@ -130,7 +129,6 @@ def _features_of(
     wrote: bool,
     touched: int | None,
     asked: bool,
-    length: int,
     theme: float,
     planned: float,
 ) -> list[float]:
@@ -153,7 +151,6 @@ def _features_of(
         touched is not None,
         decay(touched, 10) if touched is not None else 0.0,
         asked,
-        log1p(length),
         theme,
         planned,
     ]
