@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, BinaryIO
@@ -139,8 +140,11 @@ def test_print_silent_pipe_times_out(
 
 
 @pytest.mark.parametrize("prompt", [["In feet?"], []])
-def test_print_slow_pipe_is_read_to_the_end(harbor: Path, pipe: BinaryIO, prompt: list[str]) -> None:
+def test_print_slow_pipe_is_read_to_the_end(
+    harbor: Path, pipe: BinaryIO, prompt: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The writer may be slow before the first byte, and slower after it."""
+    monkeypatch.setattr("holdfast.cli.chat.PIPE_TIMEOUT", 60.0)
 
     def speak() -> None:
         time.sleep(0.1)
@@ -361,7 +365,7 @@ def until(process: subprocess.Popen[str], word: str) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_json_mode_ctrl_c_keeps_partial_answer(harbor: Path) -> None:
-    options = [*scripted(READ, LONG, delay=0.4), "--store", "s.db"]
+    options = [*scripted(READ, LONG, delay=1.0), "--store", "s.db"]
     with start("--mode", "json", "Read the tables.", *options) as process:
         until(process, '"kind":"text"')
         process.send_signal(signal.SIGINT)
@@ -374,7 +378,7 @@ def test_json_mode_ctrl_c_keeps_partial_answer(harbor: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_print_ctrl_c_prints_what_was_written_and_exits_130(harbor: Path) -> None:
-    script = scripted(READ | {"text": "I look."}, LONG, delay=0.4)
+    script = scripted(READ | {"text": "I look."}, LONG, delay=0.8)
     with start("--print", "Read the tables.", *script, "--store", "s.db") as process:
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()
@@ -400,6 +404,8 @@ def test_json_mode_each_input_line_is_a_prompt(harbor: Path) -> None:
         process.stdin.flush()
         until(process, "delta")
         process.stdout.close()
+        with suppress(BrokenPipeError):
+            os.write(process.stdin.fileno(), b"five\n")
         assert process.wait(TIMEOUT) == 141
         assert process.stderr.read() == ""
     assert stored("s.db")[0][:7] == ["one", "1", "two", "2", "three", "3", "four"]

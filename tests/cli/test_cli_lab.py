@@ -231,12 +231,17 @@ def test_lab_interrupt_ends_all_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "holdfast", "lab", str(tmp_path), "--half", "all", "--page", "none", "--jobs", "2"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        wait_for(lambda: len(children.read_text().split()) >= 2)
+        wait_for(lambda: len(children.read_text().split()) >= 2 and not ignores_interrupts(process.pid))
         time.sleep(0.5)
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(30) == 130
         assert process.stderr is not None and b"Traceback" not in process.stderr.read()
     wait_for(lambda: not is_alive(process.pid))
+
+
+def ignores_interrupts(pid: int) -> bool:
+    [mask] = re.findall(r"SigIgn:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())
+    return bool(int(mask, 16) >> (signal.SIGINT - 1) & 1)
 
 
 def is_alive(group: int) -> bool:

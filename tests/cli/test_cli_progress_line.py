@@ -24,13 +24,17 @@ def screen(monkeypatch: pytest.MonkeyPatch) -> Screen:
     return made
 
 
+def wait_for_text(shown: Screen, text: str) -> None:
+    until = time.monotonic() + 30
+    while text not in shown.getvalue() and time.monotonic() < until:
+        time.sleep(0.01)
+
+
 def test_show_progress_long_work_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = screen(monkeypatch)
     monkeypatch.setattr(console, "SPINNER_DELAY", 0.01)
     with console.show_progress("counting"):
-        until = time.monotonic() + 10
-        while "counting" not in shown.getvalue() and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_for_text(shown, "counting …")
     assert "counting …" in shown.getvalue()
 
 
@@ -41,14 +45,13 @@ def test_show_progress_updates_text_without_markup(monkeypatch: pytest.MonkeyPat
     with console.show_progress(lambda: f"[bold]{labels[-1]}[/] at the mast"):
         for word in ("first", "second"):
             labels.append(word)
-            until = time.monotonic() + 10
-            while f"[bold]{word}[/] at the mast …" not in shown.getvalue() and time.monotonic() < until:
-                time.sleep(0.01)
+            wait_for_text(shown, f"[bold]{word}[/] at the mast …")
     assert "[bold]first[/]" in shown.getvalue() and "[bold]second[/]" in shown.getvalue()
 
 
 def test_show_progress_short_work_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = screen(monkeypatch)
+    monkeypatch.setattr(console, "SPINNER_DELAY", 60.0)
     with console.show_progress("counting"):
         pass
     assert shown.getvalue() == ""
@@ -67,7 +70,7 @@ def test_show_progress_stops_on_error(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = screen(monkeypatch)
     monkeypatch.setattr(console, "SPINNER_DELAY", 0.0)
     with pytest.raises(KeyboardInterrupt), console.show_progress("counting"):
-        time.sleep(0.05)
+        wait_for_text(shown, "counting …")
         raise KeyboardInterrupt
     seen = shown.getvalue()
     time.sleep(0.2)

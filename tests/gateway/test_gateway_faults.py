@@ -69,10 +69,10 @@ UPSTREAM_FAULTS: dict[str, tuple[Answer, Any, str]] = {
 """The fault, the status through the gateway if it is not the upstream's own, and the counted kind of failure."""
 
 
-async def outcome_of(url: str, client_timeout: float = 5.0) -> tuple[Any, ...]:
+async def outcome_of(url: str) -> tuple[Any, ...]:
     client = await RawClient.connect(url)
     try:
-        reply = await asyncio.wait_for(client.send(chat_request("Ahoy.")), client_timeout)
+        reply = await asyncio.wait_for(client.send(chat_request("Ahoy.")), 30)
         headers = [one for one in reply.headers if not one[0].startswith(b"x-holdfast-")]
         return reply.first, headers, reply.body
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -84,7 +84,8 @@ async def outcome_of(url: str, client_timeout: float = 5.0) -> tuple[Any, ...]:
 @pytest.mark.parametrize("fault", UPSTREAM_FAULTS)
 async def test_fault_of_the_upstream_reaches_the_client_as_it_is(fault: str) -> None:
     answer, status, kind = UPSTREAM_FAULTS[fault]
-    async with run_upstream(answer) as upstream, run_gateway(upstream.url, idle_timeout=0.6) as running:
+    idle = 0.6 if answer in (never, stalls) else 60.0
+    async with run_upstream(answer) as upstream, run_gateway(upstream.url, idle_timeout=idle) as running:
         expected = await outcome_of(upstream.url) if status is None else None
         got = await asyncio.gather(*(outcome_of(running.url) for _ in range(ROUNDS)))
         metrics = running.gateway.metrics
@@ -112,13 +113,13 @@ async def test_client_that_leaves_is_counted_and_frees_its_place() -> None:
             client = await RawClient.connect(running.url)
             client.writer.write(chat_request("Ahoy."))
             before = len(upstream.requests)
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 while len(upstream.requests) == before or not running.gateway.metrics.active:  # noqa: ASYNC110
                     await asyncio.sleep(0.001)
             first, _, _ = await outcome_of(running.url)
             assert b" 503 " in first
             client.close()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 while running.gateway.metrics.active:  # noqa: ASYNC110
                     await asyncio.sleep(0.001)
         assert running.gateway.metrics.failures["client_gone"] == ROUNDS
@@ -147,14 +148,15 @@ async def test_task_finishes_while_the_store_fails(
     fault: str, format: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """From the tenth step on there is no store: requests that overflow are compacted by themselves."""
-    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.05)
     store = BrokenStore()
     with ProviderServer(task, window=WINDOW) as server:
         async with run_gateway(server.anthropic_url, sessions=SessionService(store), window=WINDOW) as running:
             client = ClientConversation(running.model(format))
             client.say("Read all berths in order.")
             for number in range(1, STEPS + 2):
-                store.fault = fault if number > 10 else ""
+                if number > 10:
+                    store.fault = fault
+                    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.05)
                 reply = await client.step([result(number)] if number <= STEPS else [])
             assert reply.text == "All berths are read." and server.refused == []
             metrics = running.gateway.metrics
@@ -206,18 +208,19 @@ async def test_task_finishes_while_postgres_is_killed_and_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, postgres: str, postgres_server: Server
 ) -> None:
     """Without its server the session is not lost: it continues with all messages when the server is there again."""
-    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.3)
     monkeypatch.setattr(rewriting, "_RETRY_STORE_SECONDS", 0.1)
     sessions = SessionService(PostgresStore(postgres, tenant=str(tmp_path)))
-    with ProviderServer(task, window=WINDOW) as server:
+    with monkeypatch.context() as down, ProviderServer(task, window=WINDOW) as server:
         async with sessions, run_gateway(server.anthropic_url, sessions=sessions, window=WINDOW) as running:
             client = ClientConversation(running.model("openai-chat"))
             client.say("Read all berths in order.")
             for number in range(1, STEPS + 2):
                 if number == 10:
                     await asyncio.to_thread(postgres_server.kill)
+                    down.setattr(rewriting, "_STORE_SECONDS", 0.3)
                 elif number == 20:
                     await asyncio.to_thread(postgres_server.start)
+                    down.undo()
                     await asyncio.sleep(0.2)
                 reply = await client.step([result(number)] if number <= STEPS else [])
             assert reply.text == "All berths are read." and server.refused == []

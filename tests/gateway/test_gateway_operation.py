@@ -38,7 +38,16 @@ class Command:
     """A running `holdfast serve`."""
 
     def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
-        self.process, self.url = process, url
+        self.process, self.url, self._log = process, url, ""
+
+    async def wait_for_log(self, words: str) -> None:
+        """Reads the log until a line has these words."""
+        assert self.process.stderr is not None
+        line = ""
+        while words not in line:
+            line = (await asyncio.wait_for(self.process.stderr.readline(), 30)).decode()
+            assert line, self._log
+            self._log += line
 
     async def stop(self, number: int) -> tuple[int, str]:
         """Sends a signal; returns exit code and log."""
@@ -50,7 +59,7 @@ class Command:
         """Returns exit code and log when the process has ended."""
         _, log = await asyncio.wait_for(self.process.communicate(), 30)
         assert self.process.returncode is not None
-        return self.process.returncode, log.decode()
+        return self.process.returncode, self._log + log.decode()
 
 
 @asynccontextmanager
@@ -108,7 +117,7 @@ async def test_keys_logs_and_upstreams_of_a_running_gateway(tmp_path: Path) -> N
             keys.write_text(f"{'c' * 20} cid\n")
             upstreams.write_text(f"{second.anthropic_url}\n")
             running.process.send_signal(signal.SIGHUP)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while b" 401 " not in (await ask(running.url, "a" * 20, PROMPT))[0]:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             asked = len(first.requests)
@@ -116,7 +125,7 @@ async def test_keys_logs_and_upstreams_of_a_running_gateway(tmp_path: Path) -> N
             assert len(first.requests) == asked and len(second.requests) == 1
             keys.write_text("broken")
             running.process.send_signal(signal.SIGHUP)
-            await asyncio.sleep(0.1)
+            await running.wait_for_log("stay as they were")
             assert b" 200 " in (await ask(running.url, "c" * 20, PROMPT))[0]
             code, log = await running.stop(signal.SIGTERM)
         lines = [json.loads(line) for line in log.splitlines()]
@@ -149,7 +158,7 @@ async def test_running_stream_finishes_after_sigterm_and_new_requests_are_refuse
         client.writer.write(chat_request("Ahoy."))
         await asyncio.wait_for(begun.wait(), 20)
         running.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 try:
                     (await RawClient.connect(running.url)).close()

@@ -54,7 +54,7 @@ async def test_json_lines_writer_send_does_not_block_on_slow_reader() -> None:
 
     class Slow(io.BytesIO):
         def write(self, data: Any) -> int:
-            read.wait(10)
+            read.wait(60)
             written.append(bytes(data))
             return len(data)
 

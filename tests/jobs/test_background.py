@@ -310,10 +310,13 @@ async def test_hard_threshold_leaves_room_for_a_reply() -> None:
         await service.append("s", {"role": "user", "content": "x" * 3 * most})
         queue = RecordingQueue()
         background = BackgroundCompactor(service, queue)
-        await background.before_turn("s", timeout=0.01)
+        await background.before_turn("s", timeout=600)
         assert queue.jobs == []
         await service.append("s", {"role": "user", "content": "x"})
-        await background.before_turn("s", timeout=0.01)
+        async with anyio.create_task_group() as group:
+            group.start_soon(background.before_turn, "s")
+            await until(lambda: queue.jobs)  # noqa: B023
+            group.cancel_scope.cancel()
         asked += [job.key for job in queue.jobs]
     assert asked == ["compact:session:s"] * 2
 

@@ -18,6 +18,7 @@ from holdfast.errors import InvalidInput
 from holdfast.jobs import BackgroundCompactor, BullMQQueue, BullMQWorker, Job, JobRunner, QueueError, QueueSettings
 from holdfast.models import Failure, ScriptedModel
 from servers.server import Server
+from time_limits import GROWING_LIMITS
 
 pytest.importorskip("bullmq", reason="BullMQ is not installed: pip install 'holdfast-context[bullmq]'")
 pytestmark = pytest.mark.anyio
@@ -167,16 +168,19 @@ async def test_bullmq_job_fails_after_two_attempts_and_can_be_enqueued_again(
 
 
 async def test_bullmq_deadline_exceeded_is_a_failed_attempt(redis_url: str, settings: QueueSettings) -> None:
-    settings = msgspec.structs.replace(settings, deadline=0.05)
-    model = Slow()
-    service = service_with(model)
-    await talk(service)
-    async with BullMQQueue(redis_url, settings) as queue, bullmq_queue(redis_url, settings) as seen:
-        await queue.enqueue(JOB)
-        async with running_worker(redis_url, JobRunner(service, settings)):
-            await until_counts(seen, failed=1)
-        (job,) = await seen.getFailed()
-        assert "it exceeded the deadline" in job.failedReason and job.attemptsMade == 2
+    for number, deadline in enumerate(GROWING_LIMITS, 1):
+        model = Slow()
+        service = service_with(model)
+        await talk(service)
+        impatient = JobRunner(service, msgspec.structs.replace(settings, deadline=deadline))
+        async with BullMQQueue(redis_url, settings) as queue, bullmq_queue(redis_url, settings) as seen:
+            await queue.enqueue(JOB)
+            async with running_worker(redis_url, impatient):
+                await until_counts(seen, failed=number)
+            job, *_ = await seen.getFailed()
+            assert "it exceeded the deadline" in job.failedReason and job.attemptsMade == 2
+        if model.asked == 2:
+            break
     assert model.asked == 2 and await rounds(service) == 0
 
 

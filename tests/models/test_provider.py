@@ -137,8 +137,8 @@ def test_call_cancelled_returns_at_once_and_disconnects(connect: Connect, serve:
         began, ended = await cancel(lambda listen: model(CALL, listen))
         return float(ended - began)
 
-    assert anyio.run(stop_at_first_piece) < 5
-    assert server.requests[0].disconnected.wait(10)
+    assert anyio.run(stop_at_first_piece) < 15
+    assert server.requests[0].disconnected.wait(30)
     assert server.requests[0].sent == 1
 
 
@@ -149,7 +149,7 @@ def test_call_stalled_can_be_cancelled(connect: Connect, serve: Serve, stall: St
     deltas: list[str] = []
 
     assert anyio.run(cancel_while_stalled, server, partial(model, CALL, deltas.append))
-    assert server.requests[0].disconnected.wait(5)
+    assert server.requests[0].disconnected.wait(30)
     assert len(deltas) <= 2
 
 
@@ -211,7 +211,7 @@ def test_custom_client_is_used_without_its_retries(serve: Serve) -> None:
     server = serve(Status(500))
 
     async def run() -> Any:
-        async with openai.AsyncOpenAI(api_key="k", base_url=server.openai_url, timeout=2) as client:
+        async with openai.AsyncOpenAI(api_key="k", base_url=server.openai_url, timeout=60) as client:
             return await OpenAIChat("gpt-test", client=client)(CALL, lambda _: None)
 
     assert anyio.run(run).kind == "transport"

@@ -10,11 +10,12 @@ import pytest
 
 from holdfast.models import RetryWait, ScriptedAgentModel, step_with_retry
 from holdfast.models.calls import Failure, Limits, ReplyDelta, StepCall, StepReply
+from virtual_time import run_in_virtual_time
 
 pytestmark = pytest.mark.anyio
 CALL = StepCall([{"role": "user", "content": "Go on."}])
 CUT = Failure("transport", "cut")
-QUICK = Limits(backoff=0.001, timeout=5)
+QUICK = Limits(backoff=0.001, timeout=60)
 
 
 async def run_step(model: Any, limits: Limits = QUICK) -> tuple[Any, list[ReplyDelta], list[RetryWait]]:
@@ -74,19 +75,20 @@ async def test_step_with_retry_empty_delta_does_not_prevent_retry() -> None:
     assert (answer.text, deltas, model.attempts) == ("whole", [], 2)
 
 
-async def test_step_with_retry_every_delta_restarts_the_timeout() -> None:
+def test_step_with_retry_every_delta_restarts_the_timeout() -> None:
     """Long call arguments are streamed as empty deltas."""
-    slow = UnreliableModel(*[ReplyDelta("call", "")] * 6, every=0.1, ends=StepReply((), "written"))
-    assert (await run_step(slow, Limits(timeout=0.5, attempts=1)))[0].text == "written"
-    silent = UnreliableModel(ReplyDelta("text", "late"), every=1)
-    answer, _, _ = await run_step(silent, Limits(timeout=0.05, attempts=1))
-    assert (answer.kind, answer.why) == ("timeout", "no data for 0.05 s")
+    slow = UnreliableModel(*[ReplyDelta("call", "")] * 6, every=50, ends=StepReply((), "written"))
+    limits = Limits(timeout=60, attempts=1)
+    assert run_in_virtual_time(run_step, slow, limits)[0].text == "written"
+    silent = UnreliableModel(ReplyDelta("text", "late"), every=70)
+    answer, _, _ = run_in_virtual_time(run_step, silent, limits)
+    assert (answer.kind, answer.why) == ("timeout", "no data for 60 s")
 
 
-async def test_step_with_retry_deadline_ends_the_step() -> None:
-    endless = UnreliableModel(*[ReplyDelta("text", "on and ")] * 1_000, every=0.01)
-    answer, deltas, _ = await run_step(endless, Limits(timeout=5, deadline=0.5))
-    assert (answer.kind, answer.why) == ("timeout", "the deadline of 0.5 s passed") and deltas
+def test_step_with_retry_deadline_ends_the_step() -> None:
+    endless = UnreliableModel(*[ReplyDelta("text", "on and ")] * 1_000, every=1)
+    answer, deltas, _ = run_in_virtual_time(run_step, endless, Limits(timeout=60, deadline=90.5))
+    assert (answer.kind, answer.why, len(deltas)) == ("timeout", "the deadline of 90.5 s passed", 90)
 
 
 async def test_step_with_retry_exception_is_a_failure_without_secrets() -> None:

@@ -63,7 +63,7 @@ def test_step_stalled_in_a_call_can_be_cancelled(connect: Connect, serve: Serve)
     model = connect(server)
 
     assert anyio.run(cancel_while_stalled, server, partial(take_step, model))
-    assert server.requests[0].disconnected.wait(5)
+    assert server.requests[0].disconnected.wait(30)
 
 
 def test_step_cancelled_at_the_first_delta_disconnects(connect: Connect, serve: Serve) -> None:
@@ -75,7 +75,7 @@ def test_step_cancelled_at_the_first_delta_disconnects(connect: Connect, serve: 
             await model.step(step_call(model.format), lambda _: scope.cancel())
 
     anyio.run(stop)
-    assert server.requests[0].disconnected.wait(10) and server.requests[0].sent == 1
+    assert server.requests[0].disconnected.wait(30) and server.requests[0].sent == 1
 
 
 def test_step_exception_of_on_delta_is_raised(connect: Connect, serve: Serve) -> None:

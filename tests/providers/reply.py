@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -44,6 +45,8 @@ class Say:
     pieces: int = 4
     delay: float = 0.0
     """Seconds between two pieces."""
+    held: threading.Event | None = None
+    """If given, the last piece is sent once this is set."""
     finish: Finish = "stop"
     """With calls, `stop` becomes `tool_call`."""
     input: int | None = None

@@ -238,9 +238,13 @@ class ProviderServer:
         await connection.open_stream()
         for frame in protocol.opening(request, reply):
             await connection.send(frame)
-        for number, piece in enumerate(reply.parts()[:limit]):
+        parts = reply.parts()
+        for number, piece in enumerate(parts[:limit]):
             if await self._wait(connection, request, reply.delay if number else 0):
                 return False
+            while reply.held is not None and number == len(parts) - 1 and not reply.held.is_set():
+                if await self._wait(connection, request, 0.02):
+                    return False
             for frame in protocol.piece(request, reply, piece):
                 await connection.send(frame)
             request.sent += 1

@@ -253,14 +253,26 @@ async def test_lease_of_a_dead_worker_expires(store: Log) -> None:
 
 
 async def test_lease_is_renewed_while_a_compaction_runs() -> None:
-    store = MemoryStore()
-    service, model = await open_session(store=store, lease=SHORT), BlockedModel()
+    taken: list[tuple[str, bool, float | None]] = []
+    often = anyio.Event()
+
+    class Renewed(MemoryStore):
+        async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+            took = await super().take(session_id, owner, seconds)
+            taken.append((owner, took, await self.held(session_id)))
+            if len(taken) > 4:
+                often.set()
+            return took
+
+    store = Renewed()
+    service, model = await open_session(store=store, lease=0.2), BlockedModel()
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model))
         await model.started.wait()
-        await anyio.sleep(5 * SHORT)
-        assert await store.held("s") is not None
+        await often.wait()
         model.release.set()
+    assert len({owner for owner, _, _ in taken}) == 1
+    assert all(took and left is not None for _, took, left in taken)
     assert await store.held("s") is None
 
 
@@ -326,7 +338,7 @@ async def test_lane_compaction_takes_no_lease() -> None:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, lane="tests", summarizer=model))
         await model.started.wait()
         assert await store.held("s") is None
-        assert await service.ready("s", 1) and not await service.ready("s", SHORT, lane="tests")
+        assert await service.ready("s", 60) and not await service.ready("s", SHORT, lane="tests")
         model.release.set()
 
 

@@ -67,8 +67,8 @@ async def test_ready_ignores_other_sessions_and_lanes() -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.compact("s", always, SUMMARY, summarizer=model))
         await model.started.wait()
-        assert await service.ready("t", 1)
-        assert await service.ready("s", 1, lane="tests")
+        assert await service.ready("t", 60)
+        assert await service.ready("s", 60, lane="tests")
         assert not service.compacting("s", "tests")
         model.release.set()
 

@@ -10,7 +10,7 @@ import logging
 import random
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -297,13 +297,19 @@ class TestLoops:
     async def test_close_ends_running_operations(self, store: PostgresStore) -> None:
         await begin(store, "e1")
 
-        async def sleep() -> None:
+        running = anyio.Event()
+
+        def sleep(connection: Any, _: Any) -> Awaitable[Any]:
+            running.set()
+            return connection.execute("SELECT pg_sleep(60)")
+
+        async def run() -> None:
             with pytest.raises(StoreClosed):
-                await store._run(lambda connection, _: connection.execute("SELECT pg_sleep(60)"))
+                await store._run(sleep)
 
         async with anyio.create_task_group() as group:
-            group.start_soon(sleep)
-            await anyio.sleep(0.02)
+            group.start_soon(run)
+            await running.wait()
             await store.close()
 
 

@@ -216,7 +216,7 @@ def check_left(scene: Scene, operation: Operation, number: int, before: Any, aft
                 problems.append(f"acknowledged, and {places} have the redacted text")
             if left == before or operation.idempotent:
                 fix_ids(number if left == before else number + 100)
-                await asyncio.wait_for(operation.run(service), 10)
+                await asyncio.wait_for(operation.run(service), 60)
                 again = await read_state(service)
                 if again != after and not (left == after and operation.name == "redact a text"):
                     problems.append(f"repeated: {_difference(again, after, after)}")

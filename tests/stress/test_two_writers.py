@@ -8,10 +8,12 @@ import pytest
 
 from stress.two_writers import race, store_address
 
+LEAST = 40
+
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
 def test_session_two_processes_lose_nothing(kind: str, tmp_path: Path) -> None:
-    check, counts = race(store_address(kind, tmp_path), tmp_path, seconds=4)
+    check, counts = race(store_address(kind, tmp_path), tmp_path, seconds=60, least=LEAST)
     assert check.problems == []
-    assert check.compactions == counts["compacted"] >= 3
-    assert counts["conflict"] >= 3
+    assert check.compactions == counts["compacted"] >= LEAST
+    assert counts["conflict"] >= LEAST

@@ -12,6 +12,7 @@ import asyncio
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from holdfast import SessionService, open_store
 from stress.log_check import LogCheck, check_log
-from stress.reports import Appended, Compacted, read_reports
+from stress.reports import Appended, Compacted, Report, read_reports
 from stress.writer import FORMAT, SESSION
 
 SCRIPT = Path(__file__).with_name("writer.py")
@@ -31,18 +32,30 @@ async def begin(store: str) -> None:
         await service.create(id=SESSION, format=FORMAT)
 
 
-def race(store: str, place: Path, seconds: float) -> tuple[LogCheck, Counter[str]]:
-    """Lets both write for some seconds, then checks the log and counts the outcomes."""
+def race(store: str, place: Path, seconds: float, least: int | None = None) -> tuple[LogCheck, Counter[str]]:
+    """Lets both write for some seconds, or until so many won and lost; then checks the log and counts the outcomes."""
     asyncio.run(begin(store))
     outputs = [place / f"{name}.txt" for name in NAMES]
+    stop = place / "stop"
     writers = []
     for name, output in zip(NAMES, outputs, strict=True):
         with output.open("wb") as file:
-            writers.append(subprocess.Popen([sys.executable, SCRIPT, store, name, str(seconds)], stdout=file))
+            command = [sys.executable, SCRIPT, store, name, str(seconds), stop]
+            writers.append(subprocess.Popen(command, stdout=file))
+    while least is not None and all(writer.poll() is None for writer in writers):
+        counts = count_outcomes([read_reports(output) for output in outputs])
+        if min(counts["compacted"], counts["conflict"]) >= least:
+            stop.touch()
+            break
+        time.sleep(0.05)
     codes = [writer.wait() for writer in writers]
     reports = [read_reports(output) for output in outputs]
     check = asyncio.run(check_log(store, reports))
     check.problems += [f"{name} ended with {code}" for name, code in zip(NAMES, codes, strict=True) if code]
+    return check, count_outcomes(reports)
+
+
+def count_outcomes(reports: list[list[Report]]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for item in (item for own in reports for item in own):
         if isinstance(item, Compacted):
@@ -50,7 +63,7 @@ def race(store: str, place: Path, seconds: float) -> tuple[LogCheck, Counter[str
             counts[f"{item.outcome} ({item.mode})"] += 1
         elif isinstance(item, Appended):
             counts["appended"] += len(item.ids)
-    return check, counts
+    return counts
 
 
 def store_address(kind: str, folder: Path) -> str:

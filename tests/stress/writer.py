@@ -1,11 +1,12 @@
 """Run as a separate process: appends to one session, compacts it, and reports acknowledged operations.
 
-Usage: python writer.py STORE NAME SECONDS
+Usage: python writer.py STORE NAME SECONDS [FILE], until the file exists
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import sys
 import time
@@ -69,10 +70,10 @@ def complaints(messages: list[dict[str, Any]]) -> list[str]:
     return [*map(str, check(messages, FORMAT)), *judge(messages, FORMAT), *doubled]
 
 
-async def work(service: SessionService, name: str, seconds: float) -> None:
+async def work(service: SessionService, name: str, seconds: float, stop: str) -> None:
     chance, end = random.Random(name), time.monotonic() + seconds
     for number in count():
-        if time.monotonic() > end:
+        if time.monotonic() > end or (stop and os.path.exists(stop)):  # noqa: ASYNC240 - as quick as it gets
             return
         label = f"{name}-{number}"
         for place, message in enumerate(turn(label, chance)):
@@ -88,9 +89,9 @@ async def work(service: SessionService, name: str, seconds: float) -> None:
             report(Complaint(f"{label}: {text}"))
 
 
-async def main(store: str, name: str, seconds: str) -> None:
+async def main(store: str, name: str, seconds: str, stop: str = "") -> None:
     async with SessionService(open_store(store), estimator="chars/4") as service:
-        await work(service, name, float(seconds))
+        await work(service, name, float(seconds), stop)
 
 
 if __name__ == "__main__":

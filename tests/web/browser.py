@@ -74,19 +74,23 @@ class Browser:
     def click(self, selector: str) -> None:
         self.driver.find_element("css selector", selector).click()
 
-    def wait(self, code: str, *arguments: Any, seconds: float = 15) -> Any:
+    def wait(self, code: str, *arguments: Any, seconds: float = 30) -> Any:
         """Waits until a function body, with `given` as its arguments, returns something true, also in the next page."""
         from selenium.common.exceptions import JavascriptException, TimeoutException
 
         script, end = _WAIT.replace("CODE", code), time.monotonic() + seconds
-        while time.monotonic() < end:
-            with suppress(TimeoutException):  # the page was left meanwhile
-                try:
-                    if found := self.driver.execute_async_script(script, _WAIT_SECONDS, *arguments):
-                        return found
-                except JavascriptException as problem:
-                    if "unloaded" not in str(problem):
-                        raise
+        self.driver.set_script_timeout(2 * _WAIT_SECONDS)
+        try:
+            while time.monotonic() < end:
+                with suppress(TimeoutException):  # the page was left meanwhile
+                    try:
+                        if found := self.driver.execute_async_script(script, _WAIT_SECONDS, *arguments):
+                            return found
+                    except JavascriptException as problem:
+                        if "unloaded" not in str(problem):
+                            raise
+        finally:
+            self.driver.set_script_timeout(seconds)
         where = f"{self.driver.current_url}\n{self.text('main')[:400]}"
         raise AssertionError(f"not within {seconds} s: {code} {arguments}\n{where}")
 
@@ -129,7 +133,6 @@ def run_browser() -> Iterator[Browser]:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
         try:
-            driver.set_script_timeout(2 * _WAIT_SECONDS)
             browser = Browser(driver)
             browser.set_screen()
             yield browser

@@ -51,7 +51,7 @@ async def test_token_works_once_and_becomes_a_strict_cookie() -> None:
         cookie = first.headers["set-cookie"]
         assert "HttpOnly" in cookie and "SameSite=strict" in cookie
         assert cookie.startswith(f"holdfast-{running.inspector.access.address.rstrip('/').rpartition(':')[2]}=")
-        async with httpx.AsyncClient() as other:
+        async with httpx.AsyncClient(timeout=30) as other:
             assert (await other.get(url)).status_code == 401
         assert (await running.client.get(url)).status_code == 303  # with the cookie, the address may be loaded again
         assert (await running.get("/")).status_code == 200

@@ -301,7 +301,7 @@ def test_only_the_visible_tab_has_a_stream(browser: Browser, site: Site) -> None
         opened.append(browser.driver.current_window_handle)
         browser.open(f"{site.base}/s/s")
         browser.wait_text("#detail h2", "#")
-    end = monotonic() + 10
+    end = monotonic() + 30
     while site.running.inspector.api.streams != 1:
         assert monotonic() < end
         sleep(0.02)

@@ -27,15 +27,15 @@ def test_command_serves_a_store_and_stops(tmp_path: Path) -> None:
             assert process.stdout is not None and process.stderr is not None
             found = re.fullmatch(r"Open (http://127\.0\.0\.1:\d+/\?token=\S+)\n", process.stdout.readline())
             assert found is not None
-            with httpx.Client(follow_redirects=True) as client:
+            with httpx.Client(follow_redirects=True, timeout=30) as client:
                 page = client.get(found[1])
                 assert page.status_code == 200 and "The harbour&#x27;s files" in page.text
-                with httpx.Client() as other:
+                with httpx.Client(timeout=30) as other:
                     assert other.get(found[1]).status_code == 401
                 with client.stream("GET", found[1].partition("?")[0] + "api/s/s/live") as stream:
                     assert next(stream.iter_lines()) == "data: 1"
                     process.send_signal(signal.SIGTERM)  # an open page does not hold it up
-                    assert process.wait(20) == 0
+                    assert process.wait(30) == 0
                     assert process.stderr.read() == ""
         finally:
             process.kill()
@@ -56,7 +56,7 @@ def test_command_shows_the_bundled_example_with_its_compactions() -> None:
                 assert len(sizes["compactions"]) >= 2
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(30) == 0
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
@@ -80,7 +80,7 @@ def test_hangup_reads_the_key_file_again(tmp_path: Path, in_gateway: bool) -> No
             text=True,
             env=environment,
         ) as process,
-        httpx.Client() as client,
+        httpx.Client(timeout=30) as client,
     ):
         try:
             assert process.stdout is not None and process.stderr is not None
@@ -101,7 +101,7 @@ def test_hangup_reads_the_key_file_again(tmp_path: Path, in_gateway: bool) -> No
             assert client.post(f"{base}/login", json={"key": "b" * 20}, headers=write).status_code == 200
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(30) == 0
 
 
 def test_reports_need_a_folder_and_a_login_that_sees_everything(tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_gateway_shows_its_sessions_in_the_same_process(tmp_path: Path) -> None:
             lines = process.stdout.readline() + process.stdout.readline()
             pages, gateway = re.search(r"Open (\S+)", lines), re.search(r"Listening on (\S+)", lines)
             assert pages is not None and gateway is not None
-            with httpx.Client(follow_redirects=True) as client:
+            with httpx.Client(follow_redirects=True, timeout=30) as client:
                 assert "no sessions yet" in client.get(pages[1]).text
                 chat = {"model": "m", "messages": [{"role": "user", "content": "Which ships are here?"}]}
                 assert client.post(f"{gateway[1]}/v1/chat/completions", json=chat).status_code == 502
         finally:
             process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(30) == 0

@@ -53,7 +53,7 @@ class RpcClient:
         return found
 
     async def wait_for(self, wanted: Any, start: int = 0) -> Json:
-        with anyio.fail_after(10):
+        with anyio.fail_after(30):
             while True:
                 for record in self.records[start:]:
                     if wanted(record):

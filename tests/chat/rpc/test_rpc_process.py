@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +114,7 @@ def write_script(folder: Path, *steps: Any, **more: Any) -> str:
 
 def start_long_reply(folder: Path) -> RpcProcess:
     """Starts a process whose agent is in the middle of a long reply."""
-    model = write_script(folder, "Once upon a tide. " * 50, delay=0.4)
+    model = write_script(folder, "Once upon a tide. " * 50, delay=1.0)
     client = RpcProcess(folder, "--model", model, "--store", folder / "sessions.db")
     client.send(id="story", type="prompt", text="Tell me a story.")
     client.wait_for_event("delta")
@@ -160,6 +162,8 @@ def test_rpc_process_closed_output_exits_quietly(tmp_path: Path) -> None:
         process.stdin.flush()
         assert any(b'"delta"' in line for line in iter(process.stdout.readline, b""))
         process.stdout.close()
+        with suppress(BrokenPipeError):
+            os.write(process.stdin.fileno(), b'{"type": "get_state"}\n')
         assert process.wait(TIMEOUT) == 141
         assert process.stderr.read() == b""
     assert stored_texts(tmp_path, session)[1].startswith("Once upon a tide.")

@@ -22,7 +22,7 @@ LONG = "The tide tables of Osterhaven, berth by berth. " * 400
 
 
 def slow(*pieces: str) -> ScriptedAgentModel:
-    return ScriptedAgentModel(list(pieces), repeat=True, delay=0.02)
+    return ScriptedAgentModel(list(pieces), repeat=True, pieces=30, delay=0.02)
 
 
 async def send_prompts(client: RpcClient, *texts: str) -> None:
@@ -274,7 +274,8 @@ async def test_abort_sent_right_after_compact_stops_it(tmp_path: Path) -> None:
 
 async def test_compact_during_prompt_continues_it(tmp_path: Path) -> None:
     """P14: the agent is aborted, the session compacted, the run continued; the prompt has one answer, at its end."""
-    model = ScriptedAgentModel([LONG, LONG, "a long story of the harbor", "the end"], answers="short", delay=0.02)
+    steps = [LONG, LONG, "a long story of the harbor", "the end"]
+    model = ScriptedAgentModel(steps, answers="short", pieces=20, delay=0.02)
     async with rpc_client(tmp_path, model, window=20_000) as client:
         await send_prompts(client, "Read the tables.", "Read them again.")
         await client.send({"id": "p", "type": "prompt", "text": "tell me"})
@@ -396,7 +397,7 @@ async def test_end_of_input_aborts_running_prompts_and_answers_them(tmp_path: Pa
     def once(call: StepCall) -> StepReply:
         return StepReply((), "a long story of the harbor")
 
-    async with rpc_client(tmp_path, ScriptedAgentModel(once, delay=0.02)) as client:
+    async with rpc_client(tmp_path, ScriptedAgentModel(once, pieces=30, delay=0.02)) as client:
         await client.send({"id": 1, "type": "prompt", "text": "tell me"}, {"id": 2, "type": "prompt", "text": "more"})
         await client.wait_for_event("delta")
     assert [record["data"]["status"] for record in client.records if record["type"] == "response"] == ["aborted"] * 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 
 from harbor_model import SUMMARY, HarborModel
@@ -23,7 +24,10 @@ def test_full_window_is_compacted_automatically(
     terminal: Callable[..., TerminalChat], serve: Callable[..., ProviderServer]
 ) -> None:
     """P2, P14, P15: progress, a divider with tokens before and after, queued input, and the certainty of the gauge."""
-    model = HarborModel({"first": Say(f"{TIDES}First."), "second": Say(f"{TIDES}Second.")}, Say(SUMMARY, delay=0.3))
+    shown_all = threading.Event()
+    model = HarborModel(
+        {"first": Say(f"{TIDES}First."), "second": Say(f"{TIDES}Second.")}, Say(SUMMARY, held=shown_all)
+    )
     chat = terminal().start(f"{serve(model).openai_url}#m", "--window", "3000", size=(100, 40))
     assert gauge(chat) == "estimated"
     chat.send("Tell me the first tide.").wait_for_text("First.")
@@ -33,6 +37,7 @@ def test_full_window_is_compacted_automatically(
         "compacting", "the window is nearly full", "characters", "Esc stops it"
     )
     chat.send("A word meanwhile.").wait_for_text("queued: A word meanwhile.", "1 queued")
+    shown_all.set()
     shown = chat.wait_for_text("── compacted", "Aye: A word meanwhile.")
     divider = next(line for line in shown.splitlines() if "── compacted" in line)
     assert re.search(r"compacted [\d.]+k → [\d.]+k? tokens · \d+ % less · round 1 ─+$", divider)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from email.utils import formatdate
@@ -9,7 +10,7 @@ from email.utils import formatdate
 import pytest
 from harbor_model import SUMMARY, HarborModel
 from terminal_harness import TerminalChat
-from terminal_screens import SCREEN_TYPES, TIMEOUT, process_ended
+from terminal_screens import SCREEN_TYPES, TIMEOUT, process_ended, wait_until
 
 from holdfast.messages import INTERRUPTED_MARK
 from providers import Answer, Call, Cut, ProviderServer, RateLimited, Request, Say, Stall, Status
@@ -105,9 +106,9 @@ def test_rate_limit_is_waited_for_with_a_countdown(
     def answer(request: Request) -> Answer:
         match len(server.requests):
             case 1:
-                return RateLimited(retry_after=2)
+                return RateLimited(retry_after=4)
             case 2:
-                later = formatdate(time.time() + 2, usegmt=True)
+                later = formatdate(time.time() + 4, usegmt=True)
                 return Status(503, "The lock is closed.", headers={"retry-after": later})
             case 3:
                 return Status(429, "Come back.", headers={"retry-after": "3600"})
@@ -116,8 +117,10 @@ def test_rate_limit_is_waited_for_with_a_countdown(
 
     server = serve(answer)
     chat = terminal().start(f"{server.openai_url}#m")
-    chat.send("The tide?").wait_for_text("(HTTP 429)): retrying in 2 s.", "retrying in 1 s")
-    chat.wait_for_text("No answer (The lock is closed. (HTTP 503)): retrying in", "retrying in 1 s")
+    chat.send("The tide?").wait_for_text("(HTTP 429)): retrying in 4 s.")
+    wait_until(chat.screen, re.compile(r"retrying in [123] s").search, "a countdown")
+    chat.wait_for_text("No answer (The lock is closed. (HTTP 503)): retrying in")
+    wait_until(chat.screen, re.compile(r"retrying in [12] s").search, "a countdown")
     chat.wait_for_text("Come back. (HTTP 429); the provider asks to wait 3,600 s. Enter continues.")
     chat.wait_idle()
     chat.press("Enter").wait_for_text("At noon.")
