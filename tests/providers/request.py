@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tests.providers.reply import Say
@@ -42,7 +43,7 @@ class Request:
     def model(self) -> str:
         return str(self.body.get("model", ""))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Prompt tokens: a quarter of all characters in messages, system prompt and tools, plus one."""
         return sum(map(_characters, (self.body.get(field) for field in _COUNTED))) // 4 + 1
@@ -61,10 +62,10 @@ class Request:
 def _characters(value: Any) -> int:
     if isinstance(value, str):
         return min(len(value), _IMAGE_CHARACTERS) if value.startswith("data:") else len(value)
-    if isinstance(value, dict) and "data" in value and _MEDIA & value.keys():
-        return _IMAGE_CHARACTERS
     if isinstance(value, dict):
-        return sum(_characters(item) for key, item in value.items() if key not in _IGNORED)
+        if "data" in value and _MEDIA & value.keys():
+            return _IMAGE_CHARACTERS
+        return sum([_characters(item) for key, item in value.items() if key not in _IGNORED])
     return sum(map(_characters, value)) if isinstance(value, list) else 0
 
 

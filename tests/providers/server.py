@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 from tests.providers import anthropic, gemini, openai_chat, openai_responses
 from tests.providers.binding import ThoughtRecord
@@ -201,15 +201,13 @@ class ProviderServer:
                 await self._send_partial(connection, protocol, request, answer)
             case _:
                 reply = Say(answer) if isinstance(answer, str) else answer
-                frames = [*protocol.opening(request, reply)]
-                frames += [frame for piece in reply.parts() for frame in protocol.piece(request, reply, piece)]
-                frames += protocol.closing(request, reply)
-                if self._thoughts is not None and protocol.name in ("anthropic", "openai-responses"):
-                    self._thoughts.remember(request, reply, whole_reply(protocol.name, frames))
+                replies_whole = protocol.name in ("anthropic", "openai-responses")
+                if self._thoughts is not None and replies_whole:
+                    self._thoughts.remember(request, reply, _whole(protocol, request, reply))
                 if request.path.endswith("/count_tokens"):
                     await connection.answer(200, {"input_tokens": request.size})
-                elif protocol.name in ("anthropic", "openai-responses") and request.body.get("stream") is not True:
-                    await connection.answer(200, whole_reply(protocol.name, frames))
+                elif replies_whole and request.body.get("stream") is not True:
+                    await connection.answer(200, _whole(protocol, request, reply))
                 elif await self._send_pieces(connection, protocol, request, reply, None):
                     for frame in protocol.closing(request, reply):
                         await connection.send(frame)
@@ -255,6 +253,13 @@ class ProviderServer:
         if disconnected:
             request.disconnected.set()
         return disconnected
+
+
+def _whole(protocol: ProviderProtocol, request: Request, reply: Say) -> Any:
+    """The reply as it is sent to a client that does not stream."""
+    pieces = (frame for piece in reply.parts() for frame in protocol.piece(request, reply, piece))
+    frames = [*protocol.opening(request, reply), *pieces, *protocol.closing(request, reply)]
+    return whole_reply(protocol.name, frames)
 
 
 def _protocol_for(path: str) -> ProviderProtocol | None:
