@@ -8,11 +8,11 @@ from typing import Any
 
 import anyio
 import pytest
-from step_conversation import PILOTS, TIDES, Conversation, sent_messages, take_step
+from step_conversation import PILOTS, TIDES, TOOLS, Conversation, sent_messages, take_step
 
 from holdfast.messages import ToolCall
 from holdfast.models import Gemini
-from holdfast.models.calls import ReplyDelta, StepReply
+from holdfast.models.calls import ReplyDelta, StepCall, StepReply
 from holdfast.tokens import Usage
 from judge import judge
 from providers import Call, ProviderServer, Say
@@ -89,6 +89,17 @@ def test_step_gemini_3_gets_signatures_and_ids_back(serve: Serve) -> None:
     replies = anyio.run(Conversation(Gemini("gemini-3-test", base_url=server.gemini_url)).say, "Read both files.")
     assert [reply.text for reply in replies] == ["I look.", "Done."]
     assert "thoughtSignature" in str(sent_messages(server)[1]) and "'id': 'fc0" in str(sent_messages(server)[1])
+
+
+def test_step_gemini_gets_contents_as_they_are_and_bytes_as_base64(serve: Serve) -> None:
+    server = serve("A harbour.")
+    image: dict[str, Any] = {"inlineData": {"mimeType": "image/png", "data": b"hello"}}
+    content = {"role": "user", "parts": [{"text": "What is it?", "videoMetadata": {"fps": 1, "new": True}}, image]}
+    call = StepCall([content], tools=TOOLS)
+    reply = anyio.run(Gemini("gemini-test", base_url=server.gemini_url).step, call, lambda _: None)
+    assert reply.text == "A harbour."
+    image["inlineData"]["data"] = "aGVsbG8="
+    assert server.requests[0].body["contents"] == [content]
 
 
 @pytest.mark.parametrize("text", ["Half a w", ""])

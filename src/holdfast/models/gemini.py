@@ -6,13 +6,17 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from typing import Any
 
+import msgspec
+
 from ..messages import Json, copy_json
 from ..tokens import Usage
 from .calls import Finish, ReplyDelta
-from .provider import DeltaStream, Provider, ProviderCall, ReplyAccumulator, Sdk
+from .provider import DeltaStream, Provider, ProviderCall, ReplyAccumulator, Sdk, pop_extra_body
 
 _STANDARD_BASE64 = str.maketrans("-_", "+/")
 _SIGNATURE = "thoughtSignature"
+_REPLACED_CONTENTS = "-"
+"""The SDK refuses a request without any contents of its own."""
 
 
 class GeminiContentBuilder:
@@ -95,7 +99,11 @@ class Gemini(Provider):
 
     async def _stream(self, client: Any, request: Json, accumulator: ReplyAccumulator) -> DeltaStream:
         parts = GeminiContentBuilder()
-        async with aclosing(await client.aio.models.generate_content_stream(**request)) as stream:
+        extra = pop_extra_body(request, ("contents",)) | pop_extra_body(request["config"], ("tools",))
+        request["config"]["http_options"] = {"extra_body": msgspec.to_builtins(extra)}  # media may be bytes
+        async with aclosing(
+            await client.aio.models.generate_content_stream(contents=_REPLACED_CONTENTS, **request)
+        ) as stream:
             async for chunk in _close_response_on_error(stream):
                 accumulator.model = chunk.model_version or accumulator.model
                 accumulator.usage = _usage(chunk.usage_metadata) or accumulator.usage
