@@ -160,8 +160,9 @@ class Anthropic(Provider):
 
 def _has_cache_control(call: StepCall) -> bool:
     """Returns whether a message has cache markers; otherwise the API caches all that the step sends."""
-    blocks = (block for message in call.messages for block in message.get("content") or () if isinstance(block, dict))
-    return any("cache_control" in block for block in blocks)
+    contents = (message.get("content") for message in call.messages)
+    blocks = (block for content in contents if isinstance(content, list) for block in content)
+    return any("cache_control" in block for block in blocks if isinstance(block, dict))
 
 
 def _non_null_counts(usage: Any) -> Json:
