@@ -163,9 +163,8 @@ def inherits_docstring(found: Any, name: str) -> bool:
 def test_public_class_names_are_unique() -> None:
     places = defaultdict(list)
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                places[node.name].append(str(path.relative_to(SOURCE)))
+        for name in re.findall(r"^ *class ([a-zA-Z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE):
+            places[name].append(str(path.relative_to(SOURCE)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 

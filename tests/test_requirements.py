@@ -68,9 +68,10 @@ def numbers_in(text: str) -> set[str]:
 
 @cache
 def named_in(path: Path) -> NamedNumbers:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
     by_test = dict(_tests(tree, "", numbers_in(ast.get_docstring(tree) or "")))
-    cases = {case[0] for node in ast.walk(tree) if (case := _case(node))}
+    cases = {case[0] for node in ast.walk(tree) if (case := _case(node))} if IN_CASE.search(text) else set()
     return NamedNumbers(by_test, cases.union(*by_test.values()))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,10 +75,10 @@ def decoded_types() -> set[str]:
     defined, decoded = {}, set()
     for path in root.rglob("*.py"):
         module = ".".join(("holdfast", *path.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                defined[node.name] = f"{module}:{node.name}"
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in DECODERS:
+        text = path.read_text()
+        defined |= {name: f"{module}:{name}" for name in re.findall(r"^ *class (\w+)", text, re.MULTILINE)}
+        for node in ast.walk(ast.parse(text)) if any(decoder in text for decoder in DECODERS) else ():
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in DECODERS:
                 kinds = [*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "type")]
                 decoded.update(ast.unparse(kind) for kind in kinds)
     return {defined[name] for name in decoded if name in defined}
