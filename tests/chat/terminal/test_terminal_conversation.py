@@ -67,7 +67,8 @@ def test_input_supports_newlines_paste_history_and_completion(terminal: Callable
     shown = chat.wait_for_text("pasted second ^G")
     assert "❯ one\n  two\n\n  pasted first" in shown
     chat.press("Enter").wait_for_text("Aye.")
-    chat.send("the second prompt").wait_for_text("❯ the second prompt")
+    chat.wait_idle()
+    chat.send("the second prompt").wait_for_text("❯ the second prompt Aye.")
     chat.wait_idle()
     chat.press("Up").wait_for_text("❯ the second prompt ──")
     chat.press("Up", "Up").wait_for_text("❯ one two pasted first pasted second ^G ──")

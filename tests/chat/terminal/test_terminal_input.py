@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from harbor_model import HarborModel
 from terminal_harness import TerminalChat
+from terminal_screens import wait_until
 
 from providers import Call, ProviderServer, Say
 
@@ -94,7 +95,9 @@ def test_model_is_chosen_from_a_list_and_images_are_sent_where_it_takes_them(
     chat.press("Enter").wait_for_text("This conversation now uses", "#gpt-4o-mini.")
     chat.screen.paste(str(dropped).replace(" ", "\\ "))
     chat.wait_for_text('my chart.png"')
+    requests = len(server.requests)
     chat.send("and @berth.png").wait_for_text("Attached", "berth.png (image)")
+    wait_until(chat.screen, lambda _: len(server.requests) > requests, "a request")
     chat.wait_idle()
     sent = server.requests[-1].body
     kinds = [part["type"] for part in sent["messages"][-1]["content"]]
