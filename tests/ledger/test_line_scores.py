@@ -108,6 +108,14 @@ def test_weight_of_lines_is_shared_by_all_that_may_be_needed(even_odds: None) ->
     assert 0 < many.per_character < few.per_character / 5
 
 
+def test_text_to_be_written_again_weighs_more_where_most_names_have_room(even_odds: None) -> None:
+    little, enough, twice = (score_lines(noted(READ), WORTH, room) for room in (1_000, ROOM, 2 * ROOM))
+    assert little == enough
+    assert sum(twice.edited.values()) == pytest.approx(EDITED_WEIGHT)
+    assert sum(twice.reused.values()) == pytest.approx(2 * REUSED_WEIGHT)
+    assert twice.per_character == pytest.approx(2 * enough.per_character)
+
+
 def test_few_lines_are_not_worth_more_than_a_certain_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hardly anything is likely to be needed, scores are not scaled up."""
     monkeypatch.setattr(line_scores, "line_curves", lambda model, features: (Curve.of(-30.0),) * len(features))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.ledger import TrailStep, choose_trail
-from holdfast.ledger.trail import HALF_AGE, MAX_SHARE
+from holdfast.ledger.trail import MAX_SHARE, reused_characters
 
 ROOM = 10_000
 
@@ -22,7 +22,7 @@ def own_text(age: int) -> str:
 def steps(count: int, text: str | None = None, size: int | None = None) -> list[TrailStep]:
     """Steps of two messages each, newest first, at the end of a history of 1,000 messages."""
     texts = [(age, text or own_text(age)) for age in range(2, 2 * count + 2, 2)]
-    return [TrailStep(1_000 - age, age, own, len(own) if size is None else size) for age, own in texts]
+    return [TrailStep(1_000 - age, age, (own,), len(own) if size is None else size) for age, own in texts]
 
 
 def at(price: float) -> Callable[[int], float]:
@@ -37,14 +37,31 @@ def length(cut: int | None) -> int:
 def test_worth_of_a_step_falls_with_its_age() -> None:
     """The trail ends where a character of notes is worth more than one of a step."""
     for age in (4, 12, 40):
-        worth = 1 / (1 + age / HALF_AGE)
+        size = len(own_text(age))
+        worth = reused_characters(size, age) / size
         assert choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(worth)) == 1_000 - age
+
+
+def test_short_text_is_worth_more_for_its_size_than_a_long_one() -> None:
+    """A command or a path is written again rather than a whole file."""
+    command, file = (steps(1, own_text(2)[:size]) for size in (40, 150))
+    price = at(reused_characters(90, 2) / 90)
+    assert choose_trail(command, ROOM, 0, MAX_SHARE, {}, 1.0, price) == 998
+    assert choose_trail(file, ROOM, 0, MAX_SHARE, {}, 1.0, price) is None
+
+
+def test_texts_of_one_step_count_apart() -> None:
+    parts = tuple(own_text(number)[:40] for number in range(4))
+    apart, together = TrailStep(998, 2, parts, 160), TrailStep(998, 2, ("".join(parts),), 160)
+    price = at(reused_characters(90, 2) / 90)
+    assert choose_trail([together], ROOM, 0, MAX_SHARE, {}, 1.0, price) is None
+    assert choose_trail([apart], ROOM, 0, MAX_SHARE, {}, 1.0, price) == 998
 
 
 def test_dearer_notes_shorten_the_trail() -> None:
     lengths = [
         length(choose_trail(steps(30), ROOM, 0, MAX_SHARE, {}, 1.0, at(price)))
-        for price in (0.15, 0.2, 0.3, 0.4, 0.6, 0.9)
+        for price in (0.25, 0.3, 0.35, 0.4, 0.44, 0.6)
     ]
     assert lengths == sorted(set(lengths), reverse=True)
     assert lengths[-1] == 0
@@ -60,7 +77,7 @@ def test_price_rises_as_the_trail_takes_the_room_of_notes() -> None:
 def test_text_that_a_newer_step_shows_is_worth_nothing() -> None:
     """The same command again and again needs to be shown once."""
     same = "and the watch went on all night long\n" * 5
-    partly = [step._replace(text=f"{step.text}{same}") for step in steps(30, size=300)]
+    partly = [step._replace(texts=(f"{step.texts[0]}{same}",)) for step in steps(30, size=300)]
     new, in_part, repeated = (
         length(choose_trail(shown, ROOM, 0, MAX_SHARE, {}, 1.0, at(0.1)))
         for shown in (steps(30, size=300), partly, steps(30, same, size=300))
@@ -107,7 +124,7 @@ def test_worthless_steps_are_taken_where_room_is_free() -> None:
 
 
 def test_worthless_step_is_passed_to_reach_an_older_one_that_gains_more() -> None:
-    loss, gain = TrailStep(998, 2, own_text(2), 100), TrailStep(996, 4, "see moor_boat", 100)
+    loss, gain = TrailStep(998, 2, (own_text(2),), 100), TrailStep(996, 4, ("see moor_boat",), 100)
     assert choose_trail([loss], ROOM, 0, MAX_SHARE, {"moor_boat": 5.0}, 0.0, at(0.01)) is None
     assert choose_trail([loss, gain], ROOM, 0, MAX_SHARE, {"moor_boat": 5.0}, 0.0, at(0.01)) == 996
     assert choose_trail([loss, gain], ROOM, 0, MAX_SHARE, {"moor_boat": 1.5}, 0.0, at(0.01)) is None
@@ -116,7 +133,9 @@ def test_worthless_step_is_passed_to_reach_an_older_one_that_gains_more() -> Non
 def test_name_counts_in_the_newest_step_that_holds_it_alone() -> None:
     price, scores = at(0.01), {"moor_boat": 5.0, "cast_off": 5.0}
     assert choose_trail(steps(3, "moor_boat moor_boat", 100), ROOM, 0, MAX_SHARE, scores, 0.0, price) == 998
-    named = [step._replace(text=text) for step, text in zip(steps(2, size=100), ("moor_boat", "cast_off"), strict=True)]
+    named = [
+        step._replace(texts=(text,)) for step, text in zip(steps(2, size=100), ("moor_boat", "cast_off"), strict=True)
+    ]
     assert choose_trail(named, ROOM, 0, MAX_SHARE, scores, 0.0, price) == 996
 
 

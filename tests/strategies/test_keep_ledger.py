@@ -89,6 +89,18 @@ def test_newest_user_message_is_kept_verbatim(profile: str, data: Any, share: fl
     assert ask in json.dumps(result.messages[-1], ensure_ascii=False)
 
 
+def test_newest_reply_stays_until_the_user_answers_it() -> None:
+    """Whole, if it takes no more than three fifths of the room: the user's next words are about it."""
+    answer = {
+        "role": "assistant",
+        "content": "The tide tables are mended. Shall I sound berth K7 next?\n" + "more " * 300,
+    }
+    asked = {"role": "user", "content": "What did you do?"}
+    short, long = (compact([*working(), asked, answer], budget=9_000, target=size).messages for size in (1_500, 400))
+    assert short[-2:] == [asked, answer]
+    assert long[-1] != answer and asked in long
+
+
 def test_page_fills_the_available_room() -> None:
     lines = "\n".join(f"reading_{at} = {at * 7}" for at in range(2_000))
     messages = [{"role": "user", "content": "Read."}, *called("c", lines), {"role": "user", "content": "And?"}]

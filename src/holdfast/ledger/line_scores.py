@@ -37,6 +37,8 @@ SHARED_FEATURES = (
 EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.35
 """Weight of all lines that will be edited, and of all text that will be written again, relative to all names that will
 be needed."""
+_THREAD_TOKENS = 4_000
+"""From this room on, the weight of text that will be written again grows with the room: most needed names are shown."""
 OWN_FEATURES = ("depth", "length", "names", "best", "count", "indent", "times", "near_said", "near_user", "below_said")
 LINE_MODELS = EDITED_IN_FILES, EDITED_ELSEWHERE, REUSED = "edited_in_files", "edited_elsewhere", "reused"
 """What tells of a file's line that it will be edited does not tell it of a line that only output showed."""
@@ -174,7 +176,8 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
         reused.append(len(line.text) * again)
     total = sum(scores.values())
     per_edit = EDITED_WEIGHT * total / max(1.0, sum(edited))
-    per_character = REUSED_WEIGHT * total / max(1.0, sum(reused))
+    reused_weight = REUSED_WEIGHT * max(1.0, room / _THREAD_TOKENS)
+    per_character = reused_weight * total / max(1.0, sum(reused))
     return LineScores(
         dict(zip(texts, [per_edit * chance for chance in edited], strict=True)),
         dict(zip(texts, [per_character * length for length in reused], strict=True)),

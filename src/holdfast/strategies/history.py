@@ -61,9 +61,13 @@ def program_messages(view: View) -> set[int]:
 
 def message_text(message: Message) -> str:
     """Returns all text of a message, including tool results and string arguments of calls."""
+    return "\n".join(message_texts(message))
+
+
+def message_texts(message: Message) -> list[str]:
+    """Returns the texts of a message, its tool results and the string arguments of its calls, each apart."""
     texts = [part.text for part in message.parts if isinstance(part, Text | ToolResult)]
-    arguments = [value for call in message.calls for value in call.arguments_dict.values() if isinstance(value, str)]
-    return "\n".join([*texts, *arguments])
+    return texts + [value for call in message.calls for value in call.arguments_dict.values() if isinstance(value, str)]
 
 
 def message_tokens(messages: Iterable[Message], estimator: Estimator) -> int:

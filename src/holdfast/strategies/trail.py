@@ -6,7 +6,7 @@ few; the newest results stay whole as far as there is room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -38,7 +38,7 @@ from ..messages import (
 )
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
-from .history import message_numbers, message_text, message_tokens, previous_ledger
+from .history import message_numbers, message_texts, message_tokens, previous_ledger
 from .pruning import is_clearable
 from .windows import KEEP_TOKENS, KeepRecent, archive_before, snap_to_turn
 
@@ -61,8 +61,8 @@ _REQUEST_SHARE = 0.25
 """The newest user message stays whole if it takes no more than this share of the room, or has no reply yet."""
 _MIN_REQUEST_CHARS = 2 * READABLE_CHARS
 """Shorter user messages always stay whole."""
-_MAX_CALLS_SHARE = 0.6
-"""Answered calls that take more than this share of the room are archived."""
+_MAX_REPLY_SHARE = 0.6
+"""The newest reply is archived if it takes more than this share of the room, unless a call of it has no result yet."""
 _TRAIL_SHARE = 0.6
 """Share of the room for the trail with its long results cut; the rest keeps the newest results whole."""
 
@@ -184,12 +184,12 @@ class ShortenedTrail:
         for index in range(end - 1, oldest - 1, -1):
             rest = self._without_results(index)
             units += self._cut_units(index, rest)
-            texts.append(message_text(rest))
+            texts += message_texts(rest)
             if view.token_sums.estimator.tokens(units) > room:
                 return
             if is_legal_cut(view.messages, index):
                 taken = view.token_sums.estimator.tokens(units)
-                yield TrailStep(index, end - index, "\n".join(reversed(texts)), taken - size)
+                yield TrailStep(index, end - index, tuple(texts), taken - size)
                 texts, size = [], taken
 
     @cached_property
@@ -212,20 +212,28 @@ class ShortenedTrail:
         return self.request.view.token_sums.estimator.measure(rest) + self._mark_units * cut
 
     def latest_cut(self, room: int) -> int:
-        """Returns the latest possible cut: the newest user message and an unfinished tool loop stay, and never nothing.
+        """Returns the latest possible cut: the newest user message and the newest reply stay, and never nothing.
 
-        A finished batch of calls that takes most of the room is archived.
+        The user answers the reply, or its calls are not finished. One that takes most of the room is archived.
         """
         messages, view = self.request.messages, self.request.view
         start, end = open_tool_loop_start(messages), len(messages)
+        if start == end:
+            start = cut_at_or_before(messages, max(0, _last_spoken(messages)))
         if view.turns and view.turns[-1] == end - 1:
             return view.turns[-1]
         if not view.turns and view.split_turn is None:
             return min(start, cut_at_or_before(messages, max(0, end - 1)))
         answered = {result.call_id for message in messages[start:] for result in message.results}
         waiting = any(call.id not in answered for message in messages[start:] for call in message.calls)
-        calls = message_tokens((message for message in messages[start:] if message.calls), view.token_sums.estimator)
-        return start if waiting or calls <= _MAX_CALLS_SHARE * room else end
+        replies = (message for message in messages[start:] if message.role == "assistant")
+        size = message_tokens(replies, view.token_sums.estimator)
+        return start if waiting or size <= _MAX_REPLY_SHARE * room else end
+
+
+def _last_spoken(messages: Sequence[Message]) -> int:
+    """Returns the index of the last message that is not a system message; -1 if there is none."""
+    return next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role != "system"), -1)
 
 
 class KeepTrail(BaseStrategy):
