@@ -115,6 +115,24 @@ def test_last_steps_name_a_path_in_full_once() -> None:
     assert shown == ["north/tides.py", "/srv/south/tides.py", "quay.py", "/srv/north/tides.py", "/srv/quay.py"]
 
 
+def test_last_steps_leave_out_what_a_newer_step_shows() -> None:
+    """Tools and files are named every time; a step that shows nothing else of its own is left out."""
+    calls = [
+        ("Bash", {"command": "make tides", "workdir": "/srv/quay", "timeout": 60}),
+        ("Read", {"file_path": "/srv/quay.py", "limit": 40}),
+        ("Bash", {"command": "make quay", "workdir": "/srv/quay", "timeout": 60}),
+        ("Read", {"file_path": "/srv/quay.py", "limit": 40}),
+        ("Bash", {"command": "make tides", "workdir": "/srv/quay", "timeout": 60}),
+    ]
+    page = render(*(tool_use(str(at), tool, "ok", **values) for at, (tool, values) in enumerate(calls)))
+    assert [line for line in section(page, STEPS) if line] == [
+        *("[4] Read", "quay.py"),
+        *("[6] Bash", "make quay"),
+        *("[8] Read", "/srv/quay.py", "40"),
+        *("[10] Bash", "make tides", "/srv/quay", "60"),
+    ]
+
+
 def test_commands_among_the_last_steps_are_listed_again_only_with_their_runs() -> None:
     commands = ["make tides", "make lint", "make tides", "make quay"]
     page = render(*(tool_use(str(at), "Bash", "ok", command=command) for at, command in enumerate(commands)))

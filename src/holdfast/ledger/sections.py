@@ -232,17 +232,19 @@ class SectionRenderer:
     def steps(self, room: int, staying: Collection[int]) -> list[str]:
         """What was said and called right before the messages that stay."""
         done = reversed(archived_lines(self.history.steps, staying))
-        named: set[str] = set()
-        shown = (f"{self._cite(line.place)} {quote_structure(self._brief_step(line.text, named))}" for line in done)
+        seen: set[str] = set()
+        brief = ((line.place, self._brief_step(line.text, seen)) for line in done)
+        shown = (f"{self._cite(place)} {quote_structure(text)}" for place, text in brief if text)
         kept = take_within(((text, text) for text in shown), int(room * _STEPS_SHARE))
         return ["\n".join([STEPS, *reversed(kept)])] if kept else []
 
-    def _brief_step(self, text: str, named: set[str]) -> str:
-        """Shortens the paths that a newer step has named in full, and adds those that this one names."""
+    def _brief_step(self, text: str, seen: set[str]) -> str:
+        """Leaves out what a newer step shows and shortens the paths of files that it names; nothing if all is shown."""
         lines = text.split("\n")
-        brief = [self._short_path(line) if line in named else line for line in lines]
-        named.update(line for line in lines if is_path(line))
-        return "\n".join(brief)
+        new = [line for line in lines if line not in seen or not _may_be_left_out(line)]
+        brief = [self._short_path(line) if line in seen and is_path(line) else line for line in new]
+        seen.update(lines)
+        return "\n".join(brief) if len(new) == len(lines) or not all(map(str.isidentifier, new)) else ""
 
     def recent_errors(self, room: int, visible: str) -> list[LedgerLine]:
         """Returns the newest error lines that are not visible, and some older ones printed by commands."""
@@ -369,6 +371,11 @@ def only_file_lines(lines: Iterable[LedgerLine]) -> list[LedgerLine]:
 
 def archived_lines(lines: Iterable[LedgerLine], staying: Collection[int]) -> list[LedgerLine]:
     return [line for line in lines if line.place not in staying]
+
+
+def _may_be_left_out(line: str) -> bool:
+    """Whether a line of a step says nothing new the second time: not the name of a tool or of a file."""
+    return " " in line or line.isdecimal() or (is_path(line) and "." not in base_name(line))
 
 
 def _render_lines(lines: Sequence[LedgerLine]) -> Iterator[str]:
