@@ -244,7 +244,8 @@ class SectionRenderer:
         new = [line for line in lines if line not in seen or not _may_be_left_out(line)]
         brief = [self._short_path(line) if line in seen and is_path(line) else line for line in new]
         seen.update(lines)
-        return "\n".join(brief) if len(new) == len(lines) or not all(map(str.isidentifier, new)) else ""
+        only_tools_left = len(new) < len(lines) and all(map(str.isidentifier, new))
+        return "" if only_tools_left else "\n".join(brief)
 
     def recent_errors(self, room: int, visible: str) -> list[LedgerLine]:
         """Returns the newest error lines that are not visible, and some older ones printed by commands."""

@@ -16,7 +16,7 @@ from .lines import find_shingles, unseen_share
 from .names import find_exact_names
 from .weights import decay
 
-HALF_AGE = 60
+_HALF_AGE = 60
 """Age in messages at which a step's text is half as likely to be written again as that of the newest."""
 _SHORT_SHARE, _SHORT_CHARS = 0.675, 150
 """Share of a short and new text that is written again, and the length from which a text counts as long."""
@@ -74,4 +74,4 @@ def choose_trail(
 
 def reused_characters(length: int, age: int) -> float:
     """Returns how much of a text the next steps are likely to write again."""
-    return length * _SHORT_SHARE * decay(age, HALF_AGE) / sqrt(1 + length / _SHORT_CHARS)
+    return length * _SHORT_SHARE * decay(age, _HALF_AGE) / sqrt(1 + length / _SHORT_CHARS)

@@ -2,7 +2,15 @@
 
 from .call_ids import GENERATED_ID_PREFIX, CallIdAssigner, without_generated_id
 from .codec import decode_all, decode_one, encode_all, format_name, require_message_list
-from .cuts import cut_at_or_after, cut_at_or_before, has_calls, is_legal_cut, only_reasoning, open_tool_loop_start
+from .cuts import (
+    cut_at_or_after,
+    cut_at_or_before,
+    has_calls,
+    is_legal_cut,
+    last_spoken,
+    only_reasoning,
+    open_tool_loop_start,
+)
 from .detection import COMMON, FORMATS, detect_format
 from .foreign_summaries import OPENCODE_QUESTION, is_foreign_summary, is_note, opening_pair
 from .frame import (
@@ -105,6 +113,7 @@ __all__ = [
     "is_vendor_summary",
     "item_id",
     "join_results",
+    "last_spoken",
     "needs_user_between",
     "normalize_for_wire",
     "only_reasoning",

@@ -53,12 +53,18 @@ def cut_at_or_before(messages: Sequence[Message], cut: int) -> int:
 
 def open_tool_loop_start(messages: Sequence[Message]) -> int:
     """Returns the start of the newest tool loop without a final reply; the end if there is none."""
-    last = len(messages) - 1
-    while last >= 0 and messages[last].role == "system":
-        last -= 1
+    last = last_spoken(messages)
     if last < 0 or (messages[last].role != "tool" and not has_calls(messages[last])):
         return len(messages)
     return cut_at_or_before(messages, last)
+
+
+def last_spoken(messages: Sequence[Message]) -> int:
+    """Returns the index of the last message that is not a system message; -1 if there is none."""
+    last = len(messages) - 1
+    while last >= 0 and messages[last].role == "system":
+        last -= 1
+    return last
 
 
 def has_calls(message: Message) -> bool:

@@ -6,7 +6,7 @@ few; the newest results stay whole as far as there is room.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple, cast
 
@@ -34,7 +34,7 @@ from ..messages import (
     cut_at_or_before,
     describe_media,
     is_legal_cut,
-    open_tool_loop_start,
+    last_spoken,
 )
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
@@ -217,9 +217,7 @@ class ShortenedTrail:
         The user answers the reply, or its calls are not finished. One that takes most of the room is archived.
         """
         messages, view = self.request.messages, self.request.view
-        start, end = open_tool_loop_start(messages), len(messages)
-        if start == end:
-            start = cut_at_or_before(messages, max(0, _last_spoken(messages)))
+        start, end = cut_at_or_before(messages, max(0, last_spoken(messages))), len(messages)
         if view.turns and view.turns[-1] == end - 1:
             return view.turns[-1]
         if not view.turns and view.split_turn is None:
@@ -229,11 +227,6 @@ class ShortenedTrail:
         replies = (message for message in messages[start:] if message.role == "assistant")
         size = message_tokens(replies, view.token_sums.estimator)
         return start if waiting or size <= _MAX_REPLY_SHARE * room else end
-
-
-def _last_spoken(messages: Sequence[Message]) -> int:
-    """Returns the index of the last message that is not a system message; -1 if there is none."""
-    return next((index for index in range(len(messages) - 1, -1, -1) if messages[index].role != "system"), -1)
 
 
 class KeepTrail(BaseStrategy):
