@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -128,6 +129,7 @@ def test_compact_cannot_fit_exits_1_with_smallest_context(run: Run, tmp_path: Pa
     result = run("compact", file, "--budget", "100")
     assert result.exit_code == 1
     assert "Cannot fit" in result.stdout
+    assert re.search(r"Use --budget \d+ or more\.", result.stdout)
     facts = loaded(run("compact", file, "--budget", "100", "--json").stdout)
     assert facts["outcome"] == "cannot_fit"
     assert facts["messages"] == loaded(file)

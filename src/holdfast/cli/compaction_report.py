@@ -305,7 +305,7 @@ def _outcome_lines(run: CompactCommandRun) -> list[RenderableType]:
             return _not_needed_lines(run)
         case Outcome.CANNOT_FIT:
             sentence = f"Cannot fit: {after:,} tokens is the smallest valid context, over the budget of {run.budget:,}."
-            return [Text(sentence, "bold red")]
+            return [Text(sentence, "bold red"), Text(f"Use --budget {after} or more.")]
         case _:
             sentence = result.outcome.value.replace("_", " ").capitalize()
             return [Text(f"{sentence}: {result.why}." if result.why else f"{sentence}.", "bold yellow")]
