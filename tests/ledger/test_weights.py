@@ -6,20 +6,35 @@ import pytest
 
 from holdfast.ledger.line_scores import LINE_MODELS, OWN_FEATURES, SHARED_FEATURES, line_curves
 from holdfast.ledger.name_scores import NAME_FEATURES, name_weights
-from holdfast.ledger.weights import Curve, load_weights, sum_curves
+from holdfast.ledger.weights import Curve, CurvePair, load_weights, sum_curves
 
 POINTS = [(1.0, 0.0), (2.0, 4.0), (4.0, -2.0)]
 
 
+OTHER_POINTS = [(0.5, 0.0), (2.0, 1.0), (3.0, 0.0)]
+
+
 @pytest.mark.parametrize(
-    ("value", "adds"), [(0.0, 0.0), (1.0, 0.0), (1.5, 2.0), (2.0, 4.0), (3.0, 1.0), (4.0, -2.0), (9.0, -2.0)]
+    ("value", "adds", "adds_other"),
+    [
+        (0.0, 0.0, 0.0),
+        (1.0, 0.0, 1 / 3),
+        (1.5, 2.0, 2 / 3),
+        (2.0, 4.0, 1.0),
+        (2.5, 2.5, 0.5),
+        (3.0, 1.0, 0.0),
+        (4.0, -2.0, 0.0),
+        (9.0, -2.0, 0.0),
+    ],
 )
-def test_curve_is_linear_between_points_and_constant_beyond(value: float, adds: float) -> None:
-    assert sum_curves([Curve.of(POINTS)], [value]) == pytest.approx(adds)
+def test_curves_are_linear_between_points_and_constant_beyond(value: float, adds: float, adds_other: float) -> None:
+    pair = CurvePair.of(Curve.of(POINTS), Curve.of(OTHER_POINTS))
+    assert sum_curves([pair], [value]) == pytest.approx((adds, adds_other))
 
 
 def test_curve_of_single_weight_is_linear() -> None:
-    assert sum_curves([Curve.of(0.5), Curve.of(POINTS)], [-3.0, 2.0]) == pytest.approx(2.5)
+    pairs = [CurvePair.of(Curve.of(0.5), Curve.of(POINTS)), CurvePair.of(Curve.of(POINTS), Curve.of(-1.0))]
+    assert sum_curves(pairs, [-3.0, 2.0]) == pytest.approx((2.5, -2.0))
 
 
 def test_weights_exist_for_every_feature_of_names() -> None:

@@ -14,7 +14,7 @@ from .entries import MentionStats
 from .extract import HistoryExtractor
 from .lines import FILE_KINDS, LedgerLine
 from .name_scores import names_in_last_request
-from .weights import Curve, decay, load_weights, logistic, sum_curves
+from .weights import Curve, CurvePair, decay, load_weights, logistic, sum_curves
 
 _MIN_REACH, _REACH_PER_TOKEN = 80_000, 17
 """Older lines than so many characters are hardly ever edited verbatim; the reach grows with the token budget."""
@@ -142,6 +142,25 @@ def _own_features(line: LedgerLine, offset: int, names: list[float]) -> Features
     ]
 
 
+class _LineModel(NamedTuple):
+    """The curves of one model of edited lines, each paired with that of reused text."""
+
+    shared: tuple[CurvePair, ...]
+    own: tuple[CurvePair, ...]
+
+
+def _load_model(edited: str) -> _LineModel:
+    def pairs(features: tuple[str, ...]) -> tuple[CurvePair, ...]:
+        return _pair_curves(line_curves(edited, features), line_curves(REUSED, features))
+
+    return _LineModel(pairs(SHARED_FEATURES), pairs(OWN_FEATURES))
+
+
+@cache
+def _pair_curves(edited: tuple[Curve, ...], reused: tuple[Curve, ...]) -> tuple[CurvePair, ...]:
+    return tuple(map(CurvePair.of, edited, reused))
+
+
 class LineScores(NamedTuple):
     """Scores of lines apart from the names they hold, in the unit of the names' scores."""
 
@@ -162,17 +181,17 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
     edited: list[float] = []
     reused: list[float] = []
     texts: list[str] = []
-    models = {model: (line_curves(model, SHARED_FEATURES), line_curves(model, OWN_FEATURES)) for model in LINE_MODELS}
-    shared_reused, own_reused = models[REUSED]
+    in_files, elsewhere = _load_model(EDITED_IN_FILES), _load_model(EDITED_ELSEWHERE)
     last, common_edited, common_reused = None, 0.0, 0.0
     for line, shared, own in line_features(history, scores, room):
-        shared_edited, own_edited = models[EDITED_IN_FILES if line.kind in FILE_KINDS else EDITED_ELSEWHERE]
+        model = in_files if line.kind in FILE_KINDS else elsewhere
         if shared is not last:
             last = shared
-            common_edited, common_reused = sum_curves(shared_edited, shared), sum_curves(shared_reused, shared)
+            common_edited, common_reused = sum_curves(model.shared, shared)
+        own_edited, own_reused = sum_curves(model.own, own)
         texts.append(line.text)
-        edited.append(logistic(common_edited + sum_curves(own_edited, own)) if history.files else 0.0)
-        again = logistic(common_reused + sum_curves(own_reused, own)) if history.files and line.kind != "user" else 0.0
+        edited.append(logistic(common_edited + own_edited) if history.files else 0.0)
+        again = logistic(common_reused + own_reused) if history.files and line.kind != "user" else 0.0
         reused.append(len(line.text) * again)
     total = sum(scores.values())
     per_edit = EDITED_WEIGHT * total / max(1.0, sum(edited))

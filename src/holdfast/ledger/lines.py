@@ -63,13 +63,17 @@ def is_wrapper_line(line: str) -> bool:
     return line.startswith(_WRAPPER_STARTS) and _WRAPPER.fullmatch(line) is not None
 
 
-def split_lines(text: str) -> list[tuple[int, str, bool]]:
-    """Returns (line number, text, is whole); over-long lines are split into pieces."""
+NumberedLine = tuple[int, str, bool]
+"""Line number, text, and whether it is a whole line."""
+
+
+def split_lines(text: str) -> list[NumberedLine]:
+    """Splits a text into lines, and over-long lines into pieces."""
     split = split_whole_lines(text)
-    if len(text) <= _MAX_LINE_CHARS or max([len(line) for _, line in split], default=0) <= _MAX_LINE_CHARS:
-        return [(number, line, True) for number, line in split]
-    found = []
-    for number, line in split:
+    if len(text) <= _MAX_LINE_CHARS or max([len(line) for _, line, _ in split], default=0) <= _MAX_LINE_CHARS:
+        return split
+    found: list[NumberedLine] = []
+    for number, line, _ in split:
         if len(line) <= _MAX_LINE_CHARS:
             found.append((number, line, True))
         else:
@@ -77,13 +81,10 @@ def split_lines(text: str) -> list[tuple[int, str, bool]]:
     return found
 
 
-def split_whole_lines(text: str) -> list[tuple[int, str]]:
+def split_whole_lines(text: str) -> list[NumberedLine]:
     """Returns the non-blank lines with their numbers: those printed by a file viewer, else counted."""
-    split = text.splitlines() if len(text) <= _BLOCK_CHARS else list(_split_in_blocks(text))
-    numbered: Iterable[tuple[int, str]] = enumerate(split, 1)
-    if "→" in text or "\t" in text or ":  " in text:  # without one of these, no line has a printed number
-        numbered = _with_shown_numbers(split, only_arrows="\t" not in text and ":  " not in text)
-    return [(number, stripped) for number, line in numbered if (stripped := line.rstrip())]
+    lines = text.splitlines() if len(text) <= _BLOCK_CHARS else list(_split_in_blocks(text))
+    return _number_lines(text, lines, range(len(lines)))
 
 
 def find_shingles(text: str) -> list[str]:
@@ -96,19 +97,27 @@ def unseen_share(shingles: Sequence[str], seen: Container[str]) -> float:
     return sum([shingle not in seen for shingle in shingles]) / len(shingles) if shingles else 1.0
 
 
-def _with_shown_numbers(lines: list[str], *, only_arrows: bool) -> Iterator[tuple[int, str]]:
-    """Yields lines with the number that a viewer or a search printed before them, without it, else counted. Before a
-    tab, numbers must be consecutive: the first column of a table seldom is."""
-    for at, line in enumerate(lines):
-        shown, arrow, rest = line.partition("→")  # half the time of the pattern
+def _number_lines(text: str, lines: list[str], places: Iterable[int]) -> list[NumberedLine]:
+    """Returns the non-blank ones of the lines at these places, with the number that a viewer or a search printed before
+    them, without it, else counted. Before a tab, numbers must be consecutive: the first column of a table seldom is."""
+    arrows, others = "→" in text, "\t" in text or ":  " in text
+    if not arrows and not others:
+        return [(at + 1, stripped, True) for at in places if (stripped := lines[at].rstrip())]
+    found: list[NumberedLine] = []
+    for at in places:
+        number, line = at + 1, lines[at]
+        shown, arrow, rest = line.partition("→") if arrows else ("", "", "")  # half the time of the pattern
         if arrow and (digits := shown.lstrip()).isdecimal() and len(digits) <= _MAX_DIGITS:
-            yield int(digits), rest
-        elif only_arrows or not (match := _NUMBERED.match(line)):
-            yield at + 1, line
-        elif match[2] != "\t" or _is_consecutive(lines, at, int(match[1])):
-            yield int(match[1]), match[3]
-        else:
-            yield at + 1, line
+            number, line = int(digits), rest
+        elif (
+            others
+            and (match := _NUMBERED.match(line))
+            and (match[2] != "\t" or _is_consecutive(lines, at, int(match[1])))
+        ):
+            number, line = int(match[1]), match[3]
+        if stripped := line.rstrip():
+            found.append((number, stripped, True))
+    return found
 
 
 def _is_consecutive(lines: list[str], at: int, number: int) -> bool:
@@ -188,12 +197,10 @@ def find_error_lines(text: str) -> Iterator[tuple[int, str]]:
     words = [word for word in (*_ERROR_WORDS, *_UNSPACED_ERROR_WORDS) if word in lowered]  # faster than the pattern
     if not words:
         return
-    for number, line in reversed(split_whole_lines(end)):
-        if (
-            len(line) <= _MAX_ERROR_CHARS
-            and any(word in line.lower() for word in words)
-            and _ERROR_PATTERN.search(line)
-        ):
+    lines = end.splitlines()
+    places = [at for at in range(len(lines) - 1, -1, -1) if any(word in lines[at].lower() for word in words)]
+    for number, line, _ in _number_lines(end, lines, places):
+        if len(line) <= _MAX_ERROR_CHARS and _ERROR_PATTERN.search(line):
             yield number, line
 
 

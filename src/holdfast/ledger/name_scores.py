@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import accumulate, chain
 from math import log1p
-from operator import mul
+from operator import itemgetter, mul
 
 from .extract import HistoryExtractor
 from .names import find_names
@@ -53,7 +55,7 @@ _SINGLE = (
 NAME_FEATURES = (*_SINGLE, *(f"{first} and {second}" for first, second in _PRODUCTS))
 NameKey = tuple[str, int, int, int, int | None, int | None, bool, int | None, bool, float, float]
 """The arguments of `_features_of`."""
-_PAIRS = tuple((_SINGLE.index(first), _SINGLE.index(second)) for first, second in _PRODUCTS)
+_FIRST_OF_PAIRS, _SECOND_OF_PAIRS = (itemgetter(*map(_SINGLE.index, names)) for names in zip(*_PRODUCTS, strict=True))
 
 
 @cache
@@ -74,7 +76,7 @@ def _name_keys(history: HistoryExtractor) -> Iterator[tuple[str, NameKey]]:
     asked = topic_words(history.users[-1].text) if history.users else frozenset()
     planned = frozenset().union(*(topic_words(step) for step, status in history.plan.steps if not is_finished(status)))
     named = {name: seen for name, seen in history.names.items() if seen.kind != "word"}
-    on_topic, on_plan = _topic_shares(named, asked, planned)
+    on_topic, on_plan = _topic_shares(list(named), asked, planned)
     for name, seen in named.items():
         note = touched.get(name)
         yield (
@@ -96,11 +98,12 @@ def _name_keys(history: HistoryExtractor) -> Iterator[tuple[str, NameKey]]:
 
 
 def _topic_shares(
-    names: Iterable[str], asked: frozenset[str], planned: frozenset[str]
+    names: Sequence[str], asked: frozenset[str], planned: frozenset[str]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Returns how much each name shares with the last request (by its rarest word) and with the open plan."""
     wanted = asked | planned
-    about = {name: found for name in names if not wanted.isdisjoint(found := topic_words(name))} if wanted else {}
+    holding = _containing(names, wanted)
+    about = {name: found for name in holding if not wanted.isdisjoint(found := topic_words(name))}
     common = Counter(word for found in about.values() for word in found & asked)
     on_topic = {
         name: max([decay(common[one], 10) for one in found & asked], default=0.0) for name, found in about.items()
@@ -108,9 +111,23 @@ def _topic_shares(
     return on_topic, {name: len(found & planned) / len(found) for name, found in about.items()}
 
 
-def feature_products(features: Sequence[float]) -> list[float]:
+def _containing(names: Sequence[str], words: Iterable[str]) -> list[str]:
+    """Returns the names that contain one of these words in lower case, found in one text of all names."""
+    lowered = [name.lower() for name in names]
+    text, starts = "\n".join(lowered), [0, *accumulate(len(name) + 1 for name in lowered)]
+    found: set[int] = set()
+    for word in words:
+        at = text.find(word)
+        while at >= 0:
+            following = bisect(starts, at)
+            found.add(following - 1)
+            at = text.find(word, starts[following])
+    return [names[place] for place in sorted(found)]
+
+
+def feature_products(features: Sequence[float]) -> Iterator[float]:
     """Returns the products of feature pairs that the model uses."""
-    return [features[first] * features[second] for first, second in _PAIRS]
+    return map(mul, _FIRST_OF_PAIRS(features), _SECOND_OF_PAIRS(features))
 
 
 @lru_cache(maxsize=200_000)
@@ -172,9 +189,5 @@ def score_names(history: HistoryExtractor) -> dict[str, float]:
 
 
 def name_probability(weights: Sequence[float], features: Sequence[float]) -> float:
-    """Evaluates the model of names: weights of the features, then of their products, most of which are zero."""
-    total = sum(map(mul, weights, features))
-    for (first, second), weight in zip(_PAIRS, weights[-len(_PAIRS) :], strict=True):
-        if features[first]:
-            total += weight * features[first] * features[second]
-    return logistic(total)
+    """Evaluates the model of names: weights of the features, then of their products."""
+    return logistic(sum(map(mul, weights, chain(features, feature_products(features)))))

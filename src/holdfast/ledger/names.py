@@ -63,7 +63,7 @@ def name_kind(name: str) -> NameKind:
     """Classifies a name by its spelling."""
     if _is_word(name):
         return "word"
-    if max(name) >= _WIDE:
+    if not name.isascii() and max(name) >= _WIDE:
         return "wide"
     if "." in name or "-" in name:
         if _FILE_ENDING.search(name):
@@ -116,8 +116,11 @@ class _TokenNames(dict[str, tuple[str, ...]]):
         return found
 
     def _found(self, token: str) -> Iterable[str]:
-        if token.isascii() and (token.isalnum() or token.isidentifier()):
-            return (token,) if _is_name(token) and (self._words or not _is_word(token)) else ()
+        if token.isascii():
+            if token.isalpha() and token.islower():
+                return (token,) if self._words and _is_name(token) else ()
+            if token.isalnum() or token.isidentifier():
+                return (token,) if _is_name(token) else ()
         atoms = (_ASCII_ATOM if token.isascii() else _ATOM).findall(token)
         return [name for atom in atoms for name in _names_in_atom(atom) if self._words or not _is_word(name)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate, groupby, islice
+from itertools import groupby, islice
 
 from .entries import CommandRecord, take_within
 from .extract import HistoryExtractor
@@ -94,6 +94,8 @@ class SectionRenderer:
         self._titles: dict[str, str] = {}
         self._important: dict[str, list[str]] = {}
         self._room = room
+        self._filled = [0]
+        """Characters of the first candidates together, as far as they were needed."""
 
     @cached_property
     def line_scores(self) -> LineScores:
@@ -109,14 +111,13 @@ class SectionRenderer:
             lines, self.history.name_cache.__getitem__, self.name_scores, scores.edited, scores.reused
         )
 
-    @cached_property
-    def _filled(self) -> list[int]:
-        return list(accumulate(len(one.line.text) + 1 for one in self._candidates))
-
     def price(self, room: int) -> float:
         """Returns the score of one more character where `room` characters are filled with the best candidates."""
-        place = bisect_left(self._filled, max(0, room))
-        return self._candidates[place].density if place < len(self._candidates) else 0.0
+        filled, candidates = self._filled, self._candidates
+        while filled[-1] < room and len(filled) <= len(candidates):
+            filled.append(filled[-1] + len(candidates[len(filled) - 1].line.text) + 1)
+        place = max(0, bisect_left(filled, room) - 1)
+        return candidates[place].density if place < len(candidates) else 0.0
 
     def fixed_size(self, room: int) -> int:
         """Returns the characters of all sections but the excerpts on a page of `room` characters."""

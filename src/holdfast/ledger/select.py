@@ -61,18 +61,18 @@ def rank_candidates(
     sought = set(sorted(scores, key=scores.__getitem__, reverse=True)[:_MAX_LONE_NAMES])
     for line in reversed(lines):
         text, kind = line.text, line.kind
-        if len(text) < MIN_LINE_CHARS and kind != "name":
+        if (len(text) < MIN_LINE_CHARS and kind != "name") or is_wrapper_line(text):
             continue
         names = names_of(text)
-        if kind not in _SPOKEN and not sought.isdisjoint(names) and not is_wrapper_line(text):
+        if kind not in _SPOKEN and not sought.isdisjoint(names):
             newest.update([(name, line) for name in names if name in sought])
             sought.difference_update(names)
         if kind == "name":
             continue
         own_score, reuse_score = own_scores.get(text, 0.0), reuse_scores.get(text, 0.0)
         share = 1.0 if line.whole else _PIECE_SHARE
-        gain = own_score + reuse_score + share * sum([score for name in names if (score := scores.get(name))])
-        if gain > 0 and not is_wrapper_line(text):
+        gain = own_score + reuse_score + share * sum(filter(None, map(scores.get, names)))
+        if gain > 0:
             found.append(Candidate(line, own_score, reuse_score, share, gain / (len(text) + _LINE_OVERHEAD)))
     found += _lone_names(newest, scores)
     return sorted(found, key=attrgetter("density"), reverse=True)

@@ -120,10 +120,11 @@ def _one_line(text: str) -> str:
 
 def _first_text(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     for key in keys:
-        value = given.get(key)
-        if isinstance(value, str) and value:
+        if not (value := given.get(key)):
+            continue
+        if isinstance(value, str):
             return value
-        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return str(value[-1]) if base_name(value[0]) in _SHELLS else " ".join(value)
     return ""
 

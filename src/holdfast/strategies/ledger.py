@@ -9,7 +9,7 @@ Notes and trail share the room by what each is worth there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
+from functools import cached_property, partial
 from operator import itemgetter
 from typing import cast
 
@@ -219,7 +219,7 @@ class _LedgerPlanner:
     def _cut(self, room: int) -> int:
         """Returns where the trail starts: where it is worth most, never after an unfinished tool loop."""
         messages, turns = self.request.messages, self.request.view.turns
-        chars = self._chars_per_token(room)
+        chars = self._chars_per_token
         cut = choose_trail(
             [step._replace(size=int(step.size * chars)) for step in self.trail.steps],
             int(room * chars),
@@ -283,7 +283,7 @@ class _LedgerPlanner:
             return None
         renderer, best = self._page_renderer(), (0, LedgerPage("", {}))
         tried: dict[int, int] = {}
-        characters = int(room * _FIRST_GUESS * self._chars_per_token(room))
+        characters = int(room * _FIRST_GUESS * self._chars_per_token)
         while characters not in tried and len(tried) < _MAX_ATTEMPTS:
             page = renderer.render(characters)
             used = tried[characters] = max(1, self._size(page, self._notes(page)) - fixed)
@@ -338,9 +338,10 @@ class _LedgerPlanner:
         )
         return cast(Json, msgspec.to_builtins(ledger))
 
-    def _chars_per_token(self, room: int) -> float:
+    @cached_property
+    def _chars_per_token(self) -> float:
         """Estimates characters per token from lines that the page may contain."""
-        estimator, sample = self.request.view.token_sums.estimator, self.sections.sample(room)
+        estimator, sample = self.request.view.token_sums.estimator, self.sections.sample(min(PAGE_TOKENS, self.room))
         return max(1.0, len(sample) / max(1, count_tokens(estimator, sample)))
 
     def _page_renderer(self) -> PageRenderer:
@@ -352,7 +353,7 @@ class _LedgerPlanner:
         intro = f"{PAGE_OPENING}{archived} {where}{self._round_note()}{self._progress_note()}{cut_note}]"
         shortened = {(self.places[index], part) for index, part in self.shortened}
         trail = sum(step.size for step in self.trail.steps if step.cut >= self.cut)
-        trail_chars = int(trail * self._chars_per_token(PAGE_TOKENS))
+        trail_chars = int(trail * self._chars_per_token)
         return PageRenderer(self.sections, self.visible, self.staying, shortened, intro, trail_chars)
 
     def _round_note(self) -> str:
