@@ -69,3 +69,18 @@ def test_find_error_lines_returns_whole_lines_only() -> None:
 
 def test_find_error_lines_keeps_leading_numbers() -> None:
     assert list(find_error_lines("404: Not Found\nfine")) == [(1, "404: Not Found")]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "=== RUN   TestMoor/unknown_berth_returns_error",
+        "    --- PASS: TestMoor/unknown_berth_returns_error (0.00s)",
+        "tests/test_moor.py::test_unknown_berth_is_an_error PASSED [ 50%]",
+        "test moor::unknown_berth_fails ... ok",
+        "  ✓ reports an error for an unknown berth (3 ms)",
+    ],
+)
+def test_test_that_passed_is_no_error_whatever_its_name(line: str) -> None:
+    failed = "FAIL: TestMoor/two_ships_returns_error"
+    assert list(find_error_lines(f"{line}\n{failed}")) == [(2, failed)]

@@ -99,7 +99,7 @@ def test_last_steps_are_listed_in_order_before_the_messages_that_stay() -> None:
     messages = [user("Mend it."), *read, *ran, *tool_use("3", "transfer", "booked", to="Miller"), *filler(20)]
     page = notes_on([*messages, user("Go.")])
     assert page.splitlines().index(STEPS) > page.splitlines().index(TASK + " [1]")
-    path = f"{'northern/' * 7}tables/tides.py"
+    path = f"[…]/{'northern/' * 7}tables/tides.py"
     assert section(page, STEPS)[:5] == ["[2] > # First the tables.", "Read", path, "40", "[4] Bash"]
     (command,) = section(page, STEPS)[5:]
     assert command.startswith("make tides --north ") and command.endswith(" […]") and len(command) < 90
@@ -113,6 +113,10 @@ def test_last_steps_name_a_path_in_full_once() -> None:
     reads = [tool_use(str(at), "Read", f"low_{at} = {at}", file_path=path) for at, path in enumerate(paths)]
     shown = [line for line in section(render(*reads), STEPS) if line.endswith(".py")]
     assert shown == ["north/tides.py", "/srv/south/tides.py", "quay.py", "/srv/north/tides.py", "/srv/quay.py"]
+    deep = f"/srv/{'northern/' * 9}rope.py"
+    reads = [tool_use(str(at), "Read", f"low_{at} = {at}", file_path=deep, limit=at) for at in range(2)]
+    shown = [line for line in section(render(*reads), STEPS) if line.endswith(".py")]
+    assert shown == ["rope.py", f"[…]/{'northern/' * 8}rope.py"]
 
 
 def test_last_steps_leave_out_what_a_newer_step_shows() -> None:
@@ -160,10 +164,11 @@ def test_last_steps_are_carried_to_the_next_round() -> None:
 def test_wrapper_lines_of_output_are_left_out() -> None:
     output = (
         "Chunk ID: a696c4\nWall time: 0.6 seconds\nindex 385357be..53749450 100644\n<system-reminder>\ntide_4711 is up"
+        "\n<usage>total_tokens: 80319\ntool_uses: 37\nduration_ms: 153280</usage>"
     )
     page = render(tool_use("1", "look", output, berth="K7"), tool_use("2", "Read", output, file_path="/srv/log.py"))
     assert "tide_4711" in page
-    assert not re.search(r"^(?:Chunk ID|Wall time|index |<system)", page, re.MULTILINE)
+    assert not re.search(r"^(?:Chunk ID|Wall time|index |<system|<usage|tool_uses|duration)", page, re.MULTILINE)
     assert "→ Chunk ID" not in page
 
 

@@ -39,6 +39,15 @@ def test_candidates_of_equal_score_begin_with_the_newest() -> None:
     assert [one.line.text for one in ranked if one.line.kind == "name"] == ["name_3", "name_4", "name_1", "name_2"]
 
 
+def test_short_line_is_no_candidate_however_deep_its_indentation() -> None:
+    ranked = pool(
+        [("\t" * 12 + "continue", "a"), ("return name_1", "a")],
+        {},
+        dict.fromkeys(["\t" * 12 + "continue", "return name_1"], 1.0),
+    )
+    assert [one.line.text for one in ranked] == ["return name_1"]
+
+
 def selection(among: list[Candidate], worth: dict[str, float], known: str = "") -> Selection:
     return Selection(among, named, worth, covered=(), heading=lambda line: (line.source, TITLE), known=known)
 

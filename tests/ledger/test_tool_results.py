@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.ledger import HistoryExtractor, list_by_folder
-from holdfast.messages import decode_all
+from holdfast.ledger import HistoryExtractor, list_by_folder, outcome_lines
+from holdfast.messages import Text, ToolResult, decode_all
 
 REJECTED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
@@ -162,3 +162,32 @@ def test_tool_listing_tasks_or_users_is_not_a_user_question(tool: str) -> None:
 )
 def test_tool_question_to_user_yields_a_user_message(tool: str) -> None:
     assert noted(called("1", tool, {"question": "Which?"}, "Berth K7.")).users[-1].text == "Berth K7."
+
+
+REMINDER = "<system-reminder>\nNever mend a berth that is not yours.\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"The file /srv/{'quay/' * 15}tides.py has been updated successfully.", ["has been updated successfully."]),
+        ("\n".join([*(["compiling"] * 30), "3 passed in 0.2s", ""]), ["3 passed in 0.2s"]),
+        (f"     1→tide = 4\n     2→rope = 12\n\n{REMINDER}\n", ["     2→rope = 12"]),
+        (
+            "<tool_use_error>String to replace not found in file.\nString: }\n</tool_use_error>",
+            ["<tool_use_error>String to replace not found in file."],
+        ),
+        ("A" * 150, []),
+        ("a word " * 100, []),
+        ("one line\n" + "a word " * 100, []),
+    ],
+)
+def test_result_of_which_no_line_is_selected_shows_how_the_call_ended(text: str, shown: list[str]) -> None:
+    assert outcome_lines(ToolResult("1", (Text(text),))) == shown
+
+
+def test_reminder_in_a_result_is_no_line_of_the_file() -> None:
+    history = noted(called("1", "Read", {"file_path": "/srv/quay.py"}, f"     1→{OLD}\n\n{REMINDER}"))
+    kinds = {line.text: (line.kind, line.source) for line in history.lines.values()}
+    assert kinds[OLD] == ("file", "/srv/quay.py")
+    assert kinds["Never mend a berth that is not yours."] == ("output", "")

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from holdfast import compact
-from holdfast.messages import Text, ToolResult
-from holdfast.strategies.trail import last_line
 
 Json = dict[str, Any]
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 2_000}}
@@ -62,17 +58,3 @@ def test_room_that_is_left_keeps_results_whole_next_to_one_that_is_too_large() -
     shown = compacted(contents, reply, target=28_000)
     assert shown["a"].startswith("[cut: ")
     assert (shown["b"], shown["c"]) == (contents["b"], contents["c"])
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        (f"The file /srv/{'quay/' * 15}tides.py has been updated successfully.", ["has been updated successfully."]),
-        ("\n".join([*(["compiling"] * 30), "3 passed in 0.2s", ""]), ["3 passed in 0.2s"]),
-        ("A" * 150, []),
-        ("a word " * 100, []),
-        ("one line\n" + "a word " * 100, []),
-    ],
-)
-def test_result_of_which_no_line_is_selected_shows_how_the_call_ended(text: str, shown: list[str]) -> None:
-    assert last_line(ToolResult("1", (Text(text),))) == shown

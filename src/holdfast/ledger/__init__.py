@@ -13,6 +13,7 @@ from .parse import is_section_heading, parse_page
 from .paths import base_name, list_by_folder
 from .sections import PartKey, SectionRenderer, part_key
 from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, head_and_tail, quote_structure, take_fitting
+from .tool_calls import outcome_lines
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 from .weights import weights_digest
 
@@ -50,6 +51,7 @@ __all__ = [
     "merge_ledgers",
     "missing_facts",
     "name_kind",
+    "outcome_lines",
     "page_lines",
     "parse_page",
     "part_key",

@@ -21,7 +21,7 @@ Record = TypeVar("Record", FileRecord, CommandRecord)
 
 def trim_ledger(ledger: Ledger, names_of: NameFinder, scores: dict[str, float], room: int) -> Ledger:
     """Returns the ledger with its highest-scored lines, at most `room` characters of them, and their names."""
-    showable = (line for line in ledger.lines if len(line.text) >= MIN_LINE_CHARS or line.kind == "name")
+    showable = (line for line in ledger.lines if len(line.text.strip()) >= MIN_LINE_CHARS or line.kind == "name")
     ranked = nlargest(1 + room // MIN_LINE_CHARS, showable, key=lambda line: _density(line, names_of, scores))
     kept = take_within(((line.text + line.source[MAX_SOURCE_CHARS:], line) for line in ranked), room)
     kept.sort(key=lambda line: line.offset)

@@ -21,6 +21,7 @@ from .lines import (
     latest_error_lines,
     split_lines,
     split_program_text,
+    split_reminders,
 )
 from .names import NameCache, find_exact_names
 from .paths import base_name, group_by_base_name
@@ -319,7 +320,8 @@ class HistoryExtractor:
             self._undo_rejected(action)
         if reply or rejected:
             return
-        text, command = result.text, self.commands.get(action.command.strip())
+        text, reminders = split_reminders(result.text)
+        command = self.commands.get(action.command.strip())
         of_file = action.kind in ("read", "edit", "write")
         source = action.subject if of_file else action.subject[: entries.MAX_SOURCE_CHARS]
         by_command, no_effect = action.kind in ("run", "search", "read"), had_no_effect(result)
@@ -331,6 +333,8 @@ class HistoryExtractor:
         if action.kind not in ("plan", "step", "progress"):  # the plan is stored as such
             kind: LineKind = "file" if of_file and not no_effect else "output"
             self._add_lines(text, kind, source or action.tool, place, part, found=action.kind == "search")
+        if reminders:
+            self._add_lines(reminders, "output", "", place, part)
         for change in changed:
             self._file_lines.remove_replaced(change, self.lines)
         shown = of_file or action.kind == "search" or shows_file_versions(action.command)

@@ -18,11 +18,13 @@ _MAX_DIGITS = 6
 _NUMBERED = re.compile(rf"\s*+(\d{{1,{_MAX_DIGITS}}})(→|\t|:(?=\t| [ \t]))(.*)")
 _WRAPPER_STARTS = (
     *("<system", "</system", "Chunk ID: ", "Wall time: ", "Process exited", "Original token", "index ", "[cut: "),
+    *("<usage>", "tool_uses: ", "duration_ms: "),
 )
 """`[cut: …]` begins a result that an earlier compaction shortened."""
 _WRAPPER = re.compile(
     r"</?system-reminder>|Chunk ID: \w+|Wall time: [\d.]+ seconds|Process exited with code 0|Original token count: \d+"
     r"|index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}(?: \d+)?|\[cut: [\d,]+\]"
+    r"|<usage>total_tokens: \d+|tool_uses: \d+|duration_ms: \d+</usage>"
 )
 _BREAKS = re.compile(r"[\s,;|。！？，]")
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
@@ -186,6 +188,10 @@ _ERROR_PATTERN = re.compile(
     rf"(?i:\b(?:{'|'.join(_ERROR_WORDS)})(?:s|ed|ked|ing|ures?)?\b)"
     rf"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|{'|'.join(_UNSPACED_ERROR_WORDS)}"
 )
+_PASSED = re.compile(
+    r"\s*(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:PASS|SKIP):|[✓✔√] )|\S+::\S+ PASSED\b|test \S+ \.\.\. ok$"
+)
+"""A test runner's line on a test that began or passed, whatever its name says of errors."""
 _MAX_ERROR_CHARS, _ERROR_SCAN_CHARS = 400, 40_000
 _MAX_ERRORS = 40
 
@@ -200,7 +206,7 @@ def find_error_lines(text: str) -> Iterator[tuple[int, str]]:
     lines = end.splitlines()
     places = [at for at in range(len(lines) - 1, -1, -1) if any(word in lines[at].lower() for word in words)]
     for number, line, _ in _number_lines(end, lines, places):
-        if len(line) <= _MAX_ERROR_CHARS and _ERROR_PATTERN.search(line):
+        if len(line) <= _MAX_ERROR_CHARS and _ERROR_PATTERN.search(line) and not _PASSED.match(line):
             yield number, line
 
 
@@ -214,6 +220,16 @@ def latest_error_lines(outputs: Sequence[ToolOutput], earlier: dict[str, LedgerL
             break
     before = [(error, line) for error, line in earlier.items() if error not in found]
     return dict([*before, *reversed(found.items())][-_MAX_ERRORS:])
+
+
+_REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
+
+
+def split_reminders(text: str) -> tuple[str, str]:
+    """Splits a tool result into its own text and the notes to the model that a program put into it."""
+    if "<system-reminder>" not in text:
+        return text, ""
+    return _REMINDER.sub("", text), "\n".join(_REMINDER.findall(text))
 
 
 _MAX_TASK_CANDIDATES = 4

@@ -49,7 +49,7 @@ from .text import (
     quote_structure,
     take_fitting,
 )
-from .tool_calls import is_finished
+from .tool_calls import CUT_PATH, is_finished
 from .weights import decay
 
 _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = (
@@ -243,7 +243,9 @@ class SectionRenderer:
         """Leaves out what a newer step shows and shortens the paths of files that it names; nothing if all is shown."""
         lines = text.split("\n")
         new = [line for line in lines if line not in seen or not _may_be_left_out(line)]
-        brief = [self._short_path(line) if line in seen and is_path(line) else line for line in new]
+        brief = [
+            self._short_path(line.removeprefix(CUT_PATH)) if line in seen and is_path(line) else line for line in new
+        ]
         seen.update(lines)
         only_tools_left = len(new) < len(lines) and all(map(str.isidentifier, new))
         return "" if only_tools_left else "\n".join(brief)

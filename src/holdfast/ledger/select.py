@@ -61,7 +61,7 @@ def rank_candidates(
     sought = set(sorted(scores, key=scores.__getitem__, reverse=True)[:_MAX_LONE_NAMES])
     for line in reversed(lines):
         text, kind = line.text, line.kind
-        if (len(text) < MIN_LINE_CHARS and kind != "name") or is_wrapper_line(text):
+        if (len(text.strip()) < MIN_LINE_CHARS and kind != "name") or is_wrapper_line(text):
             continue
         names = names_of(text)
         if kind not in _SPOKEN and not sought.isdisjoint(names):

@@ -12,10 +12,10 @@ from typing import Any, Literal
 import msgspec
 
 from ..messages import ToolCall, ToolResult
-from .lines import is_wrapper_line
+from .lines import is_wrapper_line, split_reminders
 from .paths import base_name, is_path
 from .shell_files import FileChange, is_search_command, parse_diff, parse_file_writes, parse_patch, printed_path
-from .text import BRIEF_CHARS, clip_to_line, take_fitting
+from .text import BRIEF_CHARS, clip, clip_to_line, take_fitting
 
 ToolActionKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "progress", "other"]
 _PATH_KEYS = ("file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
@@ -38,6 +38,8 @@ _STEP_ID_KEYS = ("taskId", "task_id", "todo_id", "step_id")
 _MAX_ARGUMENT_CHARS = 200
 _MAX_WORDS_CHARS, _MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 100, 80, 120
 """Characters of a reply's text, of one value of its calls, and of all values of a call, among the last steps."""
+CUT_PATH = "[…]/"
+"""Begins a path of which the last steps show only the end."""
 _FINISHED = ("completed", "complete", "done", "finished", "closed", "deleted", "cancelled", "canceled", "skipped")
 _OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _MAX_PATH_CHARS, _MAX_COMMAND_CHARS, _MAX_PATCH_CHARS = 1_000, 320, 400_000
@@ -216,7 +218,8 @@ def _brief_value(value: object) -> str:
     if not isinstance(value, str):
         return ""
     if len(value) > _MAX_VALUE_CHARS and is_path(value):
-        return value[-_MAX_VALUE_CHARS:].partition("/")[2] or base_name(value)[:_MAX_PATH_CHARS]
+        _, folder, end = value[-_MAX_VALUE_CHARS:].partition("/")
+        return f"{CUT_PATH}{end}" if folder else base_name(value)[:_MAX_PATH_CHARS]
     return clip_to_line(value, _MAX_VALUE_CHARS)
 
 
@@ -228,6 +231,8 @@ _ASKS_USER = re.compile(
 """Names of tools that ask the user a question; not of tools that list tasks or users."""
 _EXIT_CODE = re.compile(r"^(?:(?:Process|Command) exited with code|Exit code:?) ([0-9]{1,4})$", re.MULTILINE)
 _STATUS_CHARS, _RESULT_SCAN_CHARS = 400, 40_000
+_OUTCOME_CHARS = 60
+"""Characters shown at the end of a result of one line."""
 _FAILURE_START = re.compile(r"\W*(?:tool_use_)?(?:error|failed|failure|could not|cannot|unable)\b", re.IGNORECASE)
 _PATCH_APPLIED = "Success. Updated the following files"
 """Output of a successful patch, whatever else ran in the same command."""
@@ -260,6 +265,18 @@ def has_failed(result: ToolResult) -> bool:
 def had_no_effect(result: ToolResult) -> bool:
     """Whether a call only failed: by its error flag or exit code, or by a short output that starts with an error."""
     return has_failed(result) or (len(result.text) <= _STATUS_CHARS and _FAILURE_START.match(result.text) is not None)
+
+
+def outcome_lines(result: ToolResult) -> list[str]:
+    """Returns the line that says how a call ended: the beginning of a failure, else the end; nothing if it is long."""
+    beginning = result.text[:_STATUS_CHARS].lstrip()
+    if _FAILURE_START.match(beginning):
+        return [clip(beginning.partition("\n")[0], BRIEF_CHARS)]
+    end = split_reminders(result.text[-_RESULT_SCAN_CHARS:])[0].rstrip()
+    _, several, last = end[-2 * BRIEF_CHARS :].rpartition("\n")
+    if len(last) > BRIEF_CHARS:
+        return []
+    return [last] if several else list(filter(None, [last[-_OUTCOME_CHARS:].partition(" ")[2]]))
 
 
 def is_applied(change: FileChange, result: ToolResult, *, by_command: bool) -> bool:

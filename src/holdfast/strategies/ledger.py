@@ -32,6 +32,7 @@ from ..ledger import (
     choose_trail,
     explain_page,
     is_ledger_page,
+    outcome_lines,
     trim_ledger,
 )
 from ..messages import (
@@ -54,7 +55,7 @@ from .history import (
     shorten_notes,
     user_message_numbers,
 )
-from .trail import CUT_NOTE, REQUEST_NOTE, ShortenedTrail, add_hidden_lines, last_line, shorten_request, shortened_text
+from .trail import CUT_NOTE, REQUEST_NOTE, ShortenedTrail, add_hidden_lines, shorten_request, shortened_text
 from .windows import archive_before
 
 PAGE_TOKENS = 16_000
@@ -383,7 +384,7 @@ class _LedgerPlanner:
         if (long := self.long_request) and (long.place, long.part) == (index, part):
             return long.text(self.places[index], lines)
         result = cast(ToolResult, self.request.messages[index].parts[part])
-        return shortened_text(result, self.places[index], lines or last_line(result))
+        return shortened_text(result, self.places[index], lines or outcome_lines(result))
 
     def _size(self, page: LedgerPage, notes: tuple[Message, ...]) -> int:
         """Returns the tokens of the whole context with this page."""

@@ -14,7 +14,6 @@ from msgspec import structs
 
 from ..context import Edit, Plan, Request, Skip, apply_edits
 from ..ledger import (
-    BRIEF_CHARS,
     READABLE_CHARS,
     HistoryExtractor,
     Ledger,
@@ -51,8 +50,6 @@ _ANY_NUMBER = 10_000
 """Stands for a message's number where only the size counts."""
 _SHORT_RESULT_CHARS = 100
 """Results up to this length are never shortened."""
-_OUTCOME_CHARS = 60
-"""Characters shown at the end of a result of one line."""
 _SHOWN_CHARS = 400
 """Characters shown of a shortened result after a summary."""
 _UNREAD_SHARE = 0.5
@@ -76,14 +73,6 @@ def shortened_text(result: ToolResult, number: int, lines: list[str]) -> str:
     """Returns what is shown of a shortened result: the mark, these lines, and its media."""
     media = [describe_media(item) for item in result.content if isinstance(item, Media)]
     return "\n".join([CUT_MARK.format(number), *lines, *media])
-
-
-def last_line(result: ToolResult) -> list[str]:
-    """Returns the end of a result of which no line is shown: it often says how a call ended."""
-    _, several, last = result.text[-2 * BRIEF_CHARS :].rstrip().rpartition("\n")
-    if len(last) > BRIEF_CHARS:
-        return []
-    return [last] if several else list(filter(None, [last[-_OUTCOME_CHARS:].partition(" ")[2]]))
 
 
 class ShortenedRequest(NamedTuple):
