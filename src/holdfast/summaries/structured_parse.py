@@ -131,7 +131,8 @@ def _is_task(line: str, level: int) -> bool:
 
 def summary_round(text: str) -> int:
     """Returns the round in the title of a rendered summary; 0 if it has no such title."""
-    heading = next(filter(None, map(_own_title, text.splitlines())), None)
+    lines = text.splitlines() if OWN_TITLE.search(text) else []
+    heading = next(filter(None, map(_own_title, lines)), None)
     return int(re.findall(r"\d+", heading.title)[0]) if heading else 0
 
 
