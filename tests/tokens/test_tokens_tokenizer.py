@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.messages import Media, Message, Reasoning, Text, ToolCall, ToolResult, user
-from holdfast.tokens import ENCODINGS, CallableEstimator, CharsPerPiece, Estimator, Tokenizer, estimator_for
+from holdfast.tokens import ENCODINGS, CallableEstimator, CharsPerPiece, Estimator, Tokenizer, estimator_for, tokenizer
 from holdfast.tokens.tokenizer import (
     CALL_OVERHEAD,
     CHUNK_CHARACTERS,
@@ -21,6 +21,7 @@ from holdfast.tokens.tokenizer import (
     MESSAGE_OVERHEAD,
     heuristic_count,
     load_counter,
+    load_vocabulary,
 )
 
 O200K = Tokenizer()
@@ -51,6 +52,19 @@ def test_tokenizer_every_encoding_loads_and_counts(encoding: str) -> None:
     assert tokenizer.measure_text("hello world") in (2, 3)
     assert tokenizer.measure_text("<|endoftext|>") > 3
     assert tokenizer.measure_text("\ud83d lone") > 0
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_tokenizer_special_tokens_of_every_vocabulary_are_plain_text(encoding: str) -> None:
+    vocabulary, count = load_vocabulary(encoding), load_counter(encoding)
+    for name in vocabulary.special_tokens():
+        for text in (name, f"before {name}after"):
+            assert count(text) == len(vocabulary.encode_ordinary(text)), text
+
+
+@given(st.text(), st.sampled_from(ENCODINGS))
+def test_tokenizer_counts_what_the_vocabulary_encodes(text: str, encoding: str) -> None:
+    assert load_counter(encoding)(text) == len(load_vocabulary(encoding).encode_ordinary(text))
 
 
 @given(st.text(st.characters(exclude_categories=())))
@@ -114,6 +128,7 @@ def test_heuristic_count_is_within_35_percent(text: str) -> None:
 
 def test_tokenizer_not_installed_uses_heuristic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "splintr", None)
+    monkeypatch.setattr(tokenizer, "load_vocabulary", load_vocabulary.__wrapped__)
     load_counter.cache_clear()
     try:
         assert load_counter("o200k_base") is heuristic_count

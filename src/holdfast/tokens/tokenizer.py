@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
 from ..messages import Media, Message, Part, ToolCall, ToolResult
 from .estimators import part_text
+
+if TYPE_CHECKING:
+    from splintr import AnyTokenizer
 
 MESSAGE_OVERHEAD = 4
 """Tokens that a provider adds around one message: its role and separators."""
@@ -19,6 +23,8 @@ IMAGE_TOKENS = 1_200
 CHUNK_CHARACTERS, _LOOKBACK = 65_536, 4_096
 _CUT = re.compile(r"\n(?=[^\W\d_])|[^\W\d_](?= [^\W\d_])")
 """Between two lines or two words: no token of any vocabulary crosses it."""
+_SPECIAL_START, _ID_BYTES = 2, 4
+"""First characters by which names of special tokens are found; bytes of one token in a flat encoding."""
 ENCODINGS = ("o200k_base", "cl100k_base", "llama3", "qwen3", "deepseek_v3", "mistral_v3")
 """Vocabularies of the offline tokenizer."""
 
@@ -63,17 +69,31 @@ def _media_tokens(media: Media) -> int:
 
 
 @cache
+def load_vocabulary(encoding: str) -> AnyTokenizer:
+    """Returns a vocabulary, loaded once per process; it remembers the words that it has encoded."""
+    from splintr import Tokenizer as Vocabulary
+
+    return Vocabulary.from_pretrained(encoding)
+
+
+@cache
 def load_counter(encoding: str) -> Callable[[str], int]:
-    """Returns the counting function of a vocabulary, loaded once per process."""
+    """Returns the counting function of a vocabulary, the heuristic without the tokenizer package."""
     try:
-        from splintr import Tokenizer as Vocabulary
+        vocabulary = load_vocabulary(encoding)
     except ImportError:
         return heuristic_count
-    encode = Vocabulary.from_pretrained(encoding).encode_ordinary  # special token names are plain text
+    encode, encode_flat = vocabulary.encode_ordinary, vocabulary.encode_flat
+    special = {name[:_SPECIAL_START] for name in vocabulary.special_tokens()}
+
+    def count_chunk(chunk: str) -> int:
+        if any(start in chunk for start in special):
+            return len(encode(chunk))  # names of special tokens are plain text
+        return len(encode_flat(chunk)) // _ID_BYTES  # takes three quarters of the time, and other threads run meanwhile
 
     def count(text: str) -> int:
         try:
-            return sum([len(encode(chunk)) for chunk in _chunks(text)])
+            return count_chunk(text) if len(text) <= CHUNK_CHARACTERS else sum(map(count_chunk, _chunks(text)))
         except UnicodeEncodeError:
             return count(text.encode(errors="replace").decode())
 
