@@ -13,7 +13,7 @@ from .parse import is_section_heading, parse_page
 from .paths import base_name, list_by_folder
 from .sections import PartKey, SectionRenderer, part_key
 from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, head_and_tail, quote_structure, take_fitting
-from .tool_calls import outcome_lines
+from .tool_calls import failed_exit_line, find_user_replies, outcome_lines
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 from .weights import weights_digest
 
@@ -40,9 +40,11 @@ __all__ = [
     "choose_trail",
     "clip",
     "explain_page",
+    "failed_exit_line",
     "find_constraints",
     "find_names",
     "find_task",
+    "find_user_replies",
     "find_words",
     "head_and_tail",
     "is_ledger_page",

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..messages import ToolCall, ToolResult
+from ..messages import Message, ToolCall, ToolResult
 from .lines import is_wrapper_line, split_reminders
 from .paths import base_name, is_path
 from .shell_files import FileChange, is_search_command, parse_diff, parse_file_writes, parse_patch, printed_path
@@ -255,11 +255,29 @@ def user_reply_in(result: ToolResult, tool: str) -> str:
     return result.text.strip() if _ASKS_USER.search(tool) and not result.is_error else ""
 
 
+def find_user_replies(messages: Iterable[Message]) -> Iterator[tuple[int, int]]:
+    """Yields where results are that hold the user's own words or refusal: index of the message and of the part."""
+    tools: dict[str, str] = {}
+    for index, message in enumerate(messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                tools[part.id] = part.name
+            elif isinstance(part, ToolResult) and (
+                is_rejected_by_user(part) or user_reply_in(part, tools.get(part.call_id, ""))
+            ):
+                yield index, place
+
+
 def has_failed(result: ToolResult) -> bool:
     """Whether a call failed, by its error flag or by the exit code before its output."""
+    return result.is_error or bool(failed_exit_line(result))
+
+
+def failed_exit_line(result: ToolResult) -> str:
+    """Returns the line before the output that gives an exit code other than 0, else an empty string."""
     head = result.text[:_STATUS_CHARS]
     exited = _EXIT_CODE.search(head) if "code" in head else None  # rare: a substring test saves the search
-    return result.is_error or (exited is not None and int(exited[1]) != 0)
+    return exited[0] if exited and int(exited[1]) else ""
 
 
 def had_no_effect(result: ToolResult) -> bool:

@@ -19,7 +19,9 @@ from ..ledger import (
     Ledger,
     PartKey,
     TrailStep,
+    failed_exit_line,
     find_constraints,
+    find_user_replies,
     head_and_tail,
     part_key,
     take_fitting,
@@ -70,9 +72,11 @@ def can_shorten(part: Part) -> bool:
 
 
 def shortened_text(result: ToolResult, number: int, lines: list[str]) -> str:
-    """Returns what is shown of a shortened result: the mark, these lines, and its media."""
+    """Returns what is shown of a shortened result: the mark, the exit code of a failure, these lines, and its media."""
+    failure = failed_exit_line(result)
+    exited = [failure] if failure and not any(failure in line for line in lines) else []
     media = [describe_media(item) for item in result.content if isinstance(item, Media)]
-    return "\n".join([CUT_MARK.format(number), *lines, *media])
+    return "\n".join([CUT_MARK.format(number), *exited, *lines, *media])
 
 
 class ShortenedRequest(NamedTuple):
@@ -140,12 +144,12 @@ def add_hidden_lines(ledger: Ledger, history: HistoryExtractor, parts: set[PartK
 
 
 class ShortenedTrail:
-    """The newest steps with their long results cut, except for results that the model has not read yet."""
+    """The newest steps with their long results cut, except for the user's words and what the model has not read yet."""
 
     def __init__(self, request: Request, room: int, long_request: ShortenedRequest | None) -> None:
         self.request = request
         self._long_request = long_request
-        self._unread = set(self._unread_results(room))
+        self._whole = {*find_user_replies(request.messages), *self._unread_results(room)}
         self.steps = list(self._find_steps(room))
 
     def _unread_results(self, room: int) -> Iterator[tuple[int, int]]:
@@ -163,7 +167,7 @@ class ShortenedTrail:
                         yield index, place
 
     def is_shortened(self, index: int, place: int, part: Part) -> bool:
-        return can_shorten(part) and (index, place) not in self._unread
+        return can_shorten(part) and (index, place) not in self._whole
 
     def _find_steps(self, room: int) -> Iterator[TrailStep]:
         """Yields the newest steps, newest first, as far as the trail can reach."""
@@ -246,6 +250,7 @@ class _Trail:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.numbers = message_numbers(request, previous_ledger(request).archived)
+        self._whole = set(find_user_replies(request.messages))
         self.measure = request.view.token_sums.estimator.measure
 
     def start(self, room: int) -> int:
@@ -273,12 +278,12 @@ class _Trail:
         return found
 
     def _edits_of(self, index: int) -> tuple[Edit, ...]:
-        return tuple(self._edits_in(self.request.messages[index], self.numbers[index]))
+        return tuple(self._find_edits(index))
 
-    def _edits_in(self, message: Message, number: int) -> Iterator[Edit]:
-        for place, part in enumerate(message.parts):
-            if can_shorten(part):
+    def _find_edits(self, index: int) -> Iterator[Edit]:
+        for place, part in enumerate(self.request.messages[index].parts):
+            if can_shorten(part) and (index, place) not in self._whole:
                 result = cast(ToolResult, part)
-                text = shortened_text(result, number, result.text[:_SHOWN_CHARS].rstrip().splitlines())
+                text = shortened_text(result, self.numbers[index], result.text[:_SHOWN_CHARS].rstrip().splitlines())
                 if len(text) < len(result.text):
                     yield Edit(place, text)
