@@ -192,6 +192,15 @@ def test_parse_sections_bullet_variants(bullet: str) -> None:
 NOTHING = [
     "None", "- None.", "N/A", "- n/a", "-", "(none)", "*None yet*", "—", "", "nothing", "- Nothing at the moment.",
     "Unknown", "not specified", "keine", "Nichts.", "aucune", "rien", "néant", "暂无", "なし",
+    "- No pending work", "No errors occurred.", "None remaining", "No outstanding tasks", "All work is complete",
+    "- None stated", "no constraints", "Nothing to report", "*No decisions were made*", "Nothing in particular",
+    "There are no open or pending items at the moment.", "No errors or issues were encountered in this session.",
+    "No specific requirements stated by the user", "Not yet known", "All tasks have been completed!",
+]  # fmt: skip
+INFORMATION = [
+    "No tests for the parser yet", "None of the tests pass", "No errors in tides.py", "No work on weekends",
+    "Nothing works", "Not found", "All errors are resolved", "All tasks but K8 are done", "None, waiting for the user",
+    "No new dependencies", "No",
 ]  # fmt: skip
 
 
@@ -207,6 +216,27 @@ def test_empty_state_is_not_rendered(label: str, nothing: str) -> None:
 def test_parse_sections_none_variants(nothing: str) -> None:
     assert parse_sections(f"## Pending Work\n{nothing}\n## Errors & Resolutions\n{nothing}") == SummarySections()
     assert parse_sections(f"## Pending Work\n- [ ] {nothing.removeprefix('- ')}") == SummarySections()
+    assert parse_sections(f"## Completed Work\n| {nothing.removeprefix('- ')} | - | N/A |") == SummarySections()
+
+
+@pytest.mark.parametrize("item", INFORMATION)
+def test_item_that_only_begins_like_none_is_information(item: str) -> None:
+    read = parse_sections(f"## Current State\n- Next step: {item}\n## Pending Work\n- [ ] {item}")
+    assert read == SummarySections(next_step=item, pending=(item,))
+
+
+def test_sentence_that_is_one_cell_of_a_row_is_information() -> None:
+    read = parse_sections("## Completed Work\n| tides.py | Checked | No errors found |")
+    assert read == SummarySections(completed=(CompletedWork("tides.py", "Checked", "No errors found"),))
+    assert parse_sections(render_body(read)) == read
+    assert "| tides.py | Checked | No errors found |" in render_body(read)
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_escaped_none_is_an_item(nothing: str) -> None:
+    sections = SummarySections(pending=(nothing.removeprefix("- "), "K8"), context=("\\No errors",))
+    kept = SummarySections(pending=tuple(filter(None, sections.pending)), context=sections.context)
+    assert parse_sections(render_body(sections)) == kept
 
 
 @pytest.mark.parametrize(

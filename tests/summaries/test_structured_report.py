@@ -192,8 +192,9 @@ def test_added_sections_stay_in_the_context_for_three_rounds() -> None:
     assert "berth seven" in shown
 
 
+@pytest.mark.parametrize("answer", ["They talked of the pier.", "## Pending Work\n- None\n## Errors\n- No errors."])
 @pytest.mark.parametrize(("policy", "fallback"), [("ledger", "ledger"), ("unchanged", "")])
-def test_answer_without_sections_is_quoted_in_the_remarks(policy: Any, fallback: str) -> None:
+def test_answer_without_information_is_quoted_in_the_remarks(policy: Any, fallback: str, answer: str) -> None:
     talk = [
         {"role": role, "content": f"{role}: {'the tide tables were read ' * 99}"} for role in ("user", "assistant") * 9
     ]
@@ -201,6 +202,6 @@ def test_answer_without_sections_is_quoted_in_the_remarks(policy: Any, fallback:
         talk,
         budget=3_000,
         strategy=StructuredSummary(last_resort=policy),
-        summarizer=ScriptedModel("They talked of the pier.", repeat=True),
+        summarizer=ScriptedModel(answer, repeat=True),
     )
-    assert (result.fallback, result.remarks[-1]) == (fallback, "the answer was rejected: They talked of the pier.")
+    assert (result.fallback, result.remarks[-1]) == (fallback, f"the answer was rejected: {' '.join(answer.split())}")

@@ -118,6 +118,29 @@ def test_answer_without_sections_is_retried_once() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "blank",
+    [
+        "### Current State\n\n### Pending Work",
+        "### Current State\n- Working on: None\n\n### Pending Work\n- [ ] No pending work\n\n### Errors\nNo errors.",
+        "## Completed Work\n| File | Action | Description |\n|---|---|---|",
+        f"## Goal\n{TASK}",
+        "## Pending Work\n… and 3 earlier items: see the archive",
+    ],
+)
+def test_s13_answer_with_nothing_below_its_headings_is_no_summary(blank: str) -> None:
+    """S13, G6: it is requested once more, as a blank answer is; a previous summary does not make up for it."""
+    run = Run(summary_input(), blank, ANSWER)
+    assert "it says nothing below its headings" in run.calls[1].prompt
+    assert "berth K7" in run.draft.text
+    previous = run.draft.text
+    assert Run(summary_input(previous=previous, round=2), blank, blank).result == RejectedSummary(
+        "answer",
+        "it says nothing below its headings",
+        remarks=(f"the answer was rejected: {' '.join(blank.split())}",),
+    )
+
+
 def test_answer_with_a_goal_alone_is_kept() -> None:
     draft = Run(summary_input(), "## Goal\nFinish the steps.").draft
     assert draft.text.endswith("\n\n### Other Sections\n\n#### Goal\nFinish the steps.")
@@ -196,6 +219,16 @@ def test_l6_dropped_items_are_restored_and_remarked() -> None:
     assert remark.endswith("items of the previous summary were restored: the model gave no reason")
 
 
+def test_sentence_that_nothing_is_pending_is_not_restored_next_to_pending_work() -> None:
+    nothing = "### Pending Work\n- [ ] No pending work\n### Errors & Resolutions\n- No errors occurred."
+    first = Run(summary_input(), f"### Current State\n- Working on: x\n{nothing}").draft
+    later = "### Pending Work\n- [ ] run lint\n### Errors\n- lint failed with exit 1"
+    second = Run(summary_input(previous=first.text, round=2), later).draft
+    assert first.remarks == ()
+    assert "No pending work" not in first.text + second.text and "No errors" not in first.text + second.text
+    assert "- [ ] run lint" in second.text and "- lint failed with exit 1" in second.text
+
+
 def test_l6_item_removed_with_a_reason_is_gone() -> None:
     first = Run(summary_input(), ANSWER).draft.text
     removed = f"{ANSWER.replace('- [ ] Check berth K7', '- None')}\n### Removed\n- Check berth K7: the person did it\n"
@@ -234,7 +267,7 @@ def test_items_over_budget_are_dropped_and_counted() -> None:
 @given(
     st.integers(300, 3_000),
     st.integers(0, 400),
-    st.integers(0, 120),
+    st.integers(1, 120),
     st.sampled_from(["Mend the pier. ", "修理码头，然后点灯。"]),
 )
 def test_summary_never_exceeds_its_token_budget(budget: int, length: int, rows: int, words: str) -> None:
@@ -243,7 +276,7 @@ def test_summary_never_exceeds_its_token_budget(budget: int, length: int, rows: 
     def count_tokens(text: str) -> int:
         return -(-len(text.encode()) // 4)
 
-    work = "".join(f"- {words}{number}\n" for number in range(rows)) or "- None\n"
+    work = "".join(f"- {words}{number}\n" for number in range(rows))
     draft = Run(
         summary_input(token_budget=budget, task=words * length, task_number=7, round=3, count_tokens=count_tokens),
         f"### Completed Work\n{work}\n### Pending Work\n{work}",

@@ -14,6 +14,7 @@ from .structured_headings import (
     CONTEXT,
     DECISIONS,
     EMPTY_ITEM,
+    EMPTY_VALUE,
     ERRORS,
     LEFT_OUT_LINE,
     PENDING,
@@ -128,7 +129,7 @@ def _table(rows: Iterable[CompletedWork]) -> str:
 
 
 def _cell(text: str) -> str:
-    return re.sub(r"(\\*)\|", r"\1\1\\|", escape_item(text))
+    return re.sub(r"(\\*)\|", r"\1\1\\|", escape_item(text, EMPTY_VALUE))
 
 
 def one_line(text: str) -> str:
@@ -136,15 +137,15 @@ def one_line(text: str) -> str:
     return " ".join(line.strip() for line in text.splitlines()).strip()
 
 
-def escape_item(text: str) -> str:
+def escape_item(text: str, empty: re.Pattern[str] = EMPTY_ITEM) -> str:
     """Puts a backslash before an item that the parser would take for "none", a ruler or a count."""
     text = one_line(text)
-    return f"\\{text}" if _is_structure(text.lstrip("\\")) else text
+    return f"\\{text}" if _is_structure(text.lstrip("\\"), empty) else text
 
 
-def unescape_item(text: str) -> str:
-    return text[1:] if text.startswith("\\") and _is_structure(text.lstrip("\\")) else text
+def unescape_item(text: str, empty: re.Pattern[str] = EMPTY_ITEM) -> str:
+    return text[1:] if text.startswith("\\") and _is_structure(text.lstrip("\\"), empty) else text
 
 
-def _is_structure(text: str) -> bool:
-    return bool(EMPTY_ITEM.fullmatch(text) or LEFT_OUT_LINE.fullmatch(text))
+def _is_structure(text: str, empty: re.Pattern[str]) -> bool:
+    return bool(empty.fullmatch(text) or LEFT_OUT_LINE.fullmatch(text))

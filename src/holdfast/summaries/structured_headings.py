@@ -66,12 +66,43 @@ NOISE = re.compile(r"\s*(?:(?:[-*_]\s*){3,}|</?summary>)\s*$")
 """A ruler, or a tag around the whole answer."""
 LEFT_OUT_LINE = re.compile(r"…\s*and ([\d,]+) earlier items?: see the archive\.?")
 CLOSING_LINE = re.compile(r"This summary takes in \d+ earlier rounds?\.")
-EMPTY_ITEM = re.compile(
+EMPTY_VALUE = re.compile(
     r"(?i)[*_(\[]*(?:(?:none|nothing|unknown)(?: yet| so far| at the moment| at this time| currently| right now)?"
     r"|n/?a|not (?:applicable|known|specified)|keine?[rs]?|nichts|entfällt|unbekannt|aucune?|rien|néant|inconnue?"
     r"|ningun[oa]|nada|无|無|没有|暂无|未知|なし)[.。)\]*_]*|[-–—*_:\s]+"
 )
-"""A text that stands for no value."""
+"""A text that stands for no value, in a cell too."""
+_TIME = (
+    r"(?: (?:yet|so far|currently|(?:right |for )?now|at (?:the moment|this (?:time|point|stage)|present)"
+    r"|(?:in|during) this (?:session|conversation)))?"
+)
+_KIND = (
+    r"(?:(?:other|further|additional|more|new|next|immediate|outstanding|remaining|open|pending|unresolved|known"
+    r"|current|active|specific|particular|special|explicit|major|significant|key|technical|important|critical)"
+    r"(?:,| or| and)? )*+"
+)
+_WORK = r"(?:work|tasks?|(?:action |work |to-?do )?items?|steps?|actions?|to-?dos?)"
+_SUBJECT = (
+    rf"{_KIND}(?:{_WORK}|errors?|issues?|problems?|failures?|blockers?|constraints?|requirements?|preferences?"
+    r"|limitations?|restrictions?|decisions?|context|information)"
+)
+_STATED = (
+    r"(?:stated|specified|given|provided|mentioned|noted|recorded|reported|identified|known|found|encountered|occurred"
+    r"|observed|made|taken|needed|required|applicable|remain(?:s|ing)?|left|pending|outstanding|open)(?: by the user)?"
+)
+_TO_REPORT = r"(?: to (?:report|note|mention|add|do))?"
+EMPTY_ITEM = re.compile(
+    rf"{EMPTY_VALUE.pattern}|[*_(\[]*(?:"
+    rf"(?:none|nothing)(?: else| further| more| new)?(?: {_STATED}| special| specific| in particular)?"
+    rf"{_TO_REPORT}{_TIME}"
+    r"|not (?:yet )?(?:stated|given|provided|mentioned|known)"
+    rf"|(?:there (?:is|are|was|were) (?:currently )?)?no {_SUBJECT}(?:(?:,|,? or|,? and| &) {_SUBJECT})*"
+    rf"(?:(?: (?:is|are|was|were|has|have|had)(?: been)?)? {_STATED})?{_TO_REPORT}{_TIME}"
+    rf"|(?:everything|all(?: {_KIND}{_WORK})?)(?: (?:is|are|was|were|has been|have been))?(?: now)?"
+    r" (?:completed?|done|finished)"
+    r")[.!)\]*_]*"
+)
+"""A whole item that states only that there is nothing under its heading."""
 
 
 class Heading(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from .structured_headings import (
     BULLET,
     CLOSING_LINE,
     EMPTY_ITEM,
+    EMPTY_VALUE,
     LEFT_OUT_LINE,
     NOISE,
     NUMBERED_LEVEL,
@@ -57,6 +58,12 @@ class _ParsedItem(msgspec.Struct):
     checked: bool = False
     cells: tuple[str, ...] = ()
     """Cells, if the item is a table row."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it stands for no value; a sentence like "no errors" may be one cell of several."""
+        values = [text for text in self.cells or (self.text,) if text and not EMPTY_VALUE.fullmatch(text)]
+        return not values or (len(values) == 1 and EMPTY_ITEM.fullmatch(values[0]) is not None)
 
     def joined(self, between: str) -> str:
         return between.join(filter(None, self.cells)) if self.cells else self.text
@@ -168,8 +175,7 @@ class _SectionParser:
 
     def found(self, section: SectionName) -> list[_ParsedItem]:
         """Returns the items of a section, without those that only say "none"."""
-        entries = self._entries.get(section, [])
-        return [entry for entry in entries if any(map(_clean, entry.cells or (entry.text,)))]
+        return [entry for entry in self._entries.get(section, []) if not entry.is_empty]
 
     def read(self, lines: Sequence[str]) -> None:
         at, wrapped = 0, False
@@ -305,8 +311,8 @@ def _cells(row: str) -> tuple[str, ...]:
     return tuple(stripped[not stripped[0] : len(stripped) - (not stripped[-1])])
 
 
-def _clean(text: str) -> str:
-    return "" if EMPTY_ITEM.fullmatch(text) else unescape_item(text)
+def _clean(text: str, empty: re.Pattern[str] = EMPTY_ITEM) -> str:
+    return "" if empty.fullmatch(text) else unescape_item(text, empty)
 
 
 def _texts(entries: Iterable[_ParsedItem], between: str = ": ") -> tuple[str, ...]:
@@ -315,7 +321,7 @@ def _texts(entries: Iterable[_ParsedItem], between: str = ": ") -> tuple[str, ..
 
 def _completed_work(entry: _ParsedItem) -> CompletedWork:
     if entry.cells:
-        subject, action, *rest = (*map(_clean, entry.cells), "", "")
+        subject, action, *rest = (*(_clean(cell, EMPTY_VALUE) for cell in entry.cells), "", "")
         return CompletedWork(subject, action, " | ".join(filter(None, rest)))
     parts = _DASH_SEPARATOR.split(entry.text, maxsplit=2)
     if len(parts) == 1:

@@ -11,7 +11,16 @@ from ..context.references import citation
 from ..ledger import clip
 from ..models.calls import Failure, ModelCall, Reply, Steps
 from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput, summary_prompt
-from .structured import COLUMNS, LAST_COMPLETED, NEXT_STEP, WORKING_ON, SummarySections, one_line, render_sections
+from .structured import (
+    COLUMNS,
+    LAST_COMPLETED,
+    NEXT_STEP,
+    WORKING_ON,
+    SummarySections,
+    one_line,
+    render_body,
+    render_sections,
+)
 from .structured_extra import ExtraSection
 from .structured_headings import (
     BULLET,
@@ -21,6 +30,7 @@ from .structured_headings import (
     CONTEXT,
     DECISIONS,
     EMPTY_ITEM,
+    EMPTY_VALUE,
     ERRORS,
     LEFT_OUT_LINE,
     NOISE,
@@ -38,7 +48,7 @@ from .transcript import Style, SummaryTranscript
 
 _WORD = re.compile(r"[^\W_]+")
 _PIPE = re.compile(r"\\*\|")
-_STRUCTURE = (FENCE, NOISE, LEFT_OUT_LINE, CLOSING_LINE, OWN_TITLE, EMPTY_ITEM)
+_STRUCTURE = (FENCE, NOISE, LEFT_OUT_LINE, CLOSING_LINE, OWN_TITLE, EMPTY_VALUE)
 _OWN_WORDS = {name.casefold() for name in (*OWN_HEADINGS, *COLUMNS)}
 
 
@@ -62,7 +72,7 @@ def _in_order(text: str) -> str:
 def _pieces(line: str) -> Iterator[str]:
     """Yields the texts of a line without markup: a heading and the text after it, an item, or the cells of a row."""
     if heading := parse_heading(line):
-        yield from _without_structure((heading.title, heading.rest))
+        yield from _without_structure((heading.title, "" if EMPTY_ITEM.fullmatch(heading.rest) else heading.rest))
         return
     bullet = BULLET.match(line)
     text = bullet[2].strip() if bullet else line.strip()
@@ -70,7 +80,7 @@ def _pieces(line: str) -> Iterator[str]:
         text = checkbox[3]
     if label := LABEL.match(text):
         text = label["text"]
-    yield from _without_structure(() if FENCE.match(line) else _PIPE.split(text))
+    yield from _without_structure(() if FENCE.match(line) or EMPTY_ITEM.fullmatch(text) else _PIPE.split(text))
 
 
 def _without_structure(texts: Iterable[str]) -> Iterator[str]:
@@ -146,7 +156,12 @@ class Structured(msgspec.Struct, frozen=True):
             )
 
         def validate(text: str) -> str:
-            return "" if parse_sections(text) else "it has none of the headings that were asked for"
+            sections = parse_sections(text)
+            if sections is None:
+                return "it has none of the headings that were asked for"
+            added = tuple(section for section in sections.extra if not is_copy(section, _shown_task(source)))
+            stated = msgspec.structs.replace(sections, extra=added, left_out=0)
+            return "" if render_body(stated) or stated.removed else "it says nothing below its headings"
 
         result = yield from run_summarizer(build, source, validate)
         if not isinstance(result.answer, Reply):
