@@ -43,6 +43,33 @@ def test_list_item_with_only_hallucinated_names_is_removed_and_reported() -> Non
     )
 
 
+@pytest.mark.parametrize(
+    "below",
+    ["  - took out the loop", "\n   - took out the loop\n   - and all of tides.py", "  which loops", "\t1. the loop"],
+)
+def test_lines_indented_below_a_removed_item_are_removed_and_reported_with_it(below: str) -> None:
+    """They would belong to the item above, and state something false about it."""
+    known = "## Files\n- tides.py\n  - renamed a command"
+    found = remove_hallucinated_names(f"{known}\n- ghost_table.py\n{below}\n\n- crane\n  - is red", lambda: HISTORY)
+    assert found.text == f"{known}\n\n- crane\n  - is red"
+    lines = below.strip("\n").split("\n")
+    assert (found.removed_lines, found.removed_below) == (("- ghost_table.py",), tuple(lines))
+    assert found.remarks[0].endswith(
+        "1 lines with no other name were removed: - ghost_table.py"
+        f"; and {len(lines)} lines below them: {'; '.join(map(str.strip, lines))}"
+    )
+
+
+def test_code_block_below_a_removed_item_is_removed_whole() -> None:
+    block = "  ```sh\nmake\n\n- all\n  ```"
+    assert kept(f"## Files\n- ghost_table.py\n{block}\n- tides.py") == "## Files\n- tides.py"
+
+
+@pytest.mark.parametrize("below", ["- of the same depth", "and prose", "\n## Heading\n  text", "```\nmake\n```"])
+def test_lines_not_indented_below_a_removed_item_stay(below: str) -> None:
+    assert kept(f"## Done\n- tides.py\n- ghost_table.py\n{below}") == f"## Done\n- tides.py\n{below}"
+
+
 @pytest.mark.parametrize("item", ["- {}", "* {}", "• {}", "  - {}", "3. {}", "3) {}", "| {} | Edited | at once |"])
 def test_every_kind_of_list_item_is_removed(item: str) -> None:
     assert kept(f"## Done\nAll is well\n{item.format('ghost_table.py')}") == "## Done\nAll is well"
@@ -150,13 +177,13 @@ def test_check_only_removes_lines(lines: list[str], history: str) -> None:
     left = iter(summary.split("\n"))
     assert all(line in left for line in found.text.split("\n")), "the lines that are left, in their order"
     lost = list(filter(None, (Counter(summary.split("\n")) - Counter(found.text.split("\n"))).elements()))
-    gone = list(filter(None, found.removed_lines))
+    gone = list(filter(None, (*found.removed_lines, *found.removed_below)))
     headings = list((Counter(lost) - Counter(gone)).elements())
     assert not Counter(gone) - Counter(lost), "what is reported is gone"
     assert (found.removed_lines or not headings) and all(line.lstrip().startswith("#") for line in headings), (
         "L6: else only emptied headings"
     )
-    assert all(any(name in line for name in found.hallucinated) for line in gone)
+    assert all(any(name in line for name in found.hallucinated) for line in found.removed_lines)
     assert all(name.lower() not in history.lower() for name in found.hallucinated)
 
 

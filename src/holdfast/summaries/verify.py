@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from ..ledger import find_names, name_kind
+from .structured_headings import closing_fence
 from .summarizer import FENCE
 
 
 class HallucinationCheck(msgspec.Struct, frozen=True):
-    """A summary without list items that contain only hallucinated names."""
+    """A summary without list items that contain only hallucinated names, and without the lines below them."""
 
     text: str
     hallucinated: tuple[str, ...] = ()
     removed_lines: tuple[str, ...] = ()
     """The list items that were removed."""
+    removed_below: tuple[str, ...] = ()
+    """The lines that were indented below one of them."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -25,6 +28,8 @@ class HallucinationCheck(msgspec.Struct, frozen=True):
             return ()
         lines = "; ".join(map(str.strip, self.removed_lines))
         removed = f"; {len(self.removed_lines)} lines with no other name were removed: {lines}" if lines else ""
+        if below := "; ".join(map(str.strip, self.removed_below)):
+            removed += f"; and {len(self.removed_below)} lines below them: {below}"
         return (
             f"the summary contains names that do not occur in the history: {', '.join(self.hallucinated)}{removed}",
         )
@@ -56,6 +61,7 @@ _REWORDABLE = re.compile(r"[^\W\d_]+|\d+(?:[.-]\d+)+|(?:19|20)\d\d")
 def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> HallucinationCheck:
     """Finds names that do not occur in the history, and removes list items that contain no other name.
 
+    The lines that are indented below such an item are removed with it: they would belong to the item above.
     Plans may contain new names and stay as they are; so does a summary that would become empty.
     """
     named = {name for line in summary.splitlines() for name in _exact_names(line)}
@@ -68,20 +74,41 @@ def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> Hallu
         hallucinated = {name for name in hallucinated if not _is_reworded(name.lower(), plain)}
     if not hallucinated:
         return HallucinationCheck(summary)
-    kept, removed, in_plan = list[str](), list[str](), False
-    for line in summary.splitlines():
+    kept, removed, below, in_plan = list[str](), list[str](), list[str](), False
+    lines, at = summary.splitlines(), 0
+    while at < len(lines):
+        line, at = lines[at], at + 1
         if _TITLE.match(line) or _LABEL.match(line):
             in_plan = _PLAN_HEADING.search(line) is not None or (in_plan and not _TITLE.match(line))
         names = set(_exact_names(line))
         hallucinated_only = names <= hallucinated and not all(map(_REWORDABLE.fullmatch, names))
         if hallucinated_only and not in_plan and _LIST_ITEM.match(line) and not _PLAN_ITEM.match(line):
             removed.append(line)
+            end = _end_of_item(lines, at)
+            below += filter(str.strip, lines[at:end])
+            at = end
         else:
             kept.append(line)
     if not any(line.strip() and not _TITLE.match(line) for line in kept):
         return HallucinationCheck(summary, tuple(sorted(hallucinated)))
     text = drop_empty_headings("\n".join(kept)) if removed else "\n".join(kept)
-    return HallucinationCheck(text, tuple(sorted(hallucinated)), tuple(removed))
+    return HallucinationCheck(text, tuple(sorted(hallucinated)), tuple(removed), tuple(below))
+
+
+def _end_of_item(lines: Sequence[str], at: int) -> int:
+    """Returns the index after the lines that are indented deeper than the list item before `at`."""
+    item, end = lines[at - 1], at
+    while at < len(lines) and (not lines[at].strip() or _indent(lines[at]) > _indent(item)):
+        if fence := FENCE.match(lines[at]):
+            at = closing_fence(lines, at + 1, fence[1]) or at
+        at += 1
+        if lines[at - 1].strip():
+            end = at
+    return end
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def drop_empty_headings(summary: str) -> str:
