@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.ledger import Ledger
@@ -223,6 +223,7 @@ def ledgers(draw: st.DrawFn) -> Ledger:
 
 
 @pytest.mark.parametrize("measure", COUNTERS.values(), ids=COUNTERS)
+@example(known=ledger("", "pier mole tide"), summary="", room=57)
 @given(known=ledgers(), summary=PHRASES, room=st.integers(-10, 1_500))
 def test_section_never_exceeds_its_room(measure: object, known: Ledger, summary: str, room: int) -> None:
     found = restore_missing_facts(summary, "", known, room, measure)  # type: ignore[arg-type]

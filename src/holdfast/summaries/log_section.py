@@ -122,8 +122,9 @@ def restore_missing_facts(
     known = f"{summary}\n{visible}"
     lost = _deduplicate(missing_facts(required_facts(ledger), known))
     read = [file for file in ledger.files if not file.edits and base_name(file.path) not in known]
-    found = _fit(lost, (), ledger, read, room, measure, _READ_SHARE)
-    return msgspec.structs.replace(found, section=f"{LOG_HEADING}\n\n{found.section}") if found.section else found
+    heading = f"{LOG_HEADING}\n\n"
+    found = _fit(lost, (), ledger, read, room - measure(heading), measure, _READ_SHARE)
+    return msgspec.structs.replace(found, section=heading + found.section) if found.section else found
 
 
 def log_section(
