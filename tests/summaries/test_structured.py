@@ -328,8 +328,8 @@ def test_parse_sections_removed_items(line: str) -> None:
 
 
 def test_parse_sections_unknown_section_is_kept() -> None:
-    """P24: no item is dropped because of an unknown heading; a nested one is an item of its section."""
+    """P24: no item is dropped because of an unknown heading; a nested one is a part of the items below it."""
     read = parse_sections("## Pending Work\n- K8\n### Later\n- K9\n## Weather\n- Storm on Friday")
     assert read == SummarySections(
-        pending=("K8", "Later", "K9"), extra=(ExtraSection("Weather", ("- Storm on Friday",)),)
+        pending=("K8", "Later: K9"), extra=(ExtraSection("Weather", ("- Storm on Friday",)),)
     )

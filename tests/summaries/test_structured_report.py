@@ -47,7 +47,8 @@ HEADINGS = [
     "## Completed Work", "### Current State", "## Pending Work", "**Decisions**", "## Errors", "### Constraints",
     "## Critical Context", "## Remaining tide work", "## Next Step", "### Original Task", "## Summary of the harbour",
     "## Goal", "# Weather report", "### Crew", "#### Ice and fog", "##### deeper", "## Removed", "Constraints:",
-    "### Other Sections", "## From the log, word for word", "## Task",
+    "### Other Sections", "## From the log, word for word", "## Task", "**Files touched**", "**Working on**",
+    "FILES TOUCHED", "PENDING WORK", "CURRENT STATE",
 ]  # fmt: skip
 WORD = st.integers(100, 9_999).map("w{}".format) | st.sampled_from(
     ["Mole", "pier", "src/a.py", "__init__.py", "never", "Käse", "潮汐表", "a_b", "x", "K7"]

@@ -58,9 +58,12 @@ _NUMBERED_HEADING = re.compile(r"\d{1,2}[.)]\s++(\*\*|__)?(\w[^:：.!?*]{2,60})(
 _BARE_HEADING = re.compile(r"\s*+(?:\d{1,2}[.)]\s*+)?(\w[\w &]{2,40}?)\s*+[:：]?+\s*+$")
 _TRAILING = re.compile(r"(?<![\s#])[\s#]++$")
 _SURROUNDING = re.compile(r"^[\W_]*(?:\d{1,2}[.):]\s*)?[\W_]*|(?<![\W_])[\W_]++$")
-_BOLD_LEVEL, NUMBERED_LEVEL, BARE_LEVEL = 7, 8, 9
+_BOLD_LINE = re.compile(r"\*\*([^*]*[^*.!?])\*\*\s*+[:：]?+\s*+$")
+_CAPITALS_LINE = re.compile(r"(?:\d{1,2}[.)]\s*+)?([^\W\d_][\w &/,'’()-]{2,60}?)\s*+[:：]?+\s*+$")
+BOLD_LEVEL, NUMBERED_LEVEL, CAPITALS_LEVEL, BARE_LEVEL = 7, 8, 9, 10
 _MAX_BOLD_WORDS = 4
 """A bold line with more words is a sentence, unless it is exactly a section name."""
+_MAX_PLAIN_WORDS = 8
 BULLET = re.compile(r"(\s*)(?:[-*+–]\s+|[•·▪◦‣]\s*|\d{1,3}[.)]\s+)(.*)$")
 NOISE = re.compile(r"\s*(?:(?:[-*_]\s*){3,}|</?summary>)\s*$")
 """A ruler, or a tag around the whole answer."""
@@ -114,6 +117,8 @@ class Heading(msgspec.Struct, frozen=True):
     title: str
     rest: str = ""
     """The text after the heading on the same line."""
+    plain: bool = False
+    """Whether the line is a heading only among others that are written the same way."""
 
 
 def parse_heading(line: str) -> Heading | None:
@@ -126,10 +131,20 @@ def parse_heading(line: str) -> Heading | None:
             return Heading(NUMBERED_LEVEL, section, found[2], found[3])
     if found := _BOLD_HEADING.match(line):
         section = _section_named(found[2], alone=bool(found[3]) or len(found[2].split()) > _MAX_BOLD_WORDS)
-        return Heading(_BOLD_LEVEL, section, found[2], found[3]) if section else None
+        return Heading(BOLD_LEVEL, section, found[2], found[3]) if section else None
     if (found := _BARE_HEADING.match(line)) and (section := _section_named(found[1], alone=True)):
-        return Heading(BARE_LEVEL, section, found[1])
+        return Heading(CAPITALS_LEVEL if found[1].isupper() else BARE_LEVEL, section, found[1])
     return None
+
+
+def parse_plain_heading(line: str) -> Heading | None:
+    """Parses a line of nothing but bold text or capitals that names no section of the template."""
+    bold = _BOLD_LINE.match(line)
+    found = bold or (_CAPITALS_LINE.match(line) if line.isupper() else None)
+    title = found[1].strip(" :：") if found else ""
+    if not title or _section_named(title) or len(title.split()) > _MAX_PLAIN_WORDS:
+        return None
+    return Heading(BOLD_LEVEL if bold else CAPITALS_LEVEL, None, title, plain=True)
 
 
 def _section_named(title: str, alone: bool = False) -> SectionName | None:

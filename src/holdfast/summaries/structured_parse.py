@@ -6,16 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-import msgspec
-
-from .structured import UNKNOWN_TASK, CompletedWork, RemovedItem, SummarySections, unescape_item
+from .structured import UNKNOWN_TASK, CompletedWork, SummarySections
 from .structured_extra import OVERVIEW, group_sections, is_code_block, nested_heading, read_line
 from .structured_headings import (
     BARE_LEVEL,
+    BOLD_LEVEL,
     BULLET,
+    CAPITALS_LEVEL,
     CLOSING_LINE,
-    EMPTY_ITEM,
-    EMPTY_VALUE,
     LEFT_OUT_LINE,
     NOISE,
     NUMBERED_LEVEL,
@@ -25,48 +23,18 @@ from .structured_headings import (
     SectionName,
     closing_fence,
     parse_heading,
+    parse_plain_heading,
 )
+from .structured_items import LABEL, ParsedItem, clean_text, completed_work, item_texts, removed_item, table_cells
 from .summarizer import FENCE, strip_reasoning
 
 CHECKBOX = re.compile(r"(?:\[([ xX✓✔]?)\]|([☐⬜🔲])|[✅☑✔]️?)\s*(.*)$")
 _RULER = re.compile(r":?-+:?")
-_PIPE = re.compile(r"(\\*)\|")
-LABEL = re.compile(
-    r"(?i)(?P<bold>\*\*|__)?\s*(?:(?P<working>(?:currently )?working on|in progress|current focus)"
-    r"|(?P<next>(?:immediate )?next (?:steps?|action))|last completed|most recently completed)\s*"
-    r"(?(bold)(?:[:：]\s*(?P=bold)|(?P=bold)\s*[:：])|[:：])\s*(?P<text>.*)$"
-)
-_DASH_SEPARATOR = re.compile(r"\s+(?:[—–-]|→|->|=>|\|)\s+")
-_REASON_SEPARATORS = (
-    re.compile(r"\s*(?:→|->|=>)\s*"),
-    re.compile(r"\s+[—–-]\s+"),
-    re.compile(r":\s+|\s+(?=because\b)"),
-)
-_ACTION_SUFFIX = re.compile(r"(.+?)\s*\(([\w ]{2,24})\)$")
-_MAX_SUBJECT = 60
 _DONE = "Done"
 _MAX_PREFACE = 80
 """Characters of a single line before the first heading that introduces the answer and is not a part of it."""
 _TITLE_LEVEL = 2
 _State = dict[Literal["working", "last", "next", "other"], list[str]]
-
-
-class _ParsedItem(msgspec.Struct):
-    """An item as it is written in the answer."""
-
-    text: str = ""
-    checked: bool = False
-    cells: tuple[str, ...] = ()
-    """Cells, if the item is a table row."""
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether it stands for no value; a sentence like "no errors" may be one cell of several."""
-        values = [text for text in self.cells or (self.text,) if text and not EMPTY_VALUE.fullmatch(text)]
-        return not values or (len(values) == 1 and EMPTY_ITEM.fullmatch(values[0]) is not None)
-
-    def joined(self, between: str) -> str:
-        return between.join(filter(None, self.cells)) if self.cells else self.text
 
 
 def parse_sections(text: str) -> SummarySections | None:
@@ -81,19 +49,19 @@ def parse_sections(text: str) -> SummarySections | None:
     extra = group_sections([(OVERVIEW, [*preface, *reader.overview]), *reader.extra])
     pending, errors = reader.found("pending"), reader.found("errors")
     state = _current_state(reader)
-    done = [CompletedWork(text, _DONE) for text in _texts(entry for entry in pending if entry.checked)]
+    done = [CompletedWork(text, _DONE) for text in item_texts(entry for entry in pending if entry.checked)]
     return SummarySections(
-        completed=(*map(_completed_work, reader.found("completed")), *done),
-        decisions=_texts(reader.found("decisions")),
+        completed=(*map(completed_work, reader.found("completed")), *done),
+        decisions=item_texts(reader.found("decisions")),
         working_on="; ".join(state["working"]),
         last_completed="; ".join(state["last"]),
         next_step="; ".join(state["next"]),
-        pending=_texts(entry for entry in pending if not entry.checked),
-        errors=_texts(errors, " → "),
-        constraints=_texts(reader.found("constraints")),
-        context=(*_texts(reader.found("context")), *state["other"]),
+        pending=item_texts(entry for entry in pending if not entry.checked),
+        errors=item_texts(errors, " → "),
+        constraints=item_texts(reader.found("constraints")),
+        context=(*item_texts(reader.found("context")), *state["other"]),
         extra=extra,
-        removed=tuple(map(_removed_item, reader.found("removed"))),
+        removed=tuple(map(removed_item, reader.found("removed"))),
         left_out=reader.left_out,
     )
 
@@ -164,16 +132,18 @@ class _SectionParser:
         self.overview: list[str] = []
         """Lines below a title."""
         self.extra: list[tuple[str, list[str]]] = []
-        self._entries: dict[SectionName, list[_ParsedItem]] = {}
+        self._entries: dict[SectionName, list[ParsedItem]] = {}
         self._section: SectionName | None = None
         self._lines: list[str] | None = self.preface
         """Where the lines of the current section go as they are; None in a known section."""
         self._level = self._strongest = BARE_LEVEL
-        self._open: _ParsedItem | None = None
+        self._prefix = self._unused = ""
+        """The heading inside the section, and the newest heading with nothing below it so far."""
+        self._open: ParsedItem | None = None
         self._indent = 0
         self._ruled = False
 
-    def found(self, section: SectionName) -> list[_ParsedItem]:
+    def found(self, section: SectionName) -> list[ParsedItem]:
         """Returns the items of a section, without those that only say "none"."""
         return [entry for entry in self._entries.get(section, []) if not entry.is_empty]
 
@@ -189,11 +159,17 @@ class _SectionParser:
                     self._quote(lines[at - 1 : end + 1])
                     at = end + 1
                 elif wrapped and not fence[2]:
-                    return
+                    break
                 elif self._lines is not None:
                     self._lines.append(line.rstrip())
-            elif not ((heading := parse_heading(line)) and self._begins(heading)):
+            elif (heading := parse_heading(line) or parse_plain_heading(line)) and self._begins(heading):
+                self._unused = self._prefix or (heading.title if heading.plain else "")
+                continue
+            else:
                 self._take(line)
+            if line.strip():
+                self._unused = ""
+        self._keep_unused()
 
     def _is_lead(self) -> bool:
         return self._lines is self.preface or self._lines is self.overview
@@ -202,20 +178,26 @@ class _SectionParser:
         """Starts a section, unless the heading is nested in a copied task, a list item, or bare among others."""
         if self._section == "task" and heading.level > self._level:
             return False
-        if heading.level == BARE_LEVEL and self._strongest < BARE_LEVEL:
+        if heading.level >= CAPITALS_LEVEL > self._strongest:
             return False
         if heading.level == NUMBERED_LEVEL and self._level < NUMBERED_LEVEL:
             return False
         if heading.section == "next" and self._section == "state" and heading.rest:
             return False
-        if heading.section is None and heading.level > self._level and self._section not in ("title", "other"):
+        labels = self._section == "state" and LABEL.match(f"{heading.title}:")
+        nested = heading.section is None and (heading.level > self._level or labels)
+        in_items = nested and self._lines is None and heading.level <= BOLD_LEVEL
+        if heading.plain and heading.level != self._level and not in_items:
+            return False
+        self._keep_unused()
+        self._prefix, self._open, self._indent = "", None, -1
+        if nested and self._section not in ("title", "other"):
             if self._lines is None:
-                self._add(_ParsedItem(heading.title))
+                self._prefix = heading.title.strip("* :：")
             else:
                 self._lines.append(nested_heading(heading.title, heading.level - self._level))
             return True
         self._section, self._level, self._ruled = heading.section, heading.level, False
-        self._open, self._indent = None, -1
         self._lines = self._lines_below(heading)
         if heading.section not in (None, "task", "title", "other", "removed"):
             self.known = True
@@ -223,6 +205,14 @@ class _SectionParser:
         if heading.rest:
             self._take(heading.rest)
         return True
+
+    def _keep_unused(self) -> None:
+        """Keeps a heading with nothing below it as text, but not as a task."""
+        if self._unused and self._prefix and self._section != "pending":
+            self._prefix = ""
+            self._add(ParsedItem(self._unused))
+        elif self._unused:
+            self.overview.append(self._unused)
 
     def _lines_below(self, heading: Heading) -> list[str] | None:
         if heading.section in ("title", "other"):
@@ -247,11 +237,11 @@ class _SectionParser:
         elif bullet:
             self._bullet(len(bullet[1]), bare)
         elif bare.startswith("|") or (self._section == "completed" and "|" in bare):
-            self._row(_cells(bare))
+            self._row(table_cells(bare))
         elif self._open:
             self._open.text += f" {bare}"
         else:
-            self._add(_ParsedItem(bare))
+            self._add(ParsedItem(bare))
 
     def _bullet(self, indent: int, text: str) -> None:
         check = CHECKBOX.match(text) if self._section in ("pending", "completed", "progress", "next") else None
@@ -261,9 +251,9 @@ class _SectionParser:
         if self._indent < 0:
             self._indent = indent
         if not check:
-            self._open = self._add(_ParsedItem(text))
+            self._open = self._add(ParsedItem(text))
         elif check[3]:
-            self._open = self._add(_ParsedItem(check[3], checked=not check[2] and check[1] not in ("", " ")))
+            self._open = self._add(ParsedItem(check[3], checked=not check[2] and check[1] not in ("", " ")))
 
     def _row(self, cells: tuple[str, ...]) -> None:
         entries = self._entries.get(self._section or "context", [])
@@ -273,7 +263,7 @@ class _SectionParser:
                 entries.pop()
             self._ruled = True
         elif self._ruled or [cell.casefold() for cell in cells[1:3]] != ["action", "description"]:
-            self._add(_ParsedItem(cells=cells))
+            self._add(ParsedItem(cells=cells))
 
     def _quote(self, block: Sequence[str]) -> None:
         """Keeps a code block as it is, or appends it to the item before it."""
@@ -284,10 +274,11 @@ class _SectionParser:
             if self._open:
                 self._open.text += f" {text}"
             else:
-                self._add(_ParsedItem(text))
+                self._add(ParsedItem(text))
 
-    def _add(self, entry: _ParsedItem) -> _ParsedItem:
+    def _add(self, entry: ParsedItem) -> ParsedItem:
         if self._section:
+            entry.prefix = self._prefix
             self._entries.setdefault(self._section, []).append(entry)
         return entry
 
@@ -296,66 +287,18 @@ def _has_section(lines: Iterable[str]) -> bool:
     return any(heading.section for heading in map(parse_heading, lines) if heading)
 
 
-def _cells(row: str) -> tuple[str, ...]:
-    """Splits a row into cells; a pipe after an odd number of backslashes is text."""
-    cells, start = [""], 0
-    for found in _PIPE.finditer(row):
-        cells[-1] += row[start : found.start()] + "\\" * (len(found[1]) // 2)
-        start = found.end()
-        if len(found[1]) % 2:
-            cells[-1] += "|"
-        else:
-            cells.append("")
-    cells[-1] += row[start:]
-    stripped = [cell.strip() for cell in cells]
-    return tuple(stripped[not stripped[0] : len(stripped) - (not stripped[-1])])
-
-
-def _clean(text: str, empty: re.Pattern[str] = EMPTY_ITEM) -> str:
-    return "" if empty.fullmatch(text) else unescape_item(text, empty)
-
-
-def _texts(entries: Iterable[_ParsedItem], between: str = ": ") -> tuple[str, ...]:
-    return tuple(_clean(entry.joined(between)) for entry in entries)
-
-
-def _completed_work(entry: _ParsedItem) -> CompletedWork:
-    if entry.cells:
-        subject, action, *rest = (*(_clean(cell, EMPTY_VALUE) for cell in entry.cells), "", "")
-        return CompletedWork(subject, action, " | ".join(filter(None, rest)))
-    parts = _DASH_SEPARATOR.split(entry.text, maxsplit=2)
-    if len(parts) == 1:
-        subject, colon, description = entry.text.partition(": ")
-        parts = [subject, description] if colon and len(subject) <= _MAX_SUBJECT else parts
-    subject, description = parts[0].strip("* "), parts[-1] if len(parts) > 1 else ""
-    if len(parts) == 3:
-        return CompletedWork(subject, parts[1], description)
-    acted = _ACTION_SUFFIX.match(subject)
-    if acted:
-        return CompletedWork(acted[1].strip("* "), acted[2], description)
-    return CompletedWork(subject, "", description)
-
-
 def _current_state(reader: _SectionParser) -> _State:
     """Sorts the items of the state by their labels; items without one are the current work if no other is."""
-    state: _State = {"working": [*_texts(reader.found("progress"))], "last": [], "next": [], "other": []}
-    state["next"] += _texts(reader.found("next"))
+    state: _State = {"working": [*item_texts(reader.found("progress"))], "last": [], "next": [], "other": []}
+    state["next"] += item_texts(reader.found("next"))
     labelled = bool(state["working"])
-    for text in _texts(reader.found("state")):
+    for text in item_texts(reader.found("state")):
         found = LABEL.match(text)
         labelled |= bool(found and found["working"])
         if not found:
             state["other"].append(text)
-        elif value := _clean(found["text"]):
+        elif value := clean_text(found["text"]):
             state["working" if found["working"] else "next" if found["next"] else "last"].append(value)
     if not labelled:
         state["working"], state["other"] = state["other"], []
     return state
-
-
-def _removed_item(entry: _ParsedItem) -> RemovedItem:
-    text = entry.joined(" → ")
-    for why in _REASON_SEPARATORS:
-        if found := list(why.finditer(text)):
-            return RemovedItem(text[: found[-1].start()].strip(), text[found[-1].end() :].strip())
-    return RemovedItem(text, "")

@@ -41,8 +41,9 @@ from .structured_headings import (
     STATE,
     parse_heading,
 )
+from .structured_items import LABEL
 from .structured_merge import MergedSections, dropped_items, merge_sections, trim_to_fit
-from .structured_parse import CHECKBOX, LABEL, parse_sections, rendered_part
+from .structured_parse import CHECKBOX, parse_sections, rendered_part
 from .summarizer import FENCE, answer_text, run_summarizer
 from .transcript import Style, SummaryTranscript
 
