@@ -306,6 +306,16 @@ def test_parse_sections_joins_continuation_lines() -> None:
     assert read == SummarySections(decisions=("Use cm; as before", "Use metres", "Run make tides"))
 
 
+def test_lines_of_a_code_block_in_an_item_stay_apart() -> None:
+    code = "```bash\n  git tag v1\n\n    git push\n  rm -rf dist\n```"
+    read = parse_sections(f"## Pending Work\n- To release run:\n{code}\n## Context\n{code}")
+    assert read == SummarySections(
+        pending=("To release run: git tag v1 ⏎   git push ⏎ rm -rf dist",),
+        context=("git tag v1 ⏎   git push ⏎ rm -rf dist",),
+    )
+    assert parse_sections(render_body(read)) == read
+
+
 def test_parse_sections_error_table() -> None:
     read = parse_sections("### Errors and Resolutions\n| Error | Resolution |\n|---|---|\n| Locked | waited |")
     assert read == SummarySections(errors=("Locked → waited",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from textwrap import dedent
 from typing import Literal
 
 from .structured import UNKNOWN_TASK, CompletedWork, SummarySections
@@ -31,6 +32,8 @@ from .summarizer import FENCE, strip_reasoning
 CHECKBOX = re.compile(r"(?:\[([ xX✓✔]?)\]|([☐⬜🔲])|[✅☑✔]️?)\s*(.*)$")
 _RULER = re.compile(r":?-+:?")
 _DONE = "Done"
+_LINE_BREAK = " ⏎ "
+"""Mark between the lines of a code block in an item."""
 _MAX_PREFACE = 80
 """Characters of a single line before the first heading that introduces the answer and is not a part of it."""
 _TITLE_LEVEL = 2
@@ -266,8 +269,9 @@ class _SectionParser:
             self._add(ParsedItem(cells=cells))
 
     def _quote(self, block: Sequence[str]) -> None:
-        """Keeps a code block as it is, or appends it to the item before it."""
-        text = " ".join(line.strip() for line in block[1:-1]).strip()
+        """Keeps a code block as it is, or appends it to the item before it, which is one line."""
+        code = dedent("\n".join(block[1:-1])).splitlines()
+        text = _LINE_BREAK.join(line.rstrip() for line in code if line.strip()).strip()
         if self._lines is not None:
             self._lines += ["\n".join(block)] if is_code_block(block) else map(read_line, filter(str.strip, block))
         elif self._section != "task" and text:
