@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.summaries.structured import CompletedWork, SummarySections, render_body
 from holdfast.summaries.structured_extra import ExtraSection
+from holdfast.summaries.structured_headings import parse_heading
 from holdfast.summaries.structured_parse import parse_sections
 
 
@@ -86,3 +87,20 @@ def test_label_of_the_state_may_be_a_heading(state: str) -> None:
 def test_plain_heading_with_nothing_below_it_is_kept_and_no_task() -> None:
     read = parse_sections("**Constraints**\n**Never delete it**\n\n**Pending**\n- K8\n\n**Gotchas**")
     assert read == SummarySections(pending=("K8",), extra=(ExtraSection("Overview", ("Never delete it", "Gotchas")),))
+
+
+@pytest.mark.parametrize(
+    ("title", "section"),
+    [
+        ("Removed", "removed"), ("Removed items:", "removed"), ("**Dropped**", "removed"), ("Items Removed", "removed"),
+        ("Removed from the earlier summary", "removed"), ("Removed Files", None), ("Dropped requirements", None),
+        ("Errors removed from CI", None), ("User Request", None), ("User's goal", None), ("Request", None),
+        ("Original Task", "task"), ("Task", "task"), ("Original user request", "task"), ("Issues", "errors"),
+        ("Known issues", "errors"), ("Issues & Resolutions", "errors"), ("Issues and workarounds", "errors"),
+        ("Issues encountered", "errors"), ("Problems", "errors"), ("Build errors", "errors"),
+        ("Open GitHub issues", None), ("Issues to be filed", None),
+    ],
+)  # fmt: skip
+def test_title_names_a_section(title: str, section: str | None) -> None:
+    heading = parse_heading(f"### {title}")
+    assert heading is not None and heading.section == section

@@ -146,9 +146,8 @@ def test_three_rounds_lose_no_added_section(rounds: list[dict[str, list[str]]], 
         ("## Errors\n| Cause | Remedy |\n|---|---|\n| locked | waited |", "Cause; Remedy"),
         ("## Pending Work\n- K8\n## Weather\n", "Weather"),
         ("## Pending Work\n- K8\n## Risks\n- None", "Risks"),
-        ("## Pending Work\n- K8\n## Removed\n- The mole: sold", "The mole: sold"),
         (f"## Original Task\n{TASK}\n## Pending Work\n- K8", ""),
-        ("## User's request\nSink the ships.\n## Pending Work\n- K8", "User's request; Sink the ships."),
+        ("## Initial request\nSink the ships.\n## Pending Work\n- K8", "Initial request; Sink the ships."),
         ("## Current State\n- Working on: None\n- Next step: N/A\n## Pending Work\n- K8\n## Constraints\nNone", ""),
     ],
 )  # fmt: skip
@@ -163,6 +162,33 @@ def test_added_section_that_repeats_the_task_is_left_out_and_reported(title: str
     assert draft.remarks == (f"sections of the answer that repeat the task were left out: {title}",)
     assert draft.text.count("Osterhaven") == 1
     assert "osterhaven" not in draft.text
+
+
+@pytest.mark.parametrize(
+    "title", ["Removed Files", "Dropped support for Python 3.8", "User Request", "Open GitHub issues"]
+)
+def test_items_below_a_title_that_only_resembles_one_of_the_template_are_kept(title: str) -> None:
+    text = ""
+    for round, answer in enumerate(
+        (f"## Pending Work\n- K8\n## {title}\n- no emojis: ever", "## Pending Work\n- K9"), 1
+    ):
+        draft = draft_of(answer, text, round)
+        text = draft.text
+        assert f"### Other Sections\n\n#### {title}\n- no emojis: ever" in text
+    assert "K9" in text
+
+
+def test_removed_item_that_no_earlier_summary_had_is_kept() -> None:
+    before = draft_of("## Pending Work\n- Paint the mole\n- Ask the office").text
+    draft = draft_of(
+        "## Removed\n- Paint the mole: sold\n- Log in by cookie → by token\n- The crane\n## Errors\n- x", before, 2
+    )
+    assert draft.text.endswith(
+        "#### Also removed\n- Log in by cookie: by token\n- The crane\n\nThis summary takes in 1 earlier round."
+    )
+    assert "Paint the mole" not in draft.text and "the model removed: Paint the mole (sold)" in draft.remarks
+    again = draft_of("## Pending Work\n- Ask the office\n## Removed\n- The crane: it was sold", draft.text, 3)
+    assert "Log in by cookie" in again.text and "crane" not in again.text
 
 
 def test_row_that_a_later_row_replaces_is_reported() -> None:

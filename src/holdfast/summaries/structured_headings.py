@@ -28,18 +28,19 @@ SectionName = Literal[
     "task", "goal", "other", "removed", "next", "pending", "errors", "decisions", "progress", "state", "completed",
     "constraints", "context", "title",
 ]  # fmt: skip
-_TITLES: tuple[tuple[SectionName, str], ...] = (
-    (
-        "task",
-        r"\b(?:original|initial) (?:user )?(?:task|request|goal)|\buser(?:['’]?s)? (?:task|request|goal)\b"
-        r"|^(?:task|request)$",
-    ),
+_TITLES: tuple[tuple[SectionName | None, str], ...] = (
+    ("task", r"\b(?:original|initial) (?:user )?(?:task|request|goal)|^task$"),
     ("goal", r"^(?:goals?|objectives?)$"),
     ("other", rf"^{OTHER.casefold()}$"),
-    ("removed", r"\bremoved\b|\bdropped\b"),
+    ("removed", r"^(?:items )?(?:removed|dropped)(?: items)?(?: from the (?:earlier|previous) summary)?$"),
+    (None, r"\bremoved\b|\bdropped\b"),
     ("next", r"\bnext (?:step|action)\b"),
     ("pending", r"\b(?:pending|next steps|remaining|to-?dos?|open (?:work|tasks|items)|outstanding)\b"),
-    ("errors", r"\berrors?\b|\bresolutions?\b|\bproblems\b|\bissues\b"),
+    (
+        "errors",
+        r"\berrors?\b|\bresolutions?\b|\bproblems\b"
+        r"|^(?:known |unresolved )?issues(?: (?:encountered|found|and|&)(?: |$)|$)",
+    ),
     ("decisions", r"\bdecisions?\b"),
     ("progress", r"\bin[- ]progress\b"),
     ("state", r"\bcurrent (?:state|status|work|focus)\b|^(?:state|status|progress)$"),
@@ -48,6 +49,7 @@ _TITLES: tuple[tuple[SectionName, str], ...] = (
     ("context", r"\bcontext$|\bcontext and\b|\bnotes\b|\bkey facts\b"),
     ("title", r"\bsummary\b|\bcompaction round\b"),
 )
+"""The first pattern that a title contains counts; None for titles outside the template."""
 _TITLE_PATTERNS = tuple((name, re.compile(pattern)) for name, pattern in _TITLES)
 _FILLER_WORDS = re.compile(
     r"(?:(?:key|technical|critical|important|immediate|optional|work|tasks?|next steps|and|&|resolutions?)\s*)*"

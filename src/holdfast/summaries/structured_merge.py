@@ -16,7 +16,7 @@ from itertools import count
 import msgspec
 
 from .structured import CompletedWork, RemovedItem, SummarySections, one_line, render_body
-from .structured_extra import ExtraSection, title_key
+from .structured_extra import ExtraSection, group_sections, title_key
 
 MIN_COVERAGE = 0.6
 """Share of an item's words that a text must contain to count as the same item."""
@@ -35,6 +35,8 @@ _OTHER_SECTIONS = {
 }
 """Other sections that an item may have moved to."""
 _DONE = "Done"
+ALSO_REMOVED = "Also removed"
+"""Title of what the model removed, but no earlier summary had."""
 
 
 class MergedSections(msgspec.Struct, frozen=True):
@@ -87,6 +89,19 @@ def merge_sections(previous: SummarySections, new: SummarySections) -> MergedSec
         left_out=max(previous.left_out, new.left_out),
     )
     return MergedSections(sections, tuple(check.restored), tuple(check.removed), replaced)
+
+
+def keep_unmatched_removals(previous: SummarySections, new: SummarySections) -> SummarySections:
+    """Moves what the answer lists as removed, but no earlier item has, to a section of its own."""
+    earlier = [text for name in SummarySections.__struct_fields__ for text in _texts(previous, name)]
+    matched, unmatched = list[RemovedItem](), list[str]()
+    for removal in new.removed:
+        if any(_mutual_coverage(removal.item, text) >= MIN_COVERAGE for text in earlier):
+            matched.append(removal)
+        else:
+            unmatched.append("- " + ": ".join(filter(None, (removal.item, removal.reason))))
+    added = [*((section.title, section.items) for section in new.extra), (ALSO_REMOVED, unmatched)]
+    return msgspec.structs.replace(new, extra=group_sections(added), removed=tuple(matched))
 
 
 class _RetentionCheck:

@@ -42,7 +42,7 @@ from .structured_headings import (
     parse_heading,
 )
 from .structured_items import LABEL
-from .structured_merge import MergedSections, dropped_items, merge_sections, trim_to_fit
+from .structured_merge import MergedSections, dropped_items, keep_unmatched_removals, merge_sections, trim_to_fit
 from .structured_parse import CHECKBOX, parse_sections, rendered_part
 from .summarizer import FENCE, answer_text, run_summarizer
 from .transcript import Style, SummaryTranscript
@@ -176,8 +176,9 @@ class Structured(msgspec.Struct, frozen=True):
             new = msgspec.structs.replace(new, extra=tuple(one for one in new.extra if one not in copies))
             titles = ", ".join(section.title for section in copies)
             remarks += (f"sections of the answer that repeat the task were left out: {titles}",)
-        sections = new
-        if before := parse_sections(rendered_part(source.previous)):
+        before = parse_sections(rendered_part(source.previous))
+        sections = new = keep_unmatched_removals(before or SummarySections(), new)
+        if before:
             merged = merge_sections(before, new)
             sections = merged.sections
             remarks += _merge_remarks(merged)
