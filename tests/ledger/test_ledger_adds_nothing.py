@@ -20,13 +20,13 @@ from holdfast.triggers import always
 from real_sessions import each_nth_session, history
 
 _WORD = re.compile(r"[^\W\d_]{5,}")
-_RUN = re.compile(r"\[[\d,]+\](?: \(ran again in \[[\d,]+\]\))?")
+_RUN = re.compile(r"\[[\d,]+\](?: \(ran again in \[[\d,]+\](?:, no errors)?\))?")
 _OURS = frozenset(
     "notes earlier conversation messages archived full under cited numbers task later user omitted open work calls "
     "since last tool errors output verbatim files only read unless marked commands decisions findings "
     "relevant excerpts single lines whole texts also more names from there edited written failed nothing every step "
     "plan done pending attached image audio video file message below begun system again neither deleted "
-    "results begin selected longer shown compaction round steps before".split()
+    "results begin selected longer shown compaction round steps before counts reach dropped".split()
 )
 """Words of headings and fixed phrases of the page."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ledger_helpers import Messages, filler, notes_on, section, tool_use, user
 
 from holdfast.ledger import parse_page
@@ -46,6 +47,40 @@ def test_words_resembling_errors_are_not_errors() -> None:
     assert section(notes_on(ending(run("1", "cat", calm))), ERRORS) == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(pass) sync > supersedes stale sync errors",
+        " 0 fail",
+        "Validated 12 files: 0 errors, 0 warnings",
+        "done without errors",
+        "func (s *GitStore) Config() (*Config, error)",
+        "_ = iter.ForEach(func(c *object.Commit) error {",
+        "src/budget.ts:12:  if (budget !== undefined && exhausted) {",
+        "-q, --quiet     Suppress non-essential output (errors only)",
+        "| Error messages do not leak | PASS |",
+        "// never blocks on a hook failure",
+    ],
+)
+def test_output_that_names_errors_and_reports_none_is_no_error(line: str) -> None:
+    assert section(notes_on(ending(run("1", "make", f"begin\n{line}\nend"))), ERRORS) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--- FAIL: TestConfig (0.03s)",
+        "2 passed, 0 errors, 1 failed",
+        "error: found 1 error",
+        "src/theme.ts(443,3): error TS2353: unknown property",
+        "* connect to 127.0.0.1 port 80 failed: Connection refused",
+        "##[error]Process completed with exit code 1.",
+    ],
+)
+def test_reported_error_is_found(line: str) -> None:
+    assert section(notes_on(ending(run("1", "make", f"begin\n{line}\nend"))), ERRORS) == ["[3]", line]
+
+
 def test_error_after_progress_bar_is_found() -> None:
     bar = "10 %\r50 %\r100 %\rerror: disk full"
     assert section(notes_on(ending(run("1", "copy", bar))), ERRORS) == ["[3]", "error: disk full"]
@@ -53,8 +88,31 @@ def test_error_after_progress_bar_is_found() -> None:
 
 def test_error_notes_that_its_command_ran_again() -> None:
     page = notes_on(ending(run("1", "make test", "error: one"), run("2", "make test", "ok")))
-    assert section(page, ERRORS) == ["[3] (ran again in [4])", "error: one"]
+    assert section(page, ERRORS) == ["[3] (ran again in [4], no errors)", "error: one"]
     assert [(line.text, line.place) for line in parse_page(page).errors] == [("error: one", 3)]
+
+
+@pytest.mark.parametrize("later", ["cd /srv && make test 2>&1 | tail -20", "make test | head -5", "make test 2>&1"])
+def test_error_notes_that_its_command_ran_again_with_its_output_shortened(later: str) -> None:
+    page = notes_on(ending(run("1", "make test 2>&1 | tail -50", "error: one"), run("2", later, "all passed")))
+    assert section(page, ERRORS) == ["[3] (ran again in [4], no errors)", "error: one"]
+
+
+@pytest.mark.parametrize("later", ["make lint", "make test | grep -c ok", "make test && make install"])
+def test_error_of_another_command_is_not_marked(later: str) -> None:
+    page = notes_on(ending(run("1", "make test", "error: one"), run("2", later, "all passed")))
+    assert section(page, ERRORS) == ["[3]", "error: one"]
+
+
+def test_error_of_a_command_that_failed_again_is_not_marked_as_without_errors() -> None:
+    page = notes_on(ending(run("1", "make test", "error: one"), run("2", "make test | tail", "error: two")))
+    assert section(page, ERRORS) == ["[3] (ran again in [4])", "error: one", "[5]", "error: two"]
+
+
+def test_error_of_a_command_that_still_runs_is_not_marked_as_without_errors() -> None:
+    steps = [run("1", "make test", "error: one"), run("2", "make test", "")[:1]]
+    page = notes_on(ending(*steps))
+    assert section(page, ERRORS) == ["[3] (ran again in [4])", "error: one"]
 
 
 def test_error_lines_in_files_are_listed_under_their_file() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ledger_helpers import Messages, filler, notes_on, section, tool_use, user
+from ledger_helpers import Messages, filler, notes_on, page_of, section, tool_use, user
 
 from holdfast import compact
 from holdfast.ledger.text import PLAN
@@ -56,9 +56,9 @@ def test_plan_section_tracks_tasks_created_and_updated_singly() -> None:
         ("TaskUpdate", {"taskId": "2", "status": "in_progress"}),
     ]
     assert planned(*made, *changed) == [
-        "- Mend the parser (in_progress)",
-        "- Write a test (pending)",
-        "Done: Read the log",
+        "- #2 Mend the parser (in_progress)",
+        "- #3 Write a test (pending)",
+        "Done: #1 Read the log",
     ]
 
 
@@ -82,16 +82,29 @@ def test_emptied_plan_is_not_shown() -> None:
     assert planned(("TodoWrite", {"todos": TODOS}), ("TodoWrite", {"todos": []})) == []
 
 
-@pytest.mark.parametrize("status", ["complete", "Done", "skipped", "canceled", "COMPLETED"])
-def test_step_status_is_recognized_in_any_spelling(status: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "title"),
+    [
+        ("complete", "Done"),
+        ("Done", "Done"),
+        ("COMPLETED", "Done"),
+        ("skipped", "Dropped"),
+        ("canceled", "Dropped"),
+        ("deleted", "Dropped"),
+    ],
+)
+def test_step_status_is_recognized_in_any_spelling(status: str, title: str) -> None:
+    """A step that was given up is not listed as done."""
     steps = [{"content": "Mend the parser", "status": status}, {"content": "Write a test", "status": "pending"}]
-    assert planned(("TodoWrite", {"todos": steps})) == ["- Write a test (pending)", "Done: Mend the parser"]
+    assert planned(("TodoWrite", {"todos": steps})) == ["- Write a test (pending)", f"{title}: Mend the parser"]
 
 
-def test_plan_parsed_from_page_ignores_updates_by_number() -> None:
+def test_plan_parsed_from_page_follows_updates_by_number() -> None:
+    """The number of a step stands on the page: an agent changes its status by it."""
     names = ["alpha step", "beta step", "gamma step", "delta step"]
     made = [tool_use(f"m{at}", "TaskCreate", "ok", subject=name, activeForm="…") for at, name in enumerate(names)]
-    done = [tool_use(f"d{at}", "TaskUpdate", "ok", taskId=at, status="completed") for at in ("1", "2")]
+    changes = (("1", "completed"), ("2", "deleted"))
+    done = [tool_use(f"d{at}", "TaskUpdate", "ok", taskId=at, status=status) for at, status in changes]
     first = compact(
         [user("Do it."), *(one for call in [*made, *done] for one in call), *filler(20), user("Go on.")],
         budget=1_500,
@@ -100,9 +113,23 @@ def test_plan_parsed_from_page_ignores_updates_by_number() -> None:
     more = [
         *first.messages,
         *tool_use("u3", "TaskUpdate", "ok", taskId="3", status="completed"),
+        *tool_use("m5", "TaskCreate", "ok", subject="epsilon step", activeForm="…"),
         *filler(20),
         user("And?"),
     ]
-    lines = section(notes_on(more), PLAN)
-    assert lines[-1] == "Done: alpha step; beta step"
-    assert "- delta step (pending)" in lines
+    assert section(notes_on(more), PLAN) == [
+        "- #4 delta step (pending)",
+        "- #5 epsilon step (pending)",
+        "Done: #3 gamma step; #1 alpha step",
+        "Dropped: #2 beta step",
+    ]
+
+
+def test_plan_on_a_page_is_not_counted_again_from_the_messages_that_stay() -> None:
+    """Without the checkpoint, the page and the trail state the same calls."""
+    made = [tool_use(f"m{at}", "TaskCreate", "ok", subject=f"step {at}", activeForm="…") for at in range(3)]
+    shown: Messages = [user("Do it."), *filler(20), *(one for call in made for one in call)]
+    for at in range(4):
+        shown = list(compact([*shown, *filler(2, 100 * at)], budget=1_500, target=1_500).messages)
+    assert section(page_of(shown), PLAN)[:3] == [f"- #{at + 1} step {at} (pending)" for at in range(3)]
+    assert len(section(page_of(shown), PLAN)) == 3

@@ -130,3 +130,18 @@ def test_carried_ledger_is_bounded_for_random_histories(messages: Messages, targ
     result = compact(messages, target=target, **options)
     if result.checkpoint is not None and result.checkpoint.carry.ledger is not None:
         assert carried_size(result) <= bound(target)
+
+
+def test_edits_and_runs_are_counted_once_without_the_checkpoint() -> None:
+    """A page counts what the messages that stay did, too; a later round without the checkpoint reads both."""
+    shown: Messages = [user("Mend it."), *filler(20)]
+    for at in range(3):
+        shown += tool_use(f"e{at}", "Edit", "updated", file_path="/w/tide.py", old_string=f"a{at}", new_string=f"b{at}")
+        shown += tool_use(f"r{at}", "Bash", "passed", command="make check")
+    for at in range(4):
+        shown = list(compact([*shown, *filler(2, 100 * (at + 1))], budget=TARGET, target=TARGET).messages)
+        assert "tide.py (edited 3×)" in page_of(shown)
+        assert "make check" in str(shown[1:]) or "make check  (3×)" in page_of(shown)
+    shown += tool_use("e3", "Edit", "updated", file_path="/w/tide.py", old_string="a3", new_string="b3")
+    shown = list(compact([*shown, *filler(9, 900)], budget=TARGET, target=TARGET).messages)
+    assert "tide.py (edited 4×)" in page_of(shown)

@@ -94,3 +94,10 @@ def test_exit_code_of_a_cut_result_tells_later_rounds_that_the_command_failed(ca
     shown = str(result.messages[1:])
     assert "[cut: 17]" in shown and shown.count("Process exited with code 128") == 1
     assert "git fetch origin  (failed)" in commands_after_rounds(result, carried)
+
+
+def test_cut_marks_are_explained_where_every_message_is_still_shown() -> None:
+    result = compacted(work())
+    assert result.removed == 0 and "[cut: 5]" in str(result.messages)
+    assert "every message is shown. Results that begin with a cut mark show selected lines" in str(result.messages[0])
+    assert result.round == 0 and result.tokens_after <= 4_000

@@ -12,13 +12,24 @@ from .page import LedgerPage, PageRenderer
 from .parse import is_section_heading, parse_page
 from .paths import base_name, list_by_folder
 from .sections import PartKey, SectionRenderer, part_key
-from .text import BRIEF_CHARS, PAGE_OPENING, READABLE_CHARS, ROUND, clip, head_and_tail, quote_structure, take_fitting
+from .text import (
+    BRIEF_CHARS,
+    COUNTED,
+    PAGE_OPENING,
+    READABLE_CHARS,
+    ROUND,
+    clip,
+    head_and_tail,
+    quote_structure,
+    take_fitting,
+)
 from .tool_calls import failed_exit_line, find_user_replies, outcome_lines
 from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 from .weights import weights_digest
 
 __all__ = [
     "BRIEF_CHARS",
+    "COUNTED",
     "MAX_SHARE",
     "MAX_TALK_SHARE",
     "PAGE_OPENING",

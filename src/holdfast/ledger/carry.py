@@ -32,6 +32,7 @@ def trim_ledger(ledger: Ledger, names_of: NameFinder, scores: dict[str, float], 
     return Ledger(
         time=ledger.time,
         offset=ledger.offset,
+        counted=ledger.counted,
         users=users,
         omitted_users=ledger.omitted_users + len(gone),
         omitted_from=ledger.omitted_from or min((line.place for line in gone), default=0),
@@ -89,6 +90,7 @@ def merge_ledgers(earlier: Ledger, later: Ledger) -> Ledger:
     return Ledger(
         archived=max(earlier.archived, later.archived),
         round=max(earlier.round, later.round),
+        counted=max(earlier.counted, later.counted),
         users=sorted({line.text: line for line in users}.values(), key=lambda line: line.place),
         omitted_users=max(earlier.omitted_users, later.omitted_users),
         omitted_from=earlier.omitted_from or later.omitted_from,

@@ -69,6 +69,9 @@ class Ledger(msgspec.Struct, omit_defaults=True):
     time: int = 0
     offset: int = msgspec.field(default=0, name="depth")
     """Characters read so far."""
+    counted: int = 0
+    """Number of the last message that a page counts, whether it stayed or not: what it did is in the plan and in the
+    counts of the files and commands listed. 0 unless parsed from a page."""
     users: list[LedgerLine] = []
     omitted_users: int = msgspec.field(default=0, name="untold")
     omitted_from: int = msgspec.field(default=0, name="untold_from")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
@@ -25,6 +24,7 @@ from .lines import (
 )
 from .names import NameCache, find_exact_names
 from .paths import base_name, group_by_base_name
+from .plan import PlanTracker
 from .shell_files import FileChange, parse_match, resolve_path, shows_file_versions
 from .text import BRIEF_CHARS, clip
 from .tool_calls import (
@@ -38,36 +38,6 @@ from .tool_calls import (
     is_rejected_by_user,
     user_reply_in,
 )
-
-_NUMBER = re.compile(r"[0-9]{1,6}")
-
-
-class PlanTracker:
-    """The agent's current plan or to-do list: steps with their status."""
-
-    def __init__(self, steps: Iterable[tuple[str, str]] = (), place: int = 0, *, from_page: bool = False) -> None:
-        self.steps = list(steps)
-        self.place = place
-        """Number of the message that last changed the plan."""
-        self.from_page = from_page
-        """Whether the steps were parsed from a page: then their positions are unknown."""
-
-    def update(self, action: ToolAction, place: int) -> bool:
-        """Applies a new plan, an added step or a changed status; returns False if the call concerns no known step."""
-        if action.kind == "plan":
-            self.steps, self.from_page = list(action.plan), False
-        elif action.kind == "step":
-            self.steps += action.plan
-        elif action.kind != "progress" or not self._set_status(*action.plan[0]):
-            return False
-        self.place = place
-        return True
-
-    def _set_status(self, step: str, status: str) -> bool:
-        if self.from_page or not _NUMBER.fullmatch(step) or not 0 < int(step) <= len(self.steps):
-            return False
-        self.steps[int(step) - 1] = (self.steps[int(step) - 1][0], status)
-        return True
 
 
 class FileIndex(dict[str, FileRecord]):
@@ -156,6 +126,10 @@ class HistoryExtractor:
         """Clock of the notes: about one tick a tool call."""
         self.offset = known.offset
         """Characters read so far."""
+        self._counted = known.counted
+        listed = (*(file.path for file in known.files), *(command.text for command in known.commands))
+        self._listed = frozenset(listed if known.counted else ())
+        """Files and commands that a page lists."""
         self.names = dict(known.names)
         self.name_cache = NameCache()
         self.lines = {line.text: line for line in known.lines}
@@ -166,7 +140,7 @@ class HistoryExtractor:
         self.commands = {command.text: command for command in known.commands}
         self.errors = {line.text.strip(): line for line in known.errors}
         self.attached = list(known.attached)
-        self.plan = PlanTracker(known.plan, known.plan_place, from_page=known.plan_from_page)
+        self.plan = PlanTracker(known.plan, known.plan_place, known.counted, from_page=known.plan_from_page)
         self.calls, self.omitted_calls = list(known.calls), known.omitted_calls
         self.steps = list(known.steps)
         self._outputs: list[ToolOutput] = []
@@ -224,6 +198,12 @@ class HistoryExtractor:
         self.name_cache = NameCache()
         self._file_lines = FileLines(self.lines.values())
 
+    def has_errors(self, command: CommandRecord) -> bool:
+        """Whether the last run of a command failed, printed an error, or has no result yet."""
+        running = any(action.command.strip() == command.text for action, _ in self._pending_calls.values())
+        printed = (line.source == command.text and line.place > command.place for line in self.errors.values())
+        return command.failed or running or any(printed)
+
     def ledger(self) -> Ledger:
         """Returns a snapshot that later reads do not change."""
         return Ledger(
@@ -232,6 +212,7 @@ class HistoryExtractor:
             users=list(self.users),
             omitted_users=self.omitted_users,
             omitted_from=self.omitted_from,
+            counted=self._counted,
             closings=[*self.closings, *([self._last_reply] if self._last_reply else ())],
             plan=list(self.plan.steps),
             plan_place=self.plan.place,
@@ -289,7 +270,7 @@ class HistoryExtractor:
                 self.files.touch(action.subject, place, self.time)
             if command := action.command.strip():
                 note = self.commands[command] = self.commands.pop(command, CommandRecord(command))
-                note.runs, note.place, note.time = note.runs + 1, place, self.time
+                note.runs, note.place, note.time = note.runs + self._is_news(command, place), place, self.time
             elif action.kind != "read":
                 for number, line, _ in split_lines(action.subject):
                     if line not in self.lines:
@@ -306,7 +287,7 @@ class HistoryExtractor:
     def _apply_change(self, change: FileChange, place: int) -> None:
         note = self.files.touch(change.path, place, self.time)
         note.deleted = change.kind == "deleted"
-        note.edits += not note.deleted
+        note.edits += not note.deleted and self._is_news(change.path, place)
         note.written = note.written or change.kind == "whole"
         self._file_lines.remove_changed(change, self.lines)
         self._add_lines(change.new, "wrote", change.path, place)
@@ -327,7 +308,7 @@ class HistoryExtractor:
         by_command, no_effect = action.kind in ("run", "search", "read"), had_no_effect(result)
         changed = [change for change in action.changes if is_applied(change, result, by_command=by_command)]
         if action.kind == "read" and not no_effect and (seen := self.files.get(action.subject)):
-            seen.reads += 1
+            seen.reads += self._is_news(action.subject, place)
         for change in changed:
             self._apply_change(change, called_at)
         if action.kind not in ("plan", "step", "progress"):  # the plan is stored as such
@@ -352,6 +333,10 @@ class HistoryExtractor:
                 *self.calls[1 - entries.MAX_CALLS :],
                 LedgerLine(describe_call(action, text), "asked", "", place, 0, self.time),
             ]
+
+    def _is_news(self, subject: str, place: int) -> bool:
+        """Whether what this message did to a file or command is not yet in the count that a page states."""
+        return place > self._counted or subject not in self._listed
 
     def _undo_rejected(self, action: ToolAction) -> None:
         """Takes back the run of a command that the user rejected."""

@@ -13,6 +13,7 @@ import msgspec
 from .entries import Ledger
 from .lines import LedgerLine, find_task
 from .names import find_names, find_words, name_kind
+from .plan import without_step_number
 from .text import BRIEF_CHARS, clip
 from .tool_calls import is_finished
 
@@ -130,12 +131,13 @@ def _is_covered(fact: Fact, lines: Sequence[_SummaryLine], whole: frozenset[str]
         return True
     if fact.kind == "error":
         return False
-    words = find_words(fact.text)
+    text = without_step_number(fact.text) if fact.kind == "pending" else fact.text
+    words = find_words(text)
     if not words or len(words & whole) < _MIN_WORD_SHARE * len(words):
         return False
     if fact.kind == "task":
         return True
-    exact = {name.lower() for name in find_names(fact.text) if name_kind(name) in _EXACT_KINDS}
+    exact = {name.lower() for name in find_names(text) if name_kind(name) in _EXACT_KINDS}
     return any(
         exact <= line.words
         and len(words & line.words) >= _MIN_WORD_SHARE * len(words)

@@ -189,15 +189,20 @@ _ERROR_PATTERN = re.compile(
     rf"|_(?:error|exception)s?\b|\w(?:Error|Exception)s?\b|{'|'.join(_UNSPACED_ERROR_WORDS)}"
 )
 _PASSED = re.compile(
-    r"\s*(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:PASS|SKIP):|[✓✔√] )|\S+::\S+ PASSED\b|test \S+ \.\.\. ok$"
+    r"\s*(?:=== (?:RUN|PAUSE|CONT|NAME)\b|--- (?:PASS|SKIP):|\(pass\) |[✓✔√] )|\S+::\S+ PASSED\b|test \S+ \.\.\. ok$"
 )
 """A test runner's line on a test that began or passed, whatever its name says of errors."""
+_NO_REPORT = re.compile(
+    r"\s*(?://|\|.*\|$|--?[a-zA-Z][\w-]*(?:[, =<\[]|$)|func )|.*(?:[!=]==? undefined\b|[,)] error\)?(?: \{.*|,)?$)"
+)
+"""A line of code, of a table or of a command's help that an output quotes: it names errors and reports none."""
+_NO_FAILURES = re.compile(r"(?i)\b(?:0|no|without) (?:fail\w*|errors?)\b")
 _MAX_ERROR_CHARS, _ERROR_SCAN_CHARS = 400, 40_000
 _MAX_ERRORS = 40
 
 
-def find_error_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yields the lines that report an error, last first, with their numbers."""
+def find_error_lines(text: str, kind: LineKind = "output") -> Iterator[tuple[int, str]]:
+    """Yields the lines that report an error, last first, with their numbers; of a file, also those that name one."""
     end = text if len(text) <= _ERROR_SCAN_CHARS else text[-_ERROR_SCAN_CHARS:].partition("\n")[2]
     lowered = end.lower()
     words = [word for word in (*_ERROR_WORDS, *_UNSPACED_ERROR_WORDS) if word in lowered]  # faster than the pattern
@@ -206,15 +211,26 @@ def find_error_lines(text: str) -> Iterator[tuple[int, str]]:
     lines = end.splitlines()
     places = [at for at in range(len(lines) - 1, -1, -1) if any(word in lines[at].lower() for word in words)]
     for number, line, _ in _number_lines(end, lines, places):
-        if len(line) <= _MAX_ERROR_CHARS and _ERROR_PATTERN.search(line) and not _PASSED.match(line):
+        if len(line) <= _MAX_ERROR_CHARS and _names_error(line) and (kind == "file" or _is_report(line)):
             yield number, line
+
+
+def _names_error(line: str) -> bool:
+    return _ERROR_PATTERN.search(line) is not None and not _PASSED.match(line)
+
+
+def _is_report(line: str) -> bool:
+    """Whether a line of output that names an error reports one; not quoted code, nor that there were none."""
+    if _NO_REPORT.match(line):
+        return False
+    return not _NO_FAILURES.search(line) or _ERROR_PATTERN.search(_NO_FAILURES.sub("", line)) is not None
 
 
 def latest_error_lines(outputs: Sequence[ToolOutput], earlier: dict[str, LedgerLine]) -> dict[str, LedgerLine]:
     """Returns the newest error lines of these and earlier results; a repeated line counts where it came last."""
     found: dict[str, LedgerLine] = {}
     for text, template in reversed(outputs):
-        for number, error in find_error_lines(text):
+        for number, error in find_error_lines(text, template.kind):
             found.setdefault(error.strip(), structs.replace(template, text=error, number=number))
         if len(found) >= _MAX_ERRORS:
             break

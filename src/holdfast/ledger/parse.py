@@ -6,21 +6,24 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ..context.references import NUMBER
-from .entries import CommandRecord, FileRecord, Ledger, MentionStats
+from .commands import parse_command_line
+from .entries import FileRecord, Ledger, MentionStats
 from .lines import LedgerLine, LineKind
 from .names import find_exact_names, name_kind
 from .paths import group_by_base_name, parse_file_list, shortest_unique_path
+from .plan import parse_plan_lines
 from .text import (
     ALSO,
     ATTACHED,
     CALLS,
     COMMANDS,
     CONCLUSIONS,
-    DONE,
+    COUNTED,
     ERRORS,
     EXCERPTS,
     FILES,
     GROUP,
+    NO_ERRORS,
     OMITTED,
     PAGE_OPENING,
     PLAN,
@@ -35,12 +38,11 @@ from .text import (
 
 _ARCHIVED_COUNT = re.compile(re.escape(PAGE_OPENING) + rf"({NUMBER})")
 _ROUND_NUMBER = re.compile(rf"{ROUND}({NUMBER})")
+_COUNTED_NUMBER = re.compile(rf"{COUNTED}\[({NUMBER})\]\.")
 _CITED_LINE = re.compile(rf"\[({NUMBER})\] ?(.*)")
-_COMMAND_LINE = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
-_STEP_LINE = re.compile(r"- (.*) \(([\w-]+)\)$")
 _CITED_HEADING = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
 _GROUP_HEADING = re.compile(re.escape(GROUP) + rf"(.*?)(?: \[{NUMBER}\])* (\[{NUMBER}\])$")
-_ERROR_SOURCE = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(RAN_AGAIN)}\[{NUMBER}\]\))?$")
+_ERROR_SOURCE = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(RAN_AGAIN)}\[{NUMBER}\](?:{NO_ERRORS})?\))?$")
 _OMITTED_USERS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
 _OMITTED_CALLS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier\)$")
 _SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, COMMANDS, CONCLUSIONS, EXCERPTS, STEPS)
@@ -53,13 +55,12 @@ def is_section_heading(line: str) -> bool:
 
 def parse_page(text: str) -> Ledger:
     """Returns the ledger that a page shows, as far as the page contains it."""
-    counted = _ARCHIVED_COUNT.match(text)
-    numbered = _ROUND_NUMBER.search(text.partition("\n")[0]) if counted else None
-    ledger = (
-        Ledger(archived=parse_number(counted[1]), round=parse_number(numbered[1]) if numbered else 1)
-        if counted
-        else Ledger()
-    )
+    ledger, opening = Ledger(), text.partition("\n")[0]
+    if archived := _ARCHIVED_COUNT.match(opening):
+        round, counted = _ROUND_NUMBER.search(opening), _COUNTED_NUMBER.search(opening)
+        ledger.archived = parse_number(archived[1])
+        ledger.round = parse_number(round[1]) if round else 1
+        ledger.counted = parse_number(counted[1]) if counted else 0
     for title, whole in _split_sections(text):
         body = list(filter(str.strip, whole))
         cited = _CITED_HEADING.match(title)
@@ -73,7 +74,7 @@ def parse_page(text: str) -> Ledger:
                 ledger.omitted_users, ledger.omitted_from = parse_number(left[1]), parse_number(left[2])
         elif title == PLAN or cited:
             ledger.plan_place = _parse_citation(cited[2]) if cited else 0
-            ledger.plan, ledger.plan_from_page = list(_parse_steps(body)), True
+            ledger.plan, ledger.plan_from_page = list(parse_plan_lines(body)), True
         elif title == CALLS:
             ledger.calls = [LedgerLine(text, "asked", "", place, 0, 0) for place, text in parse_cited(body)]
             if more := _OMITTED_CALLS.match(body[0] if body else ""):
@@ -88,7 +89,7 @@ def parse_page(text: str) -> Ledger:
             )
             ledger.attached = list(_parse_attached(body))
         elif title == COMMANDS:
-            ledger.commands = [_parse_command(unquote_structure(line)) for line in body]
+            ledger.commands = [parse_command_line(unquote_structure(line)) for line in body]
         elif title == CONCLUSIONS:
             ledger.closings = [LedgerLine(text, "said", "", place, 0, 0) for place, text in parse_cited(whole)]
         elif title == EXCERPTS:
@@ -129,14 +130,6 @@ def parse_cited(body: Sequence[str]) -> Iterator[tuple[int, str]]:
         yield place, unquote_structure("\n".join(lines))
 
 
-def _parse_steps(body: list[str]) -> Iterator[tuple[str, str]]:
-    for line in body:
-        if step := _STEP_LINE.match(line):
-            yield step[1], step[2]
-        elif line.startswith(DONE):
-            yield from ((step, "completed") for step in line.removeprefix(DONE).split("; "))
-
-
 def _parse_attached(body: list[str]) -> Iterator[LedgerLine]:
     for line in reversed(body):
         what, _, cited = line.removeprefix(ATTACHED).rpartition(" ")
@@ -151,11 +144,6 @@ def _parse_errors(body: list[str]) -> Iterator[LedgerLine]:
             place = _parse_citation(run[1])
         else:
             yield LedgerLine(unquote_structure(line), "output", "", place, number, 0)
-
-
-def _parse_command(line: str) -> CommandRecord:
-    found = _COMMAND_LINE.match(line)
-    return CommandRecord(found[1], int(found[2] or 1), bool(found[3])) if found else CommandRecord(line, 1)
 
 
 def _parse_excerpts(body: list[str], files: Iterable[FileRecord]) -> Iterator[LedgerLine]:

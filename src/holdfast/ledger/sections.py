@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 
+from .commands import core_command, rerun_score, run_status
 from .entries import CommandRecord, take_within
 from .extract import HistoryExtractor
 from .facts import find_constraints
@@ -23,6 +24,7 @@ from .paths import (
     parse_file_list,
     shortest_unique_path,
 )
+from .plan import plan_lines
 from .select import Candidate, Selection, rank_candidates
 from .text import (
     ALSO,
@@ -31,11 +33,11 @@ from .text import (
     CALLS,
     CITATION_CHARS,
     COMMANDS,
-    DONE,
     ERRORS,
     EXCERPTS,
     FILES,
     GROUP,
+    NO_ERRORS,
     OMITTED,
     PLAN,
     RAN_AGAIN,
@@ -49,8 +51,7 @@ from .text import (
     quote_structure,
     take_fitting,
 )
-from .tool_calls import CUT_PATH, is_finished
-from .weights import decay
+from .tool_calls import CUT_PATH
 
 _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = (
     0.10,
@@ -211,14 +212,9 @@ class SectionRenderer:
         steps = self.history.plan.steps
         if not steps:
             return []
-        lines = [f"- {step} ({status})" for step, status in steps if not is_finished(status)]
-        lines = lines or ["- nothing: every step of the plan is done"]
-        if done := [step for step, status in steps if is_finished(status)]:
-            lines.append(f"{DONE}{'; '.join(done)}")
         place = self.history.plan.place
-        return [
-            "\n".join([f"{PLAN} {self._cite(place)}" if place else PLAN, *take_fitting(lines, int(room * _PLAN_SHARE))])
-        ]
+        lines = take_fitting(plan_lines(steps), int(room * _PLAN_SHARE))
+        return ["\n".join([f"{PLAN} {self._cite(place)}" if place else PLAN, *lines])]
 
     def calls(self, room: int, staying: Collection[int]) -> list[str]:
         """Calls since the last user message, so that none is repeated."""
@@ -262,7 +258,7 @@ class SectionRenderer:
         return kept[::-1]
 
     def errors(self, lines: Iterable[LedgerLine]) -> list[str]:
-        """Error lines printed by commands and tools, and whether the command ran again since."""
+        """Error lines printed by commands and tools, and whether the command ran again since, and how."""
         ran = [line for line in lines if line.kind != "file"]
         groups = groupby(ran, key=lambda line: (line.source, line.place))
         blocks = [
@@ -272,9 +268,15 @@ class SectionRenderer:
         return ["\n".join([ERRORS, *blocks])] if blocks else []
 
     def _error_source(self, source: str, place: int) -> str:
-        command = self.history.commands.get(source)
-        again = f"{RAN_AGAIN}{self._cite(command.place)})" if command and command.place > place else ""
-        return f"{self._cite(place)}{again}"
+        latest = self._latest_runs.get(core_command(source))
+        if latest is None or latest.place <= place:
+            return self._cite(place)
+        outcome = "" if self.history.has_errors(latest) else NO_ERRORS
+        return f"{self._cite(place)}{RAN_AGAIN}{self._cite(latest.place)}{outcome})"
+
+    @cached_property
+    def _latest_runs(self) -> dict[str, CommandRecord]:
+        return {core_command(command.text): command for command in self.history.commands.values()}
 
     def files(self, room: int, staying: Collection[int], known: str = "") -> list[str]:
         """All files by folder without those that a `known` text lists in the same way, and attachments."""
@@ -289,18 +291,18 @@ class SectionRenderer:
 
     def likely_commands(self, room: int, visible: str, steps: str = "") -> list[str]:
         """Returns the commands that are most likely to be run again, without those of which `steps` show all."""
-        ranked = sorted(self.history.commands.values(), key=lambda command: -_rerun_score(command, self.history.time))
+        ranked = sorted(self.history.commands.values(), key=lambda command: -rerun_score(command, self.history.time))
         hidden = (
             command.text
             for command in ranked
-            if command.text not in visible and (_run_status(command) or command.text not in steps)
+            if command.text not in visible and (run_status(command) or command.text not in steps)
         )
         return take_fitting((text for text in hidden if len(text) <= 2 * BRIEF_CHARS), int(room * _COMMANDS_SHARE))
 
     def commands(self, texts: Iterable[str]) -> list[str]:
         ran = sorted((self.history.commands[text] for text in texts), key=lambda command: command.time)
         return (
-            ["\n".join([COMMANDS, *(quote_structure(f"{command.text}{_run_status(command)}") for command in ran)])]
+            ["\n".join([COMMANDS, *(quote_structure(f"{command.text}{run_status(command)}") for command in ran)])]
             if ran
             else []
         )
@@ -388,14 +390,3 @@ def _render_lines(lines: Sequence[LedgerLine]) -> Iterator[str]:
     yield from (quote_structure(line.text) for line in lines if line.kind != "name")
     if names:
         yield ALSO + ", ".join(names)
-
-
-def _rerun_score(command: CommandRecord, now: int) -> float:
-    """Ranks a command by how often and how recently it ran, and how short it is."""
-    return 2 * min(command.runs, 4) + decay(now - command.time, 10) - len(command.text) / 60
-
-
-def _run_status(command: CommandRecord) -> str:
-    notes = [f"{command.runs}×"] if command.runs > 1 else []
-    notes += ["failed"] if command.failed else []
-    return f"  ({', '.join(notes)})" if notes else ""

@@ -40,7 +40,11 @@ _MAX_WORDS_CHARS, _MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 100, 80, 120
 """Characters of a reply's text, of one value of its calls, and of all values of a call, among the last steps."""
 CUT_PATH = "[…]/"
 """Begins a path of which the last steps show only the end."""
-_FINISHED = ("completed", "complete", "done", "finished", "closed", "deleted", "cancelled", "canceled", "skipped")
+_DONE, _DROPPED = (
+    ("completed", "complete", "done", "finished", "closed"),
+    ("deleted", "cancelled", "canceled", "skipped"),
+)
+_FINISHED = (*_DONE, *_DROPPED)
 _OPEN = ("pending", "in_progress", "in-progress", "todo", "open", "not_started", "blocked")
 _MAX_PATH_CHARS, _MAX_COMMAND_CHARS, _MAX_PATCH_CHARS = 1_000, 320, 400_000
 
@@ -157,6 +161,11 @@ def _plan_steps(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def is_finished(status: str) -> bool:
     """Whether this status means that nothing is left to do."""
     return status.lower() in _FINISHED
+
+
+def is_dropped(status: str) -> bool:
+    """Whether this status means that a step was given up."""
+    return status.lower() in _DROPPED
 
 
 def _replacements(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

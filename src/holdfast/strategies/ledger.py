@@ -20,6 +20,7 @@ from ..context import Edit, Plan, Request, Skip, apply_edits
 from ..context.references import citation
 from ..errors import Outcome
 from ..ledger import (
+    COUNTED,
     MAX_SHARE,
     MAX_TALK_SHARE,
     PAGE_OPENING,
@@ -66,6 +67,7 @@ _SMALL_SHARE = 0.2
 """Messages that take no more than this share of the target are left as they are, even if a compaction is asked for."""
 _WITH_RECALL = "archived in full under the cited numbers: recall_read shows them."
 _WITHOUT_RECALL = "no longer shown; the numbers cite them."
+_ALL_SHOWN = f"{PAGE_OPENING}every message is shown."
 _IN_PROGRESS_NOTE = " Work on the user's message below has begun."
 _ANSWERED_NOTE = " The user's message below has been answered."
 _CARRIED_CHARS_PER_TOKEN, _MIN_CARRIED_TOKENS = 8, 2_000
@@ -347,15 +349,20 @@ class _LedgerPlanner:
 
     def _page_renderer(self) -> PageRenderer:
         archived = "1 message is" if self.count == 1 else f"{self.count:,} messages are"
-        long = self.long_request
-        cut_note = f" {CUT_NOTE}" if len(self.shortened) > bool(long) else ""
-        cut_note += f" {REQUEST_NOTE}" if long else ""
         where = _WITH_RECALL if self.request.view.has_recall else _WITHOUT_RECALL
-        intro = f"{PAGE_OPENING}{archived} {where}{self._round_note()}{self._progress_note()}{cut_note}]"
+        counted = f" {COUNTED}{citation(self.places[-1])}." if self.cut < len(self.places) else ""
+        intro = (
+            f"{PAGE_OPENING}{archived} {where}{counted}{self._round_note()}{self._progress_note()}{self._cut_note()}]"
+        )
         shortened = {(self.places[index], part) for index, part in self.shortened}
         trail = sum(step.size for step in self.trail.steps if step.cut >= self.cut)
         trail_chars = int(trail * self._chars_per_token)
         return PageRenderer(self.sections, self.visible, self.staying, shortened, intro, trail_chars)
+
+    def _cut_note(self) -> str:
+        """Returns a note on the marks of shortened results and of a shortened request."""
+        results = f" {CUT_NOTE}" if len(self.shortened) > bool(self.long_request) else ""
+        return results + (f" {REQUEST_NOTE}" if self.long_request else "")
 
     def _round_note(self) -> str:
         """Returns the number of the round: a page is all that a process without the checkpoint knows of it."""
@@ -369,8 +376,9 @@ class _LedgerPlanner:
         return _IN_PROGRESS_NOTE if self.request.newest_turn(self.cut) is not None else ""
 
     def _notes(self, page: LedgerPage) -> tuple[Message, ...]:
-        """Returns the notes to show; without archived messages there is nothing to note."""
-        return (*self.other_notes, *([framed_message(page.text)] if self.count else ()))
+        """Returns the notes to show; without archived messages there is nothing to note but what the marks mean."""
+        text = page.text if self.count else self._cut_note() and f"{_ALL_SHOWN}{self._cut_note()}]"
+        return (*self.other_notes, *([framed_message(text)] if text else ()))
 
     def _edits(self, page: LedgerPage) -> dict[int, tuple[Edit, ...]]:
         """Returns the edits that replace shortened results by their selected lines."""

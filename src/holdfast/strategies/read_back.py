@@ -116,7 +116,7 @@ def _without_places(ledger: Ledger) -> Ledger:
         name: [msgspec.structs.replace(record, place=0) for record in getattr(ledger, name)]
         for name in ("users", "closings", "calls", "files", "commands", "errors", "attached", "lines")
     }
-    return msgspec.structs.replace(ledger, plan_place=0, omitted_from=0, **lists)
+    return msgspec.structs.replace(ledger, plan_place=0, counted=0, omitted_from=0, **lists)
 
 
 def _read_state(notes: Iterable[Message]) -> Json | None:
