@@ -23,6 +23,13 @@ def test_bold_line_among_bold_headings_opens_a_section(bold: str) -> None:
     )
 
 
+def test_line_in_capitals_that_contains_a_name_opens_that_section() -> None:
+    read = parse_sections("CURRENT STATE\nWorking on: K7\n\nUSER PREFERENCES\n- no emojis\n\nALL ERRORS ARE GONE\n")
+    assert read == SummarySections(
+        working_on="K7", constraints=("no emojis",), extra=(ExtraSection("Overview", ("ALL ERRORS ARE GONE",)),)
+    )
+
+
 def test_line_in_capitals_among_headings_in_capitals_opens_a_section() -> None:
     read = parse_sections(
         "CURRENT STATE\n- K6\n\nFILES (TOUCHED)\n- a.py\nPENDING WORK:\n- K8\n  JSON API\nGOTCHAS:\n- root"

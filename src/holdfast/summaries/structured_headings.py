@@ -140,13 +140,14 @@ def parse_heading(line: str) -> Heading | None:
 
 
 def parse_plain_heading(line: str) -> Heading | None:
-    """Parses a line of nothing but bold text or capitals that names no section of the template."""
+    """Parses a line of nothing but capitals, or of bold text that names no section of the template."""
     bold = _BOLD_LINE.match(line)
     found = bold or (_CAPITALS_LINE.match(line) if line.isupper() else None)
     title = found[1].strip(" :：") if found else ""
-    if not title or _section_named(title) or len(title.split()) > _MAX_PLAIN_WORDS:
+    section = _section_named(title)
+    if not title or (bold and section) or len(title.split()) > _MAX_PLAIN_WORDS:
         return None
-    return Heading(BOLD_LEVEL if bold else CAPITALS_LEVEL, None, title, plain=True)
+    return Heading(BOLD_LEVEL if bold else CAPITALS_LEVEL, section, title, plain=True)
 
 
 def _section_named(title: str, alone: bool = False) -> SectionName | None:
