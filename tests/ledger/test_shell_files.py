@@ -7,6 +7,8 @@ from ledger_helpers import filler, notes_on, section, tool_use, user
 
 from holdfast.ledger.shell_files import parse_file_writes, printed_path
 from holdfast.ledger.text import EXCERPTS, FILES
+from holdfast.ledger.tool_calls import classify_call
+from holdfast.messages import ToolCall
 
 SCRIPT = "cat > src/tides.py <<'EOF'\nTIDE_TABLE = load('tides.csv')\nEOF\npython src/tides.py"
 BOTH = (
@@ -55,6 +57,25 @@ def test_commands_resembling_writes_are_ignored() -> None:
 
 def test_unterminated_heredoc_takes_the_rest() -> None:
     assert parse_file_writes("cat > a.md <<EOF\none\ntwo")[1][0].new == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [
+        ("sed -n 1,80p src/tide.py", "/srv/src/tide.py"),
+        ("cat ./tide.py", "/srv/tide.py"),
+        ("cd docs && cat tide.md", "/srv/docs/tide.md"),
+        ("cat /etc/hosts", "/etc/hosts"),
+        ("echo low > tide.txt", "/srv/tide.txt"),
+        ("cd docs && echo low > tide.txt", "/srv/docs/tide.txt"),
+        ("cd /tmp && echo low > tide.txt", "/tmp/tide.txt"),
+    ],
+)
+@pytest.mark.parametrize("key", ["workdir", "cwd"])
+def test_paths_of_a_command_are_relative_to_its_folder(command: str, path: str, key: str) -> None:
+    """Else one file is listed twice, once as read and once as edited."""
+    action = classify_call(ToolCall("1", "exec_command", {"cmd": command, key: "/srv/"}))
+    assert path in (action.subject, *(change.path for change in action.changes))
 
 
 def test_printed_path_ignores_logs_and_accepts_guarded_reads() -> None:

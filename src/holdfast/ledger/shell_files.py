@@ -65,7 +65,7 @@ def parse_diff(path: str, diff: str) -> FileChange:
 _PRINT_COMMAND = re.compile(
     r"\s*(?:(?:test|\[) -[ef] \S+(?: \])?\s*&&\s*)?(?:cd\s+([^\s'\"]+)\s*&&\s*)?"
     r"(?:(?:sed -n|cat|head|tail|nl|(?:grep|rg)(?=.*\s-[ABC]\s?\d))\b"
-    r"(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+))*\s+|git show [^\s:]+:)"
+    r"(?:\s+(?:-\S+|'[^']*'|\"[^\"]*\"|\d+(?:,(?:\d+|\$)p)?))*\s+|git show [^\s:]+:)"
     r"((?:[\w./@~+-]|\\\$)+)\s*(?:[|;&]|$)"
 )
 """Commands that print one file or a part of it, including a search with context lines."""
@@ -84,14 +84,14 @@ _MAX_SHELL_LINE_CHARS, _MAX_WRITE_LINES = 4_000, 200
 """Limits of the analysis: characters of a line, and lines of a command that may write."""
 
 
-def printed_path(command: str) -> str | None:
-    """Returns the path of the file that a command prints; None for logs, which count as output."""
+def printed_path(command: str, folder: str = "") -> str | None:
+    """Returns the path of the file that a command prints in a folder; None for logs, which count as output."""
     shown = _PRINT_COMMAND.match(command)
     if shown is None or shown[2].endswith(_LOG_SUFFIXES) or not _FILE_PATH.match(shown[2]):
         return None
     if is_search_command(command) and "." not in shown[2]:  # a folder
         return None
-    return _join_path(shown[1] or "", shown[2].replace("\\$", "$"))
+    return _join_path(_join_path(folder, shown[1] or ""), shown[2].replace("\\$", "$"))
 
 
 def is_search_command(command: str) -> bool:
@@ -104,11 +104,11 @@ def shows_file_versions(command: str) -> bool:
     return _GIT_SHOW.match(command) is not None
 
 
-def parse_file_writes(command: str) -> tuple[str, tuple[FileChange, ...]]:
-    """Returns the command without here-documents that it writes to files, and the file changes it makes."""
+def parse_file_writes(command: str, folder: str = "") -> tuple[str, tuple[FileChange, ...]]:
+    """Returns the command without here-documents that it writes to files, and the file changes it makes in a folder."""
     rest: list[str] = []
     changes: list[FileChange] = []
-    folder, analysed = "", 0
+    analysed = 0
     for line, text in _split_heredocs(command):
         rest.append(line)
         into: list[FileChange] = []
@@ -125,7 +125,9 @@ def parse_file_writes(command: str) -> tuple[str, tuple[FileChange, ...]]:
 
 
 def _join_path(folder: str, path: str) -> str:
-    return path if not folder or path.startswith(("/", "~")) else f"{folder.rstrip('/')}/{path}"
+    if not folder or path.startswith(("/", "~")):
+        return path
+    return f"{folder.rstrip('/')}/{path.removeprefix('./')}" if path else folder
 
 
 def _split_heredocs(command: str) -> Iterator[tuple[str, str]]:

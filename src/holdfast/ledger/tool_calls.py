@@ -20,6 +20,7 @@ from .text import BRIEF_CHARS, clip, clip_to_line, take_fitting
 ToolActionKind = Literal["read", "edit", "write", "run", "search", "plan", "step", "progress", "other"]
 _PATH_KEYS = ("file_path", "path", "filePath", "notebook_path", "file", "filename", "target_file")
 _COMMAND_KEYS = ("command", "cmd", "script", "shell_command")
+_FOLDER_KEYS = ("workdir", "cwd", "working_directory")
 _SEARCH_KEYS = ("pattern", "query", "regex", "q", "search_query", "queries")
 _OLD_TEXT_KEYS = ("old_string", "old_str", "oldText", "old_text", "oldString", "old")
 _NEW_TEXT_KEYS = ("new_string", "new_str", "newText", "new_text", "newString", "new", "insert_text")
@@ -87,7 +88,8 @@ def classify_call(call: ToolCall) -> ToolAction:
     if patch is not None:
         return _classify_patch(call.name, patch[:_MAX_PATCH_CHARS])
     if command:
-        return _classify_command(call.name, command)
+        folder = _first_text(given, _FOLDER_KEYS)
+        return _classify_command(call.name, command, folder if folder.startswith(("/", "~")) else "")
     if path and any(isinstance(given.get(key), str) for key in _CONTENT_KEYS):
         return ToolAction(
             "write", call.name, path, (FileChange(path, new=_first_text(given, _CONTENT_KEYS), kind="whole"),)
@@ -101,11 +103,11 @@ def classify_call(call: ToolCall) -> ToolAction:
     return ToolAction("other", call.name, _short_arguments(given))
 
 
-def _classify_command(tool: str, command: str) -> ToolAction:
+def _classify_command(tool: str, command: str, folder: str) -> ToolAction:
     brief = command if _is_line(command.strip(), _MAX_COMMAND_CHARS) else ""
-    if shown := printed_path(command):
+    if shown := printed_path(command, folder):
         return ToolAction("read", tool, shown, command=brief)
-    subject, changes = parse_file_writes(command[:_MAX_PATCH_CHARS])
+    subject, changes = parse_file_writes(command[:_MAX_PATCH_CHARS], folder)
     return ToolAction("search" if is_search_command(command) else "run", tool, subject, changes, command=brief)
 
 
