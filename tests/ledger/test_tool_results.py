@@ -191,3 +191,19 @@ def test_reminder_in_a_result_is_no_line_of_the_file() -> None:
     kinds = {line.text: (line.kind, line.source) for line in history.lines.values()}
     assert kinds[OLD] == ("file", "/srv/quay.py")
     assert kinds["Never mend a berth that is not yours."] == ("output", "")
+
+
+def test_step_that_the_user_rejected_is_marked_also_if_the_refusal_is_read_later() -> None:
+    """Else the last steps show the call as if it had run."""
+    steps = [
+        called(str(at), "Bash", {"command": command}, REJECTED if at == 2 else "ok", is_error=at == 2)
+        for at, command in enumerate(("make tides", "make quay", "dropdb quay", "make lint"))
+    ]
+    decoded, _ = decode_all([message for step in steps for message in step], "anthropic")
+    for read_at_once in (1, 3, len(decoded)):
+        history = HistoryExtractor()
+        for start in range(0, len(decoded), read_at_once):
+            part = decoded[start : start + read_at_once]
+            history.read(part, range(start + 1, start + 1 + len(part)))
+        marked = [line.text for line in history.steps if line.text.endswith("(rejected by the user)")]
+        assert marked == ["Bash\ndropdb quay\n(rejected by the user)"] and len(history.steps) == 4

@@ -26,7 +26,7 @@ from .names import NameCache, find_exact_names
 from .paths import base_name, group_by_base_name
 from .plan import PlanTracker
 from .shell_files import FileChange, parse_match, resolve_path, shows_file_versions
-from .text import BRIEF_CHARS, clip
+from .text import BRIEF_CHARS, REJECTED, clip
 from .tool_calls import (
     ToolAction,
     classify_call,
@@ -146,6 +146,8 @@ class HistoryExtractor:
         self._outputs: list[ToolOutput] = []
         self._pending_calls: dict[str, tuple[ToolAction, int]] = {}
         """Calls without a result yet, with their message numbers."""
+        self._rejected: set[int] = set()
+        """Numbers of messages with calls that the user rejected."""
         self._file_lines = FileLines(known.lines)
         self._last_reply: LedgerLine | None = None
 
@@ -175,7 +177,11 @@ class HistoryExtractor:
         new = [
             LedgerLine(describe_step(texts, calls), "asked", "", place, 0, time) for texts, calls, place, time in steps
         ]
-        self.steps = [*self.steps, *new][-entries.MAX_STEPS :]
+        self.steps = [
+            replace(step, text=f"{step.text}\n{REJECTED}") if step.place in self._rejected else step
+            for step in [*self.steps, *new][-entries.MAX_STEPS :]
+        ]
+        self._rejected.clear()
         self.errors = latest_error_lines(self._outputs, self.errors)
         self._outputs.clear()
 
@@ -298,7 +304,7 @@ class HistoryExtractor:
         if reply:
             self._read_user_text(reply, place, part)
         if rejected:
-            self._undo_rejected(action)
+            self._undo_rejected(action, called_at)
         if reply or rejected:
             return
         text, reminders = split_reminders(result.text)
@@ -338,8 +344,9 @@ class HistoryExtractor:
         """Whether what this message did to a file or command is not yet in the count that a page states."""
         return place > self._counted or subject not in self._listed
 
-    def _undo_rejected(self, action: ToolAction) -> None:
-        """Takes back the run of a command that the user rejected."""
+    def _undo_rejected(self, action: ToolAction, place: int) -> None:
+        """Takes back the run of a command that the user rejected, and marks the step."""
+        self._rejected.add(place)
         if command := self.commands.get(action.command.strip()):
             command.runs -= 1
             if not command.runs:

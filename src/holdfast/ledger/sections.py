@@ -42,6 +42,7 @@ from .text import (
     PLAN,
     RAN_AGAIN,
     READABLE_CHARS,
+    REJECTED,
     SPEAKERS,
     STEPS,
     TASK,
@@ -381,7 +382,7 @@ def archived_lines(lines: Iterable[LedgerLine], staying: Collection[int]) -> lis
 
 def _may_be_left_out(line: str) -> bool:
     """Whether a line of a step says nothing new the second time: not the name of a tool or of a file."""
-    return " " in line or line.isdecimal() or (is_path(line) and "." not in base_name(line))
+    return (" " in line and line != REJECTED) or line.isdecimal() or (is_path(line) and "." not in base_name(line))
 
 
 def _render_lines(lines: Sequence[LedgerLine]) -> Iterator[str]:

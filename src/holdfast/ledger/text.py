@@ -24,6 +24,7 @@ FILES = "## Files (only read unless marked)"
 COMMANDS = "## Commands"
 CONCLUSIONS = "## Decisions and findings"
 STEPS = "## Last steps before the messages below"
+REJECTED = "(rejected by the user)"
 EXCERPTS = '## Relevant excerpts (single lines, not whole texts; "also": more names from there)'
 ATTACHED = "Attached: "
 GROUP = "### "
