@@ -75,6 +75,8 @@ def test_output_that_names_errors_and_reports_none_is_no_error(line: str) -> Non
         "src/theme.ts(443,3): error TS2353: unknown property",
         "* connect to 127.0.0.1 port 80 failed: Connection refused",
         "##[error]Process completed with exit code 1.",
+        "    load_test.go:12: expected no error, got open config: bad magic 0x1f",
+        "//app/core:core_test      FAILED in 3.2s",
     ],
 )
 def test_reported_error_is_found(line: str) -> None:
@@ -92,13 +94,16 @@ def test_error_notes_that_its_command_ran_again() -> None:
     assert [(line.text, line.place) for line in parse_page(page).errors] == [("error: one", 3)]
 
 
-@pytest.mark.parametrize("later", ["cd /srv && make test 2>&1 | tail -20", "make test | head -5", "make test 2>&1"])
+@pytest.mark.parametrize("later", ["make test 2>&1 | tail -20", "make test | tee log.txt", "make test 2>&1"])
 def test_error_notes_that_its_command_ran_again_with_its_output_shortened(later: str) -> None:
     page = notes_on(ending(run("1", "make test 2>&1 | tail -50", "error: one"), run("2", later, "all passed")))
     assert section(page, ERRORS) == ["[3] (ran again in [4], no errors)", "error: one"]
 
 
-@pytest.mark.parametrize("later", ["make lint", "make test | grep -c ok", "make test && make install"])
+@pytest.mark.parametrize(
+    "later",
+    ["make lint", "make test | grep -c ok", "make test | head -5", "make test && make install", "cd /srv && make test"],
+)
 def test_error_of_another_command_is_not_marked(later: str) -> None:
     page = notes_on(ending(run("1", "make test", "error: one"), run("2", later, "all passed")))
     assert section(page, ERRORS) == ["[3]", "error: one"]
@@ -107,6 +112,37 @@ def test_error_of_another_command_is_not_marked(later: str) -> None:
 def test_error_of_a_command_that_failed_again_is_not_marked_as_without_errors() -> None:
     page = notes_on(ending(run("1", "make test", "error: one"), run("2", "make test | tail", "error: two")))
     assert section(page, ERRORS) == ["[3] (ran again in [4])", "error: one", "[5]", "error: two"]
+
+
+@pytest.mark.parametrize("folders", [("/w/backend", "/w/frontend"), ("", "/w/frontend")])
+def test_error_of_a_command_that_ran_in_another_folder_is_not_marked(folders: tuple[str, str]) -> None:
+    first, second = (
+        tool_use(str(at), "bash", output, command="make test", **({"workdir": folder} if folder else {}))
+        for at, (folder, output) in enumerate(zip(folders, ("error: one", "passed"), strict=True))
+    )
+    assert section(notes_on(ending(first, second)), ERRORS) == ["[3]", "error: one"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "Command running in background with ID: b1",
+        "Process running with session ID 4711\nOutput: starting",
+        f"{'x' * 500} error: two",
+    ],
+)
+def test_error_of_a_command_whose_outcome_is_unknown_is_not_marked_as_without_errors(output: str) -> None:
+    page = notes_on(ending(run("1", "make test", "error: one"), run("2", "make test", output)))
+    assert section(page, ERRORS)[:2] == ["[3] (ran again in [4])", "error: one"]
+
+
+def test_error_line_that_another_command_prints_later_does_not_clear_the_first() -> None:
+    steps = [
+        run("1", "pytest", "FAILED a.py - KeyError\nFAILED b.py - ValueError"),
+        run("2", "pytest", "FAILED b.py - ValueError"),
+        run("3", "pytest b.py", "FAILED b.py - ValueError"),
+    ]
+    assert section(notes_on(ending(*steps)), ERRORS)[:2] == ["[3] (ran again in [4])", "FAILED a.py - KeyError"]
 
 
 def test_error_of_a_command_that_still_runs_is_not_marked_as_without_errors() -> None:

@@ -122,3 +122,12 @@ def test_image_data_never_appears_in_notes() -> None:
     page = notes_on([user("Start."), shown, *filler(20), user("And now?")])
     assert "base64" not in page
     assert any(line.startswith("Attached: image") for line in section(page, FILES))
+
+
+def test_file_named_by_a_relative_and_an_absolute_path_is_listed_once() -> None:
+    """A patch names it relative to a folder that the call does not give; a command names the folder."""
+    read = tool_use("1", "exec_command", "old()", cmd="cat app/routes.py", workdir="/srv")
+    patch = tool_use("2", "apply_patch", "Done", input=PATCH.replace("/srv/", ""))
+    for steps in ([*read, *patch], [*patch, *read]):
+        page = notes_on([user("Tidy up."), *steps, *filler(20), user("And now?")])
+        assert section(page, FILES) == ["/srv/app/: routes.py (edited 1×)"]

@@ -145,3 +145,25 @@ def test_edits_and_runs_are_counted_once_without_the_checkpoint() -> None:
     shown += tool_use("e3", "Edit", "updated", file_path="/w/tide.py", old_string="a3", new_string="b3")
     shown = list(compact([*shown, *filler(9, 900)], budget=TARGET, target=TARGET).messages)
     assert "tide.py (edited 4×)" in page_of(shown)
+
+
+def test_edit_whose_result_comes_after_the_compaction_is_counted() -> None:
+    call, late = tool_use("e", "Edit", "updated", file_path="/w/tide.py", old_string="a", new_string="b")
+    first = compact([user("Mend it."), *filler(20), call], budget=TARGET, target=TARGET)
+    for previous in (first.checkpoint, None):
+        more = [*first.messages, late, assistant("Done."), user("Go on."), *filler(20, 100)]
+        again = compact(more, budget=TARGET, target=TARGET, previous=previous)
+        assert "tide.py (edited 1×)" in page_of(list(again.messages))
+
+
+def test_numbers_are_the_same_with_and_without_the_checkpoint_of_a_round_that_archived_nothing() -> None:
+    """The note that explains the cut marks is no message of the history."""
+    table = "\n".join(f"row {at} of the table" for at in range(60))
+    looks = [one for at in range(14) for one in tool_use(f"l{at}", "lookup", table, key=at)]
+    first = compact([user("Build."), *looks], budget=TARGET, target=TARGET)
+    assert first.removed == 0 and len(first.messages) == 30
+    pages = []
+    for previous in (first.checkpoint, None):
+        more = compact([*first.messages, *filler(20)], budget=TARGET, target=TARGET, previous=previous)
+        pages.append(page_of(list(more.messages)))
+    assert pages[0] == pages[1] and "Counts reach to [69]" in pages[0]

@@ -207,3 +207,10 @@ def test_step_that_the_user_rejected_is_marked_also_if_the_refusal_is_read_later
             history.read(part, range(start + 1, start + 1 + len(part)))
         marked = [line.text for line in history.steps if line.text.endswith("(rejected by the user)")]
         assert marked == ["Bash\ndropdb quay\n(rejected by the user)"] and len(history.steps) == 4
+
+
+def test_rejected_second_run_says_nothing_about_the_error_of_the_first() -> None:
+    failed = called("1", "Bash", {"command": "make"}, "error: no rule", is_error=True)
+    history = noted(failed, called("2", "Bash", {"command": "make"}, REJECTED, is_error=True))
+    command = history.commands["make"]
+    assert (command.runs, command.place) == (1, 0) and not history.ran_without_errors(command)

@@ -189,3 +189,13 @@ def test_prune_plan_has_only_edits() -> None:
     plan = PRUNE(request_for(history(30_000, 40_000)))
     assert isinstance(plan, Plan)
     assert (plan.cut, plan.notes, plan.strategy, list(plan.edits)) == (0, None, "pruning", [2])
+
+
+def test_answer_of_the_user_in_a_result_is_never_cleared() -> None:
+    call = {"id": "ask", "type": "function", "function": {"name": "ask_user", "arguments": "{}"}}
+    asked = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "ask", "content": "Only ever use PostgreSQL. " * 400},
+    ]
+    done = prune([*history(30_000)[:-2], *asked, *history(40_000, 40_000)[1:]])
+    assert cleared(list(done.messages)) == ["c0", "c0"] and asked[1] in done.messages

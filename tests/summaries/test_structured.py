@@ -192,10 +192,10 @@ def test_parse_sections_bullet_variants(bullet: str) -> None:
 NOTHING = [
     "None", "- None.", "N/A", "- n/a", "-", "(none)", "*None yet*", "—", "", "nothing", "- Nothing at the moment.",
     "Unknown", "not specified", "keine", "Nichts.", "aucune", "rien", "néant", "暂无", "なし",
-    "- No pending work", "No errors occurred.", "None remaining", "No outstanding tasks", "All work is complete",
+    "- No pending work", "No errors occurred.", "None remaining", "No outstanding tasks",
     "- None stated", "no constraints", "Nothing to report", "*No decisions were made*", "Nothing in particular",
     "There are no open or pending items at the moment.", "No errors or issues were encountered in this session.",
-    "No specific requirements stated by the user", "Not yet known", "All tasks have been completed!",
+    "No specific requirements stated by the user", "Not yet known",
 ]  # fmt: skip
 INFORMATION = [
     "No tests for the parser yet", "None of the tests pass", "No errors in tides.py", "No work on weekends",
@@ -223,6 +223,15 @@ def test_parse_sections_none_variants(nothing: str) -> None:
 def test_item_that_only_begins_like_none_is_information(item: str) -> None:
     read = parse_sections(f"## Current State\n- Next step: {item}\n## Pending Work\n- [ ] {item}")
     assert read == SummarySections(next_step=item, pending=(item,))
+
+
+@pytest.mark.parametrize("ended", ["All work is complete", "All tasks have been completed!", "Everything is done."])
+def test_statement_that_all_is_done_is_no_open_work_but_kept(ended: str) -> None:
+    """It says more than nothing: left out, an earlier summary's open work would be restored against it."""
+    assert parse_sections(f"## Pending Work\n- [ ] {ended}\n- [ ] K8") == SummarySections(
+        pending=("K8",), context=(ended,)
+    )
+    assert parse_sections(f"## Current State\n{ended}") == SummarySections(working_on=ended)
 
 
 def test_sentence_that_is_one_cell_of_a_row_is_information() -> None:

@@ -8,13 +8,18 @@ from .entries import CommandRecord
 from .weights import decay
 
 _COMMAND_LINE = re.compile(r"(.*?)(?:  \((?:(\d+)×)?(?:, )?(failed)?\))?$")
-_FOLDER_CHANGE = re.compile(r"\s*cd [^\s;&|]+ && ")
-_SHORTER_OUTPUT = re.compile(r"\s+2>&1(?=\s*(?:\||$))|\s*\| (?:tail|head|tee)\b[^|;&]*$")
+_SHORTER_OUTPUT = re.compile(r"\s+2>&1(?=\s*(?:\||$))|\s*\| (?:tail|tee)\b[^|;&]*$")
+SEVERAL_FOLDERS = "…"
+"""Stands for the folder of a command that ran in more than one."""
+
+
+def ran_in_one_folder(first: CommandRecord, second: CommandRecord) -> bool:
+    """Whether all runs of both commands were in the same folder, as far as their calls named one."""
+    return first.folder == second.folder != SEVERAL_FOLDERS
 
 
 def core_command(command: str) -> str:
-    """Returns a command without the folder that it changes to first and what only joins or shortens its output."""
-    command = _FOLDER_CHANGE.sub("", command, count=1)
+    """Returns a command without what only joins its output or shows the end of it."""
     while command != (shorter := _SHORTER_OUTPUT.sub("", command)):
         command = shorter
     return command.strip()

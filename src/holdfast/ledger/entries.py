@@ -56,6 +56,8 @@ class CommandRecord(msgspec.Struct, array_like=True, gc=False):
     failed: bool = False
     place: int = 0
     time: int = 0
+    folder: str = ""
+    """The folder that the call named for its last run."""
 
 
 @decodable

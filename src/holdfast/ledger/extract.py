@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
 from ..messages import Media, Message, Text, ToolCall, ToolResult, describe_media, is_note
 from . import entries
-from .entries import CommandRecord, FileRecord, Ledger, count_mentions, count_uses
+from .commands import SEVERAL_FOLDERS
+from .entries import CommandRecord, Ledger, count_mentions, count_uses
+from .files import FileIndex, FileLines
 from .lines import (
     FILE_KINDS,
     LedgerLine,
@@ -18,14 +20,14 @@ from .lines import (
     ToolOutput,
     is_placeholder_reply,
     latest_error_lines,
+    shows_no_error,
     split_lines,
     split_program_text,
     split_reminders,
 )
 from .names import NameCache, find_exact_names
-from .paths import base_name, group_by_base_name
 from .plan import PlanTracker
-from .shell_files import FileChange, parse_match, resolve_path, shows_file_versions
+from .shell_files import FileChange, parse_match, shows_file_versions
 from .text import BRIEF_CHARS, REJECTED, clip
 from .tool_calls import (
     ToolAction,
@@ -38,81 +40,6 @@ from .tool_calls import (
     is_rejected_by_user,
     user_reply_in,
 )
-
-
-class FileIndex(dict[str, FileRecord]):
-    """File records by path, the most recently touched last."""
-
-    def __init__(self, files: Iterable[FileRecord]) -> None:
-        super().__init__((file.path, file) for file in files)
-        self._alike = group_by_base_name(self)
-
-    def touch(self, path: str, place: int, time: int) -> FileRecord:
-        if path not in self:
-            self._alike.setdefault(base_name(path), []).append(path)
-        note = self[path] = self.pop(path, FileRecord(path))
-        note.place, note.time = place, time
-        return note
-
-    def resolve(self, path: str) -> str:
-        """Returns the known path of a file that is named by a relative path."""
-        return resolve_path(path, self._alike.get(base_name(path), ()))
-
-    def relevant_changes(self, changes: Iterable[FileChange]) -> Iterator[FileChange]:
-        """Yields the changes, without deletions of files never seen before."""
-        for change in changes:
-            if change.kind == "deleted":
-                change = replace(change, path=self.resolve(change.path))
-            if change.kind != "deleted" or change.path in self:
-                yield change
-
-
-_MIN_FRAGMENT_CHARS, _MAX_LINES_SEARCHED = 10, 5_000
-"""Shortest line fragment that identifies its line; number of newest lines searched for it."""
-
-
-class FileLines:
-    """The known lines of each file, indexed lazily: most files are never changed."""
-
-    def __init__(self, lines: Iterable[LedgerLine]) -> None:
-        self._known: dict[str, dict[str, None]] = {}
-        self._pending: defaultdict[str, list[Sequence[str]]] = defaultdict(list)
-        for line in lines:
-            if line.kind in FILE_KINDS:
-                self.add(line.source, (line.text,))
-
-    def add(self, path: str, texts: Sequence[str]) -> None:
-        self._pending[path].append(texts)
-
-    def _lines_of(self, path: str) -> dict[str, None]:
-        known = self._known.setdefault(path, {})
-        for texts in self._pending.pop(path, ()):
-            known.update(dict.fromkeys(texts))
-        return known
-
-    def remove_changed(self, change: FileChange, lines: dict[str, LedgerLine]) -> None:
-        """Drops the lines that a change removes: the whole file, whole lines, and lines partly replaced."""
-        if change.kind != "part":
-            gone = list(self._lines_of(change.path))
-        else:
-            old = [line for _, line, _ in split_lines(change.old)]
-            parts = [line for line in {*old[:1], *old[-1:]} if line not in lines and len(line) >= _MIN_FRAGMENT_CHARS]
-            newest = islice(reversed(self._lines_of(change.path)), _MAX_LINES_SEARCHED) if parts else ()
-            gone = [text for text in newest if any(part in text for part in parts)]
-            for line in old:
-                lines.pop(line, None)
-        for text in gone:
-            del self._known[change.path][text]
-            if (noted := lines.get(text)) and noted.source == change.path:
-                del lines[text]
-
-    def remove_replaced(self, change: FileChange, lines: dict[str, LedgerLine]) -> None:
-        """Drops replaced lines again that the tool result quoted."""
-        new = {line for _, line, _ in split_lines(change.new)} if change.old else ()
-        for _, line, _ in split_lines(change.old):
-            if line not in new:
-                lines.pop(line, None)
-
 
 _MAX_MESSAGE_CHARS = 4_000
 
@@ -146,6 +73,8 @@ class HistoryExtractor:
         self._outputs: list[ToolOutput] = []
         self._pending_calls: dict[str, tuple[ToolAction, int]] = {}
         """Calls without a result yet, with their message numbers."""
+        self._last_outputs: dict[str, str] = {}
+        """The output of the last run of each command that has ended."""
         self._rejected: set[int] = set()
         """Numbers of messages with calls that the user rejected."""
         self._file_lines = FileLines(known.lines)
@@ -204,11 +133,10 @@ class HistoryExtractor:
         self.name_cache = NameCache()
         self._file_lines = FileLines(self.lines.values())
 
-    def has_errors(self, command: CommandRecord) -> bool:
-        """Whether the last run of a command failed, printed an error, or has no result yet."""
-        running = any(action.command.strip() == command.text for action, _ in self._pending_calls.values())
-        printed = (line.source == command.text and line.place > command.place for line in self.errors.values())
-        return command.failed or running or any(printed)
+    def ran_without_errors(self, command: CommandRecord) -> bool:
+        """Whether the last run of a command is known to have ended without a failure, and printed no error."""
+        output = self._last_outputs.get(command.text)
+        return output is not None and not command.failed and shows_no_error(output)
 
     def ledger(self) -> Ledger:
         """Returns a snapshot that later reads do not change."""
@@ -277,6 +205,9 @@ class HistoryExtractor:
             if command := action.command.strip():
                 note = self.commands[command] = self.commands.pop(command, CommandRecord(command))
                 note.runs, note.place, note.time = note.runs + self._is_news(command, place), place, self.time
+                if note.folder != action.folder:
+                    note.folder = action.folder if note.runs == 1 else SEVERAL_FOLDERS
+                self._last_outputs.pop(command, None)
             elif action.kind != "read":
                 for number, line, _ in split_lines(action.subject):
                     if line not in self.lines:
@@ -290,10 +221,10 @@ class HistoryExtractor:
         for _, line, _ in split_lines(change.old):
             count_uses(self.names, self.name_cache.find_exact(line), self.time)
 
-    def _apply_change(self, change: FileChange, place: int) -> None:
+    def _apply_change(self, change: FileChange, place: int, *, is_news: bool) -> None:
         note = self.files.touch(change.path, place, self.time)
         note.deleted = change.kind == "deleted"
-        note.edits += not note.deleted and self._is_news(change.path, place)
+        note.edits += not note.deleted and is_news
         note.written = note.written or change.kind == "whole"
         self._file_lines.remove_changed(change, self.lines)
         self._add_lines(change.new, "wrote", change.path, place)
@@ -316,7 +247,7 @@ class HistoryExtractor:
         if action.kind == "read" and not no_effect and (seen := self.files.get(action.subject)):
             seen.reads += self._is_news(action.subject, place)
         for change in changed:
-            self._apply_change(change, called_at)
+            self._apply_change(change, called_at, is_news=self._is_news(change.path, place))
         if action.kind not in ("plan", "step", "progress"):  # the plan is stored as such
             kind: LineKind = "file" if of_file and not no_effect else "output"
             self._add_lines(text, kind, source or action.tool, place, part, found=action.kind == "search")
@@ -333,6 +264,7 @@ class HistoryExtractor:
                 self._note_attachment(item, place)
         if command:
             command.failed = has_failed(result)
+            self._last_outputs[command.text] = text
         if action.kind == "other":
             self.omitted_calls += len(self.calls) >= entries.MAX_CALLS
             self.calls = [
@@ -348,7 +280,7 @@ class HistoryExtractor:
         """Takes back the run of a command that the user rejected, and marks the step."""
         self._rejected.add(place)
         if command := self.commands.get(action.command.strip()):
-            command.runs -= 1
+            command.runs, command.place = command.runs - 1, 0
             if not command.runs:
                 del self.commands[command.text]
 

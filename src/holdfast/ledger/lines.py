@@ -193,10 +193,14 @@ _PASSED = re.compile(
 )
 """A test runner's line on a test that began or passed, whatever its name says of errors."""
 _NO_REPORT = re.compile(
-    r"\s*(?://|\|.*\|$|--?[a-zA-Z][\w-]*(?:[, =<\[]|$)|func )|.*(?:[!=]==? undefined\b|[,)] error\)?(?: \{.*|,)?$)"
+    r"\s*(?:// |\|.*\|$|--?[a-zA-Z][\w-]*(?:[, =<\[]|$)|func )|.*(?:[!=]==? undefined\b|[,)] error\)?(?: \{.*|,)?$)"
 )
 """A line of code, of a table or of a command's help that an output quotes: it names errors and reports none."""
 _NO_FAILURES = re.compile(r"(?i)\b(?:0|no|without) (?:fail\w*|errors?)\b")
+_COMPARES = re.compile(r"(?i)\b(?:expect\w*|want\w*|should|must|but|got|instead)\b")
+"""In a line that says that no error was expected, there was one."""
+_UNFINISHED = re.compile(r"(?i)\brunning (?:in (?:the )?background|with (?:session )?id)\b")
+_OPENING_CHARS = 400
 _MAX_ERROR_CHARS, _ERROR_SCAN_CHARS = 400, 40_000
 _MAX_ERRORS = 40
 
@@ -223,7 +227,16 @@ def _is_report(line: str) -> bool:
     """Whether a line of output that names an error reports one; not quoted code, nor that there were none."""
     if _NO_REPORT.match(line):
         return False
-    return not _NO_FAILURES.search(line) or _ERROR_PATTERN.search(_NO_FAILURES.sub("", line)) is not None
+    if not _NO_FAILURES.search(line) or _COMPARES.search(line):
+        return True
+    return _ERROR_PATTERN.search(_NO_FAILURES.sub("", line)) is not None
+
+
+def shows_no_error(output: str) -> bool:
+    """Whether a whole output is known to report no error: not that of a command that still runs, nor a long one."""
+    if len(output) > _ERROR_SCAN_CHARS or _UNFINISHED.search(output, 0, _OPENING_CHARS):
+        return False
+    return not any(_names_error(line) and _is_report(line) for line in output.splitlines())
 
 
 def latest_error_lines(outputs: Sequence[ToolOutput], earlier: dict[str, LedgerLine]) -> dict[str, LedgerLine]:

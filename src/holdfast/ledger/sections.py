@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 
-from .commands import core_command, rerun_score, run_status
+from .commands import core_command, ran_in_one_folder, rerun_score, run_status
 from .entries import CommandRecord, take_within
 from .extract import HistoryExtractor
 from .facts import find_constraints
@@ -269,10 +269,10 @@ class SectionRenderer:
         return ["\n".join([ERRORS, *blocks])] if blocks else []
 
     def _error_source(self, source: str, place: int) -> str:
-        latest = self._latest_runs.get(core_command(source))
-        if latest is None or latest.place <= place:
+        ran, latest = self.history.commands.get(source), self._latest_runs.get(core_command(source))
+        if ran is None or latest is None or latest.place <= place or not ran_in_one_folder(ran, latest):
             return self._cite(place)
-        outcome = "" if self.history.has_errors(latest) else NO_ERRORS
+        outcome = NO_ERRORS if self.history.ran_without_errors(latest) else ""
         return f"{self._cite(place)}{RAN_AGAIN}{self._cite(latest.place)}{outcome})"
 
     @cached_property

@@ -60,6 +60,8 @@ class ToolAction(msgspec.Struct, frozen=True):
     changes: tuple[FileChange, ...] = ()
     command: str = ""
     """The command, if it is one short line."""
+    folder: str = ""
+    """The folder that the call names for its command."""
     plan: tuple[tuple[str, str], ...] = ()
     """Steps of a plan with their status; for `progress`, the step's number and its new status."""
 
@@ -106,9 +108,11 @@ def classify_call(call: ToolCall) -> ToolAction:
 def _classify_command(tool: str, command: str, folder: str) -> ToolAction:
     brief = command if _is_line(command.strip(), _MAX_COMMAND_CHARS) else ""
     if shown := printed_path(command, folder):
-        return ToolAction("read", tool, shown, command=brief)
+        return ToolAction("read", tool, shown, command=brief, folder=folder)
     subject, changes = parse_file_writes(command[:_MAX_PATCH_CHARS], folder)
-    return ToolAction("search" if is_search_command(command) else "run", tool, subject, changes, command=brief)
+    return ToolAction(
+        "search" if is_search_command(command) else "run", tool, subject, changes, command=brief, folder=folder
+    )
 
 
 def _classify_path_and_text(tool: str, path: str, text: str) -> ToolAction:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ..context import Request, View
-from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, clip
+from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, clip, is_ledger_page
 from ..messages import Message, Text, ToolResult, framed_message, is_framed, strip_frame
 from ..tokens import Estimator
 
@@ -27,7 +27,8 @@ def message_numbers(request: Request, archived: int) -> list[int]:
     if numbers := view.numbers:
         return list(numbers)
     passed, lead = view.checkpoint.carry.before_boundary, 0
-    if archived and not passed and view.synthetic:  # a page without its checkpoint: continue its count
+    opening = view.messages[view.synthetic[0]] if view.synthetic and not passed else None
+    if opening and (archived or is_ledger_page(opening)):  # a page without its checkpoint: continue its count
         passed, lead = archived + view.leading_system_count, view.synthetic[0] + 1
     return [*range(1, lead + 1), *range(passed + 1, passed + len(view.messages) - lead + 1)]
 

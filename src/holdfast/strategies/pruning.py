@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from ..context import Edit, Plan, Request, Skip, TokenSums
 from ..errors import Outcome
+from ..ledger import find_user_replies
 from ..messages import Message, Text, ToolResult, open_tool_loop_start
 from ..tokens.budget import require_not_negative
 from .base import BaseStrategy
@@ -19,8 +20,8 @@ _CLEARABLE = ("function", "custom", "function_call")
 class PruneToolResults(BaseStrategy):
     """Protects the newest tokens of tool results; clears older ones only if that saves more than `minimum` tokens.
 
-    Pinned results stay, and so do results of exempt tools, of an unfinished tool loop, and those that are already
-    cleared or no larger than the placeholder.
+    Pinned results stay, and so do results of exempt tools, of an unfinished tool loop, those that hold the user's own
+    words, and those that are already cleared or no larger than the placeholder.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class PruneToolResults(BaseStrategy):
     def __call__(self, request: Request) -> Plan | Skip:
         view, sums = request.view, request.view.token_sums
         tools = _tools(view.messages) if self.exempt else {}
+        replies = set(find_user_replies(view.messages))
         small = sums.estimator.measure(Message("tool", (ToolResult("", (Text(self.placeholder),)),)))
         protected = saved = 0
         edits: dict[int, tuple[Edit, ...]] = {}
@@ -50,7 +52,7 @@ class PruneToolResults(BaseStrategy):
             cleared: list[Edit] = []
             for place in range(len(message.parts) - 1, -1, -1):
                 result = message.parts[place]
-                if not isinstance(result, ToolResult) or not is_clearable(result):
+                if not isinstance(result, ToolResult) or not is_clearable(result) or (index, place) in replies:
                     continue
                 if (result.name or tools.get((index, result.call_id))) in self.exempt:
                     continue

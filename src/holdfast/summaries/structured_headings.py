@@ -103,11 +103,14 @@ EMPTY_ITEM = re.compile(
     r"|not (?:yet )?(?:stated|given|provided|mentioned|known)"
     rf"|(?:there (?:is|are|was|were) (?:currently )?)?no {_SUBJECT}(?:(?:,|,? or|,? and| &) {_SUBJECT})*"
     rf"(?:(?: (?:is|are|was|were|has|have|had)(?: been)?)? {_STATED})?{_TO_REPORT}{_TIME}"
-    rf"|(?:everything|all(?: {_KIND}{_WORK})?)(?: (?:is|are|was|were|has been|have been))?(?: now)?"
-    r" (?:completed?|done|finished)"
     r")[.!)\]*_]*"
 )
 """A whole item that states only that there is nothing under its heading."""
+ALL_DONE = re.compile(
+    rf"(?i)[*_(\[]*(?:everything|all(?: {_KIND}{_WORK})?)(?: (?:is|are|was|were|has been|have been))?(?: now)?"
+    r" (?:completed?|done|finished)[.!)\]*_]*"
+)
+"""A statement that is no open work."""
 
 
 class Heading(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from typing import Literal
 from .structured import UNKNOWN_TASK, CompletedWork, SummarySections
 from .structured_extra import OVERVIEW, group_sections, is_code_block, nested_heading, read_line
 from .structured_headings import (
+    ALL_DONE,
     BARE_LEVEL,
     BOLD_LEVEL,
     BULLET,
@@ -51,6 +52,8 @@ def parse_sections(text: str) -> SummarySections | None:
         preface = []
     extra = group_sections([(OVERVIEW, [*preface, *reader.overview]), *reader.extra])
     pending, errors = reader.found("pending"), reader.found("errors")
+    ended = [entry for entry in pending if ALL_DONE.fullmatch(entry.text)]
+    pending = [entry for entry in pending if entry not in ended]
     state = _current_state(reader)
     done = [CompletedWork(text, _DONE) for text in item_texts(entry for entry in pending if entry.checked)]
     return SummarySections(
@@ -62,7 +65,7 @@ def parse_sections(text: str) -> SummarySections | None:
         pending=item_texts(entry for entry in pending if not entry.checked),
         errors=item_texts(errors, " → "),
         constraints=item_texts(reader.found("constraints")),
-        context=(*item_texts(reader.found("context")), *state["other"]),
+        context=(*item_texts(reader.found("context")), *state["other"], *item_texts(ended)),
         extra=extra,
         removed=tuple(map(removed_item, reader.found("removed"))),
         left_out=reader.left_out,
