@@ -25,6 +25,7 @@ from lab_story import call
         ("load_tides(tideTable, HighWater, HTTPServer)", {"load_tides", "tideTable", "HighWater", "HTTPServer"}),
         ("fixes #412 in v1.2.3 at 3fa9c1d2 on port 8080", {"#412", "v1.2.3", "3fa9c1d2", "8080"}),
         ("step2 of berth9", {"step2", "berth9"}),
+        ("src/tides.ts(10,34): error in low.ts(name)", {"tides.ts"}),
         ("plain words, Sentence case, e.g. this one. And 12 of 99", set()),
         ("notes of ours point at [12] and [1,204]", set()),
         ("9load_tides of icon@2x.png, 12-tide.table.js", {"load_tides", "icon@2x.png", "12-tide.table.js"}),

@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+")
 _NAME = re.compile(
     r"(?<![\w@.#-])[\w@.#-]{301,}+"  # longer than any name: data
     r"|("
-    r"[\w@-]++(?:\.[\w-]++)*\.[a-z][a-z0-9]{0,4}(?![\w(])"  # a file: base name and ending
+    r"[\w@-]++(?:\.[\w-]++)*\.[a-z][a-z0-9]{0,4}(?!\w|\((?!\d))"  # a file, also before a place: tides.ts(10,34)
     r"|#\d++"
     r"|\bv?\d++\.\d++\.\d++(?:[.-]\w++)*+"
     r"|[^\W\d_][^\W_]*+_\w++|\b_\w++"  # with an underscore
