@@ -36,13 +36,7 @@ from ..ledger import (
     outcome_lines,
     trim_ledger,
 )
-from ..messages import (
-    Json,
-    Message,
-    Text,
-    ToolResult,
-    framed_message,
-)
+from ..messages import Json, Message, Text, ToolResult, framed_message
 from ..tokens import count_tokens
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
