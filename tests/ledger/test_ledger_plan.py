@@ -133,3 +133,16 @@ def test_plan_on_a_page_is_not_counted_again_from_the_messages_that_stay() -> No
         shown = list(compact([*shown, *filler(2, 100 * at)], budget=1_500, target=1_500).messages)
     assert section(page_of(shown), PLAN)[:3] == [f"- #{at + 1} step {at} (pending)" for at in range(3)]
     assert len(section(page_of(shown), PLAN)) == 3
+
+
+def test_plan_given_whole_after_single_steps_starts_numbering_anew() -> None:
+    made = [("TaskCreate", {"subject": f"step {at}", "activeForm": "…"}) for at in range(2)]
+    again = [
+        ("TaskCreate", {"subject": "last step", "activeForm": "…"}),
+        ("TaskUpdate", {"taskId": "1", "status": "done"}),
+    ]
+    assert planned(*made, ("TodoWrite", {"todos": TODOS[2:]}), *again) == [
+        "- Write a test (pending)",
+        "Done: #1 last step",
+    ]
+    assert planned(*made, ("TaskUpdate", {"taskId": "7", "status": "done"}))[0] == "- #1 step 0 (pending)"

@@ -13,6 +13,9 @@ from .lines import FILE_KINDS, LedgerLine, split_lines
 from .paths import base_name, group_by_base_name
 from .shell_files import FileChange, resolve_path
 
+_MAX_ALIKE = 50
+"""Newest paths with the same base name among which a relative one is sought."""
+
 
 class FileIndex(dict[str, FileRecord]):
     """File records by path, the most recently touched last."""
@@ -26,9 +29,10 @@ class FileIndex(dict[str, FileRecord]):
             note = self[path] = self.pop(path)
         else:
             alike = self._alike.setdefault(base_name(path), [])
-            relative = next((known for known in alike if "/" in known and path.endswith(f"/{known}")), path)
+            newest = alike[-_MAX_ALIKE:]
+            relative = next((known for known in newest if "/" in known and path.endswith(f"/{known}")), path)
             note = self[path] = replace(self.pop(relative, FileRecord(path)), path=path)
-            alike[:] = [*(known for known in alike if known != relative), path]
+            alike.append(path)
         note.place, note.time = place, time
         return note
 

@@ -31,6 +31,9 @@ class PlanTracker:
         """Up to this message, a page that shows the plan counts every change."""
         self.from_page = from_page
         """Whether the steps were parsed from a page: then the positions of steps without a number are unknown."""
+        self._positions = {number: at for at, (step, _) in enumerate(self.steps) if (number := _step_number(step))}
+        """Index of each numbered step."""
+        self._last_number = max(self._positions, default=0)
 
     def update(self, action: ToolAction, place: int) -> bool:
         """Applies a new plan, an added step or a changed status; returns False if the call concerns no known step."""
@@ -38,29 +41,25 @@ class PlanTracker:
             return action.kind in ("plan", "step", "progress")
         if action.kind == "plan":
             self.steps, self.from_page = list(action.plan), False
+            self._positions, self._last_number = {}, 0
         elif action.kind == "step":
-            self.steps += [
-                (f"#{number} {step}", status) for number, (step, status) in enumerate(action.plan, self._next)
-            ]
+            for step, status in action.plan:
+                self._last_number += 1
+                self._positions[self._last_number] = len(self.steps)
+                self.steps.append((f"#{self._last_number} {step}", status))
         elif action.kind != "progress" or not self._set_status(*action.plan[0]):
             return False
         self.place = place
         return True
 
-    @property
-    def _next(self) -> int:
-        """Number of the next step that is added."""
-        return max((_step_number(step) for step, _ in self.steps), default=0) + 1
-
     def _set_status(self, number: str, status: str) -> bool:
         if not _NUMBER.fullmatch(number):
             return False
-        found = [at for at, (step, _) in enumerate(self.steps) if _step_number(step) == int(number)]
-        if not found and not self.from_page and 0 < int(number) <= len(self.steps):
-            found = [int(number) - 1]
-        for at in found:
-            self.steps[at] = (self.steps[at][0], status)
-        return bool(found)
+        at = self._positions.get(int(number), -1 if self.from_page else int(number) - 1)
+        if not 0 <= at < len(self.steps):
+            return False
+        self.steps[at] = (self.steps[at][0], status)
+        return True
 
 
 def _step_number(step: str) -> int:

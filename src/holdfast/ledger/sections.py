@@ -95,6 +95,7 @@ class SectionRenderer:
         self._alike = group_by_base_name(history.files)
         self._titles: dict[str, str] = {}
         self._important: dict[str, list[str]] = {}
+        self._error_sources: dict[tuple[str, int], str] = {}
         self._room = room
         self._filled = [0]
         """Characters of the first candidates together, as far as they were needed."""
@@ -263,12 +264,17 @@ class SectionRenderer:
         ran = [line for line in lines if line.kind != "file"]
         groups = groupby(ran, key=lambda line: (line.source, line.place))
         blocks = [
-            f"{self._error_source(*run)}\n" + "\n".join(quote_structure(line.text) for line in group)
+            f"{self._error_source(run)}\n" + "\n".join(quote_structure(line.text) for line in group)
             for run, group in groups
         ]
         return ["\n".join([ERRORS, *blocks])] if blocks else []
 
-    def _error_source(self, source: str, place: int) -> str:
+    def _error_source(self, run: tuple[str, int]) -> str:
+        if run not in self._error_sources:
+            self._error_sources[run] = self._make_error_source(*run)
+        return self._error_sources[run]
+
+    def _make_error_source(self, source: str, place: int) -> str:
         ran, latest = self.history.commands.get(source), self._latest_runs.get(core_command(source))
         if ran is None or latest is None or latest.place <= place or not ran_in_one_folder(ran, latest):
             return self._cite(place)
