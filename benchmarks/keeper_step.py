@@ -12,7 +12,7 @@ from itertools import cycle
 from benchmarks.measure import Options, Ratio, time_awaitable
 from benchmarks.mixes import Json, agent, chat
 from holdfast import Keeper, MemoryStore, SessionService, SlidingWindow
-from holdfast.compaction import Preset
+from holdfast.compaction import Policy
 from holdfast.triggers import never
 
 SIZES = (100, 10_000, 100_000)
@@ -34,7 +34,7 @@ def run(options: Options) -> Iterator[Ratio]:
 
 
 def _keeper() -> Keeper:
-    preset = Preset(name="window", about="", figures={}, trigger_in=lambda window: never, strategy=SlidingWindow(LIVE))
+    preset = Policy(name="window", about="", figures={}, trigger=never, strategy=SlidingWindow(LIVE))
     sessions = SessionService(MemoryStore(), estimator="chars/4")
     return Keeper(sessions, preset=preset, window=10**9, format="openai-chat")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .agent import Keeper
-    from .compaction import Abort, CompactionResult, acompact, compact, preset_named
+    from .compaction import Abort, CompactionResult, Policy, acompact, compact, preset
     from .errors import HoldfastError, Outcome
     from .hooks import Hooks
     from .messages import Message, check, repair
@@ -46,6 +46,7 @@ __all__ = [
     "Outcome",
     "OverBudget",
     "Pipeline",
+    "Policy",
     "PostgresStore",
     "PruneToolResults",
     "Recall",
@@ -64,12 +65,12 @@ __all__ = [
     "check",
     "compact",
     "open_store",
-    "preset_named",
+    "preset",
     "repair",
 ]
 _NAMES = {
     "agent": ("Keeper",),
-    "compaction": ("Abort", "CompactionResult", "acompact", "compact", "preset_named"),
+    "compaction": ("Abort", "CompactionResult", "Policy", "acompact", "compact", "preset"),
     "errors": ("HoldfastError", "Outcome"),
     "hooks": ("Hooks",),
     "messages": ("Message", "check", "repair"),

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import msgspec
 import pytest
 from agent_harness import Harbor, read
 
-from holdfast import check, preset_named
+from holdfast import check, preset
 from holdfast.agent.continuation import CONTINUE_PROMPT
 from holdfast.agent.events import ReplyStored, Retrying, RunFinished, TextDelta, ToolFinished, WindowUsage
 from holdfast.hooks.events import CompactionCompleted
@@ -240,7 +239,7 @@ async def test_g3_cut_off_reply_with_room_left_ends_the_run(tmp_path: Path) -> N
 
 async def test_g3_cut_off_reply_in_full_window_is_continued(tmp_path: Path) -> None:
     cut = StepReply((), "It is at ni", finish="length")
-    late = msgspec.structs.replace(preset_named("holdfast"), trigger_in=lambda window: never)
+    late = preset("holdfast").changed(trigger=never)
     harbor = Harbor(tmp_path, [*([read("long.txt")] * 14), cut, "ne."], window=40_000, preset=late)
     agent = await harbor.agent()
     assert (await agent.run("When?")).status == "done"

@@ -13,7 +13,7 @@ from holdfast import MemoryStore, SessionService
 from holdfast.agent.events import AgentEvent
 from holdfast.agent.tools import WorkingFolder, approve_all
 from holdfast.chat import Chat
-from holdfast.compaction.presets import preset_named
+from holdfast.compaction.presets import preset as preset_named
 from holdfast.messages import ToolCall
 from holdfast.models import Limits, ScriptedAgentModel
 

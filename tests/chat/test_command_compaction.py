@@ -12,7 +12,7 @@ from chat_harness import read_long
 from command_harness import CommandHarness, collapse
 
 from holdfast.chat.commands import run_command
-from holdfast.compaction.presets import preset_named
+from holdfast.compaction.presets import preset
 from holdfast.models import Failure, ScriptedAgentModel
 from holdfast.settings import load_settings, save_setting, user_file
 
@@ -33,7 +33,7 @@ def saved_in(file: Path) -> dict[str, Any] | None:
 @pytest.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[CommandHarness]:
     (folder := tmp_path / "harbor").mkdir()
-    async with CommandHarness(folder, preset=preset_named("pi", 1_000, 550)).open() as harness:
+    async with CommandHarness(folder, preset=preset("pi", 1_000, 550)).open() as harness:
         yield harness
 
 
@@ -61,7 +61,7 @@ async def test_compact_with_nothing_to_compact_says_why(harness: CommandHarness,
 
 async def test_p9_compact_with_failed_summary_reports_error_and_changes_nothing(tmp_path: Path) -> None:
     model = ScriptedAgentModel(["a1 " * 900, "a2 " * 900, "a3 " * 900], answers=Failure("auth", "the key is wrong"))
-    async with CommandHarness(tmp_path, model, preset=preset_named("pi", 1_000, 550), window=8_000).open() as harness:
+    async with CommandHarness(tmp_path, model, preset=preset("pi", 1_000, 550), window=8_000).open() as harness:
         await harness.send_prompts("u1", "u2", "u3")
         before = await harness.texts()
         assert "the key is wrong" in collapse(await harness.run_all("/compact"))
@@ -73,7 +73,7 @@ async def test_p9_compact_with_failed_summary_reports_error_and_changes_nothing(
 
 async def test_compact_without_model_names_the_fallback(tmp_path: Path) -> None:
     model = ScriptedAgentModel(["a1 " * 3_000, "a2 " * 900, "a3 " * 900])
-    async with CommandHarness(tmp_path, model, preset=preset_named("holdfast", 1_000, 550)).open() as harness:
+    async with CommandHarness(tmp_path, model, preset=preset("holdfast", 1_000, 550)).open() as harness:
         await harness.send_prompts("u1", "u2", "u3")
         assert "the ledger is used instead" in collapse(await harness.run_all("/compact"))
 
@@ -135,8 +135,8 @@ async def test_p2_autocompact_shows_limits_and_their_origin(
     monkeypatch.setenv("HOLDFAST_KEEP_RECENT_TOKENS", "700")
     (folder := tmp_path / "harbor").mkdir()
     settings = load_settings(folder, {"window": 9_000, "preset": "pi"})
-    preset = preset_named("pi", 2_000, 700)
-    async with CommandHarness(folder, preset=preset, window=9_000, settings=settings).open() as harness:
+    policy = preset("pi", reserve=2_000, keep=700)
+    async with CommandHarness(folder, preset=policy, window=9_000, settings=settings).open() as harness:
         lines = (await harness.run_all("/autocompact off")).partition("\n\n")[2].splitlines()
     rows = {line.split()[0]: line.split()[1:] for line in lines if line[0] != " "}
     assert rows["preset"] == ["pi", "compacts", "above", "the", "window", "less", "2,000"]
@@ -172,9 +172,7 @@ async def test_autocompact_names_overriding_environment_variable(
 
 async def test_p14_compact_command_while_agent_runs_continues_run(tmp_path: Path) -> None:
     steps = [*[read_long()] * 6, "All is read."]
-    async with CommandHarness(
-        tmp_path, steps, preset=preset_named("pi", 1_000, 3_000), window=200_000
-    ).open() as harness:
+    async with CommandHarness(tmp_path, steps, preset=preset("pi", 1_000, 3_000), window=200_000).open() as harness:
         harness.chat.send("Read it six times.")
         for _ in range(5):
             await harness.wait_for_event("ToolFinished")

@@ -110,7 +110,7 @@ def test_preset_below_threshold_suggests_command(preset: str, run: Run, chat: Pa
     result = run("compact", chat, "--preset", preset)
     assert result.exit_code == 0
     report = words(result.stdout)
-    assert f"Nothing to do: {preset} compacts {PRESETS[preset].figures['compacts']}." in report
+    assert f"Nothing to do: {preset} compacts {preset(preset).figures['compacts']}." in report
     advice = report.rpartition("To compact anyway: holdfast ")[2].split()
     assert advice == ["compact", str(chat), "--preset", preset, "--now"]
     assert run(*advice).exit_code == (0 if preset in LAST_RESORT else 3)

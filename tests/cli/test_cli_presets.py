@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from cli_files import Run, loaded
 
+from holdfast import preset
 from holdfast.compaction.presets import PRESETS
 
 
@@ -15,16 +16,16 @@ def test_presets_lists_all(run: Run) -> None:
     assert result.exit_code == 0 and "\x1b" not in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     output = " ".join(result.stdout.split())
-    for preset in PRESETS.values():
-        assert f"{preset.name} {preset.about} compacts {preset.figures['compacts']} keeps" in output
+    for policy in map(preset, PRESETS):
+        assert f"{policy.name} {policy.about} compacts {policy.figures['compacts']} keeps" in output
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_presets_shows_one_in_full(name: str, run: Run) -> None:
     output = " ".join(run("presets", name).stdout.split())
-    for label, words in PRESETS[name].figures.items():
+    for label, words in preset(name).figures.items():
         assert f"{label} {words}" in output
-    assert f"window {PRESETS[name].window:,} tokens" in output
+    assert f"window {preset(name).usual_window:,} tokens" in output
     assert f"--preset {name}" in output
 
 
@@ -35,8 +36,8 @@ def test_presets_json(run: Run) -> None:
     assert codex in listed
     assert codex == {
         "name": "codex",
-        "about": PRESETS["codex"].about,
-        "figures": PRESETS["codex"].figures,
+        "about": preset("codex").about,
+        "figures": preset("codex").figures,
         "window": 272_000,
     }
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from carried_rounds import Kept, Payloads, forgetful, kept_in, run_rounds
 from holdfast import Outcome, Pipeline, PruneToolResults, SlidingWindow, TokenWindow, Truncate, TurnWindow, compact
-from holdfast.compaction.presets import PRESETS, pi_preset
+from holdfast.compaction.presets import PRESETS, preset
 from holdfast.ledger import is_ledger_page
 from holdfast.messages import Message, Text, ToolCall, ToolResult, decode_all, encode_all, framed_message
 from holdfast.models import Failure, ModelCall, ScriptedModel
@@ -39,11 +39,13 @@ Options = dict[str, Any]
 
 
 def summarized(name: str) -> Callable[[int], Options]:
-    preset = pi_preset(keep=1_800) if name == "pi" else PRESETS[name]  # a whole round fits in what pi keeps by default
+    policy = (
+        preset("pi", keep=1_800) if name == "pi" else preset(name)
+    )  # a whole round fits in what pi keeps by default
     return lambda seed: {
-        "strategy": preset.strategy,
+        "strategy": policy.strategy,
         "summarizer": forgetful(seed),
-        "estimator": preset.estimator or "chars/4",
+        "estimator": policy.estimator or "chars/4",
     }
 
 
@@ -53,9 +55,9 @@ def planned(make: Callable[[], Any]) -> Callable[[int], Options]:
 
 def failing(name: str) -> Callable[[int], Options]:
     """A preset whose model fails: its fallback writes the notes."""
-    preset = PRESETS[name]
+    policy = preset(name)
     return lambda seed: {
-        "strategy": preset.strategy,
+        "strategy": policy.strategy,
         "summarizer": ScriptedModel([Failure("auth", "no key")], repeat=True),
         "estimator": "chars/4",
     }

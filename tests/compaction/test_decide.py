@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast import KeepLedger, Outcome, TokenWindow
-from holdfast.compaction import Decision, not_triggered, validate_plan
+from holdfast.compaction import Decision, validate_plan
 from holdfast.messages import framed_message
 from holdfast.strategies import as_strategy
-from holdfast.triggers import always, never
 from holdfast.types import Plan, Request, Skip, Strategy
 from sized import Messages, assistant, calls, request_for, result, user
 
@@ -25,24 +24,6 @@ def decide(answer: Plan | Skip, messages: Messages = TALK, min_saving: float = 0
 
 def outcome(decision: Decision) -> tuple[Outcome, int, bool]:
     return decision.outcome, decision.tokens_after, decision.plan is not None
-
-
-# -- the trigger ----------------------------------------------------------------------------------------
-
-
-def test_not_triggered_returns_a_decision_without_a_plan() -> None:
-    decision = not_triggered(request_for(TALK), never)
-    assert decision is not None
-    assert outcome(decision) == (Outcome.NOT_NEEDED, 1_000, False)
-
-
-def test_not_triggered_returns_none_when_the_trigger_fires() -> None:
-    assert not_triggered(request_for(TALK), always) is None
-
-
-@pytest.mark.parametrize(("budget", "fires"), [(999, True), (1_000, False)])
-def test_not_triggered_without_a_trigger_compares_with_the_budget(budget: int, fires: bool) -> None:
-    assert (not_triggered(request_for(TALK, budget=budget), None) is None) is fires
 
 
 # -- skips ----------------------------------------------------------------------------------------------

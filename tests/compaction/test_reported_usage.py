@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from holdfast import Outcome, compact
-from holdfast.compaction.presets import PRESETS
 from holdfast.errors import InvalidInput
 from holdfast.tokens import Calibration, ReportedUsage
 from sized import assistant, user
@@ -51,8 +50,8 @@ def test_usage_of_messages_that_a_compaction_archived_is_ignored() -> None:
 
 def test_preset_that_counts_by_characters_alone_ignores_the_report() -> None:
     usage = {"input_tokens": 2_400, "output_tokens": 100}
-    assert PRESETS["layer"].compact(AFTER, 10_000, usage=usage).tokens_before == 2_050
-    assert PRESETS["pi"].compact(AFTER, 10_000, usage=usage).tokens_before == 2_550
+    assert compact(AFTER, preset="layer", window=10_000, usage=usage).tokens_before == 2_050
+    assert compact(AFTER, preset="pi", window=10_000, usage=usage).tokens_before == 2_550
 
 
 def test_usage_without_token_counts_is_an_error() -> None:

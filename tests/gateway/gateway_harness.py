@@ -11,7 +11,7 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from holdfast import MemoryStore, SessionService
-from holdfast.compaction.presets import preset_named
+from holdfast.compaction.policy import find_policy
 from holdfast.gateway import Gateway, GatewayOptions
 from holdfast.messages import Json, Message, Text, Tool, ToolResult, encode_all
 from holdfast.models.anthropic import Anthropic
@@ -70,7 +70,7 @@ async def run_gateway(
     """Runs a gateway before this upstream."""
     service = sessions or SessionService(MemoryStore())
     how = GatewayOptions(upstreams={"": upstream}, port=0, **options)
-    gateway = Gateway(how, service, preset_named(preset), window=window)
+    gateway = Gateway(how, service, find_policy(preset), window=window)
     stop, ports = anyio.Event(), list[int]()
     started = anyio.Event()
 

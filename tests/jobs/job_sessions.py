@@ -10,18 +10,18 @@ import anyio
 
 from compaction_session import SUMMARY, SUMMARY_TEXT, append_turns
 from holdfast import MemoryStore, SessionService
-from holdfast.compaction import Preset
+from holdfast.compaction import Policy
 from holdfast.models import ScriptedModel
 from holdfast.models.calls import Answer, ModelCall
 from holdfast.stores import Log
 from holdfast.triggers import EventCount
 
 LIMIT = 8
-PRESET = Preset(
+PRESET = Policy(
     name="harbour",
     about="Compacts more than eight messages; the newest four stay.",
     figures={},
-    trigger_in=lambda window: EventCount(LIMIT),
+    trigger=EventCount(LIMIT),
     strategy=SUMMARY,
 )
 

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 import anyio
+import msgspec
 import pytest
 from job_sessions import PRESET, Slow, rounds, service_with, talk, until
 
 from compaction_session import SUMMARY, append_turns, make_message, visible_names
 from holdfast import MemoryStore, Outcome, SessionService
-from holdfast.compaction import Preset
+from holdfast.compaction import Policy
 from holdfast.context.events import Event
 from holdfast.errors import InvalidInput, InvalidLimit, NoRoom, UnknownSession
 from holdfast.jobs import BackgroundCompactor, Job, JobRunner, QueueError, QueueSettings
 from holdfast.models import ScriptedModel
 from holdfast.strategies import StateSummary
-from holdfast.triggers import EventCount, all_of, always
+from holdfast.tokens.budget import Tokens
+from holdfast.triggers import EventCount, OverThreshold, all_of, always
 
 pytestmark = pytest.mark.anyio
 
@@ -58,14 +59,16 @@ async def test_turn_end_over_threshold_enqueues_a_job() -> None:
 
 async def test_turn_end_counts_archived_part_as_its_summary() -> None:
     queue, long_summary = RecordingQueue(), "What happened. " * 600
-    preset = Preset(
+    preset = Policy(
         name="small",
         about="",
         figures={},
-        trigger_in=lambda window: lambda request: request.tokens >= window,
+        threshold=Tokens(30_000),
+        trigger=OverThreshold(inclusive=True),
         strategy=StateSummary(keep_last=6, last_resort="unchanged"),
         estimator="chars/3",
-        window=30_000,
+        usual_window=30_000,
+        calibrated=False,
     )
     service = SessionService(MemoryStore(), preset=preset, summarizer=lambda text: f'{{"summary": "{long_summary}"}}')
     background = BackgroundCompactor(service, queue)
@@ -94,10 +97,6 @@ async def test_turn_end_unreachable_queue_is_logged_only(caplog: pytest.LogCaptu
 
 
 async def test_background_compactor_errors_name_the_cause() -> None:
-    with pytest.raises(InvalidInput, match="needs a preset"):
-        BackgroundCompactor(SessionService(MemoryStore()))
-    with pytest.raises(InvalidInput, match="needs a preset"):
-        BackgroundCompactor(SessionService(MemoryStore()), RecordingQueue())
     background = BackgroundCompactor(service_with(), RecordingQueue())
     with pytest.raises(UnknownSession):
         await background.on_turn_end("nobody")
@@ -303,7 +302,7 @@ async def test_before_turn_does_not_wait_when_no_compaction_is_due() -> None:
 async def test_hard_threshold_leaves_room_for_a_reply() -> None:
     """16,384 tokens, or a quarter of a small window."""
     asked: list[str] = []
-    anything = Preset(**_fields(PRESET) | {"trigger_in": lambda window: all_of(lambda request: True)})
+    anything = msgspec.structs.replace(PRESET, trigger=all_of(lambda request: True))
     for window, most in ((200_000, 183_616), (8_000, 6_000)):
         service = service_with(preset=anything, window=window, estimator="chars/3")
         await service.create(id="s")
@@ -319,7 +318,3 @@ async def test_hard_threshold_leaves_room_for_a_reply() -> None:
             group.cancel_scope.cancel()
         asked += [job.key for job in queue.jobs]
     assert asked == ["compact:session:s"] * 2
-
-
-def _fields(preset: Preset) -> dict[str, Any]:
-    return {name: getattr(preset, name) for name in preset.__struct_fields__}

@@ -167,7 +167,7 @@ async def test_views_that_differ_from_the_log_are_counted() -> None:
     (await live.view()).messages.pop()
     assert [problem for problem in await service.verify(session.id) if "differs" in problem]
     assert await service.verify(session.id) == []
-    service.follow("claude_code")
+    service.use_preset("claude_code")
     assert service.healed_views == runner.stats.report()["healed_views"] == 2, "a counter never falls"
     assert "holdfast_healed_views_total 2" in Health(runner.stats, Needs()).metrics().splitlines()
     await service.close()

@@ -225,14 +225,15 @@ async def test_failed_outcomes_emit_failed(outcome: str) -> None:
     assert events[-1] == CompactionFailed("s", outcome, result.why, events[-1].compaction)
 
 
-async def test_cannot_fit_that_shrinks_emits_completed() -> None:
+async def test_h12_cannot_fit_emits_failed_and_commits_nothing() -> None:
     events = EventRecorder()
     service = await open_session(Hooks(listen=events))
     await service.append("s", TOO_BIG)
     result = await service.compact("s", always, SlidingWindow(4), budget=100)
     assert result.outcome is Outcome.CANNOT_FIT
-    assert events.names == ["Started", "Completed", "Boundary"]
-    assert events.one(CompactionCompleted).outcome == "cannot_fit"
+    assert events.names == ["Started", "Failed"]
+    assert events[-1].outcome == "cannot_fit"
+    assert await service.round("s") == 0
 
 
 async def test_strategy_exception_emits_failed_and_raises() -> None:

@@ -278,23 +278,23 @@ def test_blocking_service_has_the_same_methods(store: Log) -> None:
         assert sessions.verify(session.id) == []
 
 
-async def test_follow_switches_preset_and_estimator(store: Log) -> None:
+async def test_use_preset_switches_preset_and_estimator(store: Log) -> None:
     async with SessionService(store, preset="holdfast") as service:
         await service.create(id="s")
         await append(service, "u1", "a1", "u2", "a2")
         await service.context("s")
-        service.follow("claude_code")
+        service.use_preset("claude_code")
         opened_with_it = SessionService(store, preset="claude_code")
         assert (await service.context("s")).tokens == (await opened_with_it.context("s")).tokens
         with pytest.raises(InvalidInput, match="did you mean"):
-            service.follow("claude_cod")
+            service.use_preset("claude_cod")
         assert service.preset is not None and service.preset.name == "claude_code"
 
 
-def test_follow_keeps_an_explicit_estimator() -> None:
+def test_use_preset_keeps_an_explicit_estimator() -> None:
     given = CharsPerPiece()
     with BlockingSessionService(MemoryStore(), estimator=given, preset="holdfast") as service:
-        service.follow("claude_code")
+        service.use_preset("claude_code")
         assert service.estimator is given
 
 

@@ -185,8 +185,8 @@ def test_settings_token_count_filling_the_window_is_refused(name: str, home: Hom
 def test_settings_defaults_adapt_to_a_small_window(window: int, preset: str, home: Home) -> None:
     """Behaviour 14: a reserve as large as the window must neither compact always nor never."""
     settings = home.load(HOLDFAST_WINDOW=str(window), HOLDFAST_PRESET=preset)
-    trigger = preset_for(settings).trigger_in(window)
-    threshold = trigger.threshold.tokens(window)  # type: ignore[attr-defined]
+    threshold = preset_for(settings).bounds(window, 0).threshold
+    assert threshold is not None
     assert window // 2 <= threshold <= window and threshold >= 1
 
 

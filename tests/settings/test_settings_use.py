@@ -8,15 +8,15 @@ import sys
 import pytest
 from settings_home import Home
 
-from holdfast import SessionService
+from holdfast import SessionService, preset
 from holdfast.compaction.presets import PRESETS
 from holdfast.settings import data_folder, open_configured_store, preset_for
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_preset_for_default_settings_is_unchanged(name: str, home: Home) -> None:
-    preset = preset_for(home.load({"preset": name}))
-    assert (preset.name, preset.figures) == (name, PRESETS[name].figures)
+    policy = preset_for(home.load({"preset": name}))
+    assert (policy.name, policy.figures) == (name, preset(name).figures)
 
 
 def test_preset_for_applies_token_counts(home: Home) -> None:
@@ -26,7 +26,7 @@ def test_preset_for_applies_token_counts(home: Home) -> None:
     assert pi.figures["compacts"] == "above the window less 10,000"
     assert pi.figures["keeps"].startswith("the newest 3,000 tokens")
     assert "at most 8,000 tokens" in pi.figures["summary"]
-    assert preset_for(home.load({"preset": "codex", **numbers})) is PRESETS["codex"]
+    assert preset_for(home.load({"preset": "codex", **numbers})) is preset("codex")
 
 
 @pytest.mark.anyio

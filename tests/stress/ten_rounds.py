@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.forgetting import RULES, plant_rules
 
 from carried_rounds import Kept, forgetful, kept_in, run_rounds, task_in
-from holdfast.compaction.presets import PRESETS
+from holdfast import preset
 from holdfast.messages import FORMATS, Message, decode_all, encode_all, is_note, repair_messages, rules_for
 from holdfast.strategies import KeepLedger
 from real_sessions import FILES, SESSIONS, transcript
@@ -75,7 +75,7 @@ def _in_format(messages: list[Message], format: str) -> list[Message]:
 def _options(policy: str) -> dict[str, Any]:
     if policy == "ledger":
         return {"strategy": KeepLedger()}
-    return {"strategy": PRESETS[policy].strategy, "summarizer": forgetful()}
+    return {"strategy": preset(policy).strategy, "summarizer": forgetful()}
 
 
 def reports(paths: list[Path], policies: list[str], target: int) -> Iterator[Report]:

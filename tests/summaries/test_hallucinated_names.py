@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.compaction.presets import preset_named
+from holdfast import compact
 from holdfast.models import ScriptedModel
 from holdfast.summaries import remove_hallucinated_names
 from holdfast.summaries.verify import drop_empty_headings
@@ -223,5 +223,5 @@ def test_headings_with_text_below_them_stay(text: str) -> None:
 def test_free_text_summary_has_no_empty_headings() -> None:
     model = ScriptedModel("## Done\n- They talked.\n\n## Errors\n\n## Next\n- Talk on.\n\n## Notes\n")
     messages = [{"role": role, "content": "about the piers " * 90} for _ in range(9) for role in ("user", "assistant")]
-    result = preset_named("goat").compact(messages, trigger=always, summarizer=model)
+    result = compact(preset="goat", messages=messages, trigger=always, summarizer=model)
     assert result.summary == "## Done\n- They talked.\n\n## Next\n- Talk on."

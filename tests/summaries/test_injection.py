@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast import Outcome, compact, preset_named
+from holdfast import Outcome, compact
 from holdfast.compaction.presets import PRESETS
 from holdfast.models import ScriptedModel
 from holdfast.summaries.prompts import delimit, delimiter_tag
@@ -84,9 +84,13 @@ def test_instructions_in_tool_results_stay_inside_delimiters(name: str, hostile:
             "estimator": "chars/4",
             "min_saving": 0.0,
         }
-        first = preset_named(name).compact(session(hostile), 12_000, **options)
-        second = preset_named(name).compact(
-            [*first.messages, *session(hostile)[1:]], 12_000, previous=first.checkpoint, **options
+        first = compact(session(hostile), preset=name, window=12_000, **options)
+        second = compact(
+            [*first.messages, *session(hostile)[1:]],
+            preset=name,
+            window=12_000,
+            previous=first.checkpoint,
+            **options,
         )
     for result in (first, second):
         if result.outcome is Outcome.COMPACTED and result.summary is not None:
@@ -99,9 +103,9 @@ def test_instructions_in_tool_results_stay_inside_delimiters(name: str, hostile:
 
 
 def test_every_system_prompt_forbids_following_the_record() -> None:
-    for preset in PRESETS.values():
+    for name in PRESETS:
         model = ScriptedModel(lambda call: "A summary of it all, in a few words.", repeat=True)
-        preset.compact(session("x"), 12_000, summarizer=model, trigger=always, estimator="chars/4")
+        compact(session("x"), preset=name, window=12_000, summarizer=model, trigger=always, estimator="chars/4")
         assert all("do not follow instructions" in call.system for call in model.calls)
 
 

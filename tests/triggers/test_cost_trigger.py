@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import MemoryStore, SessionService
+from holdfast import MemoryStore, SessionService, preset
 from holdfast.compaction.presets import PRESETS
 from holdfast.context import Checkpoint, HeadMessage, Request
 from holdfast.errors import InvalidInput, InvalidLimit, Outcome
@@ -248,8 +248,9 @@ def test_h5_trigger_of_every_preset_decides_without_reading_messages() -> None:
     for count in (5, 10_000):
         view = request_for(rounds(count, 50)).view
         view.messages = looked = Looked(view.messages)
-        for preset in PRESETS.values():
-            preset.trigger_in(preset.window)(Request(view))
+        for name in PRESETS:
+            policy = preset(name)
+            policy.trigger(policy.request(view)[1])
         assert looked.count == 0
 
 

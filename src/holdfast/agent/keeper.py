@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from ..compaction import Abort, CompactionResult
-from ..compaction.preset import Preset
-from ..compaction.presets import preset_named
+from ..compaction import Abort, CompactionResult, Policy, PolicyLike
+from ..compaction.policy import find_policy
+from ..compaction.presets import DEFAULT_PRESET
 from ..context import Request, interrupted_result
 from ..context.events import Event
 from ..errors import InvalidInput
@@ -32,6 +32,7 @@ from ..models.calls import Failure, StepReply
 from ..sessions import Context, SessionService
 from ..sessions.compactor import compact_session
 from ..sessions.message_list import MessageListSession
+from ..stores import MemoryStore
 from ..strategies import KeepLedger
 from ..triggers import always
 from .continuation import LengthRecovery, OverflowRecovery, continue_prompt, drop_incomplete_calls
@@ -66,7 +67,7 @@ class Keeper:
         *,
         model: str | None = None,
         window: int | ContextWindow | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike | None = None,
         summarizer: SummarizerLike | None = None,
         auto: bool = True,
         system: SystemLike | None = None,
@@ -79,13 +80,19 @@ class Keeper:
         if session_id is not None and (system is not None or tools is not None):
             raise InvalidInput("A session has its own system prompt and tools: pass them to create(), not to Keeper().")
         self._message_list = None
+        self._given_policy = None if preset is None else find_policy(preset)
+        self.preset = self._given_policy or (sessions and sessions.preset) or find_policy(DEFAULT_PRESET)
         if session_id is None or sessions is None:
-            self._message_list = MessageListSession(sessions, format, system=system, tools=tools, model=model)
+            sessions_of_list = sessions or SessionService(MemoryStore(), preset=self.preset)
+            self._message_list = MessageListSession(
+                sessions_of_list, format, owned=sessions is None, system=system, tools=tools, model=model
+            )
             sessions = self._message_list.sessions
         self.sessions = sessions
         self._session_id = session_id
-        self.preset = preset_named(preset)
-        self.window = window if isinstance(window, ContextWindow) else ContextWindow(window, model, self.preset.window)
+        self.window = (
+            window if isinstance(window, ContextWindow) else ContextWindow(window, model, self.preset.usual_window)
+        )
         self.summarizer = summarizer
         self.auto = auto
         """Whether automatic compaction is on; if off, only `compact()` compacts."""
@@ -154,7 +161,7 @@ class Keeper:
         """Compacts if the preset's trigger fires; returns whether tokens were saved."""
         if not self.auto:
             return False
-        result = await self._compact_automatically(self.preset.trigger_in(self.window.size), self.window.size)
+        result = await self._compact_automatically(None, self.window.size)
         return result is not None and result.tokens_saved > 0
 
     async def compact(
@@ -183,7 +190,7 @@ class Keeper:
         budget = max(1, min(self.window.size, sent - 1))
         result = await self._compact_automatically(_fires_always, budget)
         if result is None or result.tokens_after >= sent:
-            result = await self._compact_automatically(_fires_always, budget, KeepLedger(budget // 2), urgent=True)
+            result = await self._compact_automatically(_fires_always, budget, KeepLedger(), urgent=True)
         if (after := await self.context()).tokens >= sent:
             why = result.why if result is not None else "the compaction failed"
             return OverflowRecovery(False, f"it could not be made smaller: {why}")
@@ -220,6 +227,13 @@ class Keeper:
 
     # -- internals -------------------------------------------------------------------------------------
 
+    async def policy(self) -> Policy:
+        """Returns the session's policy; the one given to the keeper becomes the session's, for every process."""
+        if self._given_policy is not None:
+            await self.sessions.set_policy(self.session_id, self._given_policy)
+            self._given_policy = None
+        return await self.sessions.policy(self.session_id)
+
     async def context(self) -> Context:
         """Returns the session's current context in the keeper's format."""
         return await self.sessions.context(self.session_id, format=self.format)
@@ -249,7 +263,7 @@ class Keeper:
         return decode_all([replace_lone_surrogates(copy_json(payload)) for payload in payloads], self.format)
 
     async def _compact_automatically(
-        self, trigger: Callable[[Request], bool], budget: int, strategy: Any = None, *, urgent: bool = False
+        self, trigger: Callable[[Request], bool] | None, budget: int, strategy: Any = None, *, urgent: bool = False
     ) -> CompactionResult | None:
         """Compacts without a request from the user; logs exceptions and returns None."""
         try:
@@ -266,7 +280,7 @@ class Keeper:
         context, size = await self.context(), self.window.size
         if not self.auto or context.tokens <= size:
             return context, False
-        strategy = KeepLedger(max(1, size // 2))
+        strategy = KeepLedger()
         result = await self._compact_automatically(_fires_unless_undone, size, strategy, urgent=True)
         if result is None or not result.tokens_saved:
             return context, False
@@ -274,7 +288,7 @@ class Keeper:
 
     async def _compact(
         self,
-        trigger: Callable[[Request], bool],
+        trigger: Callable[[Request], bool] | None,
         budget: int,
         strategy: Any = None,
         *,
@@ -283,13 +297,13 @@ class Keeper:
         urgent: bool = False,
     ) -> CompactionResult:
         compact = partial(compact_session, self.sessions, urgent=True) if urgent else self.sessions.compact
+        policy = await self.policy()
         return await compact(
             self.session_id,
             trigger,
-            strategy or self.preset.strategy,
-            "rebase",
-            budget=budget,
-            target=self.preset.target_in(budget),
+            on_conflict="rebase",
+            preset=policy.changed(window=self.window.size, strategy=strategy),
+            budget=budget if budget < self.window.size else None,
             instructions=instructions,
             summarizer=self.summarizer,
             abort=abort or self.abort,

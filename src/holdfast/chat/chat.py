@@ -27,8 +27,7 @@ from ..agent.events import (
 )
 from ..agent.tools.command import MAX_COMMAND_SECONDS, RunCommand, command_tool
 from ..agent.tools.mcp_client import McpServers
-from ..compaction import Abort, CompactionResult
-from ..compaction.preset import Preset
+from ..compaction import Abort, CompactionResult, Policy
 from ..context.events import SessionRecord
 from ..errors import InvalidInput, Outcome, plain_reason
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
@@ -234,7 +233,7 @@ class Chat(ChatConfig):
         return await self._queue.submit(partial(self.sessions.undo, self.record.id))
 
     def configure(
-        self, *, model: ChatModel | None = None, preset: Preset | None = None, auto: bool | None = None
+        self, *, model: ChatModel | None = None, preset: Policy | None = None, auto: bool | None = None
     ) -> None:
         """Changes model, preset or automatic compaction from the next step on."""
         if model is not None or preset is not None:
@@ -242,7 +241,7 @@ class Chat(ChatConfig):
         self.model, self.preset = model or self.model, preset or self.preset
         self.auto = self.auto if auto is None else auto
         if preset is not None:
-            self.sessions.follow(preset)
+            self.sessions.use_preset(preset)
         if model is not None or preset is not None:
             self.agent = self._build_agent(self.record, self.emit)
         self.agent.keeper.auto = self.auto

@@ -24,7 +24,7 @@ from ..agent.tools import (
 from ..agent.tools.mcp_client import McpServers
 from ..agent.tools.mcp_config import McpServerConfig
 from ..agent.window import ContextWindow
-from ..compaction.preset import Preset
+from ..compaction import Policy
 from ..context.events import SessionRecord
 from ..messages import ToolCall, encode_tools
 from ..models.calls import ChatModel
@@ -51,7 +51,7 @@ class ChatConfig:
     model: ChatModel
     _: KW_ONLY
     folder: WorkingFolder
-    preset: Preset
+    preset: Policy
     approve: Approve
     window: int | None = None
     summarizer: SummarizerLike | None = None
@@ -87,7 +87,7 @@ class ChatConfig:
         self.notes = self.problems
         if self.read_project_instructions:
             folders = project_folders(self.folder.root)[::-1]
-            window = ContextWindow(self.window, self.model.name, self.preset.window).size
+            window = ContextWindow(self.window, self.model.name, self.preset.usual_window).size
             self.instructions, notes = read_instructions(user_file().parent, folders, window)
             self.notes = (*self.problems, *notes)
 
@@ -109,7 +109,7 @@ class ChatConfig:
 
     def _build_agent(self, record: SessionRecord, on_event: EventListener) -> Agent:
         window = self._windows.setdefault(
-            self.model.name, ContextWindow(self.window, self.model.name, self.preset.window)
+            self.model.name, ContextWindow(self.window, self.model.name, self.preset.usual_window)
         )
         keeper = Keeper(
             self.sessions,

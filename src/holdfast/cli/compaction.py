@@ -8,14 +8,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 import msgspec
 
 from ..compaction import Abort, CompactionResult, compact
-from ..compaction.preset import Preset
-from ..compaction.presets import preset_named
+from ..compaction.policy import Policy, find_policy
 from ..errors import InvalidInput
 from ..io.text import first_line
 from ..models import resolve_model, scrub
@@ -105,7 +104,7 @@ class CliCompaction(msgspec.Struct, frozen=True, kw_only=True):
     """The compaction that the options select: strategy or preset, and the summarizer."""
 
     strategy: Strategy | None = None
-    preset: Preset | None = None
+    preset: Policy | None = None
     model: Model | None = None
     summarizer: str | None = None
     """Name of the model as given, without secrets."""
@@ -125,7 +124,7 @@ class CliCompaction(msgspec.Struct, frozen=True, kw_only=True):
             return known
         if budget is not None:
             return msgspec.structs.replace(known, tokens=budget, explicit=True)
-        return known if known.known else msgspec.structs.replace(known, tokens=self.preset.window)
+        return known if known.known else msgspec.structs.replace(known, tokens=self.preset.usual_window)
 
     def token_limit(self, window: ModelWindow, budget: int | None) -> int:
         """The budget in tokens; for a preset, the window."""
@@ -133,7 +132,7 @@ class CliCompaction(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def estimator(self) -> str | None:
-        return None if self.preset is None else self.preset.estimator
+        return None if self.preset is None else cast("str | None", self.preset.estimator)
 
     def compact(self, messages: Iterable[Any], limit: int, **options: Any) -> CompactionResult:
         """Compacts with a progress line; Ctrl-C aborts a running model call."""
@@ -149,7 +148,7 @@ class CliCompaction(msgspec.Struct, frozen=True, kw_only=True):
         if self.now:
             options["trigger"] = always
         if self.preset is not None:
-            return self.preset.compact(messages, limit, **options)
+            return compact(messages, preset=self.preset, window=limit, **options)
         return compact(messages, budget=limit, strategy=self.strategy, **options)
 
 
@@ -169,7 +168,7 @@ def compaction_from_options(
     given = {"--preset": preset, "--summarizer": public, "--instructions": instructions}
     return CliCompaction(
         strategy=parse_strategy(strategy or DEFAULT_STRATEGY),
-        preset=None if preset is None else preset_named(preset),
+        preset=None if preset is None else find_policy(preset),
         model=model,
         summarizer=public,
         instructions=instructions,

@@ -54,13 +54,6 @@ class CompactCommandRun(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...]
 
     @property
-    def effective_target(self) -> int:
-        """The target in tokens: given, or the preset's, or half the budget."""
-        if self.target is None and self.compaction.preset is not None:
-            return self.compaction.preset.target_in(self.budget)
-        return self.target or max(1, self.budget // 2)
-
-    @property
     def summary(self) -> str | None:
         """The model's summary, if the new context contains it."""
         return None if self.compaction.model is None or self.result.fallback else self.result.summary
@@ -112,7 +105,7 @@ class CompactCommandRun(msgspec.Struct, frozen=True, kw_only=True):
             "format": result.format,
             "valid": not self.problems,
             "budget": self.budget,
-            "target": self.effective_target,
+            "target": self.result.bounds.target,
             "model": self.window.model,
             "window": self.window.tokens,
             "estimator": self.estimator.name,
@@ -266,7 +259,7 @@ def _compaction_facts(run: CompactCommandRun, before: ContextBreakdown, after: C
     if result.edited:
         fact("cleared", f"old results in {len(result.edited)} of the kept messages")
     if result.strategy:
-        fact("strategy", result.strategy + (f", target {run.effective_target:,}" if show_target else ""))
+        fact("strategy", result.strategy + (f", target {run.result.bounds.target:,}" if show_target else ""))
     if run.compaction.preset is not None:
         fact("preset", run.compaction.preset.name)
     fact("tokens", f"counted with {run.estimator.name}")

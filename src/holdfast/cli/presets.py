@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ..compaction.preset import Preset
-from ..compaction.presets import PRESETS, preset_named
+from ..compaction import PRESETS, Policy
+from ..compaction.policy import find_policy
 from . import options
 from .console import Block, heading, make_console, print_blocks, unwrapped_line
 from .options import PRESET_NAME
@@ -26,10 +26,10 @@ def presets_command(name: str | None, as_json: bool) -> None:
 
     Each preset reproduces a known system; use it with holdfast compact FILE --preset NAME.
     """
-    chosen = None if name is None else preset_named(name)
+    chosen = None if name is None else find_policy(name)
     if as_json:
         facts = (
-            {"presets": [_preset_json(preset) for preset in PRESETS.values()]}
+            {"presets": [_preset_json(find_policy(name)) for name in PRESETS]}
             if chosen is None
             else _preset_json(chosen)
         )
@@ -37,19 +37,19 @@ def presets_command(name: str | None, as_json: bool) -> None:
         return
 
     if chosen is None:
-        print_preset_list(make_console(), list(PRESETS.values()))
+        print_preset_list(make_console(), list(map(find_policy, PRESETS)))
     else:
         print_preset(make_console(), chosen)
 
 
-def _preset_json(preset: Preset) -> dict[str, Any]:
-    return {"name": preset.name, "about": preset.about, "figures": preset.figures, "window": preset.window}
+def _preset_json(preset: Policy) -> dict[str, Any]:
+    return {"name": preset.name, "about": preset.about, "figures": preset.figures, "window": preset.usual_window}
 
 
 _BRIEF_FIGURES = ("compacts", "keeps", "if it fails")
 
 
-def print_preset_list(console: Console, presets: Sequence[Preset]) -> None:
+def print_preset_list(console: Console, presets: Sequence[Policy]) -> None:
     print_blocks(
         console,
         *(_preset_block(preset, {name: preset.figures[name] for name in _BRIEF_FIGURES}) for preset in presets),
@@ -60,16 +60,16 @@ def print_preset_list(console: Console, presets: Sequence[Preset]) -> None:
     )
 
 
-def print_preset(console: Console, preset: Preset) -> None:
-    window = {"window": f"{preset.window:,} tokens, if the model's is not known"}
+def print_preset(console: Console, preset: Policy) -> None:
+    window = {"window": f"{preset.usual_window:,} tokens, if the model's is not known"}
     print_blocks(
         console,
-        _preset_block(preset, preset.figures | window),
+        _preset_block(preset, {**preset.figures, **window}),
         unwrapped_line(f"To use it: holdfast compact FILE --preset {preset.name} --summarizer MODEL"),
     )
 
 
-def _preset_block(preset: Preset, figures: Mapping[str, str]) -> Block:
+def _preset_block(preset: Policy, figures: Mapping[str, str]) -> Block:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()

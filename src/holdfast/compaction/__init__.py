@@ -1,19 +1,18 @@
 """Compaction: options, decisions, model calls, results, presets, and the doors `compact` and `acompact`."""
 
 from .api import acompact, compact
-from .decide import Decision, not_triggered, validate_plan
+from .decide import Decision, validate_plan
 from .driver import Abort, Meter, Notify, SummarizerRun, drive, replay, without_model
-from .options import CompactionOptions
+from .policy import Bounds, Policy, PolicyLike, read_policy, resolve
 from .prefix_ids import PrefixCheckpoint
-from .preset import Preset
-from .presets import PRESETS, preset_named
+from .presets import PRESETS, preset
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
 
 __all__ = [
     "PRESETS",
     "Abort",
-    "CompactionOptions",
+    "Bounds",
     "CompactionResult",
     "CompactionRun",
     "Cost",
@@ -21,15 +20,17 @@ __all__ = [
     "Meter",
     "Notify",
     "Partition",
+    "Policy",
+    "PolicyLike",
     "PrefixCheckpoint",
-    "Preset",
     "SummarizerRun",
     "acompact",
     "compact",
     "drive",
-    "not_triggered",
-    "preset_named",
+    "preset",
+    "read_policy",
     "replay",
+    "resolve",
     "validate_plan",
     "without_model",
 ]

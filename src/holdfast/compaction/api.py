@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from anyio.from_thread import start_blocking_portal
 
+from ..errors import InvalidLimit
 from ..messages import require_message_list
-from .driver import Abort, Notify
-from .options import CompactionOptions
+from .driver import Abort, Notify, SummarizerRun
+from .policy import Policy, PolicyLike, resolve
 from .result import CompactionResult
-from .stateless import StatelessCompaction
+from .stateless import GivenList, StatelessCompaction
 
 if TYPE_CHECKING:
     from ..models.calls import Limits
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
 def compact(
     messages: Iterable[MessageLike],
     *,
-    budget: int,
+    budget: int | None = None,
     target: int | None = None,
+    preset: PolicyLike | None = None,
+    window: int | None = None,
     system: SystemLike | None = None,
     tools: ToolsLike | None = None,
     usage: UsageLike | ReportedUsage | None = None,
@@ -51,30 +54,33 @@ def compact(
     notify: Notify | None = None,
     abort: Abort | None = None,
 ) -> CompactionResult:
-    """Compacts a list of messages that must not exceed `budget` tokens.
+    """Compacts a list of messages that must not exceed `budget` tokens, or by a `preset` for a model's `window`.
 
     Under the budget nothing changes. Over it, the context is compacted down to `target` (half the budget by default),
-    or to the limit of the given strategy. `usage` is what the provider reported with the last reply among the
+    or to the limit of the given strategy. A preset (a name, or a `Policy`) brings trigger, strategy, target, estimator
+    and limits; other keywords take precedence. `usage` is what the provider reported with the last reply among the
     messages, in its own form: the size is then that figure plus an estimate of what came after it. No model, key or
     network is needed. With a `summarizer` (`"anthropic:claude-…"`, a model object, a function from text to text) that
     model writes a summary, steered by `instructions`. `result.messages` is always what to send, in the format of the
     input. Notes cite a message by its position (`[12]` is the twelfth) unless `numbers` gives each message another.
     """
     require_message_list(messages)
-    options = CompactionOptions.resolve(
+    policy = _resolve(
+        preset,
         budget=budget,
         target=target,
+        window=window,
         trigger=trigger,
         strategy=strategy,
         summarizer=summarizer,
         instructions=instructions,
+        estimator=estimator,
         min_saving=min_saving,
         limits=limits,
-        notify=notify,
-        abort=abort,
     )
-    work = StatelessCompaction(messages, options, system, tools, usage, estimator, format, previous, numbers)
-    if options.summarizer is None:
+    given = GivenList(messages, format, system, tools, usage if policy.calibrated else None, numbers)
+    work = StatelessCompaction(given, policy, SummarizerRun(policy.summarizer, policy.limits, notify, abort), previous)
+    if policy.summarizer is None:
         return work.result(work.run.decide())
     if (decision := work.run.not_triggered()) is None:
         with start_blocking_portal() as portal:
@@ -85,8 +91,10 @@ def compact(
 async def acompact(
     messages: Iterable[MessageLike],
     *,
-    budget: int,
+    budget: int | None = None,
     target: int | None = None,
+    preset: PolicyLike | None = None,
+    window: int | None = None,
     system: SystemLike | None = None,
     tools: ToolsLike | None = None,
     usage: UsageLike | ReportedUsage | None = None,
@@ -108,21 +116,29 @@ async def acompact(
     Cancelling the task stops it at once and changes nothing.
     """
     require_message_list(messages)
-    given = list(messages)
-    options = CompactionOptions.resolve(
+    messages = list(messages)
+    policy = _resolve(
+        preset,
         budget=budget,
         target=target,
+        window=window,
         trigger=trigger,
         strategy=strategy,
         summarizer=summarizer,
         instructions=instructions,
+        estimator=estimator,
         min_saving=min_saving,
         limits=limits,
-        notify=notify,
-        abort=abort,
     )
-    work = await to_thread.run_sync(
-        lambda: StatelessCompaction(given, options, system, tools, usage, estimator, format, previous, numbers)
-    )
+    given = GivenList(messages, format, system, tools, usage if policy.calibrated else None, numbers)
+    run = SummarizerRun(policy.summarizer, policy.limits, notify, abort)
+    work = await to_thread.run_sync(lambda: StatelessCompaction(given, policy, run, previous))
     decision = work.run.not_triggered() or await work.run.decide_with_model()
     return await to_thread.run_sync(work.result, decision)
+
+
+def _resolve(preset: PolicyLike | None, **keywords: Any) -> Policy:
+    policy = resolve(preset, **keywords)
+    if policy.budget is None and not policy.name:
+        raise InvalidLimit("budget must be a whole number of at least 1: pass budget=, or preset= and window=.")
+    return policy

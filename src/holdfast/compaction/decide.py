@@ -1,4 +1,4 @@
-"""Decides whether a plan may be committed: one place that asks the trigger and validates plans."""
+"""Decides whether a plan may be committed: the one place that validates plans."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from ..ledger import is_ledger_page
 from ..messages import find_problems
 from ..strategies import KeepLedger, TokenWindow
 from ..strategies.shortening import ShortenResults
-from ..triggers import OverBudget
 
 if TYPE_CHECKING:
-    from ..types import Strategy, Trigger
+    from ..types import Strategy
 
 log = logging.getLogger("holdfast")
 
@@ -33,13 +32,6 @@ class Decision(msgspec.Struct, frozen=True):
     plan: Plan | None = None
     planned: PlannedContext | None = None
     remarks: tuple[str, ...] = ()
-
-
-def not_triggered(request: Request, trigger: Trigger | None) -> Decision | None:
-    """Returns the decision to do nothing if the trigger does not fire, else None."""
-    if (trigger or OverBudget())(request):
-        return None
-    return Decision(Outcome.NOT_NEEDED, request.tokens, request.tokens, "the trigger did not fire")
 
 
 def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_saving: float = 0.0) -> Decision:

@@ -12,9 +12,11 @@ import msgspec
 from ..context import Checkpoint
 from ..context.events import Event
 from ..errors import Outcome
+from ..messages import Json
 from ..messages.json_text import decodable
 from ..tokens import Usage
 from ..tokens.catalog import Prices, Ratios
+from .policy import Bounds
 
 
 @decodable
@@ -124,6 +126,8 @@ class CompactionResult:
         duration: float = 0.0,
         format: str | None = None,
         version: int | None = None,
+        policy: Json,
+        bounds: Bounds,
     ) -> None:
         self.outcome = outcome
         self.tokens_before = tokens_before
@@ -147,6 +151,10 @@ class CompactionResult:
         self.format = format
         self.version = version
         """The session's version after the commit."""
+        self.policy = policy
+        """The policy as plain data: name of the preset, its arguments, and what was changed by keywords."""
+        self.bounds = bounds
+        """Its numbers for this context: limit, threshold, target, and gap between two automatic compactions."""
         self._messages = messages
         self._checkpoint = checkpoint
         self._partition = partition

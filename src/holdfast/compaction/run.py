@@ -1,6 +1,6 @@
-"""One compaction, from options to result: the path that lists, sessions, hooks and jobs all take.
+"""One compaction, from policy to result: the path that lists, sessions, hooks and jobs all take.
 
-    options -> request -> trigger -> strategy -> plan -> validation -> checkpoint -> result
+    policy -> request -> trigger -> strategy -> plan -> validation -> checkpoint -> result
 
 The caller provides the view and writes the checkpoint; every step in between is here or called from here.
 """
@@ -8,7 +8,7 @@ The caller provides the view and writes the checkpoint; every step in between is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,6 @@ from ..context import (
     EventIdRange,
     HeadItem,
     Plan,
-    Request,
     Skip,
     View,
     merge_edits,
@@ -31,14 +30,14 @@ from ..context import (
 from ..errors import Outcome
 from ..ledger import weights_digest
 from ..messages import COMMON, Json
-from ..models import context_window_of, scrub
+from ..models import scrub
 from ..strategies.parameters import describe_parameters
 from ..strategies.pipeline import run_strategy
 from ..strategies.truncation import user_topics
 from ..tokens.catalog import Prices, prices_of
-from .decide import Decision, not_triggered, validate_plan
+from .decide import Decision, validate_plan
 from .driver import SummarizerRun, in_thread, without_model
-from .options import CompactionOptions
+from .policy import FREED, Policy
 from .result import CompactionResult, Cost, Partition, cost_of
 
 if TYPE_CHECKING:
@@ -51,44 +50,51 @@ class CompactionRun:
     def __init__(
         self,
         view: View,
-        options: CompactionOptions,
+        policy: Policy,
+        summarizer: SummarizerRun | None = None,
         *,
-        started: float,
+        window: int | None = None,
         session_id: str | None = None,
         model: str | None = None,
+        started: float | None = None,
     ) -> None:
-        self.started = started
-        """From `time.perf_counter`, when the caller began."""
-        self.options = options
+        self.started = time.perf_counter() if started is None else started
+        """When the caller began."""
+        self.policy = policy
         self.model = model
         """The conversation's model, for prices."""
-        self.strategy = options.strategy
-        """The strategy that made the plan: a hook may have replaced the given one."""
-        self.summarizer = SummarizerRun(options.summarizer, options.limits, options.notify, options.abort)
-        self.request = Request(
-            view,
-            budget=options.budget,
-            target=options.target,
-            session_id=session_id,
-            instructions=options.instructions,
-            summarizer_window=context_window_of(options.summarizer),
-            has_summarizer=options.summarizer is not None,
-        )
+        self.summarizer = summarizer or SummarizerRun(policy.summarizer, policy.limits)
+        """The model calls of this compaction."""
+        self.bounds, self.request = policy.request(view, window, session_id)
+        self.chosen = policy.strategy_for(self.request)
+        """The policy's strategy."""
+        self.strategy = self.chosen
+        """The strategy that made the plan: a hook may replace the policy's."""
+        self.min_saving = self.chosen.min_saving if policy.min_saving is None else policy.min_saving
 
     def not_triggered(self) -> Decision | None:
-        """Returns the decision to do nothing if the trigger does not fire, else None."""
-        return not_triggered(self.request, self.options.trigger)
+        """Returns the decision to do nothing if the trigger does not fire, or the policy's own fires too soon."""
+        request, size = self.request, self.request.tokens
+        if not self.policy.trigger(request):
+            return Decision(Outcome.NOT_NEEDED, size, size, "the trigger did not fire")
+        if not self.policy.is_automatic or (request.budget is not None and size > request.budget):
+            return None
+        appended = request.view.appended_tokens
+        if appended is None or appended >= request.gap:
+            return None
+        why = f"{appended:,} tokens were appended since the last compaction: the next comes after {request.gap:,}"
+        return Decision(Outcome.NOT_NEEDED, size, size, why)
 
     def decide(self) -> Decision:
         """Asks the trigger, runs the strategy without a model, and validates its plan."""
         if (nothing := self.not_triggered()) is not None:
             return nothing
-        return self._validate(self.options.strategy, without_model(run_strategy(self.options.strategy, self.request)))
+        return self._validate(self.chosen, without_model(run_strategy(self.chosen, self.request)))
 
     async def decide_with_model(self) -> Decision:
         """Runs the strategy with a model to call, off the event loop. An abort is an outcome, without a fallback."""
-        with self.options.abort.scope():
-            return await self.plan_by(self.options.strategy)
+        with self.summarizer.abort.scope():
+            return await self.plan_by(self.chosen)
         size = self.request.tokens
         return Decision(Outcome.ABORTED, size, size, "it was aborted: nothing has changed")
 
@@ -101,7 +107,22 @@ class CompactionRun:
         return await in_thread(lambda: self._validate(strategy, check(answer)))
 
     def _validate(self, strategy: Strategy, answer: Plan | Skip) -> Decision:
-        return validate_plan(self.request, strategy, answer, min_saving=self.options.min_saving)
+        decision = validate_plan(self.request, strategy, answer, min_saving=self.min_saving)
+        remarks = tuple(self._policy_remarks(decision))
+        return msgspec.structs.replace(decision, remarks=(*decision.remarks, *remarks)) if remarks else decision
+
+    def _policy_remarks(self, decision: Decision) -> Iterator[str]:
+        """Yields what stood in for objects of another process, and whether an automatic compaction freed too little."""
+        if missing := self.policy.missing:
+            yield f"this process does not have {', '.join(missing)}: the preset's own is used"
+        threshold = self.request.threshold
+        if threshold is None or decision.outcome is not Outcome.COMPACTED or not self.policy.is_automatic:
+            return
+        if decision.tokens_after > threshold - int((threshold - self.request.view.overhead) * FREED):
+            yield (
+                f"only {max(0, threshold - decision.tokens_after):,} tokens are free up to the threshold of "
+                f"{threshold:,}: system prompt, tools and what must stay take the rest"
+            )
 
     def cost(self, decision: Decision) -> Cost | None:
         """Returns the cost of the model calls and of the lost prompt cache; None if nothing changes."""
@@ -155,15 +176,17 @@ class CompactionRun:
 
     def parameters(self, seen: int, *, calibrated: bool) -> CompactionParameters:
         """Returns what is needed to compute this compaction again from the log."""
-        options = self.options
+        policy, request = self.policy, self.request
         return CompactionParameters(
             seen=seen,
             strategy=describe_parameters(self.strategy),
-            trigger=None if options.trigger is None else describe_parameters(options.trigger),
-            budget=options.budget,
-            target=options.target,
+            trigger=describe_parameters(policy.trigger),
+            policy=policy.stored(),
+            budget=request.budget,
+            threshold=request.threshold,
+            target=request.target,
             instructions=self.request.instructions,
-            summarizer=None if options.summarizer is None else scrub(options.summarizer.name),
+            summarizer=None if policy.summarizer is None else scrub(policy.summarizer.name),
             model=self.model,
             calibrated=calibrated,
             weights=weights_digest(),
@@ -202,6 +225,8 @@ class CompactionRun:
             duration=time.perf_counter() - self.started,
             format=None if format == COMMON else format,
             version=version,
+            policy=self.policy.stored(),
+            bounds=self.bounds,
         )
 
     # -- for the next checkpoint ----------------------------------------------------------------------
@@ -225,6 +250,7 @@ class CompactionRun:
             counter=view.token_sums.estimator.name,
             calibration=view.calibration.reset_size(),
             pins=tuple(sorted(pins)),
+            policy=view.policy,
             topics=tuple(user_topics(archived, before.topics)),
             before_boundary=before_boundary,
             kept_until=kept_until if plan.cut else before.kept_until,

@@ -4,59 +4,60 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from ..context import HeadItem, HeadMessage, Request, View, apply_edits, event_id_ranges
 from ..context.events import Event, EventKind
 from ..context.token_sums import prompt_overhead
-from ..errors import InvalidInput, InvalidLimit
+from ..errors import InvalidInput
 from ..messages import COMMON, Json, Message, decode_all, encode_all
 from ..messages.frameworks import dump_objects, restore_objects
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
 from .decide import Decision
+from .driver import SummarizerRun
 from .input_repair import decode_payloads, message_ids, repair_input, trace_messages, trace_numbers
-from .options import CompactionOptions
+from .policy import Policy
 from .prefix_ids import Prefix, PrefixCheckpoint, PrefixIds, as_checkpoint, continued_numbers, locate
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
 
 if TYPE_CHECKING:
-    from ..types import CheckpointLike, EstimatorLike, MessageLike, SystemLike, ToolsLike, UsageLike
+    from ..types import CheckpointLike, MessageLike, SystemLike, ToolsLike, UsageLike
 
 START = "start"
 """The boundary of a checkpoint that only edits: nothing is archived."""
+
+
+class GivenList(NamedTuple):
+    """A list of messages as it was passed in, with what belongs to it."""
+
+    messages: Iterable[MessageLike]
+    format: str | None
+    system: SystemLike | None
+    tools: ToolsLike | None
+    usage: UsageLike | ReportedUsage | None
+    numbers: Sequence[int] | None
 
 
 class StatelessCompaction:
     """One compaction of a list of messages: builds the view from the list, and the result from the decision."""
 
     def __init__(
-        self,
-        messages: Iterable[MessageLike],
-        options: CompactionOptions,
-        system: SystemLike | None,
-        tools: ToolsLike | None,
-        usage: UsageLike | ReportedUsage | None,
-        estimator: EstimatorLike | None,
-        format: str | None,
-        previous: CheckpointLike | None,
-        numbers: Sequence[int] | None,
+        self, given: GivenList, policy: Policy, summarizer: SummarizerRun, previous: CheckpointLike | None
     ) -> None:
         started = time.perf_counter()
-        if options.budget is None:
-            raise InvalidLimit("budget must be a whole number of at least 1, not None.")
-        messages, self._originals = dump_objects(messages)
-        self.given, self.format = decode_all(messages, format, borrow=True)
+        messages, self._originals = dump_objects(given.messages)
+        self.given, self.format = decode_all(messages, given.format, borrow=True)
         self.history = repair_input(self.given, self.format)
         view = View(
-            estimator_for(estimator),
+            estimator_for(policy.estimator),
             format=self.format,
-            prompt_overhead=prompt_overhead(system, tools),
-            calibrated=usage is not None,
+            prompt_overhead=prompt_overhead(given.system, given.tools),
+            calibrated=given.usage is not None,
         )
         self.previous = None if previous is None else as_checkpoint(previous)
         self.start, self.whole = 0, True
@@ -65,11 +66,11 @@ class StatelessCompaction:
             read_notes_back(view)
         else:
             self.start, self.whole = _resume(view, self.history, self.previous)
-        if usage is not None:
-            self._calibrate(view, usage)
-        self.numbers = self._message_numbers(numbers)
-        view.given_numbers = self._live_numbers(view, numbers is not None)
-        self.run = CompactionRun(view, options, started=started)
+        if given.usage is not None:
+            self._calibrate(view, given.usage)
+        self.numbers = self._message_numbers(given.numbers)
+        view.given_numbers = self._live_numbers(view, given.numbers is not None)
+        self.run = CompactionRun(view, policy, summarizer, started=started)
 
     def _calibrate(self, view: View, usage: UsageLike | ReportedUsage) -> None:
         """Makes a provider's report the size of the context up to the reply it came with."""
@@ -222,4 +223,5 @@ def _resume(view: View, history: list[Message], previous: PrefixCheckpoint) -> t
     head = [HeadMessage(item.kind, item.message, item.ref) for item in previous.head if item.message is not None]
     view.start_from(previous.boundary or START, previous, head)
     view.previously_kept = previous.carry.kept_until
+    view.previously_seen = len(previous.kept)
     return start, whole

@@ -81,6 +81,8 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     """Name of the estimator that measured the units."""
     calibration: Calibration = Calibration()
     pins: tuple[str, ...] = ()
+    policy: Json | None = None
+    """The newest policy that was set for the session."""
     topics: tuple[str, ...] = ()
     """First words of archived user messages."""
     before_boundary: int = msgspec.field(default=0, name="passed")
@@ -103,8 +105,12 @@ class CompactionParameters(msgspec.Struct, frozen=True, omit_defaults=True):
     strategy: Json = {}
     """Class and parameters of the strategy: `{"kind": "KeepLedger", "max_tokens": 4000}`."""
     trigger: Json | None = None
-    """Class and parameters of the trigger; None is the budget."""
+    """Class and parameters of the trigger."""
+    policy: Json = {}
+    """Name of the preset, its arguments, and what was changed: `{"name": "layer", "arguments": {}, "changes": {}}`."""
     budget: int | None = None
+    """Tokens that the context must not exceed."""
+    threshold: int | None = None
     target: int | None = None
     instructions: str | None = None
     summarizer: str | None = None

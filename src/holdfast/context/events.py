@@ -47,6 +47,8 @@ class EventKind:
     UNDO = "undo"
     PIN = "pin"
     REDACTION = "redaction"
+    POLICY = "policy"
+    """The policy that holds from here on, as plain data."""
     ATTEMPT = "attempt"
     """A failed compaction: the reason, the number of consecutive failures, and the time of the next attempt."""
 
@@ -112,6 +114,8 @@ class SessionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     lanes: dict[str, LaneTip] = {}
     """Tips by lane; the root lane has the empty key."""
     metadata: Json = {}
+    policy: Json | None = None
+    """When and how to compact, as plain data; a later `policy` event of the root lane takes precedence."""
 
 
 def message_in(event: Event) -> Message:

@@ -74,7 +74,9 @@ class Request:
         view: View,
         *,
         budget: int | None = None,
+        threshold: int | None = None,
         target: int | None = None,
+        gap: int = 0,
         session_id: str | None = None,
         instructions: str | None = None,
         summarizer_window: int | None = None,
@@ -82,7 +84,13 @@ class Request:
     ) -> None:
         self.view = view
         self.budget = budget
+        """Tokens that the context must not exceed."""
+        self.threshold = threshold
+        """Size above which an automatic compaction is due."""
         self.target = target
+        """Size to compact down to."""
+        self.gap = gap
+        """Tokens appended between two automatic compactions, while the budget is not exceeded."""
         self.session_id = session_id
         self.instructions = instructions
         """The user's instructions for the summary."""
@@ -96,7 +104,9 @@ class Request:
         return Request(
             view,
             budget=self.budget,
+            threshold=self.threshold,
             target=self.target,
+            gap=self.gap,
             session_id=self.session_id,
             instructions=self.instructions,
             summarizer_window=self.summarizer_window,

@@ -15,6 +15,7 @@ from ..messages import (
     OPENING,
     CallIdAssigner,
     FormatRules,
+    Json,
     Message,
     Opaque,
     ToolCall,
@@ -92,7 +93,11 @@ class View:
         """Indices of messages added for a wire format or by a program: archived with their neighbours, not counted."""
         self.previously_kept = 0
         """Number of live messages that the last compaction already kept."""
+        self.previously_seen = 0
+        """Number of live messages that were there when the last compaction, or pruning, was made."""
         self.pins: set[str] = set()
+        self.policy: Json | None = None
+        """The newest policy that was set for the session; None if it has the one it was created with."""
         self.version = 0
         self.failures = 0
         """Consecutive failed compactions since the last successful one."""
@@ -147,6 +152,7 @@ class View:
         self.token_sums.load(self.messages)
         self._count_inserted_turns()
         self.previously_kept = max(0, before.previously_kept - cut)
+        self.previously_seen = max(0, before.previously_seen - cut)
         for name in ("synthetic", "systems", "fillers", "turns"):
             setattr(self, name, [index - cut for index in getattr(before, name) if index >= cut])
 
@@ -169,7 +175,7 @@ class View:
         self.head = list(head)
         self.token_sums.measure_head([shown.message for shown in self.head])
         carry = checkpoint.carry
-        self.pins = set(carry.pins)
+        self.pins, self.policy = set(carry.pins), carry.policy
         if self.calibrated and carry.counter == self.token_sums.estimator.name:
             self.calibration = carry.calibration
         if self.format == COMMON and carry.format:
@@ -180,6 +186,8 @@ class View:
         self.version = max(self.version, event.seq)
         if event.kind == EventKind.PIN:
             self._pin(event)
+        elif event.kind == EventKind.POLICY:
+            self.policy = event.body["policy"]
         elif event.kind == EventKind.UNDO:
             self.undone = event.seq > self.checkpoint_seq
         elif event.kind == EventKind.ATTEMPT and event.seq > self.checkpoint_seq and event.lane == self.lane:
@@ -223,6 +231,7 @@ class View:
         note = note or (not filler and self._is_note(shown))
         self._push(shown, event.id, counted, synthetic=note, filler=filler)
         self.previously_kept += event.seq <= self.checkpoint.carry.kept_until
+        self.previously_seen += event.seq <= self.checkpoint_seq
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False
@@ -324,6 +333,26 @@ class View:
     def tokens_of(self, units: int, sums: TokenSums | None = None) -> int:
         size = (sums or self.token_sums).estimator.tokens(units)
         return self.calibration.tokens(size) if self.calibration.replies and sums in (None, self.token_sums) else size
+
+    @property
+    def overhead(self) -> int:
+        """Tokens of what every request holds: system prompt, tools, and leading system messages."""
+        sums = self.token_sums
+        shown = sum(size for item, size in zip(self.head, sums.head, strict=True) if item.kind == "system")
+        return self._estimate(sums.overhead + shown + sums.cumulative[self.leading_system_count])
+
+    @property
+    def appended_tokens(self) -> int | None:
+        """Estimate of the messages appended since the last compaction; None before the first."""
+        if self.checkpoint_id is None:
+            return None
+        cumulative = self.token_sums.cumulative
+        return self._estimate(cumulative[-1] - cumulative[min(self.previously_seen, len(self.messages))])
+
+    def _estimate(self, units: int) -> int:
+        """Returns the tokens of a part of the context, by what reports have taught about the text."""
+        size = self.token_sums.estimator.tokens(units)
+        return round(self.calibration.ratio * size) if self.calibration.replies else size
 
     @property
     def has_recall(self) -> bool:

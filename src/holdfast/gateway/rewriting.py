@@ -11,7 +11,7 @@ import anyio
 import msgspec
 
 from ..agent import ContextWindow, Keeper
-from ..compaction import Preset, acompact
+from ..compaction import Policy, acompact
 from ..errors import CorruptLog, HoldfastError, StoreError
 from ..hooks.events import CompactionEvent
 from ..messages import Json, decode_one
@@ -68,7 +68,7 @@ class Rewriter:
     def __init__(
         self,
         sessions: SessionService,
-        preset: Preset,
+        preset: Policy,
         window: int | None = None,
         on_event: Callable[[CompactionEvent, str], object] = lambda event, owner: None,
     ) -> None:
@@ -181,10 +181,9 @@ class Rewriter:
         result = await self.sessions.compact(
             session_id,
             always if asked.now else lambda request: True,
-            self._preset.strategy,
-            "rebase",
+            on_conflict="rebase",
+            preset=self._preset.changed(window=window.size),
             budget=budget,
-            target=self._preset.target_in(budget),
             instructions=asked.instructions,
             summarizer=summarizer or self.sessions.model,
         )
@@ -214,12 +213,11 @@ class Rewriter:
         result = await acompact(
             messages,
             budget=budget,
-            target=self._preset.target_in(budget),
+            preset=self._preset.changed(window=self._window(body.model).size),
             format=body.protocol.format,
             system=body.system,
             tools=body.value("tools"),
             trigger=always,
-            strategy=self._preset.strategy,
             summarizer=self.sessions.model,
             instructions=asked.instructions,
         )
@@ -306,7 +304,7 @@ class Rewriter:
             return
         self._running.add(conversation.session_id)
         try:
-            if await self.sessions.due(conversation.session_id, self._preset.trigger_in(window.size)):
+            if await self.sessions.due(conversation.session_id):
                 with anyio.fail_after(_BACKGROUND_SECONDS):
                     await self._keeper(body, decision).compact_if_due()
         except Exception as problem:
@@ -316,7 +314,7 @@ class Rewriter:
 
     def _window(self, model: str) -> ContextWindow:
         if model not in self._windows:
-            self._windows[model] = ContextWindow(self._given_window, model, self._preset.window)
+            self._windows[model] = ContextWindow(self._given_window, model, self._preset.usual_window)
         return self._windows[model]
 
     def _keeper(self, body: RequestBody, decision: RewriteDecision) -> Keeper:

@@ -14,7 +14,7 @@ import anyio
 import msgspec
 from aiohttp import web
 
-from ..compaction import Preset
+from ..compaction import Policy
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
 from ..io.prometheus import CONTENT_TYPE
@@ -63,7 +63,7 @@ class Gateway:
     """Forwards requests to upstreams; conversations are sessions of `sessions`."""
 
     def __init__(
-        self, options: GatewayOptions, sessions: SessionService, preset: Preset, *, window: int | None = None
+        self, options: GatewayOptions, sessions: SessionService, preset: Policy, *, window: int | None = None
     ) -> None:
         self.options = options
         self.metrics = GatewayMetrics()

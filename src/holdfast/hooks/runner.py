@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from ..compaction import CompactionResult, CompactionRun, Decision, Notify, not_triggered
+from ..compaction import CompactionResult, CompactionRun, Decision, Notify
 from ..context import Plan, Request, Skip, request_after
 from ..errors import Outcome
 from ..io.processes import ShellResult
@@ -22,6 +22,7 @@ from ..models import scrub
 from ..strategies import as_strategy
 from ..summaries import replace_surrogates
 from ..summaries.transcript import truncate
+from ..triggers import OverBudget
 from .emitter import EventEmitter
 from .events import CompactionCompleted, Origin
 from .hooks import BeforeCompaction, CommandHook, Hooks, Instructions, SessionStart, Veto, hook_name, validate_listener
@@ -156,18 +157,18 @@ _MIN_CHARACTERS = 200
 """Shorter session-start texts are dropped."""
 
 
-def fit_session_start_text(text: str, request: Request, triggers: Sequence[Trigger | None]) -> str | None:
+def fit_session_start_text(text: str, request: Request, triggers: Sequence[Trigger]) -> str | None:
     """Truncates a text until it sets off none of these triggers; None if there is no room.
 
     Triggers that fire without the text are ignored.
     """
     text = replace_surrogates(text)
-    silent = [trigger for trigger in triggers if not_triggered(request, trigger)]
+    silent = [trigger for trigger in triggers if not trigger(request)]
     limit = min(MAX_HOOK_TEXT, len(text))
     while True:
         shortened = truncate(text, limit)
         after = _request_with_text(shortened, request)
-        if all(not_triggered(after, trigger) for trigger in silent):
+        if not any(trigger(after) for trigger in silent):
             return shortened
         if limit <= _MIN_CHARACTERS:
             return None
@@ -214,7 +215,7 @@ class HookRunner:
         """Runs the before hooks, then decides by the given strategy or a hook's plan. An abort cancels hooks, too."""
         self._instructions = run.request.instructions
         self._emitter.emit_started(run.request.tokens, run.request.instructions)
-        with run.options.abort.scope():
+        with run.summarizer.abort.scope():
             decision = await self._decide_by_hooks(run)
             if decision is not None:
                 return self._with_remarks(decision)
@@ -223,7 +224,7 @@ class HookRunner:
     async def _decide_by_hooks(self, run: CompactionRun) -> Decision | None:
         """Returns a veto or the decision of a hook's plan; None if the strategy decides."""
         request = run.request
-        chosen = run.options.strategy
+        chosen = run.chosen
         by = ""
         for hook in self._hooks.before:
             answer = await self._call(hook, self._before_input(request, chosen))
@@ -286,7 +287,7 @@ class HookRunner:
             tokens=request.tokens,
             round=round,
         )
-        with run.options.abort.scope():
+        with run.summarizer.abort.scope():
             for hook in self._hooks.session_start:
                 answer = await self._call(hook, start)
                 if isinstance(answer, str):
@@ -296,7 +297,7 @@ class HookRunner:
         text = "\n\n".join(filter(None, texts))
         if not text:
             return None
-        fitted = fit_session_start_text(text, request, (run.options.trigger, None))
+        fitted = fit_session_start_text(text, request, (run.policy.trigger, OverBudget()))
         if fitted is None:
             self._remark("the session-start text was omitted: it would set off the next compaction")
         return fitted
@@ -306,7 +307,7 @@ class HookRunner:
     ) -> CompactionResult:
         """Runs the after hooks and adds the remarks on skipped hooks to the result."""
         if completed is not None:
-            with run.options.abort.scope():
+            with run.summarizer.abort.scope():
                 for hook in self._hooks.after:
                     await self._call(hook, completed, result)
         result.remarks = (*result.remarks, *self._remarks)

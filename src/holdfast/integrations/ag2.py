@@ -30,7 +30,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("ag2") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -52,7 +52,7 @@ class HoldfastEventMiddleware:
         *,
         window: int | None = None,
         model: str | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,

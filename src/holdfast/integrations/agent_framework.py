@@ -15,7 +15,7 @@ from operator import is_
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ..compaction.presets import preset_named
+from ..compaction.policy import find_policy
 from ..messages import Message as NeutralMessage
 from ..messages import Part, Role, Text, ToolCall, ToolResult
 from ..messages import Tool as ToolDefinition
@@ -29,7 +29,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("agent-framework") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike, acompact
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -48,7 +48,7 @@ class HoldfastChatMiddleware(ChatMiddleware):
         self,
         *,
         window: int | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         session_id: str | None = None,
@@ -109,15 +109,15 @@ class HoldfastStrategy:
     """
 
     def __init__(
-        self, window: int, *, preset: str | Preset = "holdfast", summarizer: SummarizerLike | None = None
+        self, window: int, *, preset: PolicyLike = "holdfast", summarizer: SummarizerLike | None = None
     ) -> None:
         self.window = window
         self.summarizer = summarizer
-        self._preset = preset_named(preset)
+        self._preset = find_policy(preset)
 
     async def __call__(self, messages: list[Message]) -> bool:
         """Rewrites the list if it nears the window; returns whether it did."""
-        result = await self._preset.acompact(messages, self.window, summarizer=self.summarizer)
+        result = await acompact(messages, preset=self._preset, window=self.window, summarizer=self.summarizer)
         if not result.tokens_saved:
             return False
         messages[:] = result.messages

@@ -20,8 +20,8 @@ from anyio.from_thread import BlockingPortal
 
 from ..agent import Keeper
 from ..agent.window import ContextWindow
-from ..compaction.preset import Preset
-from ..compaction.presets import preset_named
+from ..compaction import PolicyLike
+from ..compaction.policy import find_policy
 from ..errors import UnknownSession
 from ..hooks.events import CompactionEvent
 from ..messages import OPENING, Message, Role, decode_all, find_problems, rules_for, to_json
@@ -34,7 +34,7 @@ from ..sessions import Context, SessionService
 from ..sessions.list_origin import listed_events
 from ..stores import Log, MemoryStore, open_store
 from ..tokens.budget import require_positive
-from ..triggers import OverBudget
+from ..triggers import OverThreshold
 
 if TYPE_CHECKING:
     from ..types import SummarizerLike, SystemLike, ToolsLike, UsageLike
@@ -120,7 +120,7 @@ class AgentConversations:
         *,
         window: int | None = None,
         model: str | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
@@ -129,7 +129,7 @@ class AgentConversations:
             require_positive("window", window)
         self.window = window
         self.model = model
-        self.preset = preset_named(preset)
+        self.preset = find_policy(preset)
         self.summarizer = summarizer
         self.listen = listen
         self.stored = store is not None
@@ -164,7 +164,7 @@ class AgentConversations:
         with self._opening:
             found = self._open.get(key)
             if found is None:
-                keeps = ContextWindow(self.window or window, self.model or model, self.preset.window)
+                keeps = ContextWindow(self.window or window, self.model or model, self.preset.usual_window)
                 record = {"system": system, "tools": tools and tools(), "format": format}
                 found = AgentConversation(self, key, keeps, record, shortcuts or Shortcuts())
                 self._open[key] = found
@@ -187,7 +187,7 @@ class AgentConversations:
         return Keeper(
             None if session_id is None else self.sessions,
             session_id,
-            window=window or ContextWindow(self.window, self.model, self.preset.window),
+            window=window or ContextWindow(self.window, self.model, self.preset.usual_window),
             preset=self.preset,
             summarizer=self.summarizer,
             listen=self.listen,
@@ -297,10 +297,9 @@ class AgentConversation:
 
     def _token_limit(self) -> float:
         """Returns the tokens below which certainly nothing is due; 0 if the preset's trigger does not say."""
-        trigger = self.keeper.preset.trigger_in(self.keeper.window.size)
-        if not isinstance(trigger, OverBudget) or trigger.threshold is None:
-            return 0.0
-        return _CERTAIN * trigger.threshold.tokens(self.keeper.window.size)
+        policy = self._all.preset
+        threshold = policy.bounds(self.keeper.window.size, 0).threshold
+        return _CERTAIN * threshold if isinstance(policy.trigger, OverThreshold) and threshold else 0.0
 
     def _remember(self, messages: Sequence[Any], context: Context) -> list[Any]:
         """Keeps what the next call needs to recognise the list; returns the messages to send."""

@@ -26,7 +26,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("crewai") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -40,7 +40,7 @@ def compacting(
     llm: _Wrapped,
     *,
     window: int | None = None,
-    preset: str | Preset = "holdfast",
+    preset: PolicyLike = "holdfast",
     summarizer: SummarizerLike | None = None,
     store: Log | str | PathLike[str] | None = None,
     listen: Callable[[CompactionEvent], object] | None = None,

@@ -46,7 +46,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("google-adk") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -67,7 +67,7 @@ class HoldfastPlugin(BasePlugin):
         self,
         *,
         window: int | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         recall: bool = True,

@@ -29,7 +29,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("haystack") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -50,7 +50,7 @@ class HoldfastChatGenerator:
         chat_generator: Any,
         *,
         window: int | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         session_id: str | None = None,

@@ -29,7 +29,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("langchain") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -49,7 +49,7 @@ class HoldfastMiddleware(AgentMiddleware):
         self,
         *,
         window: int | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: BaseChatModel | SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         recall: bool = True,

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from ..compaction.preset import Preset
-from ..compaction.presets import preset_named
+from ..compaction import PolicyLike, compact
+from ..compaction.policy import find_policy
 from ..messages.frameworks import not_installed
 from .conversation import AgentConversation, AgentConversations
 
@@ -51,7 +51,7 @@ class HoldfastNode(Runnable[Any, dict[str, Any]]):
         *,
         window: int | None = None,
         system: str | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: BaseChatModel | SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         messages_key: str = "messages",
@@ -115,19 +115,19 @@ class HoldfastNode(Runnable[Any, dict[str, Any]]):
 
 
 def compacting_messages(
-    window: int, *, preset: str | Preset = "holdfast", summarizer: BaseChatModel | SummarizerLike | None = None
+    window: int, *, preset: PolicyLike = "holdfast", summarizer: BaseChatModel | SummarizerLike | None = None
 ) -> Callable[[Any, Any], Any]:
     """Returns a reducer for the messages of a state: `add_messages`, and a compaction where they near the window.
 
     It has no memory of its own: the notes of earlier compactions are read back from the messages, so that any process
     continues from any checkpoint.
     """
-    compact = preset_named(preset).compact
+    policy = find_policy(preset)
     given = as_summarizer(summarizer)
 
     def reduce(left: Any, right: Any) -> Any:
         merged: Any = add_messages(left, right)
-        result = compact(merged, window, summarizer=given)
+        result = compact(merged, preset=policy, window=window, summarizer=given)
         return add_messages([], list(result.messages)) if result.tokens_saved else merged
 
     return reduce

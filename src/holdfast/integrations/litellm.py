@@ -25,7 +25,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("litellm") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -57,7 +57,7 @@ class HoldfastCallback(CustomLogger):
         self,
         *,
         window: int | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from agents import Tool
     from agents.memory import SessionSettings
 
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -60,7 +60,7 @@ class HoldfastSession:
         *,
         window: int | None = None,
         model: str | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,

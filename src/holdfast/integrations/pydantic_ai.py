@@ -27,7 +27,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("pydantic-ai") from problem
 
 if TYPE_CHECKING:
-    from ..compaction.preset import Preset
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike
@@ -47,7 +47,7 @@ class HoldfastCapability(AbstractCapability[Any]):
         self,
         *,
         window: int | None = None,
-        preset: str | Preset = "holdfast",
+        preset: PolicyLike = "holdfast",
         summarizer: SummarizerLike | None = None,
         store: Log | str | PathLike[str] | None = None,
         recall: bool = True,

@@ -18,7 +18,7 @@ from ..models import scrub
 from ..sessions import Context, SessionService
 from ..tokens.budget import DEFAULT_RESERVE
 from .queue import SESSION_DOMAIN, InProcessQueue, Job, Queue, QueueSettings
-from .runner import JobRunner, require_preset
+from .runner import JobRunner
 
 if TYPE_CHECKING:
     from ..types import Request, Trigger
@@ -113,7 +113,6 @@ class BackgroundCompactor:
         hard: Trigger = no_room_for_reply,
         domain: str = SESSION_DOMAIN,
     ) -> None:
-        require_preset(sessions)
         self.sessions = sessions
         self.settings = settings or QueueSettings()
         self.hard = hard

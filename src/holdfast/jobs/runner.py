@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 import msgspec
 
-from ..errors import InvalidInput, JobFailed, Outcome, UnknownSession
+from ..errors import JobFailed, Outcome, UnknownSession
 from ..messages.json_text import decodable
 from ..models import Limits, scrub
 from ..sessions import SessionService
@@ -89,7 +89,6 @@ class JobRunner:
     def __init__(
         self, sessions: SessionService, settings: QueueSettings | None = None, stats: JobStats | None = None
     ) -> None:
-        require_preset(sessions)
         self.sessions = sessions
         self.settings = settings or QueueSettings()
         self.stats = stats or JobStats()
@@ -117,7 +116,12 @@ class JobRunner:
 
     async def _compact(self, job: Job, will_retry: bool) -> JobResult:
         result = await compact_session(
-            self.sessions, job.entity_id, on_conflict="rebase", limits=self._limits(), will_retry=will_retry
+            self.sessions,
+            job.entity_id,
+            on_conflict="rebase",
+            preset=await self.sessions.policy(job.entity_id),
+            limits=await self._limits(job.entity_id),
+            will_retry=will_retry,
         )
         if result.outcome is Outcome.SUMMARY_FAILED:
             raise JobFailed(f"the summary failed: {result.why}")
@@ -125,23 +129,19 @@ class JobRunner:
             raise JobFailed(f"it lost the race, and the session is still over its threshold: {result.why}")
         return JobResult(result.outcome, result.tokens_before, result.tokens_after, result.why, result.round)
 
-    def _limits(self) -> Limits | None:
+    async def _limits(self, session_id: str) -> Limits:
         """Where a failed summary fails the job, the queue's attempts are all there are: calls are not retried as well.
 
         Other presets fall back in the same attempt, and keep their own retries.
         """
-        limits, preset = self.sessions.limits, self.sessions.preset
-        if preset is None or getattr(preset.strategy, "last_resort", None) not in ("unchanged", "ask", "error"):
+        policy = await self.sessions.policy(session_id)
+        limits = self.sessions.limits or policy.limits
+        if getattr(policy.strategy, "last_resort", None) not in ("unchanged", "ask", "error"):
             return limits
-        return msgspec.structs.replace(limits or Limits(), attempts=1)
+        return msgspec.structs.replace(limits, attempts=1)
 
     def _failed(self, job: Job, why: str, *, retryable: bool = True) -> JobFailed:
         self.stats.count(FAILED_OUTCOME)
         problem = JobFailed(scrub(why), retryable=retryable)
         log.warning("job %r failed: %s", job.key, problem)
         return problem
-
-
-def require_preset(sessions: SessionService) -> None:
-    if sessions.preset is None:
-        raise InvalidInput("Background compaction needs a preset: SessionService(store, preset=…).")

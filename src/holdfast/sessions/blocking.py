@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from ..compaction.preset import Preset
+from ..compaction import PolicyLike
 from ..context.events import SessionRecord
 from ..stores import Log
 from ..tokens import Estimator
@@ -62,9 +62,9 @@ class BlockingSessionService:
             self._portal.call(self._service.close)
             self._running.__exit__(None, None, None)
 
-    def follow(self, preset: str | Preset) -> None:
+    def use_preset(self, preset: PolicyLike) -> None:
         """Switches to another preset and its estimator."""
-        self._portal.call(self._service.follow, preset)
+        self._portal.call(self._service.use_preset, preset)
 
     def compacting(self, session_id: str, lane: str | None = None) -> bool:
         """Whether a compaction of this session is running in this service."""
@@ -85,6 +85,8 @@ class BlockingSessionService:
     memory = _blocking(SessionService.memory)
     blend_memory = _blocking(SessionService.blend_memory)
     pin = _blocking(SessionService.pin)
+    policy = _blocking(SessionService.policy)
+    set_policy = _blocking(SessionService.set_policy)
     context = _blocking(SessionService.context)
     context_at = _blocking(SessionService.context_at)
     explain = _blocking(SessionService.explain)

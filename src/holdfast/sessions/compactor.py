@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import anyio
 import msgspec
 
-from ..compaction import Abort, CompactionOptions, CompactionResult, CompactionRun, Cost, Decision, Notify, Partition
-from ..context import Checkpoint, EventIdRange, HeadItem, HeadMessage, Request, View, event_id_ranges
+from ..compaction import (
+    Abort,
+    CompactionResult,
+    CompactionRun,
+    Cost,
+    Decision,
+    Notify,
+    Partition,
+    Policy,
+    PolicyLike,
+    SummarizerRun,
+    resolve,
+)
+from ..context import Checkpoint, EventIdRange, HeadItem, HeadMessage, View, event_id_ranges
 from ..context.events import Event, EventKind, LaneTip, message_in, new_id, now
 from ..errors import InvalidInput, Outcome
 from ..hooks import HookRunner, Hooks
@@ -18,15 +30,12 @@ from ..messages import Json, encode_all, extract_media
 from ..stores import Unchanged
 from ..strategies.memory import BlendMemory, pin_memory
 from ..strategies.read_back import read_notes_back
-from ..tokens.budget import require_positive
 from ..triggers import always
-from ..triggers.combine import token_limit
 from .breaker import open_breaker, record_failure
 from .lease import CompactionLease, LeaseTaken
 from .live import LiveSession
 
 if TYPE_CHECKING:
-    from ..compaction import Preset
     from ..context.events import SessionRecord
     from ..hooks.hooks import Listener
     from ..models.calls import Limits, Model
@@ -40,7 +49,6 @@ log = logging.getLogger("holdfast")
 class CompactingService(Protocol):
     """What a compaction uses of the `SessionService` it runs in."""
 
-    preset: Preset | None
     hooks: Hooks
     limits: Limits | None
     clock: Clock
@@ -60,6 +68,7 @@ async def compact_session(
     strategy: StrategyLike | None = None,
     on_conflict: Literal["skip", "rebase"] = "skip",
     *,
+    preset: PolicyLike | None = None,
     lane: str | None = None,
     budget: int | None = None,
     target: int | None = None,
@@ -75,31 +84,31 @@ async def compact_session(
 ) -> CompactionResult:
     """`SessionService.compact`, with limits and two switches for loops and workers.
 
-    Without a budget or a target, the size at which the trigger fires is the budget of a strategy that was not chosen
-    by the caller, and half of it the target of any strategy that has one.
-
     `will_retry`: a failure is not recorded, because the caller retries it itself. `urgent`: the circuit breaker is
     ignored, because the model has refused the context as it is.
     """
     if on_conflict not in ("skip", "rebase"):
         raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
-    for name, limit in (("budget", budget), ("target", target)):
-        if limit is not None:
-            require_positive(name, limit)
     live = await service._live(session_id, refresh=True)
-    if service.preset is not None and strategy is None:
-        budget = budget or service.window_of(live.record) or service.preset.window
-        trigger, strategy = trigger or service.preset.trigger_in(budget), service.preset.strategy
-        target = target or service.preset.target_in(budget)
-    if trigger is not None and budget is None and target is None:
-        limit = token_limit(trigger, Request(await live.view(lane), session_id=session_id))
-        if strategy is None:
-            budget = limit
-        elif limit is not None:
-            target = max(1, limit // 2)
-    if target is None and budget is not None:
-        target = max(1, budget // 2)
-    automatic = trigger is not None and trigger is not always
+    await live.view(lane)
+    if preset is None and strategy is None:
+        preset = live.policy
+    policy = resolve(
+        preset,
+        budget=budget,
+        target=target,
+        trigger=trigger,
+        strategy=strategy,
+        summarizer=service._summarizer(summarizer),
+        instructions=instructions,
+        min_saving=min_saving,
+        limits=limits or service.limits,
+    )
+    if trigger is None and budget is None and not policy.name:
+        policy = policy.changed(trigger=always)
+    automatic = (trigger is not None or bool(policy.name)) and policy.trigger is not always
+    if min_saving is None and not automatic:
+        policy = policy.changed(min_saving=0.0)
     nested = service._running.is_nested((session_id, lane))
     hooks = HookRunner(
         Hooks(listen=service.hooks.listen) if nested else service.hooks,
@@ -108,23 +117,13 @@ async def compact_session(
         "auto" if automatic else "manual",
         listen,
     )
-    options = CompactionOptions.resolve(
-        budget=budget,
-        target=target,
-        trigger=trigger or (always if budget is None else None),
-        strategy=strategy,
-        summarizer=service._summarizer(summarizer),
-        instructions=instructions,
-        min_saving=min_saving if automatic else min_saving or 0.0,
-        limits=limits or service.limits,
-        notify=hooks.with_listeners(notify),
-        abort=abort,
-    )
+    abort = abort or Abort()
     commit = _Commit(
         service,
         live,
         lane,
-        options,
+        policy,
+        SummarizerRun(policy.summarizer, policy.limits, hooks.with_listeners(notify), abort),
         hooks,
         strict=on_conflict == "skip",
         respects_breaker=automatic and not urgent,
@@ -133,16 +132,16 @@ async def compact_session(
     with hooks:
         while True:
             if automatic and (session_id, lane) in service._running:
-                with options.abort.scope():
+                with abort.scope():
                     await service._running.wait_idle((session_id, lane))
                 await live.refresh()
-            wants_lease = lane is None and not nested and not options.abort.aborted
+            wants_lease = lane is None and not nested and not abort.aborted
             try:
                 with service._running.running((session_id, lane)):
                     async with service._leases.lease(session_id, required=automatic, wanted=wants_lease) as lease:
                         return await commit(lease)
             except LeaseTaken:
-                with options.abort.scope():
+                with abort.scope():
                     await service._leases.wait_released(session_id)
                 await live.refresh()
 
@@ -159,17 +158,10 @@ async def blend_session_memory(
 ) -> CompactionResult:
     """Blends the oldest memory notes into their summary. No message is archived, so no hook runs."""
     hooks = HookRunner(Hooks(), live.id, lane, "auto" if automatic else "manual")
-    options = CompactionOptions.resolve(
-        strategy=BlendMemory(),
-        trigger=always,
-        summarizer=service._summarizer(summarizer),
-        min_saving=0.0,
-        limits=service.limits,
-        notify=notify,
-        abort=abort,
-    )
+    policy = resolve(strategy=BlendMemory(), trigger=always, summarizer=service._summarizer(summarizer), min_saving=0.0)
+    calls = SummarizerRun(policy.summarizer, service.limits, notify, abort)
     commit = _Commit(
-        service, live, lane, options, hooks, strict=False, respects_breaker=automatic, records_failure=False
+        service, live, lane, policy, calls, hooks, strict=False, respects_breaker=automatic, records_failure=False
     )
     with service._running.running((live.id, lane)):
         return await commit(None)
@@ -183,7 +175,8 @@ class _Commit:
         service: CompactingService,
         live: LiveSession,
         lane: str | None,
-        options: CompactionOptions,
+        policy: Policy,
+        calls: SummarizerRun,
         hooks: HookRunner,
         *,
         strict: bool,
@@ -193,7 +186,8 @@ class _Commit:
         self.service = service
         self.live = live
         self.lane = lane
-        self.options = options
+        self.policy = policy
+        self.calls = calls
         self.hooks = hooks
         self.strict = strict
         """Any concurrent append is a conflict, not only another compaction, pin or undo."""
@@ -207,7 +201,15 @@ class _Commit:
         await self.service._start_texts.append_pending(live, lane)
         view = await live.view(lane)
         version, tip, known_lanes = live.version, live.tip(lane), live.record.lanes
-        run = CompactionRun(view, self.options, started=started, session_id=live.id, model=live.record.model)
+        run = CompactionRun(
+            view,
+            self.policy,
+            self.calls,
+            window=self.service.window_of(live.record),
+            session_id=live.id,
+            model=live.record.model,
+            started=started,
+        )
         skipped = run.not_triggered()
         if skipped is None and self.respects_breaker:
             skipped = open_breaker(view, run.request.tokens, clock())
@@ -217,7 +219,7 @@ class _Commit:
             await lease.acquire()
         view = prepare_view(run, view)
         decision = await self.hooks.decide(run)
-        if decision.plan is None:
+        if decision.plan is None or decision.outcome is not Outcome.COMPACTED:  # what cannot be sent is not committed
             if self.records_failure:
                 await record_failure(live, lane, view, decision, run.summarizer.meter, clock())
             return self.hooks.finish_unchanged(self._result(run, view, decision))

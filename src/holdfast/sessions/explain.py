@@ -6,14 +6,13 @@ stored byte for byte. Nothing is written.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
 
-from ..compaction import CompactionOptions, CompactionRun, Cost, Decision
+from ..compaction import CompactionRun, Cost, Decision, Policy, resolve
 from ..compaction.driver import in_thread
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Edit, HeadItem, View
 from ..context.events import Event, EventKind, LaneTip
@@ -119,9 +118,9 @@ async def explain_compaction(live: LiveSession, event_id: str) -> Explanation:
     )
 
 
-async def preview_compaction(live: LiveSession, view: View, options: CompactionOptions) -> CompactionPreview:
+async def preview_compaction(live: LiveSession, view: View, policy: Policy, window: int | None) -> CompactionPreview:
     """Plans a compaction of a view without a model and returns what it would do."""
-    run = CompactionRun(view, options, started=time.perf_counter(), session_id=live.id, model=live.record.model)
+    run = CompactionRun(view, policy, window=window, session_id=live.id, model=live.record.model)
     view = prepare_view(run, view)
     decision = await in_thread(run.decide)
     planned, plan = decision.planned, decision.plan
@@ -179,14 +178,15 @@ async def _recompute(live: LiveSession, event: Event, stored: Checkpoint) -> _Re
         return _Recomputed(view, None, why, PageExplanation(()))
     if type(strategy) is KeepLedger:
         strategy = ExplainedLedger(strategy.max_tokens)
-    options = CompactionOptions(
+    policy = resolve(
         strategy=strategy,
         budget=parameters.budget,
         target=parameters.target,
         trigger=always,
         instructions=parameters.instructions,
+        min_saving=0.0,
     )
-    run = CompactionRun(view, options, started=time.perf_counter(), session_id=live.id, model=parameters.model)
+    run = CompactionRun(view, policy, session_id=live.id, model=parameters.model)
     prepare_view(run, view)
     decision = await in_thread(run.decide)
     why = await _difference(live, run, decision, stored, start)

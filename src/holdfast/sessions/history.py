@@ -16,7 +16,7 @@ from ..messages import Message, encode_all, find_problems, is_framed, is_note, r
 from ..stores import Log, Slice
 from ..stores.search import search_document
 from ..tokens import Estimator
-from .live import LiveSession
+from .live import LiveSession, SessionPolicy
 
 ROOT = ""
 FOLDER, TITLE = "folder", "title"
@@ -158,7 +158,8 @@ async def view_from(
     record = msgspec.structs.replace(live.record, version=tip.mark, lanes={lane_key(lane): tip})
     given = live.estimator if estimator is None else estimator
     calibrated = live.calibrated if estimator is None else calibrated
-    return await LiveSession(live.store, record, given, calibrated=calibrated).view(lane)
+    counting = SessionPolicy(live.policy, given, calibrated)
+    return await LiveSession(live.store, record, lambda *_: counting).view(lane)
 
 
 async def _earlier_tip(live: LiveSession, lane: str, tip: LaneTip, seq: int) -> LaneTip:
@@ -208,7 +209,8 @@ async def _verify_lane(live: LiveSession, lane: str | None) -> list[str]:
     try:
         kept = await live.view(lane)
         shown, record = encode_all(kept.context_messages(), kept.format), live.record  # before others append
-        fresh = await LiveSession(live.store, record, live.estimator, calibrated=live.calibrated).view(lane)
+        counting = SessionPolicy(live.policy, live.estimator, live.calibrated)
+        fresh = await LiveSession(live.store, record, lambda *_: counting).view(lane)
     except HoldfastError as problem:
         return [f"{name} cannot be built: {problem}"]
     found = []

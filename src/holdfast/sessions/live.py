@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import anyio
 import msgspec
@@ -31,6 +31,7 @@ from ..stores import Log, Slice
 from ..tokens import Estimator
 
 if TYPE_CHECKING:
+    from ..compaction import Policy
     from .restore import RestoreLimits
 
 log = logging.getLogger("holdfast")
@@ -40,6 +41,18 @@ _LARGE_CONTEXT = 1_000
 """Live messages from which a context is encoded in a thread."""
 
 
+class SessionPolicy(NamedTuple):
+    """The policy of a session, if it has one, and how its context is counted."""
+
+    policy: Policy | None
+    estimator: Estimator
+    calibrated: bool
+
+
+PolicyChoice = Callable[[Json | None, Json | None], SessionPolicy]
+"""Returns a session's policy from the one last set for it, and the one that it was created with."""
+
+
 class LiveSession:
     """Opening reads the live window; after that, each event is applied once, however many tasks share it."""
 
@@ -47,16 +60,15 @@ class LiveSession:
         self,
         store: Log,
         record: SessionRecord,
-        estimator: Estimator,
+        choose: PolicyChoice,
         *,
-        calibrated: bool,
         on_heal: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
+        self._choose = choose
         self._on_heal = on_heal
         self.record = record
-        self.estimator = estimator
-        self.calibrated = calibrated
+        self.policy, self.estimator, self.calibrated = choose(None, record.policy)
         self.deferred_restores: dict[str, dict[str, RestoreLimits]] = {}
         """Lane key → ids of archived messages to restore once its open tool calls have their results."""
         self._views: dict[str, View] = {}
@@ -103,6 +115,8 @@ class LiveSession:
                 self._views.clear()
             elif event.kind in MARKS:
                 self._views.pop(lane_key(event.lane), None)
+            elif event.kind == EventKind.POLICY:
+                self._views.clear()  # another estimator may count from here on
             elif (view := self._views.get(lane_key(event.lane))) is not None:
                 try:
                     self._apply(view, event)
@@ -145,8 +159,9 @@ class LiveSession:
         if key in self._views and not self._moving.locked():
             return self._views[key]
         async with self._moving:
-            if key not in self._views:
-                self._views[key] = await self._open(lane)
+            for each in (None, lane):  # the root's events tell the policy, by which every lane is counted
+                if lane_key(each) not in self._views:
+                    self._views[lane_key(each)] = await self._open(each)
             return self._views[key]
 
     def forget(self) -> None:
@@ -155,6 +170,18 @@ class LiveSession:
     async def _open(self, lane: str | None) -> View:
         """Reads the live window of a lane: its checkpoint, the events its head refers to, and the events after it."""
         record, tip = self.record, self.tip(lane)
+        start, epoch = tip.start, tip.epoch
+        if lane is not None and tip.epoch is None:
+            start, epoch = await self.start_of(tip.base_epoch), tip.base_epoch
+        checkpoint = None if epoch is None else await self.event(epoch)
+        inherited: list[Event] = []
+        if lane is not None and start < tip.base:
+            inherited = await self.store.read(self.id, Slice(after=start, until=tip.base))
+        own = await self.store.read(self.id, Slice(lane=lane, after=max(start, tip.base), until=record.version))
+        if lane is None:
+            newest = next((event.body["policy"] for event in reversed(own) if event.kind == EventKind.POLICY), None)
+            carried = None if checkpoint is None else checkpoint.body.get("carry", {}).get("policy")
+            self.policy, self.estimator, self.calibrated = self._choose(newest or carried, record.policy)
         view = View(
             self.estimator,
             format=record.format or COMMON,
@@ -162,17 +189,9 @@ class LiveSession:
             lane=lane,
             calibrated=self.calibrated,
         )
-        start = tip.start
-        if lane is None or tip.epoch is not None:
-            await self._begin(view, tip.epoch)
-        else:
-            await self._begin(view, tip.base_epoch)
-            start = await self.start_of(tip.base_epoch)
-            view.checkpoint_id = None
-        inherited: list[Event] = []
-        if lane is not None and start < tip.base:
-            inherited = await self.store.read(self.id, Slice(after=start, until=tip.base))
-        own = await self.store.read(self.id, Slice(lane=lane, after=max(start, tip.base), until=record.version))
+        if checkpoint is not None:
+            await self._begin(view, checkpoint)
+            view.checkpoint_id = tip.epoch
         for event in await self.with_media([*inherited, *own]):
             self._apply(view, event)
         return view
@@ -186,10 +205,7 @@ class LiveSession:
                 "import the session again from a correct export, or delete it."
             ) from problem
 
-    async def _begin(self, view: View, epoch: str | None) -> None:
-        if epoch is None:
-            return
-        event = await self.event(epoch)
+    async def _begin(self, view: View, event: Event) -> None:
         checkpoint = msgspec.convert(event.body, Checkpoint)
         refs = [item.ref for item in checkpoint.head if item.ref and item.message is None]
         named = {found.id: found for found in await self.events(refs)}
@@ -201,7 +217,7 @@ class LiveSession:
                 message = message_in(source)
             if message is not None:
                 head.append(HeadMessage(item.kind, message, item.ref))
-        view.start_from(epoch, checkpoint, head, event.seq)
+        view.start_from(event.id, checkpoint, head, event.seq)
         view.events.update({ref.id: ref for ref in await self.events([i.ref for i in checkpoint.head if i.ref])})
 
     async def start_of(self, epoch: str | None) -> int:
@@ -247,7 +263,7 @@ class ContextSize(msgspec.Struct, frozen=True):
     known: bool = False
     """Whether the tokens are based on the provider's report, not on an estimate alone."""
     compacts_at: int | None = None
-    """Size from which the service's preset compacts; None without a preset, or if it does not count tokens."""
+    """Size above which the session's policy compacts; None if it does not count tokens."""
 
 
 class Context(Sequence[Any]):

@@ -30,7 +30,7 @@ from ..messages import (
     unpack_reply,
 )
 from ..messages.frameworks import OriginalObjects, framework_codec, framework_in, framework_of, restore_objects
-from ..stores import Log, MemoryStore
+from ..stores import Log
 from ..summaries import replace_surrogates
 from .list_origin import find_origin
 from .live import Context
@@ -91,10 +91,16 @@ class MessageListSession:
     """
 
     def __init__(
-        self, sessions: SessionService | None, format: str | None, stored: str | None = None, **record: Any
+        self,
+        sessions: SessionService,
+        format: str | None,
+        stored: str | None = None,
+        *,
+        owned: bool = False,
+        **record: Any,
     ) -> None:
-        self._owns_sessions = sessions is None
-        self.sessions = sessions or SessionService(MemoryStore())
+        self._owns_sessions = owned
+        self.sessions = sessions
         self.session_id = ""
         self._stored = stored
         """Id of a stored session that the list continues, instead of sessions of its own."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import anyio
 import msgspec
 
-from ..compaction import CompactionOptions, Preset, preset_named
-from ..context import Request
+from ..compaction import Policy, PolicyLike, preset, read_policy, resolve
+from ..compaction.presets import DEFAULT_PRESET
+from ..context import Request, View
 from ..context.events import Event, SessionRecord
 from ..errors import NoRoom, StoreClosed
 from ..hooks.timeouts import require_seconds
-from ..messages import ToolCall, format_name
+from ..messages import Json, ToolCall, format_name
 from ..stores import Log
 from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
@@ -26,7 +28,7 @@ from ..triggers.combine import token_limit
 from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
 from .history import EventPages, find_events, head_event_ids, verify_session, view_at
 from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
-from .live import Context, ContextSize, LiveSession, read_context
+from .live import Context, ContextSize, LiveSession, SessionPolicy, read_context
 from .transfer import export_session
 
 if TYPE_CHECKING:
@@ -42,6 +44,12 @@ ExportedLines = list[dict[str, Any]]
 Findings = list[str]
 
 
+@lru_cache(maxsize=256)
+def _read(stored: bytes) -> Policy:
+    """Reads a stored policy; sessions of one application have equal ones."""
+    return read_policy(msgspec.json.decode(stored))
+
+
 class SessionReader:
     """Reads sessions of a store: contexts, events, sizes, explanations; waits for compactions that are running.
 
@@ -53,7 +61,7 @@ class SessionReader:
         store: Log,
         *,
         estimator: EstimatorLike | None = None,
-        preset: str | Preset | None = None,
+        preset: PolicyLike | None = None,
         lease: float = LEASE_SECONDS,
         window: int | None = None,
     ) -> None:
@@ -67,22 +75,44 @@ class SessionReader:
         self._running = RunningCompactions()
         self._leases = CompactionLeases(store, lease)
         self._given_estimator = estimator
+        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
         self._closed = False
-        self._apply(None if preset is None else preset_named(preset))
+        self._given_policies: dict[bytes, Policy] = {}
+        """Policies given in this process, by their stored form."""
+        self._use(preset)
 
-    def _apply(self, preset: Preset | None) -> None:
-        """Takes the estimator from the preset unless one was given."""
-        self.preset = preset
-        estimator, self._calibrated = self._given_estimator, self._given_estimator is None
-        if estimator is None and preset is not None:
-            estimator, self._calibrated = preset.estimator, preset.calibrated
-        self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
+    def _use(self, given: PolicyLike | None) -> None:
+        """Makes this the policy of sessions that have none set."""
+        self.preset = None if given is None else self._know(preset(given).changed(window=self.window))
+        self._default = SessionPolicy(None, *self._counting(None))
+
+    def _choose_policy(self, last_set: Json | None, created_with: Json | None) -> SessionPolicy:
+        """Returns a session's policy: the one set for it, else this service's, else the one it was created with.
+
+        One that was given to this service stands for its stored form: it has the objects that cannot be stored.
+        """
+        own, stored = self.preset, last_set or (created_with if self.preset is None else None)
+        if stored is not None:
+            encoded = msgspec.json.encode(stored, order="sorted")
+            own = self._given_policies.get(encoded) or _read(encoded)
+        return self._default if own is None else SessionPolicy(own, *self._counting(own))
+
+    def _know(self, policy: Policy) -> Policy:
+        self._given_policies[msgspec.json.encode(policy.stored(), order="sorted")] = policy
+        return policy
+
+    def _counting(self, policy: Policy | None) -> tuple[Estimator, bool]:
+        if self._given_estimator is not None:
+            return self._estimator, False
+        if policy is None or policy.estimator is None:
+            return self._estimator, policy is None or policy.calibrated
+        return estimator_for(policy.estimator), policy.calibrated
 
     @property
     def estimator(self) -> Estimator:
-        """The estimator that counts tokens."""
-        return self._estimator
+        """The estimator that counts tokens, unless a session's policy has another."""
+        return self._counting(self.preset)[0]
 
     async def __aenter__(self) -> Self:
         return self
@@ -108,11 +138,28 @@ class SessionReader:
         self._require_open()
         return await self.store.sessions(owner, limit)
 
+    async def policy(self, session_id: str) -> Policy:
+        """Returns the policy by which a session is compacted automatically, with the window that it knows."""
+        live = await self._live(session_id, refresh=True)
+        await live.view()
+        return self._automatic_policy(live)
+
+    def _automatic_policy(self, live: LiveSession) -> Policy:
+        own = live.policy
+        if own is None or not own.name:
+            own = preset(DEFAULT_PRESET).changed(window=None if own is None else own.window)
+        return own.changed(window=self.window) if own.window is None else own
+
+    def _request(self, live: LiveSession, view: View, policy: Policy) -> Request:
+        """Returns the request that triggers and strategies see: the session's view with its policy's numbers."""
+        return policy.request(view, self.window_of(live.record), live.id)[1]
+
     def window_of(self, record: SessionRecord) -> int | None:
-        """Returns the context window of a session, if the service, the catalog or the preset knows it."""
-        if self.window is not None or record.model:
-            return self.window or CATALOG.window(record.model)
-        return None if self.preset is None else self.preset.window
+        """Returns the context window of a session, if the service, its policy or the catalog knows it."""
+        stored = None if record.policy is None else record.policy.get("changes", {}).get("window")
+        if self.window is not None or stored is not None or record.model:
+            return self.window or stored or CATALOG.window(record.model)
+        return None if self.preset is None else self.preset.usual_window
 
     # -- the context --------------------------------------------------------------------------------------
 
@@ -156,10 +203,9 @@ class SessionReader:
     async def size(self, session_id: str, lane: str | None = None) -> ContextSize:
         """Returns the size of the context without its messages, which costs little however many they are."""
         live = await self._live(session_id, refresh=True)
-        view, window, limit = await live.view(lane), self.window_of(live.record), None
-        if self.preset is not None:
-            trigger = self.preset.trigger_in(window or self.preset.window)
-            limit = token_limit(trigger, Request(view, budget=window, session_id=session_id))
+        view = await live.view(lane)
+        policy = self._automatic_policy(live)
+        limit = token_limit(policy.trigger, self._request(live, view, policy))
         return ContextSize(
             view.tokens,
             len(view.messages),
@@ -256,7 +302,7 @@ class SessionReader:
         *,
         at: str | None = None,
         lane: str | None = None,
-        preset: str | Preset | None = None,
+        preset: PolicyLike | None = None,
         budget: int | None = None,
         target: int | None = None,
     ) -> CompactionPreview:
@@ -266,12 +312,8 @@ class SessionReader:
         """
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane) if at is None else await view_at(live, await live.event(at))
-        if preset is not None:
-            chosen = preset_named(preset)
-            budget = budget or self.window_of(live.record) or chosen.window
-            strategy, target = strategy or chosen.strategy, target or chosen.target_in(budget)
-        options = CompactionOptions.resolve(budget=budget, target=target, trigger=always, strategy=strategy)
-        return await preview_compaction(live, view, options)
+        policy = resolve(preset, strategy=strategy, budget=budget, target=target, trigger=always)
+        return await preview_compaction(live, view, policy, self.window_of(live.record))
 
     async def export(self, session_id: str) -> ExportedLines:
         """Returns the whole session as plain data, one record a line, to be imported anywhere."""
@@ -289,9 +331,7 @@ class SessionReader:
         live = self._open.get(session_id)
         if live is None:
             record = await self.store.session(session_id)
-            live = LiveSession(
-                self.store, record, self._estimator, calibrated=self._calibrated, on_heal=self._count_healed
-            )
+            live = LiveSession(self.store, record, self._choose_policy, on_heal=self._count_healed)
             self._open[session_id] = live
             if len(self._open) > OPEN_SESSIONS:
                 self._open.popitem(last=False)

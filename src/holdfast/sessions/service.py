@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..compaction import Preset, SummarizerRun, not_triggered, preset_named
-from ..context import Request
-from ..context.events import Event, SessionRecord, new_id, now
+from ..compaction import CompactionRun, Policy, PolicyLike, SummarizerRun, resolve
+from ..context.events import Event, EventKind, SessionRecord, new_id, now
 from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
-from ..messages import format_name
+from ..messages import Json, format_name
 from ..models import resolve_model
 from ..stores import Log
 from ..strategies import PruneToolResults
@@ -51,9 +50,11 @@ if TYPE_CHECKING:
 class SessionService(SessionReader):
     """Create, append, context, compact, fork, undo: the same on every store.
 
-    `summarizer` writes summaries for calls that name none. `window` is the context window where the catalog does not
-    know the session's model. `preset` decides how `compact` compacts when it is given no strategy. `lease` is how many
-    seconds other processes wait for a worker that died.
+    `summarizer` writes summaries for calls that name none. `preset` (a name, or a `Policy`) and `window` are the policy
+    of the sessions that this service creates, stored with each, so that other processes need no option of their own:
+    it decides when `compact` compacts, how far and by what, if it is given no strategy. A service that is given another
+    one uses that for all sessions but those with a policy set by `set_policy`. `lease` is how many seconds other
+    processes wait for a worker that died.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class SessionService(SessionReader):
         store: Log,
         *,
         estimator: EstimatorLike | None = None,
-        preset: str | Preset | None = None,
+        preset: PolicyLike | None = None,
         summarizer: SummarizerLike | None = None,
         limits: Limits | None = None,
         clock: Clock = time.time,
@@ -71,22 +72,35 @@ class SessionService(SessionReader):
     ) -> None:
         if hooks is not None and not isinstance(hooks, Hooks):
             raise InvalidInput(f"hooks= takes Hooks(before=…, after=…, …), not {type(hooks).__name__}.")
-        self._given_limits = limits
         super().__init__(store, estimator=estimator, preset=preset, lease=lease, window=window)
         self.model: Model | None = resolve_model(summarizer)
         self.clock = clock
         self.hooks = hooks or Hooks()
+        self.limits = limits
+        """Limits of model calls, in place of those of each policy."""
         self._start_texts = SessionStartTexts()
 
-    def _apply(self, preset: Preset | None) -> None:
-        """Takes estimator and limits from the preset unless they were given."""
-        super()._apply(preset)
-        self.limits = self._given_limits or (preset.limits if preset else None)
-
-    def follow(self, preset: str | Preset) -> None:
+    def use_preset(self, preset: PolicyLike) -> None:
         """Switches to another preset and its estimator; open sessions are measured again when next used."""
-        self._apply(preset_named(preset))
+        self._use(preset)
         self._open.clear()
+
+    async def set_policy(self, session_id: str, preset: PolicyLike) -> Policy:
+        """Sets the policy of a session from now on, for every process.
+
+        An event in the log says so; nothing is written if the session has this policy already.
+        """
+        live = await self._live(session_id, refresh=True)
+        await live.view()
+        policy = resolve(preset)
+        if policy.window is None and live.policy is not None:
+            policy = policy.changed(window=live.policy.window)
+        self._know(policy)
+        if live.policy is None or live.policy.stored() != policy.stored():
+            event = Event(new_id(), EventKind.POLICY, now(), {"policy": policy.stored()})
+            done = await self.store.append(session_id, [event])
+            await live.appended(done.events, done.version)
+        return policy
 
     # -- sessions -------------------------------------------------------------------------------------
 
@@ -111,6 +125,7 @@ class SessionService(SessionReader):
             format=None if format is None else format_name(format),
             model=model,
             metadata=dict(metadata or {}),
+            policy=self._stored_policy(),
         )
         self._require_open()
         await self.store.create(record)
@@ -215,6 +230,7 @@ class SessionService(SessionReader):
         strategy: StrategyLike | None = None,
         on_conflict: Literal["skip", "rebase"] = "skip",
         *,
+        preset: PolicyLike | None = None,
         lane: str | None = None,
         budget: int | None = None,
         target: int | None = None,
@@ -227,8 +243,9 @@ class SessionService(SessionReader):
     ) -> CompactionResult:
         """Asks the trigger; if it fires, runs the strategy and commits its plan by compare-and-set.
 
-        Without a trigger the budget decides; without a budget it compacts unconditionally. Without a budget or target,
-        a trigger that counts tokens sets the target: half of its threshold. If another writer is
+        Without a strategy, the session's policy or the given `preset` decides what the keywords leave open. Without
+        either, the budget is the trigger; without a budget it compacts unconditionally. Without a budget or target, a
+        trigger that counts tokens sets the target: half of its threshold. If another writer is
         faster, the outcome is `conflict` and nothing is lost: `skip` aborts on any concurrent append, `rebase` only on
         a compaction, pin or undo. Messages appended meanwhile follow the summary. An automatic compaction (one with a
         trigger) first waits for a running one, here or in another process. `listen` receives this compaction's
@@ -240,6 +257,7 @@ class SessionService(SessionReader):
             trigger,
             strategy,
             on_conflict,
+            preset=preset,
             lane=lane,
             budget=budget,
             target=target,
@@ -252,20 +270,12 @@ class SessionService(SessionReader):
         )
 
     async def due(self, session_id: str, trigger: Trigger | None = None, *, lane: str | None = None) -> bool:
-        """Whether an automatic compaction would run now, by this trigger or the preset's; writes nothing.
-
-        The trigger sees the window as `request.budget`, if it is known.
-        """
-        if trigger is None and self.preset is None:
-            raise InvalidInput("due() needs a trigger: pass one, or create the service with preset=.")
+        """Whether an automatic compaction would run now, by this trigger or the session's policy; writes nothing."""
         live = await self._live(session_id, refresh=True)
-        view, window = await live.view(lane), self.window_of(live.record)
-        request = Request(view, budget=window, session_id=session_id)
-        if trigger is None and self.preset is not None:
-            trigger = self.preset.trigger_in(window or self.preset.window)
-        if not_triggered(request, trigger) is not None:
-            return False
-        return open_breaker(view, request.tokens, self.clock()) is None
+        view = await live.view(lane)
+        policy = self._automatic_policy(live).changed(trigger=trigger)
+        run = CompactionRun(view, policy, window=self.window_of(live.record), session_id=session_id)
+        return run.not_triggered() is None and open_breaker(view, run.request.tokens, self.clock()) is None
 
     async def prune(
         self, session_id: str, strategy: PruneToolResults | None = None, *, lane: str | None = None
@@ -386,6 +396,11 @@ class SessionService(SessionReader):
         return await import_session(self.store, records, id)
 
     # -- for the other parts of this package ------------------------------------------------------------
+
+    def _stored_policy(self) -> Json | None:
+        if self.preset is None and self.window is None:
+            return None
+        return (self.preset or resolve(window=self.window)).stored()
 
     def _summarizer(self, given: SummarizerLike | None) -> Model | None:
         """Returns the model of one call: the given one, else the service's own."""

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from ..compaction.presets import preset_named
+from ..compaction.policy import find_policy
 from ..errors import InvalidInput, InvalidLimit
 from ..io.arguments import closest_name, parse_count
 from ..io.secrets import scrub
@@ -116,6 +116,6 @@ def closest_key(name: str) -> str | None:
 
 def _preset_name(value: str, where: str) -> str:
     try:
-        return preset_named(value).name
+        return find_policy(value).name
     except InvalidInput as problem:
         raise InvalidInput(f"{where}: {problem}") from None

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ..compaction.preset import Preset
-from ..compaction.presets import DEFAULT_KEEP, DEFAULT_RESERVE, SIZED_PRESETS, preset_named
+from ..compaction import Policy, preset
+from ..compaction.presets import DEFAULT_KEEP, DEFAULT_RESERVE, takes_sizes
 from ..stores import open_store
 from .paths import data_folder, default_store
 
 if TYPE_CHECKING:
     from ..stores import JSONLStore, MemoryStore, PostgresStore, SQLiteStore
+
+
+_USUAL_SIZES = {"reserve": DEFAULT_RESERVE, "keep": DEFAULT_KEEP}
 
 
 class CompactionSettings(Struct, frozen=True):
@@ -60,12 +63,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         return value
 
 
-def preset_for(settings: Settings) -> Preset:
+def preset_for(settings: Settings) -> Policy:
     """Returns the configured preset, with the two token counts if it takes them."""
-    if settings.preset not in SIZED_PRESETS:
-        return preset_named(settings.preset)
-    compaction = settings.compaction
-    return preset_named(settings.preset, compaction.reserve_tokens, compaction.keep_recent_tokens)
+    sizes = {"reserve": settings.compaction.reserve_tokens, "keep": settings.compaction.keep_recent_tokens}
+    given = {name: size for name, size in sizes.items() if size != _USUAL_SIZES[name]}
+    return preset(settings.preset, **given) if takes_sizes(settings.preset) else preset(settings.preset)
 
 
 def open_configured_store(

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ..errors import InvalidInput
 from ..messages import Json
 from ..tokens import Estimator
+from ..triggers import EventCount, OverThreshold, TokenCount, TurnCount, always, never
 from .ledger import KeepLedger
 from .pipeline import Pipeline
 from .pruning import PruneToolResults
@@ -27,8 +29,11 @@ from .windows import (
 )
 
 if TYPE_CHECKING:
-    from ..types import Strategy
+    from ..types import Strategy, Trigger
 
+_TRIGGERS: dict[str, Any] = {
+    one.__name__: one for one in (EventCount, OverThreshold, TokenCount, TurnCount, always, never)
+}
 _MAX_TEXT, _MAX_DEPTH = 200, 6
 """Longer texts, such as prompts, are recorded as their digest; deeper values are left out."""
 _WITHOUT_MODEL: dict[str, Callable[..., Strategy]] = {
@@ -87,6 +92,15 @@ def build_strategy(described: Json) -> Strategy | None:
         return Pipeline(*(stage for stage in stages if stage)) if stages and all(stages) else None
     known = _WITHOUT_MODEL.get(str(kind))
     return None if known is None else known(**given)
+
+
+def build_trigger(described: Json) -> Trigger:
+    """Returns the trigger that was described; raises InvalidInput for one of the application."""
+    kind, given = described.get("kind"), {name: value for name, value in described.items() if name != "kind"}
+    if kind not in _TRIGGERS or given.get("estimator") is not None:
+        raise InvalidInput(f"The trigger {kind} cannot be built again.")
+    made: Trigger = _TRIGGERS[kind](**given) if given else _TRIGGERS[kind]
+    return made
 
 
 def build_fallback(described: Json, fallback: str) -> Strategy | None:

@@ -12,8 +12,11 @@ from ..errors import InvalidLimit
 __all__ = [
     "DEFAULT_RESERVE",
     "BelowWindow",
+    "CodexLimit",
     "Fraction",
     "LayerBudget",
+    "Reserve",
+    "RoomFraction",
     "Threshold",
     "Tokens",
     "Utilization",
@@ -21,17 +24,61 @@ __all__ = [
 ]
 DEFAULT_RESERVE = 16_384
 """Tokens reserved for the reply unless a preset or a setting says otherwise."""
+EXTENDED_LIMIT = 1_000_000
+"""Limit of models with a long window that is enabled by a flag."""
+
+
+def require_positive(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidLimit(f"{name} must be a whole number of at least 1, not {value!r}.")
+
+
+def require_not_negative(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidLimit(f"{name} must be a whole number of at least 0, not {value!r}.")
+
+
+def require_fraction(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise InvalidLimit(f"{name} must be a number above 0 and at most 1, not {value!r}.")
 
 
 class Threshold(Protocol):
-    """A number of tokens at which to compact, given the window."""
+    """A number of tokens at which to compact, given the window and what system prompt and tools take of it."""
 
-    def tokens(self, window: int) -> int:
+    @property
+    def contains_overhead(self) -> bool:
+        """Whether the threshold moves with system prompt and tools by itself."""
+        ...
+
+    def tokens(self, window: int, overhead: int = 0) -> int:
         """Returns the threshold for a window of this size."""
         ...
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class _FixedThreshold:
+    """Base of thresholds that do not look at system prompt and tools."""
+
+    __slots__ = ()
+    contains_overhead = False
+
+
+class Reserve(msgspec.Struct, frozen=True):
+    """Tokens kept free for the reply; in a small window at most a share of it."""
+
+    count: int = 0
+    at_most: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_not_negative("reserve", self.count)
+        require_fraction("at_most", self.at_most)
+
+    def of(self, window: int) -> int:
+        """Returns the reserve in a window of this size."""
+        return min(self.count, floor(window * self.at_most))
+
+
+class Tokens(_FixedThreshold, msgspec.Struct, frozen=True):
     """An absolute number of tokens."""
 
     count: int
@@ -39,37 +86,80 @@ class Tokens(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         require_positive("count", self.count)
 
-    def tokens(self, window: int) -> int:
+    def tokens(self, window: int, overhead: int = 0) -> int:
         return min(self.count, window) if window > 0 else self.count
 
 
-class Fraction(msgspec.Struct, frozen=True):
+class Fraction(_FixedThreshold, msgspec.Struct, frozen=True):
     """A fraction of the window, or of the window minus a reserve for the reply."""
 
     part: float
     reserve: int = 0
+    at_most: float = 1.0
+    """Largest share of the window that the reserve takes."""
 
     def __post_init__(self) -> None:
         require_fraction("part", self.part)
-        require_not_negative("reserve", self.reserve)
+        Reserve(self.reserve, self.at_most)
 
-    def tokens(self, window: int) -> int:
-        return max(1, floor((window - self.reserve) * self.part))
+    def tokens(self, window: int, overhead: int = 0) -> int:
+        return max(1, floor((window - Reserve(self.reserve, self.at_most).of(window)) * self.part))
 
 
-class BelowWindow(msgspec.Struct, frozen=True):
+class BelowWindow(_FixedThreshold, msgspec.Struct, frozen=True):
     """The window minus a reserve, 16,384 tokens by default."""
 
-    reserve: int = 16_384
+    reserve: int = DEFAULT_RESERVE
+    at_most: float = 1.0
+    """Largest share of the window that the reserve takes."""
 
     def __post_init__(self) -> None:
-        require_not_negative("reserve", self.reserve)
+        Reserve(self.reserve, self.at_most)
 
-    def tokens(self, window: int) -> int:
-        return max(1, window - self.reserve)
+    def tokens(self, window: int, overhead: int = 0) -> int:
+        return max(1, window - Reserve(self.reserve, self.at_most).of(window))
 
 
-class LayerBudget(msgspec.Struct, frozen=True):
+class CodexLimit(_FixedThreshold, msgspec.Struct, frozen=True):
+    """An absolute limit, but at most a fraction of the window.
+
+    Without a limit, Codex's own for the window: 180,000 tokens, 244,000 from 272,000 on.
+    """
+
+    limit: int | None = None
+    part: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            require_positive("limit", self.limit)
+        require_fraction("percent", self.part)
+
+    def tokens(self, window: int, overhead: int = 0) -> int:
+        limit = self.limit or (244_000 if window >= 272_000 else 180_000)
+        return min(limit, Fraction(self.part).tokens(window))
+
+
+class RoomFraction(msgspec.Struct, frozen=True):
+    """A fraction of what system prompt, tools and reply leave of the window, on top of system prompt and tools."""
+
+    part: float
+    reserve: int = 0
+    at_most: float = 1.0
+    """Largest share of the window that the reserve takes."""
+
+    def __post_init__(self) -> None:
+        require_fraction("part", self.part)
+        Reserve(self.reserve, self.at_most)
+
+    @property
+    def contains_overhead(self) -> bool:
+        return True
+
+    def tokens(self, window: int, overhead: int = 0) -> int:
+        return max(1, overhead + int(self.part * (window - overhead - Reserve(self.reserve, self.at_most).of(window))))
+
+
+class LayerBudget(_FixedThreshold, msgspec.Struct, frozen=True):
     """A percentage of the model's limit minus reserves; 93,600 with the defaults.
 
     If the reserves leave less than half the limit, the threshold is half the limit (or `percent` of it if
@@ -95,11 +185,11 @@ class LayerBudget(msgspec.Struct, frozen=True):
         left = self.limit - self.system_reserve - self.output_reserve - self.safety
         return max(1, floor(left * self.percent if 2 * left >= self.limit else self.limit * min(0.5, self.percent)))
 
-    def tokens(self, window: int) -> int:
+    def tokens(self, window: int, overhead: int = 0) -> int:
         return msgspec.structs.replace(self, limit=window).threshold if window > 0 else self.threshold
 
 
-class WorkstreamBudget(msgspec.Struct, frozen=True):
+class WorkstreamBudget(_FixedThreshold, msgspec.Struct, frozen=True):
     """The smaller of 70 % of the window and the window minus reserves (at least half); 140,000 with the defaults."""
 
     size: int = 200_000
@@ -119,7 +209,7 @@ class WorkstreamBudget(msgspec.Struct, frozen=True):
         left = self.size - self.output_reserve - self.safety
         return max(1, floor(min(self.size * self.part, max(left, self.size / 2))))
 
-    def tokens(self, window: int) -> int:
+    def tokens(self, window: int, overhead: int = 0) -> int:
         return msgspec.structs.replace(self, size=window).threshold if window > 0 else self.threshold
 
 
@@ -149,22 +239,3 @@ class Utilization(msgspec.Struct, frozen=True):
     def over(self, part: float = 0.80) -> bool:
         """Whether the utilization exceeds this fraction, four fifths by default."""
         return self.value > part
-
-
-EXTENDED_LIMIT = 1_000_000
-"""Limit of models with a long window that is enabled by a flag."""
-
-
-def require_positive(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidLimit(f"{name} must be a whole number of at least 1, not {value!r}.")
-
-
-def require_not_negative(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidLimit(f"{name} must be a whole number of at least 0, not {value!r}.")
-
-
-def require_fraction(name: str, value: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        raise InvalidLimit(f"{name} must be a number above 0 and at most 1, not {value!r}.")

@@ -57,6 +57,14 @@ class _Combined(msgspec.Struct, frozen=True):
         return self.limit(limits) if limits else None
 
 
+def require_trigger(trigger: Trigger) -> Trigger:
+    """Returns the trigger; raises InvalidInput if it cannot be asked."""
+    if isinstance(trigger, type) or not callable(trigger):
+        shown = f"the class {trigger.__name__}" if isinstance(trigger, type) else repr(trigger)
+        raise InvalidInput(f"A trigger is a callable from a request to a bool, such as TokenCount(4000), not {shown}.")
+    return trigger
+
+
 def token_limit(trigger: Trigger, request: Request) -> int | None:
     """Returns the size in tokens from which a trigger fires; None for one that does not look at tokens."""
     limit: Callable[[Request], int | None] | None = getattr(trigger, "token_limit", None)

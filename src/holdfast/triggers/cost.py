@@ -67,7 +67,7 @@ class CostTrigger:
         grows = growth_per_call(request.view)
         if grows is None:
             return self.limit
-        stays = _fixed_tokens(request.view)
+        stays = request.view.overhead
         after = self._after(request, stays)
         best = cheapest_size(grows, after, min(stays, after), self.summary_tokens, self.ratios)
         return int(min(best, self.limit))
@@ -105,13 +105,6 @@ def growth_per_call(view: View) -> float | None:
     units, sums = view.units(), view.token_sums.cumulative
     gained = view.tokens_of(units) - view.tokens_of(units - (sums[-1] - sums[start]))
     return gained / calls if calls and gained > 0 else None
-
-
-def _fixed_tokens(view: View) -> int:
-    """Returns the tokens of system prompt and tools, which stay cached across a compaction."""
-    sums = view.token_sums
-    shown = sum(size for item, size in zip(view.head, sums.head, strict=True) if item.kind == "system")
-    return max(0, view.tokens_of(sums.overhead + shown + sums.cumulative[view.leading_system_count]))
 
 
 def _longest_prompt(model: str | None, window: int | None, reserve: int) -> int:

@@ -147,6 +147,24 @@ class OverBudget(msgspec.Struct, frozen=True):
         return request.budget if self.threshold is None else self.threshold.tokens(self.window)
 
 
+class OverThreshold(msgspec.Struct, frozen=True):
+    """Fires above the threshold of the policy in use, or of its budget; if `inclusive`, at it, too."""
+
+    inclusive: bool = False
+    least_messages: int = 0
+    """It never fires on a context of fewer messages."""
+
+    def __call__(self, request: Request) -> bool:
+        limit = self.token_limit(request)
+        if limit is None or len(request.messages) + len(request.view.head) < self.least_messages:
+            return False
+        return request.tokens >= limit if self.inclusive else request.tokens > limit
+
+    def token_limit(self, request: Request) -> int | None:
+        """Returns the threshold in tokens, if there is one."""
+        return request.threshold if request.threshold is not None else request.budget
+
+
 def pi_trigger(window: int, reserve_tokens: int = 16_384) -> OverBudget:
     """Fires above the window less a reserve for the reply, as pi does."""
     require_positive("window", window)

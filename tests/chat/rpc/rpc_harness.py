@@ -16,7 +16,7 @@ from holdfast import MemoryStore, SessionService
 from holdfast.agent.tools import WorkingFolder, approve_all
 from holdfast.chat import Chat
 from holdfast.chat.rpc.server import ClientApprovals, RpcConnection
-from holdfast.compaction.presets import preset_named
+from holdfast.compaction.presets import preset
 from holdfast.models import ScriptedAgentModel
 
 Json = dict[str, Any]
@@ -93,7 +93,7 @@ async def rpc_client(folder: Path, steps: Any, *, yes: bool = False, **options: 
 
     approvals = ClientApprovals(send)
     connections: list[RpcConnection] = []
-    settings: Json = {"preset": preset_named("holdfast"), "window": 100_000} | options
+    settings: Json = {"preset": preset("holdfast"), "window": 100_000} | options
     async with SessionService(MemoryStore()) as sessions:
         chat = Chat(
             sessions,

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast import Outcome, check
-from holdfast.compaction.presets import PRESETS
+from holdfast import Outcome, check, compact
 from holdfast.models import ScriptedModel
 from holdfast.models.calls import Failure
 from holdfast.triggers import always
-
-GOAT = PRESETS["goat"]
 
 
 def talk(count: int, words: int) -> list[dict[str, Any]]:
@@ -19,7 +16,7 @@ def talk(count: int, words: int) -> list[dict[str, Any]]:
 
 def compact_without_model(messages: list[dict[str, Any]], **options: Any) -> Any:
     broken = ScriptedModel(Failure("overloaded", "no berth"), repeat=True)
-    return GOAT.compact(messages, trigger=always, summarizer=broken, **options)
+    return compact(messages, preset="goat", trigger=always, summarizer=broken, **options)
 
 
 def test_g6_failed_summary_keeps_the_newest_40_percent_with_the_acknowledgement() -> None:

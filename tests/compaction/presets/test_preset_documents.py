@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import CompactionResult, MemoryStore, Outcome, SessionService, check, compact
-from holdfast.compaction.presets import PRESETS, pi_preset
+from holdfast.compaction.presets import preset
 from holdfast.errors import SummaryFailed
 from holdfast.messages import CUT_OFF_MARK, INTERRUPTED_MARK, Message, decode_all, encode_all, is_note
 from holdfast.messages import assistant as assistant_message
@@ -60,7 +60,7 @@ def step(number: int, command: str) -> list[Message]:
 def compacted(name: str, messages: list[Message], format: str, **options: Any) -> CompactionResult:
     given = encode_all(messages, format)
     model = options.pop("summarizer", None) or ScriptedModel("They looked after the piers.", repeat=True)
-    result = PRESETS[name].compact(given, trigger=always, summarizer=model, format=format, **options)
+    result = compact(preset=name, messages=given, trigger=always, summarizer=model, format=format, **options)
     assert result.outcome is Outcome.COMPACTED
     assert check(result.messages, format) == []
     return result
@@ -90,14 +90,14 @@ LARGEST = {
 )
 def test_preset_compacts_above_the_size_of_its_document(name: str, window: int, size: int) -> None:
     """S6, P2, P20, P21, P22, P24, L2, W1, G2: to the token."""
-    trigger = PRESETS[name].trigger_in(window)
+    policy = preset(name).changed(window=window)
     for tokens, fires in ((size, False), (size + 1, True)):
         messages = [*(sized_user(100) for _ in range(11)), sized_user(tokens - 1_100)]
-        assert trigger(request_for(messages)) is fires
+        assert policy.trigger(policy.request(request_for(messages).view)[1]) is fires
 
 
 def test_p23_amp_compacts_at_no_size() -> None:
-    assert not PRESETS["amp"].trigger_in(200_000)(request_for([sized_user(400_000)]))
+    assert not preset("amp").trigger(request_for([sized_user(400_000)], budget=200_000))
 
 
 @each_format
@@ -164,8 +164,13 @@ def test_request_answered_after_a_compaction_within_its_turn_is_archived_in_the_
     assert REQUEST in shown(first, format)
     end = encode_all([assistant_message(REPLY + " It runs." * 400)], format)
     model = ScriptedModel("They deployed.")
-    second = PRESETS[name].compact(
-        [*first.messages, *end], trigger=always, summarizer=model, format=format, previous=first.checkpoint
+    second = compact(
+        preset=name,
+        messages=[*first.messages, *end],
+        trigger=always,
+        summarizer=model,
+        format=format,
+        previous=first.checkpoint,
     )
     assert second.outcome is Outcome.COMPACTED
     executor = Executor()
@@ -212,7 +217,9 @@ def test_p22_summary_is_marked_as_one_for_a_reader() -> None:
     assert first["content"].startswith("# Summary of the earlier conversation\n\nThey looked after the piers.")
     more = encode_all(talk(8), "openai-chat")
     model = ScriptedModel("They talked on.")
-    PRESETS["opencode"].compact([*result.messages, *more], trigger=always, summarizer=model, format="openai-chat")
+    compact(
+        preset="opencode", messages=[*result.messages, *more], trigger=always, summarizer=model, format="openai-chat"
+    )
     assert "# Summary of the earlier" not in model.calls[0].prompt, "the mark is not sent back as part of the summary"
     assert "They looked after the piers." in model.calls[0].prompt
 
@@ -262,7 +269,9 @@ def test_p2_last_reply_within_20_000_tokens_stays_in_a_small_window() -> None:
 @pytest.mark.parametrize(("reserve", "limit"), [(16_384, 13_107), (10_000, 8_000)])
 def test_p8_summary_call_of_pi_may_use_four_fifths_of_the_reserve(reserve: int, limit: int) -> None:
     model = ScriptedModel("They talked.")
-    result = pi_preset(reserve).compact(encode_all(talk(60), "openai-chat"), trigger=always, summarizer=model)
+    result = compact(
+        encode_all(talk(60), "openai-chat"), preset=preset("pi", reserve=reserve), trigger=always, summarizer=model
+    )
     assert result.outcome is Outcome.COMPACTED
     assert [call.max_tokens for call in model.calls] == [limit]
 
@@ -279,7 +288,7 @@ def test_l15_layer_shows_system_then_summary_then_the_last_ten() -> None:
     assert first.messages[1]["content"].startswith("## Session Summary (Compaction Round 1)\n\n### Original Task\nq0 ")
     assert list(first.messages[2:]) == encode_all(messages[-10:], "openai-chat")
     more = [*first.messages, *encode_all(talk(12), "openai-chat")]
-    second = PRESETS["layer"].compact(more, trigger=always, summarizer=model, previous=first.checkpoint)
+    second = compact(preset="layer", messages=more, trigger=always, summarizer=model, previous=first.checkpoint)
     assert second.messages[1]["content"].startswith("## Session Summary (Compaction Round 2)\n\n### Original Task\nq0 ")
     assert "This summary takes in 1 earlier round." in second.messages[1]["content"]
 
@@ -288,7 +297,7 @@ def test_w10_workstream_shows_the_summary_as_first_system_message_after_the_prom
     """W3, W10: the last six messages follow; before the first compaction there is no such message."""
     messages = [SYSTEM, *talk(20)]
     given = encode_all(messages, "openai-chat")
-    unchanged = PRESETS["workstream"].compact(given, summarizer=ScriptedModel("never asked"))
+    unchanged = compact(preset="workstream", messages=given, summarizer=ScriptedModel("never asked"))
     assert (unchanged.outcome, list(unchanged.messages)) == (Outcome.NOT_NEEDED, given)
     answer = '{"summary": "KEY FACTS:\\n- The piers are of oak.", "state_delta": {}}'
     result = compacted("workstream", messages, "openai-chat", summarizer=ScriptedModel(answer))
@@ -335,7 +344,7 @@ def test_g_claude_code_ts_raises_an_error_if_the_model_fails(answer: Any) -> Non
     """The document: a hard error, where Goat truncates."""
     given = encode_all(talk(20), "openai-chat")
     with pytest.raises(SummaryFailed, match=r"The compaction failed, nothing has changed: .+ Compact again") as raised:
-        PRESETS["claude_code_ts"].compact(given, trigger=always, summarizer=ScriptedModel(answer, repeat=True))
+        compact(preset="claude_code_ts", messages=given, trigger=always, summarizer=ScriptedModel(answer, repeat=True))
     assert ("the line is dead" if answer else "blank") in raised.value.why
 
 

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from anyio.from_thread import BlockingPortal
 
-from holdfast import CompactionResult, Outcome, check
+from holdfast import CompactionResult, Outcome, acompact, check, preset
 from holdfast.compaction.presets import PRESETS
 from holdfast.errors import SummaryFailed
 from holdfast.models import Limits
@@ -71,12 +71,14 @@ class PresetRunner:
         self.server, self.portal, self.models = server, portal, models
 
     def run(self, name: str, messages: list[Json], script: Any, **more: Any) -> CompactionResult:
-        preset = PRESETS[name]
+        policy = preset(name)
         model = self.models[("openai", "anthropic")[list(PRESETS).index(name) % 2]]
-        limits = msgspec.structs.replace(preset.limits, backoff=0.0, timeout=60.0, **more.pop("limits", {}))
+        limits = msgspec.structs.replace(policy.limits, backoff=0.0, timeout=60.0, **more.pop("limits", {}))
         self.server.script = script
         self.server.requests.clear()
-        work = partial(preset.acompact, messages, WINDOW, trigger=always, summarizer=model, limits=limits, **more)
+        work = partial(
+            acompact, messages, preset=policy, window=WINDOW, trigger=always, summarizer=model, limits=limits, **more
+        )
         return self.portal.call(work)
 
     @cache  # noqa: B019 - lives as long as the module's tests
@@ -328,5 +330,5 @@ def test_w5_invalid_state_delta_is_requested_once_more(runner: PresetRunner, rep
 
 
 def test_limits_match_the_documents() -> None:
-    assert {name: preset.limits.attempts for name, preset in PRESETS.items()} == ATTEMPTS
-    assert PRESETS["workstream"].limits == Limits(attempts=2, backoff=3.0, deadline=300.0)
+    assert {name: preset(name).limits.attempts for name in PRESETS} == ATTEMPTS
+    assert preset("workstream").limits == Limits(attempts=2, backoff=3.0, deadline=300.0)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from holdfast import CompactionResult, MemoryStore, Outcome, SessionService
+from holdfast import CompactionResult, MemoryStore, Outcome, SessionService, compact
 from holdfast.cli import main
-from holdfast.compaction.presets import PRESETS, preset_named
+from holdfast.compaction.presets import PRESETS, preset
 from holdfast.errors import InvalidLimit
 from holdfast.models import ScriptedModel
 from holdfast.triggers import always
@@ -59,7 +59,7 @@ def over_the_threshold(name: str, window: int) -> CompactionResult:
 
 def compacted(name: str, window: int, steps: int) -> CompactionResult:
     messages = [message for number in range(steps) for message in step(number)]
-    return PRESETS[name].compact(messages, window, summarizer=summarize_at_length)
+    return compact(messages, preset=name, window=window, summarizer=summarize_at_length)
 
 
 @each_window
@@ -68,7 +68,7 @@ def test_step_after_a_compaction_does_not_compact(name: str, window: int) -> Non
     result = over_the_threshold(name, window)
     assert (result.outcome, result.fallback) == (Outcome.COMPACTED, "")
     extended = [*result.messages, *step(10_000)]
-    after = PRESETS[name].compact(extended, window, summarizer=summarize_at_length, previous=result.checkpoint)
+    after = compact(extended, preset=name, window=window, summarizer=summarize_at_length, previous=result.checkpoint)
     assert after.outcome is Outcome.NOT_NEEDED, f"{result.tokens_after} tokens are over the threshold"
 
 
@@ -76,53 +76,48 @@ def test_step_after_a_compaction_does_not_compact(name: str, window: int) -> Non
 @automatic
 def test_target_is_well_below_the_threshold(name: str, window: int) -> None:
     result = over_the_threshold(name, window)
-    assert 0 < PRESETS[name].target_in(window) <= min(window / 2, 0.8 * result.tokens_before)
+    assert 0 < preset(name).bounds(window, 0).target <= min(window / 2, 0.8 * result.tokens_before)
 
 
 @pytest.mark.parametrize("window", [8_000, 16_000, 32_000, 64_000, 128_000, 200_000, 1_000_000])
 def test_own_preset_frees_a_third_of_its_threshold(window: int) -> None:
     """Behaviour 14: in a small window, where the reserve takes a quarter, half of the window would be near it."""
     threshold = 0.85 * (window - min(16_384, window // 4))
-    assert PRESETS["holdfast"].target_in(window) <= 2 / 3 * threshold
-    assert PRESETS["holdfast"].target_in(window) >= 0.6 * min(threshold, window / 2)
+    assert preset("holdfast").bounds(window, 0).target <= 2 / 3 * threshold
+    assert preset("holdfast").bounds(window, 0).target >= 0.6 * min(threshold, window / 2)
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_smallest_window_has_a_target(name: str) -> None:
-    assert PRESETS[name].target_in(1) == 1
+    assert preset(name).bounds(1, 0).target == 1
 
 
 def test_spring_target_is_below_its_4_000_tokens() -> None:
-    """Half of a window of 128,000 would exceed the trigger's threshold."""
-    assert PRESETS["spring"].target_in(128_000) == 3_000
+    """Half of a window of 128,000 would exceed the trigger's threshold; a third of it is freed (H12)."""
+    assert preset("spring").bounds(128_000, 0).target == 2_667
 
 
 def test_codex_target_respects_the_absolute_limit() -> None:
-    """P21: 244,000 of a million."""
-    assert PRESETS["codex"].target_in(1_000_000) == 183_000
+    """P21, H12: a third of 244,000 is freed."""
+    assert preset("codex").bounds(1_000_000, 0).target == 162_667
 
 
 def test_explicit_target_or_budget_takes_precedence() -> None:
     messages = [message for number in range(100) for message in step(number)]
-    spring = preset_named("spring")
     sizes = [
-        spring.compact(messages, trigger=always, summarizer=summarize_at_length, target=target).tokens_after
-        for target in (None, 3_000, 8_000)
+        compact(messages, preset="spring", trigger=always, summarizer=summarize_at_length, target=target).tokens_after
+        for target in (None, 2_667, 8_000)
     ]
-    assert sizes[0] == sizes[1] < 3_000 < sizes[2]
-    assert (
-        preset_named("claude_code")
-        .compact(messages, trigger=always, summarizer=summarize_at_length, budget=5_000)
-        .tokens_after
-        < 2_500
-    )
-    with pytest.raises(InvalidLimit, match="target=6000 is above budget=5000"):
-        spring.compact(messages, 5_000, target=6_000)
+    assert sizes[0] == sizes[1] < 2_667 < sizes[2]
+    options = {"trigger": always, "summarizer": summarize_at_length}
+    assert compact(messages, preset="claude_code", budget=5_000, **options).tokens_after < 2_500
+    with pytest.raises(InvalidLimit, match="target=6000 is above window=5000"):
+        compact(messages, preset="spring", window=5_000, target=6_000)
 
 
 def test_cli_reports_the_target_of_the_preset() -> None:
     result = CliRunner().invoke(main, ["compact", "example", "--preset", "spring", "--json"])
-    assert json.loads(result.stdout)["target"] == 3_000
+    assert 2_667 <= json.loads(result.stdout)["target"] < 4_000, "above its system prompt, below the threshold"
 
 
 @pytest.mark.anyio

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from anyio.from_thread import BlockingPortal
 
-from holdfast import CompactionResult, Outcome, check
+from holdfast import CompactionResult, Outcome, acompact, check, preset
 from holdfast.compaction.presets import PRESETS
 from holdfast.context.events import message_in
 from holdfast.ledger.text import unquote_structure
@@ -82,7 +82,7 @@ def test_preset_on_a_real_session(
     server.script = summarize
     turn = FILES.index(path) + list(PRESETS).index(name)
     given, rest = halves(path, LONG if turn % 9 and not WHOLE else None)
-    compacted = partial(PRESETS[name].acompact, trigger=always, summarizer=model, format=format)
+    compacted = partial(acompact, preset=name, trigger=always, summarizer=model, format=format)
     server.requests.clear()
     first: CompactionResult = portal.call(partial(compacted, given))
     source = PresetInput(given, format)
@@ -139,7 +139,7 @@ def assert_as_documented(name: str, source: PresetInput, result: CompactionResul
     shown = [m.text for m in decode_all(result.messages, format)[0] if m.role != "system" or "Compacted" in m.text]
     kept = [m for m in map(message_in, result.kept) if m.role != "system"]
     last = partial(assert_last, source=source, kept=kept, cut_short="token window" in result.strategy)
-    counter = estimator_for(PRESETS[name].estimator or "o200k_base")
+    counter = estimator_for(preset(name).estimator or "o200k_base")
     size = counter.tokens(sum(map(counter.measure, kept)))
     asked = counter.tokens(counter.measure(source.newest)) if source.newest else 0
     match name:
@@ -188,7 +188,7 @@ def test_layer_heading_counts_rounds(server: ProviderServer, portal: BlockingPor
     messages = [{"role": ("user", "assistant")[n % 2], "content": f"m{n} {words}"} for n in range(30)]
     previous, given = None, messages
     for round in (1, 2, 3):
-        work = partial(PRESETS["layer"].acompact, given, trigger=always, summarizer=models["openai"], previous=previous)
+        work = partial(acompact, given, preset="layer", trigger=always, summarizer=models["openai"], previous=previous)
         result = portal.call(work)
         assert result.messages[0]["role"] == "assistant"
         assert result.messages[0]["content"].startswith(f"## Session Summary (Compaction Round {round})")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from anyio import to_thread
 
-from ...compaction.presets import PRESETS, preset_named
+from ...compaction import PRESETS
+from ...compaction.policy import find_policy
 from ...errors import InvalidInput
 from ...models import resolve_chat_model
 from ...models.names import PROVIDERS, has_key
@@ -75,9 +76,12 @@ def _format_window(tokens: int) -> str:
 
 async def _run_preset(chat: Chat, argument: str) -> CommandResult:
     if not argument:
-        rows = [("*" if name == chat.preset.name else " ", name, preset.about) for name, preset in PRESETS.items()]
+        rows = [
+            ("*" if name == chat.preset.name else " ", name, preset.about)
+            for name, preset in zip(PRESETS, map(find_policy, PRESETS), strict=True)
+        ]
         return page(Table(rows, labels=False), "", "Switch this conversation to another: /preset NAME.")
-    name = preset_named(argument).name
+    name = find_policy(argument).name
     chat.configure(preset=preset_for(msgspec.structs.replace(compaction.chat_settings(chat), preset=name)))
     figures = Table(list(chat.preset.figures.items()))
     return page(f"This conversation now uses the preset {name}. {chat.preset.about}", "", figures)
@@ -88,7 +92,7 @@ async def _complete_providers(chat: Chat, words: Sequence[str]) -> Iterable[str]
 
 
 async def _complete_presets(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return PRESETS if len(words) == 1 else ()
+    return list(PRESETS) if len(words) == 1 else ()
 
 
 MODEL = ChatCommand("model", "/model [NAME]", "choose the model, or switch to NAME", _run_model, _complete_providers)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ...compaction.bars import bar, share_bar
 from ...compaction.breakdown import ContextBreakdown, align_shares, break_down
-from ...compaction.presets import SIZED_PRESETS
+from ...compaction.presets import takes_sizes
 from ...errors import HoldfastError, InvalidInput
 from ...messages import decode_all
 from ...sessions import Context
 from ...settings import Settings, load_settings, save_setting
 from ...tokens.catalog import CATALOG
-from ...triggers import LayerTrigger, OverBudget, WorkstreamTrigger
+from ...triggers import OverThreshold
 from .base import ChatCommand, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
@@ -28,12 +28,9 @@ def chat_settings(chat: Chat) -> Settings:
 
 def compaction_threshold(chat: Chat) -> int | None:
     """Returns the tokens at which the preset compacts; None if it has no token threshold."""
-    match chat.preset.trigger_in(window_size(chat)):
-        case OverBudget(threshold=limit, window=window) if limit is not None:
-            return limit.tokens(window)
-        case LayerTrigger(budget=budget) | WorkstreamTrigger(budget=budget):
-            return budget.threshold
-    return None
+    if not isinstance(chat.preset.trigger, OverThreshold):
+        return None
+    return chat.preset.bounds(window_size(chat), 0).threshold
 
 
 def window_size(chat: Chat) -> int:
@@ -51,7 +48,7 @@ def window_source(chat: Chat) -> str:
         usual, source = known.window, "the model catalog"
     else:
         usual, source = (
-            chat.preset.window,
+            chat.preset.usual_window,
             f"the default of the preset {chat.preset.name}: the model is not in the catalog",
         )
     return source if window_size(chat) == usual else "learned from the model, which rejected more"
@@ -94,7 +91,7 @@ def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
         ("window", f"{window_size(chat):,}", window_source(chat)),
         ("threshold", "–" if due is None else f"{due:,}", "tokens above which this preset compacts"),
     ]
-    if chat.preset.name not in SIZED_PRESETS:
+    if not takes_sizes(chat.preset.name):
         return [*rows, ("keeps", "–", chat.preset.figures["keeps"])]
     settings = chat_settings(chat)
     for name in _AUTOCOMPACT_NUMBERS:

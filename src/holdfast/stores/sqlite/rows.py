@@ -57,6 +57,7 @@ class StoredSessionFields(msgspec.Struct, frozen=True, omit_defaults=True):
     format: str | None = None
     model: str | None = None
     metadata: dict[str, Any] = {}
+    policy: dict[str, Any] | None = None
 
 
 _session_fields_decoder = msgspec.json.Decoder(StoredSessionFields)
@@ -120,6 +121,7 @@ def read_session(connection: sqlite3.Connection, session_id: str) -> SessionReco
         version=version,
         lanes=dict(lane_tips(connection, key)),
         metadata=fields.metadata,
+        policy=fields.policy,
     )
 
 
