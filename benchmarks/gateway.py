@@ -26,7 +26,6 @@ import msgspec
 from benchmarks.measure import Options, Ratio
 from benchmarks.mixes import agent
 from holdfast import SessionService, SQLiteStore
-from holdfast.compaction.presets import preset
 from holdfast.gateway.client_sessions import Caller
 from holdfast.gateway.protocols import PROTOCOLS, RequestBody
 from holdfast.gateway.rewriting import Rewriter
@@ -79,8 +78,8 @@ async def _decision(size: int) -> Iterator[Ratio]:
 
     decided, parsed = list[tuple[float, float]](), list[tuple[float, float]]()
     with tempfile.TemporaryDirectory() as folder:
-        async with SessionService(SQLiteStore(Path(folder) / "s.db")) as sessions:
-            rewriter = Rewriter(sessions, preset("holdfast"), 10**9)
+        async with SessionService(SQLiteStore(Path(folder) / "s.db"), preset="holdfast", window=10**9) as sessions:
+            rewriter = Rewriter(sessions)
             await rewriter.decide(RequestBody(PROTOCOLS[0], request(size)), "generate", caller)
             for number in range(1, 40):
                 raw = request(size + 2 * number)

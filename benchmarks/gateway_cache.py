@@ -21,7 +21,6 @@ import msgspec
 
 from benchmarks.measure import Options, Ratio
 from holdfast import MemoryStore, SessionService
-from holdfast.compaction.presets import preset
 from holdfast.gateway import Gateway, GatewayOptions
 from holdfast.tokens import Usage
 from holdfast.tokens.catalog import prices_of
@@ -155,7 +154,7 @@ def _price(call: Usage, model: str) -> float:
 async def _gateway(upstream: CachingUpstream, window: int) -> AsyncIterator[str]:
     server = await asyncio.start_server(upstream.serve, "127.0.0.1", 0)
     options = GatewayOptions(upstreams={"": f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"}, port=0)
-    gateway = Gateway(options, SessionService(MemoryStore()), preset("holdfast"), window=window)
+    gateway = Gateway(options, SessionService(MemoryStore(), preset="holdfast", window=window))
     stop, started, ports = anyio.Event(), anyio.Event(), list[int]()
 
     def on_start(port: int) -> None:

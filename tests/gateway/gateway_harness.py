@@ -11,7 +11,6 @@ from anthropic import AsyncAnthropic
 from openai import AsyncOpenAI
 
 from holdfast import MemoryStore, SessionService
-from holdfast.compaction.policy import find_policy
 from holdfast.gateway import Gateway, GatewayOptions
 from holdfast.messages import Json, Message, Text, Tool, ToolResult, encode_all
 from holdfast.models.anthropic import Anthropic
@@ -69,8 +68,10 @@ async def run_gateway(
 ) -> AsyncIterator[RunningGateway]:
     """Runs a gateway before this upstream."""
     service = sessions or SessionService(MemoryStore())
+    service.window = window or service.window
+    service.use_preset(preset)
     how = GatewayOptions(upstreams={"": upstream}, port=0, **options)
-    gateway = Gateway(how, service, find_policy(preset), window=window)
+    gateway = Gateway(how, service)
     stop, ports = anyio.Event(), list[int]()
     started = anyio.Event()
 

@@ -138,8 +138,8 @@ def serve_command(
     how = read_options()
     _allow_many_connections()
     log_to_stderr(_JsonFormatter() if log_format == "json" else _TextFormatter())
-    sessions = build_service(settings, None if own else settings.summarizer)
-    gateway = Gateway(how, sessions, preset_for(settings), window=settings.window)
+    sessions = build_service(settings, None if own else settings.summarizer, preset=preset_for(settings))
+    gateway = Gateway(how, sessions)
     pages = None
     if inspect is not None:
         url = None if settings.store == IN_MEMORY else settings.store

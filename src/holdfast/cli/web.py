@@ -17,7 +17,7 @@ from ..io.access_keys import read_keys
 from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.text import printable
 from ..jobs.queue_status import QueueReader
-from ..settings import load_settings
+from ..settings import chosen_preset, load_settings
 from ..triggers import TokenCount
 from .output import LogFormatter, echo
 from .search import load_source, named_store
@@ -75,7 +75,7 @@ def web_command(
     source = open_source(store, whole=True) if location is None and store is not None else None
     settings = load_settings(flags={"store": IN_MEMORY if location is None else location.url})
     keys = None if key_file is None else read_keys(key_file)
-    sessions = build_service(settings, settings.summarizer)
+    sessions = build_service(settings, settings.summarizer, preset=chosen_preset(settings))
     url = None if location is None else location.url
     inspector, listening = open_inspector(
         sessions,

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import click
 
+from ..compaction import Policy
 from ..errors import InvalidInput, UnknownSession
 from ..hooks import Hooks
 from ..hooks.telemetry import Telemetry
@@ -21,7 +22,7 @@ from ..jobs.health import Health, HealthFile, HealthPort, health_reporter
 from ..models import scrub
 from ..sessions import SessionService
 from ..sessions.lease import LEASE_SECONDS
-from ..settings import Settings, load_settings, open_configured_store, preset_for
+from ..settings import Settings, chosen_preset, load_settings, open_configured_store
 from . import options
 from .options import PRESET_NAME, CountType
 from .output import LogFormatter
@@ -71,16 +72,23 @@ def worker_command(
     refuse_foreign_database(settings.store)
     how = QueueSettings(**numbers)
     work = JobRunner(
-        build_service(settings, settings.summarizer or settings.model, lease=min(how.lock, LEASE_SECONDS)), how
+        build_service(
+            settings,
+            settings.summarizer or settings.model,
+            preset=chosen_preset(settings),
+            lease=min(how.lock, LEASE_SECONDS),
+        ),
+        how,
     )
     worker = SweepingWorker(work) if queue == IN_MEMORY else BullMQWorker(queue, work)
     healthy = Health(work.stats, partial(_ping_worker, worker))
     place = None if health is None else health_reporter(health, healthy)
     log_to_stderr()
     if work.sessions.model is None:
-        log.warning("no summarizer is set: the preset %s runs without a model", settings.preset)
+        log.warning("no summarizer is set: summaries are written without a model")
     shown = queue if queue == IN_MEMORY else public_address(queue)
-    anyio.run(_run_worker, worker, healthy, place, f"{shown} for {settings.store}, preset {settings.preset}")
+    by = "the policy of each session" if work.sessions.preset is None else f"preset {settings.preset}"
+    anyio.run(_run_worker, worker, healthy, place, f"{shown} for {settings.store}, {by}")
     return 0
 
 
@@ -120,14 +128,16 @@ async def _ping_store(sessions: SessionService) -> None:
         await sessions.get("-")
 
 
-def build_service(settings: Settings, summarizer: str | None, *, lease: float = LEASE_SECONDS) -> SessionService:
+def build_service(
+    settings: Settings, summarizer: str | None, *, preset: Policy | None, lease: float = LEASE_SECONDS
+) -> SessionService:
     """Service with hooks from the settings, and telemetry if OpenTelemetry is installed."""
     listen: tuple[Telemetry, ...] = ()
     with suppress(InvalidInput):
         listen = (Telemetry(),)
     return SessionService(
         open_configured_store(settings),
-        preset=preset_for(settings),
+        preset=preset,
         summarizer=summarizer,
         hooks=Hooks(settings.hooks.before, settings.hooks.after, settings.hooks.session_start, listen),
         lease=lease,

@@ -16,6 +16,7 @@ from .result import CompactionResult
 from .stateless import GivenList, StatelessCompaction
 
 if TYPE_CHECKING:
+    from ..hooks import Hooks
     from ..models.calls import Limits
     from ..tokens import ReportedUsage
     from ..types import (
@@ -53,16 +54,18 @@ def compact(
     limits: Limits | None = None,
     notify: Notify | None = None,
     abort: Abort | None = None,
+    hooks: Hooks | None = None,
 ) -> CompactionResult:
     """Compacts a list of messages that must not exceed `budget` tokens, or by a `preset` for a model's `window`.
 
-    Under the budget nothing changes. Over it, the context is compacted down to `target` (half the budget by default),
-    or to the limit of the given strategy. A preset (a name, or a `Policy`) brings trigger, strategy, target, estimator
-    and limits; other keywords take precedence. `usage` is what the provider reported with the last reply among the
-    messages, in its own form: the size is then that figure plus an estimate of what came after it. No model, key or
-    network is needed. With a `summarizer` (`"anthropic:claude-…"`, a model object, a function from text to text) that
-    model writes a summary, steered by `instructions`. `result.messages` is always what to send, in the format of the
-    input. Notes cite a message by its position (`[12]` is the twelfth) unless `numbers` gives each message another.
+    Under the budget nothing changes. Over it, the context is compacted down to `target` (half the budget by
+    default), or to the limit of the given strategy. A preset (a name, or a `Policy`) brings trigger, strategy,
+    target, estimator and limits; other keywords take precedence. `usage` is what the provider reported with the
+    last reply among the messages, in its own form: the size is then that figure plus an estimate of what came after
+    it. No model, key or network is needed. With a `summarizer` (`"anthropic:claude-…"`, a model object, a function
+    from text to text) that model writes a summary, steered by `instructions`. `hooks` run before and after it.
+    `result.messages` is always what to send, in the format of the input. Notes cite a message by its position
+    (`[12]` is the twelfth) unless `numbers` gives each message another.
     """
     require_message_list(messages)
     policy = _resolve(
@@ -80,12 +83,12 @@ def compact(
     )
     given = GivenList(messages, format, system, tools, usage if policy.calibrated else None, numbers)
     work = StatelessCompaction(given, policy, SummarizerRun(policy.summarizer, policy.limits, notify, abort), previous)
-    if policy.summarizer is None:
+    if policy.summarizer is None and hooks is None:
         return work.result(work.run.decide())
-    if (decision := work.run.not_triggered()) is None:
-        with start_blocking_portal() as portal:
-            decision = portal.call(work.run.decide_with_model)
-    return work.result(decision)
+    if (decision := work.run.not_triggered()) is not None:
+        return work.result(decision)
+    with start_blocking_portal() as portal:
+        return portal.call(_decide, work, hooks)
 
 
 async def acompact(
@@ -110,6 +113,7 @@ async def acompact(
     limits: Limits | None = None,
     notify: Notify | None = None,
     abort: Abort | None = None,
+    hooks: Hooks | None = None,
 ) -> CompactionResult:
     """`compact` for async code: the work runs in threads, so the event loop stays free.
 
@@ -133,8 +137,21 @@ async def acompact(
     given = GivenList(messages, format, system, tools, usage if policy.calibrated else None, numbers)
     run = SummarizerRun(policy.summarizer, policy.limits, notify, abort)
     work = await to_thread.run_sync(lambda: StatelessCompaction(given, policy, run, previous))
-    decision = work.run.not_triggered() or await work.run.decide_with_model()
-    return await to_thread.run_sync(work.result, decision)
+    if (decision := work.run.not_triggered()) is not None:
+        return await to_thread.run_sync(work.result, decision)
+    return await _decide(work, hooks)
+
+
+async def _decide(work: StatelessCompaction, hooks: Hooks | None) -> CompactionResult:
+    """Plans the compaction with its model, between the hooks. A list has no session that a hook's text could start."""
+    if hooks is None:
+        return await to_thread.run_sync(work.result, await work.run.decide_with_model())
+    with hooks.around("", origin="auto" if work.run.policy.is_automatic else "manual") as around:
+        decision = await around.decide(work.run)
+        result = await to_thread.run_sync(work.result, decision)
+        if decision.plan is None:
+            return around.finish_unchanged(result)
+        return await around.run_after(around.finish_committed(result, "", work.run), result, work.run)
 
 
 def _resolve(preset: PolicyLike | None, **keywords: Any) -> Policy:

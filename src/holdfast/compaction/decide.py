@@ -51,7 +51,8 @@ def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, 
     else:
         plan, why = answer, ""
     target = plan.target if plan is not None and plan.target else strategy.target
-    lowest = min((n for n in (limit, target) if n is not None), default=None)
+    room_for_gap = None if limit is None or not request.gap else max(1, limit - request.gap)
+    lowest = min((n for n in (limit, target, room_for_gap) if n is not None), default=None)
     plan, planned, after = _shrink_to_fit(request, plan, lowest, limit)
     if plan is None or planned is None:
         outcome = Outcome.NOTHING_TO_COMPACT if fits else Outcome.CANNOT_FIT

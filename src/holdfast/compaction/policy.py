@@ -20,7 +20,7 @@ from ..strategies import KeepLedger, StructuredSummary, as_strategy
 from ..strategies.names import parse_strategy
 from ..strategies.parameters import build_strategy, build_trigger, describe_parameters
 from ..tokens import estimator_for
-from ..tokens.budget import Reserve, Threshold, require_fraction, require_positive
+from ..tokens.budget import DEFAULT_RESERVE, Reserve, Threshold, require_fraction, require_positive
 from ..triggers import OverThreshold
 from ..triggers.combine import require_trigger, token_limit
 
@@ -67,7 +67,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Context window as given; None for the model's."""
     usual_window: int = 128_000
     """Window if neither a window nor the model's is known."""
-    reply: Reserve = Reserve()
+    reply: Reserve = Reserve(DEFAULT_RESERVE, 1 / 4)
     """Part of the window kept free for the reply."""
     budget: int | None = None
     """Tokens that must not be exceeded, in place of a window or below it."""
@@ -105,8 +105,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         reach: it is lifted, without a jump, to what they take plus a third of it. `fires_at` is the size at which a
         trigger given by hand fires.
         """
-        if window is None and self.name:
-            window = self.usual_window
+        window = self.window or window or (self.usual_window if self.name else None)
         limit = None if window is None else window - self.reply.of(window)
         limit = min((size for size in (limit, self.budget) if size is not None), default=fires_at)
         if limit is None:
@@ -122,14 +121,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         if target is None:
             own = min((window or limit) // 2, limit // 2 if self.budget else limit, int(documented * self.target_share))
             target = max(1, min(at, max(min(own, at - int(room * FREED)), overhead + int(room * _LEAST_ROOM))))
-        return Bounds(window, limit, at, target, int(room * self.gap))
+        return Bounds(window, limit, at, target, int(room * self.gap) if self.name else 0)
 
     def request(self, view: View, window: int | None = None, session_id: str | None = None) -> tuple[Bounds, Request]:
         """Returns this policy's numbers for a view in a window, and the request with them for trigger and strategy."""
         bare, fires_at = Request(view, session_id=session_id), None
         if not self.name and self.budget is None and self.target is None:
             fires_at = token_limit(self.trigger, bare)
-        bounds = self.bounds(self.window or (window if self.name else None), view.overhead, fires_at)
+        bounds = self.bounds(window if self.name else None, view.overhead, fires_at)
         if fires_at is not None and self.strategy is not None:  # a strategy given by hand has its own limit
             bounds = bounds._replace(limit=None)
         return bounds, Request(
@@ -224,7 +223,7 @@ def find_policy(given: PolicyLike | None) -> Policy:
     return preset(given)
 
 
-_KEYWORDS = Policy(target_share=1.0)
+_KEYWORDS = Policy(target_share=1.0, reply=Reserve())
 
 
 def read_policy(stored: Json) -> Policy:

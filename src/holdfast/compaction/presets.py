@@ -196,6 +196,7 @@ def claude_code(*, percent: float = 0.95) -> Policy:
             "if it fails": "the ledger",
         },
         threshold=Fraction(percent),
+        reply=_left_by(percent),
         strategy=Summary(
             KeepNothing(),
             FreeText(CLAUDE_CODE_TASK, style=_WHOLE_HISTORY_STYLE),
@@ -221,6 +222,7 @@ def claude_code_ts(*, percent: float = 0.95, keep: float = 0.5) -> Policy:
             "if it fails": "an error, and the context is unchanged",
         },
         threshold=Fraction(percent),
+        reply=_left_by(percent),
         strategy=Summary(
             KeepFraction(keep), FreeText(CLAUDE_CODE_TASK), AsUser(), name="half-history summary", last_resort="error"
         ),
@@ -243,6 +245,7 @@ def codex(*, limit: int | None = None, percent: float = 0.95, keep: int = 20_000
             "if it fails": f"{attempts} attempts with exponential backoff, then context unchanged",
         },
         threshold=CodexLimit(limit, percent),
+        reply=_left_by(percent),
         strategy=Summary(
             KeepUserMessages(keep),
             FreeText(CODEX_TASK, style=_WHOLE_HISTORY_STYLE),
@@ -407,6 +410,11 @@ def goat(*, utilization: float = 0.80, output: int = DEFAULT_RESERVE, keep: floa
         calibrated=False,
         usual_window=200_000,
     )
+
+
+def _left_by(percent: float) -> Reserve:
+    """Returns the reply's part of a window of which a document uses so much."""
+    return Reserve(DEFAULT_RESERVE, max(0.01, 1 - percent))
 
 
 def _percent(part: float) -> str:

@@ -11,14 +11,14 @@ import anyio
 import msgspec
 
 from ..agent import ContextWindow, Keeper
-from ..compaction import Policy, acompact
+from ..compaction import acompact, preset
+from ..compaction.presets import DEFAULT_PRESET
 from ..errors import CorruptLog, HoldfastError, StoreError
 from ..hooks.events import CompactionEvent
 from ..messages import Json, decode_one
 from ..models.calls import Failure, Model
 from ..sessions import Context, SessionService
 from ..tokens import Usage
-from ..tokens.budget import DEFAULT_RESERVE
 from ..triggers import always
 from .client_sessions import Caller, ClientSession, ClientSessions, MessageList
 from .context_editing import ContextEdits
@@ -68,14 +68,11 @@ class Rewriter:
     def __init__(
         self,
         sessions: SessionService,
-        preset: Policy,
-        window: int | None = None,
         on_event: Callable[[CompactionEvent, str], object] = lambda event, owner: None,
     ) -> None:
         self.sessions = sessions
         self.conversations = ClientSessions(sessions)
-        self._preset = preset
-        self._given_window = window
+        self._policy = sessions.preset or preset(DEFAULT_PRESET)
         self._store_failed_until = float("-inf")
         self._store_slots = anyio.Semaphore(_STORE_SLOTS)
         self._on_event = on_event
@@ -150,7 +147,8 @@ class Rewriter:
                 if usage is not None:
                     decision.compacted = await self._compacted(conversation, given, context, usage)
             size = await self.sessions.size(conversation.session_id)
-        if own and size.tokens > window.size - min(DEFAULT_RESERVE, window.size // 4):
+        limit = self._policy.bounds(window.size, 0).limit
+        if own and limit is not None and size.tokens > limit:
             context = await keeper.prepare_step()
         elif size.is_compacted or continues:
             context = context or await keeper.context()
@@ -182,7 +180,7 @@ class Rewriter:
             session_id,
             always if asked.now else lambda request: True,
             on_conflict="rebase",
-            preset=self._preset.changed(window=window.size),
+            preset=self._policy.changed(window=window.size),
             budget=budget,
             instructions=asked.instructions,
             summarizer=summarizer or self.sessions.model,
@@ -213,7 +211,7 @@ class Rewriter:
         result = await acompact(
             messages,
             budget=budget,
-            preset=self._preset.changed(window=self._window(body.model).size),
+            preset=self._policy.changed(window=self._window(body.model).size),
             format=body.protocol.format,
             system=body.system,
             tools=body.value("tools"),
@@ -314,7 +312,7 @@ class Rewriter:
 
     def _window(self, model: str) -> ContextWindow:
         if model not in self._windows:
-            self._windows[model] = ContextWindow(self._given_window, model, self._preset.usual_window)
+            self._windows[model] = ContextWindow(self.sessions.window, model, self._policy.usual_window)
         return self._windows[model]
 
     def _keeper(self, body: RequestBody, decision: RewriteDecision) -> Keeper:
@@ -322,7 +320,6 @@ class Rewriter:
             self.sessions,
             decision.session_id,
             window=decision.window,
-            preset=self._preset,
             summarizer=decision.summarizer or self.sessions.model,
             format=body.protocol.format,
             listen=lambda event: self._on_event(event, decision.owner),

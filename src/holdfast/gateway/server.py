@@ -14,7 +14,6 @@ import anyio
 import msgspec
 from aiohttp import web
 
-from ..compaction import Policy
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
 from ..io.prometheus import CONTENT_TYPE
@@ -62,13 +61,11 @@ _OWN_PATHS = ("/", "/healthz", "/readyz", "/metrics")
 class Gateway:
     """Forwards requests to upstreams; conversations are sessions of `sessions`."""
 
-    def __init__(
-        self, options: GatewayOptions, sessions: SessionService, preset: Policy, *, window: int | None = None
-    ) -> None:
+    def __init__(self, options: GatewayOptions, sessions: SessionService) -> None:
         self.options = options
         self.metrics = GatewayMetrics()
         self.sessions = sessions
-        self._rewriter = Rewriter(sessions, preset, window, self.metrics.count_compaction)
+        self._rewriter = Rewriter(sessions, self.metrics.count_compaction)
         self._vendor = VendorCompaction(self._rewriter, ItemSealer(options.item_keys), native=options.native)
         self._upstream = Upstream(options)
         self._tracer = RequestTracer()

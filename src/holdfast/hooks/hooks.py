@@ -18,6 +18,7 @@ from .timeouts import DEFAULT_HOOK_TIMEOUT, hook_time_limit, require_seconds
 if TYPE_CHECKING:
     from ..compaction import CompactionResult
     from ..types import Strategy, StrategyFunction
+    from .runner import HookRunner
 
 
 class CommandHook(msgspec.Struct, frozen=True):
@@ -61,6 +62,14 @@ class Hooks:
         )
         self.listen: tuple[Listener, ...] = tuple(map(validate_listener, _as_sequence(listen)))
         self.timeout = timeout
+
+    def around(
+        self, session: str, lane: str | None = None, origin: Origin = "manual", listen: Listener | None = None
+    ) -> HookRunner:
+        """Returns what runs these hooks around one compaction; `listen` receives its events, too."""
+        from .runner import HookRunner  # it knows the hooks
+
+        return HookRunner(self, session, lane, origin, listen)
 
 
 def validate_listener(given: Any) -> Any:

@@ -25,7 +25,7 @@ from ..compaction import (
 from ..context import Checkpoint, EventIdRange, HeadItem, HeadMessage, View, event_id_ranges
 from ..context.events import Event, EventKind, LaneTip, message_in, new_id, now
 from ..errors import InvalidInput, Outcome
-from ..hooks import HookRunner, Hooks
+from ..hooks import Hooks
 from ..messages import Json, encode_all, extract_media
 from ..stores import Unchanged
 from ..strategies.memory import BlendMemory, pin_memory
@@ -37,6 +37,7 @@ from .live import LiveSession
 
 if TYPE_CHECKING:
     from ..context.events import SessionRecord
+    from ..hooks import HookRunner
     from ..hooks.hooks import Listener
     from ..models.calls import Limits, Model
     from ..types import Clock, StrategyLike, SummarizerLike, Trigger
@@ -110,13 +111,8 @@ async def compact_session(
     if min_saving is None and not automatic:
         policy = policy.changed(min_saving=0.0)
     nested = service._running.is_nested((session_id, lane))
-    hooks = HookRunner(
-        Hooks(listen=service.hooks.listen) if nested else service.hooks,
-        session_id,
-        lane,
-        "auto" if automatic else "manual",
-        listen,
-    )
+    own = Hooks(listen=service.hooks.listen) if nested else service.hooks
+    hooks = own.around(session_id, lane, "auto" if automatic else "manual", listen)
     abort = abort or Abort()
     commit = _Commit(
         service,
@@ -157,7 +153,7 @@ async def blend_session_memory(
     automatic: bool = False,
 ) -> CompactionResult:
     """Blends the oldest memory notes into their summary. No message is archived, so no hook runs."""
-    hooks = HookRunner(Hooks(), live.id, lane, "auto" if automatic else "manual")
+    hooks = Hooks().around(live.id, lane, "auto" if automatic else "manual")
     policy = resolve(strategy=BlendMemory(), trigger=always, summarizer=service._summarizer(summarizer), min_saving=0.0)
     calls = SummarizerRun(policy.summarizer, service.limits, notify, abort)
     commit = _Commit(

@@ -4,7 +4,7 @@ from .keys import KEYS, SettingKey
 from .loading import load_settings
 from .paths import data_folder, default_store, project_file, project_folders, state_folder, user_file
 from .saving import save_setting
-from .settings import CompactionSettings, HookSettings, Settings, open_configured_store, preset_for
+from .settings import CompactionSettings, HookSettings, Settings, chosen_preset, open_configured_store, preset_for
 
 __all__ = [
     "KEYS",
@@ -12,6 +12,7 @@ __all__ = [
     "HookSettings",
     "SettingKey",
     "Settings",
+    "chosen_preset",
     "data_folder",
     "default_store",
     "load_settings",

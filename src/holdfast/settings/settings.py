@@ -70,6 +70,12 @@ def preset_for(settings: Settings) -> Policy:
     return preset(settings.preset, **given) if takes_sizes(settings.preset) else preset(settings.preset)
 
 
+def chosen_preset(settings: Settings) -> Policy | None:
+    """Returns the preset if somebody configured one; None leaves each session its own."""
+    keys = ("preset", "compaction.reserve_tokens", "compaction.keep_recent_tokens")
+    return preset_for(settings) if any(settings.origins.get(key, "default") != "default" for key in keys) else None
+
+
 def open_configured_store(
     settings: Settings, environ: Mapping[str, str] = os.environ
 ) -> MemoryStore | JSONLStore | SQLiteStore | PostgresStore:

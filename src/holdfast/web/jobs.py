@@ -102,7 +102,7 @@ class JobPages:
         path, until = session_path(record.id), float("inf")
         try:
             one = await read_overview(self._sessions, record)
-            due = self._sessions.preset is not None and await self._sessions.due(record.id)
+            due = await self._sessions.due(record.id)
             attempts = await self._sessions.store.read(
                 record.id, Slice(kinds=(EventKind.ATTEMPT,), limit=1, newest=True)
             )
