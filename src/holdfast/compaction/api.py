@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
-from anyio.from_thread import start_blocking_portal
 
+from ..io.portal import portal
 from ..messages import require_message_list
 from .driver import Abort, Notify
 from .options import CompactionOptions
@@ -77,8 +77,7 @@ def compact(
     if options.summarizer is None:
         return work.result(work.run.decide())
     if (decision := work.run.not_triggered()) is None:
-        with start_blocking_portal() as portal:
-            decision = portal.call(work.run.decide_with_model)
+        decision = portal.run(work.run.decide_with_model)
     return work.result(decision)
 
 

@@ -16,6 +16,7 @@ from ..errors import NoRoom, StoreClosed
 from ..hooks.timeouts import require_seconds
 from ..messages import ToolCall, format_name
 from ..stores import Log
+from ..stores.base import ProcessGuard
 from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
 from ..tokens import Estimator, Tokenizer, estimator_for
@@ -69,6 +70,7 @@ class SessionReader:
         self._given_estimator = estimator
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
         self._closed = False
+        self._process = ProcessGuard()
         self._apply(None if preset is None else preset_named(preset))
 
     def _apply(self, preset: Preset | None) -> None:
@@ -307,6 +309,7 @@ class SessionReader:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreClosed
+        self._process.enter()
 
     async def _wait_ready(self, session_id: str, lane: str | None, wait: bool | float) -> bool:
         return await self.ready(session_id, _wait_seconds(wait), lane)
