@@ -75,6 +75,8 @@ class View:
         """True after an undo, until the next user message."""
         self.checkpoint = Checkpoint()
         self.calibration = Calibration()
+        self._has_report = False
+        """Whether a reply since the checkpoint had a report of its size."""
         self.head: list[HeadMessage] = []
         self.ids: Sequence[str] = []
         self.given_numbers: Sequence[int] = ()
@@ -226,10 +228,26 @@ class View:
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False
-        usage = None if body.get("foreign_usage") else body.get("usage")
-        if self.calibrated and event.epoch == self.checkpoint_id and usage:
-            size = self.token_sums.estimator.tokens(self.units())
-            self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
+        if self.calibrated and body.get("usage") and not body.get("foreign_usage"):
+            self._learn(event, msgspec.convert(body["usage"], Usage))
+
+    def _learn(self, event: Event, usage: Usage) -> None:
+        """Learns from a report that was made on the checkpoint in force.
+
+        A reply that does not name the checkpoint of its request may have been requested before the compaction: the
+        first report since then is ignored if it is nearer to the size before than to the estimate.
+        """
+        size, made_on = self.token_sums.estimator.tokens(self.units()), event.body.get("made_on")
+        if made_on is None:
+            if event.epoch != self.checkpoint_id:
+                return
+            first, self._has_report = not self._has_report and self.checkpoint_id is not None, True
+            if first and _is_nearer(usage.total, self.checkpoint.tokens_before, self.calibration.tokens(size)):
+                return
+        elif made_on != (self.checkpoint_id or ""):
+            return
+        self._has_report = True
+        self.calibration = self.calibration.learn(size, usage)
 
     def _drop_bound_reasoning(self, event_id: str, message: Message, rules: FormatRules) -> None:
         """Drops reasoning appended while the compaction ran: it is bound to the messages before the compaction."""
@@ -392,3 +410,7 @@ class View:
         """
         together = [item.message for item in self.head] + self.messages[:count]
         return normalize_for_wire(together, rules_for(format or self.format))
+
+
+def _is_nearer(tokens: int, one: int, other: int) -> bool:
+    return abs(tokens - one) < abs(tokens - other)
