@@ -12,6 +12,7 @@ from ..models.calls import Limits
 from ..strategies import KeepLedger, StructuredSummary, as_strategy
 from ..strategies.names import parse_strategy
 from ..tokens.budget import require_positive
+from ..triggers.combine import require_trigger
 from .driver import Abort, Notify
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class CompactionOptions(msgspec.Struct, frozen=True, kw_only=True):
             strategy=chosen,
             budget=budget,
             target=resolved,
-            trigger=trigger,
+            trigger=trigger and require_trigger(trigger),
             instructions=instructions,
             min_saving=chosen.min_saving if min_saving is None else min_saving,
             summarizer=model,

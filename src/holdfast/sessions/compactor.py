@@ -20,7 +20,7 @@ from ..strategies.memory import BlendMemory, pin_memory
 from ..strategies.read_back import read_notes_back
 from ..tokens.budget import require_positive
 from ..triggers import always
-from ..triggers.combine import token_limit
+from ..triggers.combine import require_trigger, token_limit
 from .breaker import open_breaker, record_failure
 from .lease import CompactionLease, LeaseTaken
 from .live import LiveSession
@@ -86,6 +86,8 @@ async def compact_session(
     for name, limit in (("budget", budget), ("target", target)):
         if limit is not None:
             require_positive(name, limit)
+    if trigger is not None:
+        require_trigger(trigger)
     live = await service._live(session_id, refresh=True)
     if service.preset is not None and strategy is None:
         budget = budget or service.window_of(live.record) or service.preset.window
@@ -210,7 +212,7 @@ class _Commit:
         run = CompactionRun(view, self.options, started=started, session_id=live.id, model=live.record.model)
         skipped = run.not_triggered()
         if skipped is None and self.respects_breaker:
-            skipped = open_breaker(view, run.request.tokens, clock())
+            skipped = open_breaker(run.request, self.options.trigger, clock())
         if skipped is not None:
             return self.hooks.finish_unchanged(self._result(run, view, skipped))
         if lease is not None:

@@ -18,6 +18,7 @@ from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
 from ..triggers import always
+from ..triggers.combine import require_trigger
 from .breaker import open_breaker
 from .compactor import blend_session_memory, compact_session
 from .handoff import Handoff, handoff_session, title_session
@@ -259,7 +260,9 @@ class SessionService(SessionReader):
 
         The trigger sees the window as `request.budget`, if it is known.
         """
-        if trigger is None and self.preset is None:
+        if trigger is not None:
+            require_trigger(trigger)
+        elif self.preset is None:
             raise InvalidInput("due() needs a trigger: pass one, or create the service with preset=.")
         live = await self._live(session_id, refresh=True)
         view, window = await live.view(lane), self.window_of(live.record)
@@ -268,7 +271,7 @@ class SessionService(SessionReader):
             trigger = self.preset.trigger_in(window or self.preset.window)
         if not_triggered(request, trigger) is not None:
             return False
-        return open_breaker(view, request.tokens, self.clock()) is None
+        return open_breaker(request, trigger, self.clock()) is None
 
     async def prune(
         self, session_id: str, strategy: PruneToolResults | None = None, *, lane: str | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..context import Request
+from ..context import Request, View
 from ..errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -57,6 +57,23 @@ class _Combined(msgspec.Struct, frozen=True):
         return self.limit(limits) if limits else None
 
 
+def require_trigger(trigger: Trigger) -> Trigger:
+    """Returns the trigger; raises InvalidInput if it cannot be asked."""
+    if isinstance(trigger, type) or not callable(trigger):
+        shown = f"the class {trigger.__name__}" if isinstance(trigger, type) else repr(trigger)
+        raise InvalidInput(f"A trigger is a callable from a request to a bool, such as TokenCount(4000), not {shown}.")
+    return trigger
+
+
+def fires_on_anything(trigger: Trigger, request: Request) -> bool:
+    """Whether a trigger fires even on an empty context: then its caller decides, not the context."""
+    view = request.view
+    try:
+        return trigger(request.with_view(View(view.token_sums.estimator, format=view.format, lane=view.lane)))
+    except Exception:
+        return False  # it looks at messages
+
+
 def token_limit(trigger: Trigger, request: Request) -> int | None:
     """Returns the size in tokens from which a trigger fires; None for one that does not look at tokens."""
     limit: Callable[[Request], int | None] | None = getattr(trigger, "token_limit", None)
@@ -64,5 +81,7 @@ def token_limit(trigger: Trigger, request: Request) -> int | None:
 
 
 def _require_triggers(triggers: tuple[Trigger, ...]) -> None:
-    if not triggers or not all(callable(trigger) for trigger in triggers):
+    if not triggers:
         raise InvalidInput("any_of, all_of and not_ take one or more triggers: callables from a request to a bool.")
+    for trigger in triggers:
+        require_trigger(trigger)
