@@ -1,4 +1,4 @@
-"""Usage counts for the checkpoint that the reply was requested with; a retry is one, by whatever estimator it was measured (L9)."""
+"""Usage counts for the checkpoint that the reply was requested with; a retry is one by any estimator (L9)."""
 
 from __future__ import annotations
 
