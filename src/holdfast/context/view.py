@@ -25,12 +25,12 @@ from ..messages import (
     is_note,
     is_system_message,
     is_vendor_summary,
+    needs_user_between,
     normalize_for_wire,
     opening_pair,
     rules_for,
     system_text,
 )
-from ..messages.repair import needs_user_between
 from ..messages.tool_pairs import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits
@@ -214,7 +214,7 @@ class View:
         if rules.binds_reasoning and event.seq < self.checkpoint_seq:
             self._drop_bound_reasoning(event.id, shown, rules)
         changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
-        shown = apply_edits(shown, changes)
+        shown = apply_edits(shown, changes) if changes else shown
         if not shown.parts and message.parts:
             return
         counted = body.get("units") if not changes and body.get("counter") == self.token_sums.estimator.name else None
