@@ -1,4 +1,4 @@
-"""Usage counts for the checkpoint that the reply was requested with; a retry is one by any estimator (L9)."""
+"""Usage counts for the checkpoint that the reply was requested with; a retry is one by any estimator (P3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def filled(store: Log | None = None, **options: Any) -> SessionService:
     return sessions
 
 
-async def test_a_reply_requested_before_a_compaction_does_not_count_after_it() -> None:
+async def test_p3_reply_requested_before_a_compaction_does_not_count_after_it() -> None:
     sessions = await filled()
     before = await sessions.context("s")
     compacted = await sessions.compact("s", budget=1_000)
@@ -53,6 +53,13 @@ async def test_a_reply_requested_after_a_compaction_counts_whatever_its_size() -
     await sessions.append("s", REPLY, usage=BEFORE, made_on=context.checkpoint)
     size = await sessions.size("s")
     assert (size.tokens, size.known) == (12_450, True)
+
+
+async def test_an_append_after_the_version_of_its_context_is_believed() -> None:
+    sessions = await filled()
+    await sessions.compact("s", budget=1_000)
+    await sessions.append("s", REPLY, usage=BEFORE, after=(await sessions.context("s")).version)
+    assert (await sessions.size("s")).tokens == 12_450
 
 
 async def test_a_report_counts_again_after_an_undo_and_for_a_service_that_reads_the_log() -> None:

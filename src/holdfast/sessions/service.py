@@ -153,6 +153,10 @@ class SessionService(SessionReader):
             await self._wait_ready(session_id, lane, wait)
         live = await self._live(session_id)
         view = await live.view(lane)
+        if (
+            made_on is None and after == live.version
+        ):  # nothing was committed since the request, or StaleVersion is raised
+            made_on = view.checkpoint_id or ""
         ready = message_events(
             message_or_messages,
             view,
