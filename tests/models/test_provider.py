@@ -15,7 +15,7 @@ from step_conversation import cancel_while_stalled
 
 from holdfast.errors import InvalidInput
 from holdfast.messages import Media
-from holdfast.models import Anthropic, Gemini, OpenAIChat, OpenAIResponses
+from holdfast.models import Anthropic, Gemini, OpenAIChat, OpenAIResponses, context_window_of
 from holdfast.models.calls import Failure, ModelCall, Reply
 from holdfast.tokens import Usage
 from providers import ProviderServer, Request, Say, Stall, Status
@@ -187,6 +187,17 @@ def test_call_refused_temperature_is_dropped_for_good(connect: Connect, serve: S
 def test_missing_key_raises_at_construction(make: Callable[[], Any], variable: str) -> None:
     with pytest.raises(InvalidInput, match=variable):
         make()
+
+
+def test_anthropic_id_for_a_long_context_is_sent_as_the_plain_id_with_its_beta_header(serve: Serve) -> None:
+    server = serve()
+    model = Anthropic("claude-test[1m]", api_key="k", base_url=server.anthropic_url)
+    ask(model)
+    ask(Anthropic("claude-test", api_key="k", base_url=server.anthropic_url))
+    long, plain = server.requests
+    assert (long.body["model"], long.headers["anthropic-beta"]) == ("claude-test", "context-1m-2025-08-07")
+    assert plain.body["model"] == "claude-test" and "anthropic-beta" not in plain.headers
+    assert context_window_of(model) == 1_000_000
 
 
 def test_environment_key_is_not_sent_to_other_base_urls(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

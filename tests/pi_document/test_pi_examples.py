@@ -13,7 +13,7 @@ import pytest
 from holdfast import MemoryStore, SessionService
 from holdfast.context import Plan, Request
 from holdfast.messages import framed_message
-from holdfast.triggers import always
+from holdfast.triggers import TokenCount, always
 
 pytestmark = pytest.mark.anyio
 
@@ -171,7 +171,7 @@ async def test_automatic_compaction_after_undo_waits_for_the_user(session: Sessi
     await session.append_letters("u1 a1 u2 a2")
     await session.compact(2, "one")
     await session.service.undo(session.id)
-    automatic = lambda request: True  # noqa: E731
+    automatic = TokenCount(1)
     waiting = await session.service.compact(session.id, automatic, KeepAndSummarise(2, "two"))
     assert (waiting.outcome, waiting.why.split(":")[0]) == ("not_needed", "a compaction was undone")
     await session.append_letters("u3")

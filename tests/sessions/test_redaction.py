@@ -169,6 +169,28 @@ async def test_h1_redacted_text_is_gone_from_every_path(
             await service.redact_text("s", "  ")
 
 
+@pytest.mark.parametrize("shown_thinking", ["the same thinking", "another block of thinking", "thinking alone"])
+async def test_h1_a_kept_reply_stays_when_its_thinking_is_redacted(shown_thinking: str) -> None:
+    """A compaction drops signed thinking by edits; those count parts, of which the redaction drops some."""
+    async with SessionService(MemoryStore()) as service:
+        await service.create(id="s", format="anthropic")
+        for turn in range(6):
+            await service.append("s", {"role": "user", "content": f"Part {turn}. " + "The water is deep. " * 30})
+            thinking = [{"type": "thinking", "thinking": f"It is {SECRET}.", "signature": "c2ln"}]
+            if shown_thinking == "another block of thinking":
+                thinking.insert(0, {"type": "thinking", "thinking": "Something else.", "signature": "c2ln"})
+            words = (
+                [] if shown_thinking == "thinking alone" and turn == 5 else [{"type": "text", "text": f"Done {turn}."}]
+            )
+            await service.append("s", {"role": "assistant", "content": thinking + words})
+        await service.compact("s", always, KeepLast(3), budget=1_000)
+        before = (await service.context("s")).messages
+        assert "thinking" not in str(before)
+        await service.redact_text("s", SECRET)
+        assert (await service.context("s")).messages == before
+        assert await service.verify("s") == []
+
+
 async def test_h1_media_of_a_redacted_message_is_gone(
     reopen: Callable[[], Any], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

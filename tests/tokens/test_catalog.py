@@ -160,6 +160,7 @@ def test_catalog_extended_window_only_on_request() -> None:
     assert CATALOG.window("claude-sonnet-4-5") == 200_000
     assert CATALOG.window("claude-sonnet-4-5", extended=True) == 1_000_000
     assert CATALOG.window("claude-sonnet-4-5[1m]") == 1_000_000
+    assert CATALOG.window("claude-opus-4-1[1m]") == CATALOG.window("claude-of-the-future[1m]") == 1_000_000
     assert CATALOG.window("gpt-4", extended=True) == 8_192
     assert CATALOG.window("nobody-knows", extended=True) == 128_000
 

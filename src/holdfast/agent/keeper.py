@@ -102,6 +102,8 @@ class Keeper:
         self._retried_version: int | None = None
         """Session version after the last overflow recovery; unchanged means that the retry overflowed, too."""
         self._length_recovered = False
+        self._made_on: str | None = None
+        """The checkpoint that the next reply is requested with."""
 
     @property
     def session_id(self) -> str:
@@ -154,7 +156,9 @@ class Keeper:
         with anyio.CancelScope(shield=True):
             if messages:
                 model = reply.model if isinstance(reply, StepReply) else None
-                events = await self.sessions.append(self.session_id, messages, usage=usage, model=model)
+                events = await self.sessions.append(
+                    self.session_id, messages, usage=usage, model=model, made_on=self._made_on
+                )
         return events
 
     async def compact_if_due(self) -> bool:
@@ -251,6 +255,7 @@ class Keeper:
             if self.listen is not None and compacted:
                 emit(self.listen, Continued(self.session_id, text))
             context, _ = await self._context_within_window()
+        self._made_on = context.checkpoint
         if self._message_list is not None:
             return self._message_list.returned(context, compacted)
         context.messages = restore_objects(context.messages, context.format, None)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
-from anyio.from_thread import start_blocking_portal
 
 from ..errors import InvalidLimit
+from ..io.portal import portal
 from ..messages import require_message_list
 from .driver import Abort, Notify, SummarizerRun
 from .policy import Policy, PolicyLike, resolve
@@ -87,8 +87,7 @@ def compact(
         return work.result(work.run.decide())
     if (decision := work.run.not_triggered()) is not None:
         return work.result(decision)
-    with start_blocking_portal() as portal:
-        return portal.call(_decide, work, hooks)
+    return portal.run(lambda: _decide(work, hooks))
 
 
 async def acompact(

@@ -103,6 +103,10 @@ class Partition(NamedTuple):
     edited: list[Event]
 
 
+_SOURCES = frozenset({"_messages", "_partition", "_checkpoint"})
+"""Attributes of a result from which its lazy values are computed."""
+
+
 class CompactionResult:
     """Result of a compaction; `messages` is always the context to send next, whatever the outcome."""
 
@@ -197,6 +201,11 @@ class CompactionResult:
     def checkpoint(self) -> Checkpoint | None:
         """The checkpoint to pass to the next call as `previous=`; computed on first access."""
         return self._checkpoint()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the values, lazy ones included, so that a result can be pickled."""
+        values = {name: getattr(self, name) for name in ("messages", "_parts", "checkpoint")}
+        return {name: value for name, value in vars(self).items() if name not in _SOURCES} | values
 
     def __repr__(self) -> str:
         return (

@@ -45,6 +45,17 @@ def merge_edits(earlier: Sequence[Edit], later: Sequence[Edit]) -> tuple[Edit, .
     return tuple(changes[part] for part in sorted(changes))
 
 
+def rebase_edits(edits: Sequence[Edit], dropped: Sequence[int], count: int) -> tuple[Edit, ...]:
+    """Returns the edits of a message of `count` parts for the message without the dropped ones.
+
+    If none is left, a placeholder stands for the message: it is hidden if the whole message was.
+    """
+    if len(dropped) == count:
+        return (Edit(0),) if sum(edit.text is None for edit in edits) == count else ()
+    kept = {part: index for index, part in enumerate(part for part in range(count) if part not in dropped)}
+    return tuple(Edit(kept[edit.part], edit.text) for edit in edits if edit.part in kept)
+
+
 def _original_index(part: int, dropped: set[int]) -> int:
     """Maps an index among the remaining parts to its index in the original message."""
     original = -1

@@ -35,6 +35,7 @@ def try_message_in(event: Event) -> Message | None:
         return None
 
 
+_MEASURED_FIELDS = frozenset({"units", "counter", "made_on"})
 SCHEMA = 1
 """Version of the event format."""
 
@@ -77,7 +78,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def digest(self) -> str:
         """Digest of the content: tells a retried append from a reused id."""
-        return digest_of([self.kind, self.lane, self.body])
+        return content_digest(self.kind, self.lane, self.body)
 
 
 class LaneTip(msgspec.Struct, frozen=True):
@@ -126,6 +127,11 @@ def message_in(event: Event) -> Message:
 def lane_key(lane: str | None) -> str:
     """Returns the key of a lane in `SessionRecord.lanes`; "" for the root lane."""
     return lane or ""
+
+
+def content_digest(kind: str, lane: str | None, body: Json) -> str:
+    """Returns the digest of an event's content, without what the service that appended it measured or knew."""
+    return digest_of([kind, lane, {name: value for name, value in body.items() if name not in _MEASURED_FIELDS}])
 
 
 def digest_of(value: Any) -> str:

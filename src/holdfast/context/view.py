@@ -26,12 +26,12 @@ from ..messages import (
     is_note,
     is_system_message,
     is_vendor_summary,
+    needs_user_between,
     normalize_for_wire,
     opening_pair,
     rules_for,
     system_text,
 )
-from ..messages.repair import needs_user_between
 from ..messages.tool_pairs import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits
@@ -76,6 +76,8 @@ class View:
         """True after an undo, until the next user message."""
         self.checkpoint = Checkpoint()
         self.calibration = Calibration()
+        self._has_report = False
+        """Whether a reply since the checkpoint had a report of its size."""
         self.head: list[HeadMessage] = []
         self.ids: Sequence[str] = []
         self.given_numbers: Sequence[int] = ()
@@ -220,7 +222,7 @@ class View:
         if rules.binds_reasoning and event.seq < self.checkpoint_seq:
             self._drop_bound_reasoning(event.id, shown, rules)
         changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
-        shown = apply_edits(shown, changes)
+        shown = apply_edits(shown, changes) if changes else shown
         if not shown.parts and message.parts:
             return
         counted = body.get("units") if not changes and body.get("counter") == self.token_sums.estimator.name else None
@@ -235,10 +237,26 @@ class View:
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False
-        usage = None if body.get("foreign_usage") else body.get("usage")
-        if self.calibrated and event.epoch == self.checkpoint_id and usage:
-            size = self.token_sums.estimator.tokens(self.units())
-            self.calibration = self.calibration.learn(size, msgspec.convert(usage, Usage))
+        if self.calibrated and body.get("usage") and not body.get("foreign_usage"):
+            self._learn(event, msgspec.convert(body["usage"], Usage))
+
+    def _learn(self, event: Event, usage: Usage) -> None:
+        """Learns from a report that was made on the checkpoint in force.
+
+        A reply that does not name the checkpoint of its request may have been requested before the compaction: the
+        first report since then is ignored if it is nearer to the size before than to the estimate.
+        """
+        size, made_on = self.token_sums.estimator.tokens(self.units()), event.body.get("made_on")
+        if made_on is None:
+            if event.epoch != self.checkpoint_id:
+                return
+            first, self._has_report = not self._has_report and self.checkpoint_id is not None, True
+            if first and _is_nearer(usage.total, self.checkpoint.tokens_before, self.calibration.tokens(size)):
+                return
+        elif made_on != (self.checkpoint_id or ""):
+            return
+        self._has_report = True
+        self.calibration = self.calibration.learn(size, usage)
 
     def _drop_bound_reasoning(self, event_id: str, message: Message, rules: FormatRules) -> None:
         """Drops reasoning appended while the compaction ran: it is bound to the messages before the compaction."""
@@ -421,3 +439,7 @@ class View:
         """
         together = [item.message for item in self.head] + self.messages[:count]
         return normalize_for_wire(together, rules_for(format or self.format))
+
+
+def _is_nearer(tokens: int, one: int, other: int) -> bool:
+    return abs(tokens - one) < abs(tokens - other)

@@ -114,6 +114,8 @@ class ClientSession:
         self.ids = list(ids)
         """Ids of the client's messages that the log has."""
         self.usage: Usage | None = None
+        self.made_on = ""
+        """The checkpoint that the reply with this usage was requested with."""
         """Token counts of the newest reply, which the client sends back with its next request."""
         self.sent_after: str | None = None
         """The compaction in force when the last request was forwarded, empty if there was none; None if not known."""
@@ -252,7 +254,8 @@ class ClientSessions:
         usage, conversation.usage = (conversation.usage, None) if at else (None, conversation.usage)
         for messages, names, counts in ((new[:at], ids[:at], usage), (new[at:], ids[at:], None)):
             if messages:
-                await self.sessions.append(conversation.session_id, messages, id=names, usage=counts)
+                made_on = conversation.made_on
+                await self.sessions.append(conversation.session_id, messages, id=names, usage=counts, made_on=made_on)
                 conversation.ids += names
         if not given.checkpoint:
             conversation.remember(raw, given)

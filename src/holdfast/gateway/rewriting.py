@@ -46,6 +46,8 @@ class RewriteDecision(msgspec.Struct):
     body: bytes | None = None
     """The compacted request; None forwards what the client sent."""
     session_id: str = ""
+    checkpoint: str = ""
+    """Id of the compaction that is sent; empty for the client's own list."""
     owner: str = ""
     tokens_before: int = 0
     tokens_after: int = 0
@@ -158,6 +160,7 @@ class Rewriter:
                 mark_last_block(context.messages, returned.messages, returned.mark)
             decision.body = _replace_messages(body, context, given, extra)
             decision.outcome = "compacted" if own else "side_call"
+            decision.checkpoint = context.checkpoint
             decision.tokens_after = context.tokens
             decision.tokens_before = _estimate_before(body, decision)
         if own:
@@ -267,7 +270,11 @@ class Rewriter:
         await self.conversations.note_forwarded(decision.conversation)
         smaller = _replace_messages(body, recovery.context, decision.given, [])
         return msgspec.structs.replace(
-            decision, outcome="recovered", body=smaller, tokens_after=recovery.context.tokens
+            decision,
+            outcome="recovered",
+            body=smaller,
+            checkpoint=recovery.context.checkpoint,
+            tokens_after=recovery.context.tokens,
         )
 
     async def _recover_without_session(self, body: RequestBody, failure: Failure) -> RewriteDecision | None:
@@ -297,7 +304,8 @@ class Rewriter:
         conversation, window = decision.conversation, decision.window
         if conversation is None or window is None:
             return
-        conversation.usage = usage or conversation.usage
+        if usage is not None:
+            conversation.usage, conversation.made_on = usage, decision.checkpoint
         if conversation.session_id in self._running:
             return
         self._running.add(conversation.session_id)

@@ -1,13 +1,12 @@
 """What the integrations share: the conversations of one agent, each followed by a `Keeper` as its list grows.
 
 A framework passes its list of messages before each model call and gets the list to send. The list of the framework
-stays whole: a compaction changes only what is sent. All work of keepers and stores runs on one event loop in a thread
-of its own, so that blocking and asynchronous callers share it.
+stays whole: a compaction changes only what is sent. All work of keepers and stores runs on the event loop of the
+portal, so that blocking and asynchronous callers share it.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,7 +15,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
-from anyio.from_thread import BlockingPortal
 
 from ..agent import Keeper
 from ..agent.window import ContextWindow
@@ -24,6 +22,7 @@ from ..compaction import PolicyLike
 from ..compaction.policy import find_policy
 from ..errors import UnknownSession
 from ..hooks.events import CompactionEvent
+from ..io.portal import portal
 from ..messages import OPENING, Message, Role, decode_all, find_problems, rules_for, to_json
 from ..messages.frameworks import framework_in, load_object
 from ..models import failure_from_exception
@@ -33,6 +32,7 @@ from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
 from ..sessions.list_origin import listed_events
 from ..stores import Log, MemoryStore, open_store
+from ..stores.base import ProcessGuard
 from ..tokens.budget import require_positive
 from ..triggers import OverThreshold
 
@@ -78,36 +78,6 @@ class Shortcuts(NamedTuple):
     """Returns text, calls and text results of a message without a dump of it; None if it has anything else."""
 
 
-class WorkerLoop:
-    """An event loop in a daemon thread, started at the first call; for blocking and for asynchronous callers."""
-
-    def __init__(self) -> None:
-        self._portal: BlockingPortal | None = None
-        self._starting = threading.Lock()
-
-    def run(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Runs work on the loop and blocks until it is done."""
-        return self._started().call(work)
-
-    async def arun(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
-        """Runs work on the loop; the caller's own loop stays free."""
-        return await asyncio.wrap_future(self._started().start_task_soon(work))
-
-    def _started(self) -> BlockingPortal:
-        with self._starting:
-            if self._portal is None:
-                ready = threading.Event()
-                threading.Thread(target=lambda: anyio.run(self._serve, ready), daemon=True, name="holdfast").start()
-                ready.wait()
-            assert self._portal is not None
-            return self._portal
-
-    async def _serve(self, ready: threading.Event) -> None:
-        async with BlockingPortal() as self._portal:
-            ready.set()
-            await anyio.sleep_forever()
-
-
 class AgentConversations:
     """The conversations of one agent: options for their compaction, and an `AgentConversation` for each key.
 
@@ -133,18 +103,28 @@ class AgentConversations:
         self.summarizer = summarizer
         self.listen = listen
         self.stored = store is not None
-        self.loop = WorkerLoop()
         self._store: Log = open_store(store) if isinstance(store, str | PathLike) else store or MemoryStore()
         self._sessions: SessionService | None = None
         self._open: OrderedDict[str, AgentConversation] = OrderedDict()
         self._opening = threading.Lock()
+        self._process = ProcessGuard()
 
     @property
     def sessions(self) -> SessionService:
-        """The service of the sessions; use it on this object's `loop` only."""
+        """The service of the sessions; use it in `run` and `arun` only."""
         if self._sessions is None:
             self._sessions = SessionService(self._store, preset=self.preset)
         return self._sessions
+
+    def run(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """Runs work on the event loop of keepers and stores; blocks until it is done."""
+        self._process.enter()
+        return portal.run(work)
+
+    async def arun(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
+        """`run` for asynchronous callers."""
+        self._process.enter()
+        return await portal.arun(work)
 
     def conversation(
         self,
@@ -175,7 +155,7 @@ class AgentConversations:
 
     def logged_messages(self, key: str) -> list[Any]:
         """Returns the messages that the store has of a conversation, as objects of its framework; blocking."""
-        return self.loop.run(lambda: logged_messages(self.sessions, key)) if self.stored else []
+        return self.run(lambda: logged_messages(self.sessions, key)) if self.stored else []
 
     def keys(self) -> list[str]:
         """Returns the keys of the open conversations, the one used last at the end."""
@@ -195,18 +175,18 @@ class AgentConversations:
         )
 
     async def recall(self, keeper: Keeper, name: str, arguments: Mapping[str, Any] | str) -> str:
-        """Runs a recall tool on the log of a keeper; returns text for the model. On the `loop` only."""
+        """Runs a recall tool on the log of a keeper; returns text for the model. In `run` and `arun` only."""
         if not isinstance(arguments, str):
             arguments = {argument: value for argument, value in arguments.items() if value is not None}
         return (await Recall(keeper.sessions, keeper.session_id, can_restore=False).run(name, arguments)).text
 
     async def answer_recall(self, key: str, name: str, arguments: Mapping[str, Any] | str) -> str:
         """Runs a recall tool on the conversation with this key; returns text for the model."""
-        return await self.loop.arun(lambda: self.recall(self.conversation(key).keeper, name, arguments))
+        return await self.arun(lambda: self.recall(self.conversation(key).keeper, name, arguments))
 
     def answer_recall_blocking(self, key: str, name: str, arguments: Mapping[str, Any] | str) -> str:
         """`answer_recall` for blocking callers."""
-        return self.loop.run(lambda: self.recall(self.conversation(key).keeper, name, arguments))
+        return self.run(lambda: self.recall(self.conversation(key).keeper, name, arguments))
 
 
 class AgentConversation:
@@ -221,7 +201,6 @@ class AgentConversation:
         shortcuts: Shortcuts,
     ) -> None:
         self._all = conversations
-        self._loop = conversations.loop
         stored = conversations.stored
         given = {"format": record["format"]} if stored else record
         self.keeper = conversations.keeper(key if stored else None, window, **given)
@@ -243,12 +222,12 @@ class AgentConversation:
     def prepare(self, messages: Sequence[Any]) -> list[Any]:
         """Returns the messages to send: the given ones, or their compacted view."""
         quick = self._continued(messages)
-        return self._loop.run(lambda: self._prepare(messages)) if quick is None else quick
+        return self._all.run(lambda: self._prepare(messages)) if quick is None else quick
 
     async def aprepare(self, messages: Sequence[Any]) -> list[Any]:
         """`prepare` for asynchronous callers."""
         quick = self._continued(messages)
-        return await self._loop.arun(lambda: self._prepare(messages)) if quick is None else quick
+        return await self._all.arun(lambda: self._prepare(messages)) if quick is None else quick
 
     async def _prepare(self, messages: Sequence[Any]) -> list[Any]:
         async with self._working:
@@ -267,12 +246,12 @@ class AgentConversation:
     def recover(self, problem: BaseException, messages: Sequence[Any]) -> list[Any] | None:
         """Returns a smaller list to send once more after a prompt was rejected as too long; None for other errors."""
         failure = find_overflow(problem)
-        return None if failure is None else self._loop.run(lambda: self._recover(failure, messages))
+        return None if failure is None else self._all.run(lambda: self._recover(failure, messages))
 
     async def arecover(self, problem: BaseException, messages: Sequence[Any]) -> list[Any] | None:
         """`recover` for asynchronous callers."""
         failure = find_overflow(problem)
-        return None if failure is None else await self._loop.arun(lambda: self._recover(failure, messages))
+        return None if failure is None else await self._all.arun(lambda: self._recover(failure, messages))
 
     async def _recover(self, failure: Failure, messages: Sequence[Any]) -> list[Any] | None:
         async with self._working:

@@ -121,7 +121,7 @@ class HoldfastSession:
             async with self._working:
                 return await work()
 
-        return await self._conversations.loop.arun(locked)
+        return await self._conversations.arun(locked)
 
     async def _open(self) -> Keeper:
         """Opens the newest fork of the session, or creates the session."""

@@ -12,19 +12,22 @@ from .cuts import (
     open_tool_loop_start,
 )
 from .detection import COMMON, FORMATS, detect_format
-from .foreign_summaries import OPENCODE_QUESTION, is_foreign_summary, is_note, opening_pair
 from .frame import (
     CONTINUE,
     CUT_OFF_MARK,
     INTERRUPTED_MARK,
+    OPENCODE_QUESTION,
     OPENING,
     add_frame,
     framed_message,
     is_aside,
     is_filler,
+    is_foreign_summary,
     is_framed,
     is_interrupted,
+    is_note,
     is_system_message,
+    opening_pair,
     quote_system,
     split_notes,
     strip_frame,
@@ -33,7 +36,7 @@ from .frame import (
 from .json_text import compact_json_length, from_json, to_json
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
 from .payload import copy_json, describe_media, extract_media, replace_lone_surrogates, restore_media
-from .repair import join_results, needs_user_between, normalize_for_wire, repair, repair_messages, repair_pairs
+from .repair import join_results, normalize_for_wire, repair, repair_messages, repair_pairs
 from .sdk import reply_usage, unpack_reply
 from .tool_definitions import Tool, encode_tools, request_fields
 from .validate import (
@@ -50,6 +53,7 @@ from .validate import (
     is_bound,
     is_vendor_summary,
     item_id,
+    needs_user_between,
     rules_for,
 )
 

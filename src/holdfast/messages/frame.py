@@ -1,13 +1,15 @@
-"""Frames: a suffix with a digest that marks text written by Holdfast.
+"""Notes and summaries in a context: Holdfast's own, marked by a frame, and those of other tools, by their opening.
 
-Without a session, only the text itself shows that a message is a note. The digest of the text tells a
-real note from a pasted look-alike; it guards against accidents, not against forgery.
+A frame is a suffix with a digest of the text: without a session, only the text itself shows that a message is a note.
+The digest tells a real note from a pasted look-alike; it guards against accidents, not against forgery. A summary is a
+record of the conversation: it is carried on, and is neither the user's words nor a message to cut.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 
 from .parts import Message, Role, Text
 
@@ -120,3 +122,39 @@ CUT_OFF_MARK = "[The reply was cut off here.]"
 def is_interrupted(message: Message) -> bool:
     """Whether this reply did not end by itself."""
     return message.role == "assistant" and message.text.endswith((INTERRUPTED_MARK, CUT_OFF_MARK))
+
+
+_OPENINGS = re.compile(
+    r"#{1,4} Session Summary \(Compaction Round \d+\)"
+    r"|This session is being continued from a previous conversation"
+    r"|Another language model (?:started to solve this problem|worked on this task) and produced a summary"
+    r"|\*?The conversation history before this point was compacted into the following summary"
+    r"|The following is a summary of a branch that this conversation came back from"
+)
+"""The openings of the layer document, Claude Code, Codex CLI, and pi, for a compaction and for a branch."""
+OPENCODE_QUESTION = "What did we do so far?"
+"""The user message before OpenCode's summary, which is the assistant's reply and has no opening of its own."""
+
+
+def is_foreign_summary(message: Message) -> bool:
+    """Whether another tool wrote this message as a summary of the conversation before it."""
+    if message.role not in ("user", "assistant") or not message.parts or type(first := message.parts[0]) is not Text:
+        return False
+    return _OPENINGS.match(first.text.lstrip()) is not None and not message.calls
+
+
+def is_note(message: Message) -> bool:
+    """Whether this message is a note or a summary, written by Holdfast or by another tool."""
+    return is_framed(message) or is_foreign_summary(message)
+
+
+def opening_pair(messages: Sequence[Message]) -> range:
+    """Returns the indices of OpenCode's question and summary, if the context starts with them."""
+    first = next((index for index, message in enumerate(messages) if message.role != "system"), len(messages))
+    pair = messages[first : first + 2]
+    return range(first, first + 2) if len(pair) == 2 and _is_summary_pair(*pair) else range(0)
+
+
+def _is_summary_pair(question: Message, reply: Message) -> bool:
+    asked = question.role == "user" and question.text.strip() == OPENCODE_QUESTION and len(question.parts) == 1
+    return asked and reply.role == "assistant" and bool(reply.text.strip()) and not reply.calls

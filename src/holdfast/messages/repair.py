@@ -25,16 +25,12 @@ from .validate import (
     is_bound,
     is_vendor_summary,
     item_id,
+    needs_user_between,
     rules_for,
 )
 
 if TYPE_CHECKING:
     from ..types import MessageLike
-
-
-def needs_user_between(message: Message, previous: Message, rules: FormatRules) -> bool:
-    """Whether this format requires a user message between these two."""
-    return rules.calls_follow_user and previous.role == message.role == "assistant" and bool(message.calls)
 
 
 def join_results(first: Message, second: Message) -> Message:

@@ -81,6 +81,11 @@ def rules_for(format: str) -> FormatRules:
     return FORMAT_RULES["openai-chat" if format == COMMON else format_name(format)]
 
 
+def needs_user_between(message: Message, previous: Message, rules: FormatRules) -> bool:
+    """Whether this format requires a user message between these two."""
+    return rules.calls_follow_user and previous.role == message.role == "assistant" and bool(message.calls)
+
+
 def drop_rejected_parts(message: Message, rules: FormatRules) -> Message | None:
     """Returns the message without the parts that this format rejects; None if nothing is left."""
     parts = tuple(part for part in message.parts if not _is_rejected(part, rules))

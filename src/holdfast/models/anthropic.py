@@ -7,7 +7,7 @@ from typing import Any
 
 from ..messages import Json, ToolCall, copy_json
 from ..tokens import read_usage
-from ..tokens.catalog import CATALOG
+from ..tokens.catalog import CATALOG, LONG_SUFFIX, wants_long_window
 from .calls import Finish, ReplyDelta, StepCall
 from .provider import (
     DeltaStream,
@@ -91,6 +91,7 @@ _DEFAULT_MAX_TOKENS = 8_192
 """Used where the call has no limit, since this API requires one."""
 _MAX_STEP_TOKENS = 32_000
 """Larger, since a step may write a whole file."""
+_BETA_HEADER, _LONG_WINDOW_BETA = "anthropic-beta", "context-1m-2025-08-07"
 _FINISH: dict[str, Finish] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -100,7 +101,7 @@ _FINISH: dict[str, Finish] = {
 
 
 class Anthropic(Provider):
-    """`Anthropic("claude-…")`."""
+    """`Anthropic("claude-…")`; an id that ends in `[1m]` requests the window of a million tokens."""
 
     sdk = Sdk("anthropic", "anthropic", ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"), "ANTHROPIC_BASE_URL")
     prefix = "anthropic"
@@ -112,10 +113,16 @@ class Anthropic(Provider):
 
     async def _client(self) -> Any:
         client = await super()._client()
-        return client if self._custom_client is None else client.with_options(max_retries=0)
+        if self._custom_client is not None:
+            client = client.with_options(max_retries=0)
+        if not wants_long_window(self.model):
+            return client
+        betas = filter(None, (client.default_headers.get(_BETA_HEADER), _LONG_WINDOW_BETA))
+        return client.with_options(default_headers={_BETA_HEADER: ",".join(betas)})
 
     def _request(self, call: ProviderCall) -> Json:
-        needed = {"model": self.model, "max_tokens": call.max_tokens or self._default_max_tokens(call)}
+        model = self.model[: -len(LONG_SUFFIX)] if self.model and wants_long_window(self.model) else self.model
+        needed = {"model": model, "max_tokens": call.max_tokens or self._default_max_tokens(call)}
         chosen = {
             "system": call.system or None,
             "tools": self._tools(call),

@@ -13,7 +13,7 @@ import anyio.to_thread
 from ..errors import InvalidInput
 from ..io.arguments import closest_name
 from ..io.secrets import scrub
-from ..tokens.catalog import CATALOG
+from ..tokens.catalog import CATALOG, wants_long_window
 from .anthropic import Anthropic
 from .calls import Answer, ChatModel, Failure, Model, ModelCall, Reply
 from .failures import failure_from_exception
@@ -195,5 +195,8 @@ def _unknown_model_message(name: str, provider: str, model: str, has_provider: b
 
 def context_window_of(model: Model | ChatModel | None) -> int | None:
     """Returns the maximum prompt tokens of a model, if the catalog knows it."""
-    known = None if model is None else CATALOG.find(model.name.rpartition(":")[2])
+    name = None if model is None else model.name.rpartition(":")[2]
+    if wants_long_window(name):
+        return CATALOG.window(name)
+    known = None if name is None else CATALOG.find(name)
     return None if known is None else known.input or known.window

@@ -1,16 +1,14 @@
-"""`SessionService` for blocking code: the same methods, run on an event loop in a thread of its own."""
+"""`SessionService` for blocking code: the same methods, run on the event loop of the process's portal."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from anyio.from_thread import BlockingPortal, start_blocking_portal
-
 from ..compaction import PolicyLike
 from ..context.events import SessionRecord
+from ..io.portal import portal
 from ..stores import Log
 from ..tokens import Estimator
 from .service import SessionService
@@ -34,9 +32,6 @@ class BlockingSessionService:
 
     def __init__(self, store: Log, **options: Any) -> None:
         self._service = SessionService(store, **options)
-        self._running: AbstractContextManager[BlockingPortal] = start_blocking_portal()
-        self._portal = self._running.__enter__()
-        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -52,19 +47,21 @@ class BlockingSessionService:
         return self._service.estimator
 
     def call(self, work: Callable[[SessionService], Awaitable[R]]) -> R:
-        """Runs async work on the service, in its thread."""
-        return self._portal.call(lambda: work(self._service))
+        """Runs async work on the service, in the portal's thread."""
+        return portal.run(lambda: work(self._service))
 
     def close(self) -> None:
-        """Closes the service and its store, and stops its thread."""
-        if not self._closed:
-            self._closed = True
-            self._portal.call(self._service.close)
-            self._running.__exit__(None, None, None)
+        """Closes the service and its store. A program that forgets it ends all the same, and loses nothing."""
+        if not portal.stopped:
+            portal.run(self._service.close)
 
     def use_preset(self, preset: PolicyLike) -> None:
         """Switches to another preset and its estimator."""
-        self._portal.call(self._service.use_preset, preset)
+
+        async def use(service: SessionService) -> None:
+            service.use_preset(preset)
+
+        self.call(use)
 
     def compacting(self, session_id: str, lane: str | None = None) -> bool:
         """Whether a compaction of this session is running in this service."""

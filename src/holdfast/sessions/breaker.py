@@ -7,12 +7,17 @@ compaction that a person asks for is always tried.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ..compaction import Decision, Meter
-from ..context import View
+from ..context import Request, View
 from ..context.events import Event, EventKind, new_id, now
 from ..errors import Outcome
+from ..triggers.combine import always, fires_on_anything
 from .live import LiveSession
+
+if TYPE_CHECKING:
+    from ..types import Trigger
 
 FAILURES = 3
 """Consecutive failures that open the breaker."""
@@ -22,9 +27,13 @@ MAX_PAUSE = 3_600.0
 _COUNTED = (Outcome.SUMMARY_FAILED, Outcome.NO_PROGRESS, Outcome.CANNOT_FIT)
 
 
-def open_breaker(view: View, tokens: int, time: float) -> Decision | None:
-    """Returns the decision not to compact automatically now, if the breaker is open, else None."""
-    if view.undone:
+def open_breaker(request: Request, trigger: Trigger | None, time: float) -> Decision | None:
+    """Returns the decision not to compact automatically now, if the breaker is open, else None.
+
+    After an undo, only a trigger that looks at the context waits: one that fires on anything is its caller's decision.
+    """
+    view, tokens = request.view, request.tokens
+    if view.undone and not _is_callers_decision(trigger, request):
         why = "a compaction was undone: automatic ones wait for the next user message"
         return Decision(Outcome.NOT_NEEDED, tokens, tokens, why)
     if view.failures >= FAILURES and time < view.retry_at:
@@ -35,6 +44,11 @@ def open_breaker(view: View, tokens: int, time: float) -> Decision | None:
         why = "the last compaction failed and there is no new message since: it would fail again"
         return Decision(Outcome.BREAKER_OPEN, tokens, tokens, why)
     return None
+
+
+def _is_callers_decision(trigger: Trigger | None, request: Request) -> bool:
+    """Whether the caller's own trigger fires on anything; `always` is here that of the memory, which blends unasked."""
+    return trigger is not None and trigger is not always and fires_on_anything(trigger, request)
 
 
 async def record_failure(

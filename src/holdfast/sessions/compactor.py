@@ -208,7 +208,7 @@ class _Commit:
         )
         skipped = run.not_triggered()
         if skipped is None and self.respects_breaker:
-            skipped = open_breaker(view, run.request.tokens, clock())
+            skipped = open_breaker(run.request, self.policy.trigger, clock())
         if skipped is not None:
             return self.hooks.finish_unchanged(self._result(run, view, skipped))
         if lease is not None:

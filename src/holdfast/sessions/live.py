@@ -296,12 +296,15 @@ class Context(Sequence[Any]):
         """Whether the tokens are based on the provider's report, not on an estimate alone."""
         self.timed_out = timed_out
         """Whether the wait for a compaction ended before the compaction did."""
+        self.checkpoint = view.checkpoint_id or ""
+        """Id of the compaction in force, empty if there is none; give it to `append` as `made_on` with the reply."""
+        self.is_compacted = bool(self.checkpoint)
+        """Whether a compaction is in force: the messages are not the ones that were appended."""
         self._view, self._live = view, len(view.messages)
 
-    @property
-    def is_compacted(self) -> bool:
-        """Whether a compaction is in force: the messages are not the ones that were appended."""
-        return self._view.checkpoint_id is not None
+    def __getstate__(self) -> dict[str, Any]:
+        """Returns the values without the view that they were read from, so that a context can be pickled."""
+        return {name: value for name, value in vars(self).items() if name != "_view"} | {"numbers": self.numbers}
 
     @cached_property
     def numbers(self) -> list[int]:

@@ -38,6 +38,7 @@ def message_events(
     format: str | None,
     source: str | None = None,
     aside: bool = False,
+    made_on: str | None = None,
 ) -> MessageEvents:
     """Returns events for one or several messages, preceded by results for tool calls that these leave open."""
     messages, _ = decode_all(_as_list(given), format)
@@ -51,8 +52,19 @@ def message_events(
             _add(out, message, view, lane, f"{names[0]}~{index}", closes=True)
     last = len(messages) - 1
     for index, (message, name) in enumerate(zip(messages, names, strict=True)):
-        counts = counted if index == last else None
-        _add(out, message, view, lane, name, usage=counts, model=model, synthetic=synthetic, source=source, aside=aside)
+        _add(
+            out,
+            message,
+            view,
+            lane,
+            name,
+            usage=counted if index == last else None,
+            model=model,
+            made_on=made_on,
+            synthetic=synthetic,
+            source=source,
+            aside=aside,
+        )
     return out
 
 
@@ -95,6 +107,7 @@ def _add(
     *,
     usage: Usage | None = None,
     model: str | None = None,
+    made_on: str | None = None,
     synthetic: bool = False,
     closes: bool = False,
     source: str | None = None,
@@ -111,7 +124,7 @@ def _add(
             body["media"] = sorted(media)
         if usage is not None:
             body["usage"] = msgspec.to_builtins(usage)
-            body |= {"model": model} if model else {}
+            body |= ({"model": model} if model else {}) | ({} if made_on is None else {"made_on": made_on})
         if synthetic:
             body["synthetic"] = True
         if aside:

@@ -18,6 +18,7 @@ from ..errors import NoRoom, StoreClosed
 from ..hooks.timeouts import require_seconds
 from ..messages import Json, ToolCall, format_name
 from ..stores import Log
+from ..stores.base import ProcessGuard
 from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
 from ..tokens import Estimator, Tokenizer, estimator_for
@@ -78,6 +79,7 @@ class SessionReader:
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
         self._closed = False
+        self._process = ProcessGuard()
         self._given_policies: dict[bytes, Policy] = {}
         """Policies given in this process, by their stored form."""
         self._use(preset)
@@ -347,6 +349,7 @@ class SessionReader:
     def _require_open(self) -> None:
         if self._closed:
             raise StoreClosed
+        self._process.enter()
 
     async def _wait_ready(self, session_id: str, lane: str | None, wait: bool | float) -> bool:
         return await self.ready(session_id, _wait_seconds(wait), lane)

@@ -13,11 +13,12 @@ from anyio import to_thread
 
 from ..context.events import Event, EventKind, SessionRecord, message_in, new_id, now
 from ..errors import Conflict, InvalidInput
-from ..messages import Json, Message, Reasoning, Text, encode_all
+from ..messages import COMMON, Json, Message, Part, Reasoning, Text, drop_rejected_parts, encode_all, rules_for
 from ..stores import Log, Rewrite, Slice
 from .live import LiveSession
 from .scrubbing import (
     REDACTED,
+    DroppedParts,
     NotesScrubber,
     Scrubber,
     TextScrubber,
@@ -117,15 +118,18 @@ def _without_message(family: Family, redacted: Event) -> list[Rewrite]:
 def _without_text(family: Family, text: str) -> list[Rewrite]:
     scrub = TextScrubber(text)
     everything = [event for _, events in family.values() for event in events]
+    dropped: dict[str, DroppedParts] = {}
     clean: dict[str, Json] = {
-        event.id: scrub_data(_without_signed(event, scrub), scrub)
+        event.id: scrub_data(_without_signed(event, scrub, dropped), scrub)
         for event in everything
         if event.kind == EventKind.MESSAGE
     }
     notes = NotesScrubber([text], (text for body in clean.values() for text in strings_in(body.get("message"))))
 
     def change(event: Event) -> Json:
-        return clean[event.id] if event.id in clean else _scrubbed(event, lambda quote: notes(scrub(quote)), ())
+        return (
+            clean[event.id] if event.id in clean else _scrubbed(event, lambda quote: notes(scrub(quote)), (), dropped)
+        )
 
     changes = _changes(family, change, {}, 0, None)
     records = [family[each.session_id][0] for each in changes]
@@ -162,10 +166,12 @@ def _changes(
     ]
 
 
-def _scrubbed(event: Event, scrub: Scrubber, gone: Iterable[str]) -> Json:
+def _scrubbed(
+    event: Event, scrub: Scrubber, gone: Iterable[str], dropped: Mapping[str, DroppedParts] | None = None
+) -> Json:
     """Returns the body of an event that is no message."""
     if event.kind == EventKind.COMPACTION:
-        return scrub_checkpoint(event.body, scrub, gone)
+        return scrub_checkpoint(event.body, scrub, gone, dropped)
     if event.kind == EventKind.ATTEMPT:
         return {**event.body, "why": scrub(str(event.body.get("why", "")))}
     return event.body
@@ -192,16 +198,23 @@ def _tombstone(event: Event) -> Json:
     return body
 
 
-def _without_signed(event: Event, scrub: Scrubber) -> Json:
-    """Returns the body without reasoning that has the text: a changed one would no longer match its signature."""
+def _without_signed(event: Event, scrub: Scrubber, dropped: dict[str, DroppedParts]) -> Json:
+    """Returns the body without reasoning that has the text: a changed one would no longer match its signature.
+
+    Records in `dropped` what the message, as it is shown and edited, has lost.
+    """
     message = message_in(event)
-    parts = tuple(part for part in message.parts if not (isinstance(part, Reasoning) and _has(part, scrub)))
+    parts = tuple(part for part in message.parts if not _is_reasoning_with(part, scrub))
     if parts == message.parts:
         return event.body
+    if shown := drop_rejected_parts(message, rules_for(event.body.get("format") or COMMON)):
+        lost = (index for index, part in enumerate(shown.parts) if _is_reasoning_with(part, scrub))
+        dropped[event.id] = DroppedParts(tuple(lost), len(shown.parts))
     bare: Message = message.with_parts(parts or (Text(REDACTED),))
     return {**event.body, "message": encode_all([bare], event.body.get("format") or "openai-chat")[0]}
 
 
-def _has(part: Reasoning, scrub: Scrubber) -> bool:
-    plain = msgspec.to_builtins(part)
+def _is_reasoning_with(part: Part, scrub: Scrubber) -> bool:
+    """Whether a part is reasoning that has what the scrubber removes."""
+    plain = msgspec.to_builtins(part) if isinstance(part, Reasoning) else None
     return bool(scrub_data(plain, scrub) != plain)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, get_args
 
 import msgspec
 
-from ..context import Checkpoint, CompactionParameters, HeadItem
+from ..context import Checkpoint, CompactionParameters, Edit, HeadItem
+from ..context.checkpoint import rebase_edits
 from ..ledger import PAGE_OPENING, is_section_heading
 from ..ledger.entries import Ledger
 from ..ledger.lines import LineKind
@@ -139,11 +140,20 @@ def scrub_data(value: Any, scrub: Scrubber, *, keys: bool = False) -> Any:
     return value
 
 
-def scrub_checkpoint(body: Json, scrub: Scrubber, removed: Iterable[str]) -> Json:
+class DroppedParts(msgspec.Struct, frozen=True):
+    """Parts that a redaction dropped from a message: their indices, and the number of parts before."""
+
+    indices: tuple[int, ...]
+    count: int
+
+
+def scrub_checkpoint(
+    body: Json, scrub: Scrubber, removed: Iterable[str], dropped: Mapping[str, DroppedParts] | None = None
+) -> Json:
     """Returns the body of a compaction event without what was redacted.
 
     `removed` are the ids of redacted events; what the head shows of another event stays. Without any, a text is removed
-    from all of it.
+    from all of it. `dropped` are the parts that events lost: edits of the others are rebased.
     """
     gone = frozenset(removed)
     checkpoint = msgspec.convert(body, Checkpoint)
@@ -159,7 +169,7 @@ def scrub_checkpoint(body: Json, scrub: Scrubber, removed: Iterable[str]) -> Jso
         head=tuple(_scrub_head(item, scrub, gone) for item in checkpoint.head),
         edits={
             id: tuple(msgspec.structs.replace(edit, text=edit.text and scrub(edit.text)) for edit in edits)
-            for id, edits in checkpoint.edits.items()
+            for id, edits in _rebased(checkpoint.edits, dropped or {})
             if id not in gone
         },
         carry=carry,
@@ -170,6 +180,15 @@ def scrub_checkpoint(body: Json, scrub: Scrubber, removed: Iterable[str]) -> Jso
     unknown = {name: value for name, value in body.items() if name not in Checkpoint.__struct_fields__}
     written: Json = msgspec.json.decode(msgspec.json.encode(clean))  # as a store returns it, with lists for tuples
     return {**unknown, **written}
+
+
+def _rebased(
+    edits: Mapping[str, tuple[Edit, ...]], dropped: Mapping[str, DroppedParts]
+) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+    for id, changes in edits.items():
+        lost = dropped.get(id)
+        if kept := changes if lost is None else rebase_edits(changes, lost.indices, lost.count):
+            yield id, kept
 
 
 def _scrub_parameters(parameters: CompactionParameters | None, scrub: Scrubber) -> CompactionParameters | None:

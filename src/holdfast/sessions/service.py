@@ -151,20 +151,26 @@ class SessionService(SessionReader):
         model: str | None = None,
         synthetic: bool = False,
         aside: bool = False,
+        made_on: str | None = None,
         wait: bool | float = False,
     ) -> Events:
         """Appends one message or several, atomically; returns the events as stored.
 
         A known `id` is a retry and changes nothing. `after` is the version that the message was made for: StaleVersion
         is raised if the session has a newer one. `usage` is what the provider reported with a reply, in its own form;
-        `model` is stored with it, for its price. `aside` marks what a program says in the user's voice ("continue"): it
-        is no turn. `wait` first waits for a running compaction, for a minute or so many seconds, and then appends in
-        any case.
+        `model` is stored with it, for its price. `made_on` is the `checkpoint` of the context that the reply was
+        requested with: after a compaction since then, its usage is not the size of the context. `aside` marks what a
+        program says in the user's voice ("continue"): it is no turn. `wait` first waits for a running compaction, for
+        a minute or so many seconds, and then appends in any case.
         """
         if wait is not False:
             await self._wait_ready(session_id, lane, wait)
         live = await self._live(session_id)
         view = await live.view(lane)
+        if (
+            made_on is None and after == live.version
+        ):  # nothing was committed since the request, or StaleVersion is raised
+            made_on = view.checkpoint_id or ""
         ready = message_events(
             message_or_messages,
             view,
@@ -175,6 +181,7 @@ class SessionService(SessionReader):
             synthetic=synthetic,
             format=live.record.format,
             aside=aside,
+            made_on=made_on,
         )
         events = ready.events if id is None else await new_events(live, ready)
         done = await self.store.append(session_id, events, after=after, media=ready.media)
@@ -275,7 +282,7 @@ class SessionService(SessionReader):
         view = await live.view(lane)
         policy = self._automatic_policy(live).changed(trigger=trigger)
         run = CompactionRun(view, policy, window=self.window_of(live.record), session_id=session_id)
-        return run.not_triggered() is None and open_breaker(view, run.request.tokens, self.clock()) is None
+        return run.not_triggered() is None and open_breaker(run.request, policy.trigger, self.clock()) is None
 
     async def prune(
         self, session_id: str, strategy: PruneToolResults | None = None, *, lane: str | None = None

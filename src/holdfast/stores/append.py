@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
-from ..context.events import SCHEMA, Event, LaneTip, SessionRecord, digest_of, lane_key
+from ..context.events import SCHEMA, Event, LaneTip, SessionRecord, lane_key
 from ..errors import Conflict, DuplicateEvent, InvalidInput, StaleVersion, UnknownEvent
 from .base import Appended, Rewrite, Unchanged
 
@@ -204,7 +204,7 @@ def plan_rewrite(
 def _rewrite_entry(stored: LogEntry, new: LogEntry) -> LogEntry:
     """Returns the entry with another body; id, kind, lane and original digest are kept."""
     event = msgspec.structs.replace(stored.event, body=new.event.body)
-    return LogEntry(event, new.body, stored.digest, digest_of([event.kind, event.lane, event.body]))
+    return LogEntry(event, new.body, stored.digest, event.digest)
 
 
 def find_problems(record: SessionRecord, own: Iterable[LogEntry], seqs: Mapping[str, int]) -> list[str]:

@@ -111,10 +111,22 @@ class Hit(msgspec.Struct, frozen=True):
         return reference(self.event)
 
 
-def require_process(opened_by: int) -> None:
-    """Raises StoreError in a forked child: threads and connections of a store stay in the process that opened it."""
-    if os.getpid() != opened_by:
-        raise StoreError("This store was opened before the process forked: open it again in the child process.")
+class ProcessGuard:
+    """Binds a store or service to the process that used it first: its threads, connections and locks stay there."""
+
+    def __init__(self) -> None:
+        self._process: int | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether this is a forked child of the process that used it first."""
+        return self._process not in (None, os.getpid())
+
+    def enter(self) -> None:
+        """Binds to this process; raises StoreError in a forked child of the bound one."""
+        if self.is_elsewhere:
+            raise StoreError("This store was used before the process forked: open it again in the child process.")
+        self._process = os.getpid()
 
 
 @runtime_checkable

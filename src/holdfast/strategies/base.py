@@ -41,6 +41,8 @@ class FunctionStrategy(BaseStrategy):
 
 def as_strategy(given: Strategy | StrategyFunction) -> Strategy:
     """Returns the strategy, or wraps a function as one."""
+    if isinstance(given, type):
+        raise InvalidInput(f"A strategy is an object such as SlidingWindow(20), not the class {given.__name__}.")
     if isinstance(given, Strategy):
         return given
     if not callable(given):

@@ -112,6 +112,15 @@ LONG_SUFFIX = "[1m]"
 """Suffix by which coding agents request the extended window in the model id."""
 
 
+LONG_WINDOW = 1_000_000
+"""The window that the suffix requests where the catalog does not list one."""
+
+
+def wants_long_window(model_id: str | None) -> bool:
+    """Whether a model id ends in `[1m]`."""
+    return model_id is not None and model_id.strip().lower().endswith(LONG_SUFFIX)
+
+
 def id_variants(model_id: str) -> Iterator[str]:
     """Yields the id as given, then with one more leading provider part removed each time.
 
@@ -156,11 +165,10 @@ class Catalog:
     def window(self, model_id: str | None, *, extended: bool = False) -> int:
         """Returns the context window in tokens; with ``extended``, the larger one available on request."""
         model = self.find(model_id) if model_id else None
-        if model is None or model_id is None:
-            return FALLBACK_WINDOW
-        if extended or model_id.strip().lower().endswith(LONG_SUFFIX):
-            return model.extended_window or model.window
-        return model.window
+        window = FALLBACK_WINDOW if model is None else (extended and model.extended_window) or model.window
+        if not wants_long_window(model_id):
+            return window
+        return (model and model.extended_window) or max(window, LONG_WINDOW)
 
     def with_models(self, *entries: ModelInfo | Mapping[str, Any]) -> Catalog:
         """Returns this catalog plus your entries; of two equal patterns the one added last wins."""

@@ -59,9 +59,9 @@ class CallableEstimator:
         return units
 
 
-def count_tokens(estimator: Estimator, text: str) -> int:
-    """Returns the tokens of one text."""
-    return estimator.tokens(estimator.measure_text(text))
+def count_tokens(estimator: Estimator, text: str | None) -> int:
+    """Returns the tokens of one text; none is 0."""
+    return estimator.tokens(estimator.measure_text(text)) if text else 0
 
 
 def part_text(part: Part) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..context import Request
+from ..context import Request, View
 from ..errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -65,6 +65,15 @@ def require_trigger(trigger: Trigger) -> Trigger:
     return trigger
 
 
+def fires_on_anything(trigger: Trigger, request: Request) -> bool:
+    """Whether a trigger fires even on an empty context: then its caller decides, not the context."""
+    view = request.view
+    try:
+        return trigger(request.with_view(View(view.token_sums.estimator, format=view.format, lane=view.lane)))
+    except Exception:
+        return False  # it looks at messages
+
+
 def token_limit(trigger: Trigger, request: Request) -> int | None:
     """Returns the size in tokens from which a trigger fires; None for one that does not look at tokens."""
     limit: Callable[[Request], int | None] | None = getattr(trigger, "token_limit", None)
@@ -72,5 +81,7 @@ def token_limit(trigger: Trigger, request: Request) -> int | None:
 
 
 def _require_triggers(triggers: tuple[Trigger, ...]) -> None:
-    if not triggers or not all(callable(trigger) for trigger in triggers):
+    if not triggers:
         raise InvalidInput("any_of, all_of and not_ take one or more triggers: callables from a request to a bool.")
+    for trigger in triggers:
+        require_trigger(trigger)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..context import Request
+from ..errors import InvalidLimit
 from ..messages import Media, Message, ToolResult
 from ..tokens import Estimator, estimator_for, part_text
 from ..tokens.budget import (
@@ -135,6 +136,11 @@ class OverBudget(msgspec.Struct, frozen=True):
     window: int = 0
 
     def __post_init__(self) -> None:
+        if self.threshold is not None and not hasattr(self.threshold, "tokens"):
+            raise InvalidLimit(
+                f"OverBudget takes a threshold such as Tokens({self.threshold!r}) or Fraction(0.8), not "
+                f"{self.threshold!r}; TokenCount(n) fires at a number of tokens."
+            )
         if isinstance(self.threshold, Fraction | BelowWindow):
             require_positive("window", self.window)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
-from ...context.events import SCHEMA, Event, LaneTip, SessionRecord, digest_of
+from ...context.events import SCHEMA, Event, LaneTip, SessionRecord, content_digest
 from ...errors import CorruptLog
 from ...messages.json_text import decodable
 from ..append import LogEntry
@@ -98,7 +98,7 @@ def decode_line(data: bytes) -> LogLine:
         body.update(inner)
     event = Event(known.id, known.kind, known.time, body, known.lane or None, known.seq, known.epoch, known.v)
     rewritten = known.digest if known.original else None
-    digest = known.original or known.digest or digest_of([event.kind, event.lane, body])
+    digest = known.original or known.digest or content_digest(event.kind, event.lane, body)
     return LogLine(LogEntry(event, b"", digest, rewritten), known.tip, tuple(known.media), known.more)
 
 

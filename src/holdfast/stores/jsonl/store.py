@@ -26,11 +26,11 @@ from ..base import (
     Appended,
     Hit,
     LeaseWaiters,
+    ProcessGuard,
     Rewrite,
     Slice,
     Unchanged,
     Where,
-    require_process,
 )
 from . import deletion, reads, writes
 from .folder import SessionFolder
@@ -107,7 +107,7 @@ class JSONLStore:
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self._folder = SessionFolder(os.fspath(directory))
         self._waiters = LeaseWaiters()
-        self._process = os.getpid()
+        self._process = ProcessGuard()
         self._closed = False
         self._opened = False
         self._cleaner: threading.Thread | None = None
@@ -220,6 +220,8 @@ class JSONLStore:
         await self._waiters.wait(session_id, min(timeout, POLL_SECONDS))
 
     async def close(self) -> None:
+        if self._process.is_elsewhere:
+            return
         self._closed = True
         if self._cleaner is not None:
             await anyio.to_thread.run_sync(self._cleaner.join)
@@ -228,7 +230,7 @@ class JSONLStore:
     async def _run(self, work: Callable[[SessionFolder], T]) -> T:
         if self._closed:
             raise StoreClosed
-        require_process(self._process)
+        self._process.enter()
         return await anyio.to_thread.run_sync(self._run_with_retry, work)
 
     def _clean_up(self) -> None:

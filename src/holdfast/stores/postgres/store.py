@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self, TypeVar
@@ -14,7 +13,7 @@ import anyio
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidLimit, StoreClosed
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
-from ..base import ANYWHERE, Appended, Hit, Rewrite, Slice, Unchanged, Where, require_process
+from ..base import ANYWHERE, Appended, Hit, ProcessGuard, Rewrite, Slice, Unchanged, Where
 from ..search import SearchRequest
 from . import deletion, lease, reads, schema, search, writes
 from .connections import ConnectionPool, ConnectionWork, PostgresAddress
@@ -76,7 +75,7 @@ class PostgresStore:
         self._timeout = timeout
         self._retry_seconds = retry_seconds
         self._resources: dict[asyncio.AbstractEventLoop, _LoopResources] = {}
-        self._process = os.getpid()
+        self._process = ProcessGuard()
         self._ready = False
         self._closed = False
 
@@ -216,6 +215,8 @@ class PostgresStore:
     # -- connections --------------------------------------------------------------------------------
 
     async def close(self) -> None:
+        if self._process.is_elsewhere:
+            return
         self._closed = True
         here = asyncio.get_running_loop()
         for loop, resources in list(self._resources.items()):
@@ -228,7 +229,7 @@ class PostgresStore:
     async def _run(self, work: ConnectionWork[T]) -> T:
         if self._closed:
             raise StoreClosed
-        require_process(self._process)
+        self._process.enter()
         return await self._loop_resources.pool.run(work)
 
     @property

@@ -21,11 +21,11 @@ from ..base import (
     Appended,
     Hit,
     LeaseWaiters,
+    ProcessGuard,
     Rewrite,
     Slice,
     Unchanged,
     Where,
-    require_process,
 )
 from ..search import SearchRequest
 from . import deletion, index, reads, search, writes
@@ -101,8 +101,8 @@ class SQLiteStore:
         self._path = os.fspath(path)
         self._synchronous = synchronous
         self._in_memory = self._path == ":memory:"
-        self._writer = WriterThread(self._path, self._connect, _work_when_idle)
-        self._process = os.getpid()
+        self._process = ProcessGuard()
+        self._writer = WriterThread(self._path, self._connect, _work_when_idle, self._process)
         self._ready = False
         self._closed = False
         self._lock = threading.Lock()
@@ -218,6 +218,8 @@ class SQLiteStore:
         await self._waiters.wait(session_id, min(timeout, POLL_SECONDS))
 
     async def close(self) -> None:
+        if self._process.is_elsewhere:
+            return
         with self._lock:
             self._closed = True
             idle, self._idle_readers = self._idle_readers, []
@@ -229,7 +231,7 @@ class SQLiteStore:
         """Runs a read in a worker thread, on a snapshot; an in-memory database uses the writer's connection."""
         if self._closed:
             raise StoreClosed
-        require_process(self._process)
+        self._process.enter()
         if self._in_memory:
             return await self._writer.run(work)
         if not self._ready:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from ...errors import HoldfastError, InvalidInput, StoreClosed, StoreError, StoreReadOnly
-from ..base import require_process
+from ..base import ProcessGuard
 from .connection import BUSY_SECONDS, begin, is_busy, translate_sqlite_error
 
 log = logging.getLogger("holdfast.stores.sqlite")
@@ -52,7 +52,11 @@ class WriterThread:
     """Job queue and its thread, which opens its connection with the first job and closes it at the end."""
 
     def __init__(
-        self, path: str, connect: Callable[[], sqlite3.Connection], idle_work: DatabaseWork[float | None]
+        self,
+        path: str,
+        connect: Callable[[], sqlite3.Connection],
+        idle_work: DatabaseWork[float | None],
+        process: ProcessGuard,
     ) -> None:
         self._path = path
         self._connect = connect
@@ -65,7 +69,7 @@ class WriterThread:
         self._connection: sqlite3.Connection | None = None
         self._held: deque[WriteJob | None] = deque()
         """Jobs taken from the queue that run next."""
-        self._process = os.getpid()
+        self._process = process
         self._file: tuple[int, int] | None = None
         """Device and inode of the open file."""
         self._unindexed_jobs = 1
@@ -93,10 +97,10 @@ class WriterThread:
             self._put(job)
 
     def _put(self, job: WriteJob) -> None:
+        self._process.enter()
         with self._lock:
             if self._closed:
                 raise StoreClosed
-            require_process(self._process)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="holdfast-writer", daemon=True)
                 self._thread.start()
