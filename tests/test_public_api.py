@@ -251,7 +251,7 @@ class KeepNewestFour:
     def __call__(self, request: Request) -> Plan | Skip:
         if len(request.messages) <= 4:
             return Skip(Outcome.NOTHING_TO_COMPACT, "there are at most four messages")
-        return Plan(len(request.messages) - 4, strategy="newest four")
+        return request.plan.archive(len(request.messages) - 4).made_by("newest four")
 
 
 def more_than_ten_messages(request: Request) -> bool:
@@ -282,7 +282,7 @@ def test_own_strategy_trigger_and_estimator_run_through_compact() -> None:
 
 def test_own_strategy_as_plain_function_runs_through_compact() -> None:
     def drop_half(request: Request) -> Plan | Skip:
-        return Plan(len(request.messages) // 2)
+        return request.plan.archive(len(request.messages) // 2)
 
     result = compact(conversation(8), budget=1_000, strategy=drop_half, trigger=more_than_ten_messages)
     assert result.outcome == Outcome.COMPACTED and result.messages == conversation(8)[8:]

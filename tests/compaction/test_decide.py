@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import KeepLedger, Outcome, TokenWindow
 from holdfast.compaction import Decision, validate_plan
-from holdfast.messages import framed_message
+from holdfast.messages import Message, framed_message
 from holdfast.strategies import as_strategy
 from holdfast.types import Plan, Request, Skip, Strategy
 from sized import Messages, assistant, calls, request_for, result, user
@@ -18,8 +20,29 @@ TASK = as_strategy(lambda request: Skip(Outcome.NOTHING_TO_COMPACT))
 NOTE = framed_message("Earlier, the depths were read.")
 
 
-def decide(answer: Plan | Skip, messages: Messages = TALK, min_saving: float = 0.0, **options: Any) -> Decision:
-    return validate_plan(request_for(messages, **options), TASK, answer, min_saving=min_saving)
+def decide(
+    answer: Skip | Callable[[Plan], Plan],
+    messages: Messages = TALK,
+    min_saving: float = 0.0,
+    strategy: Strategy = TASK,
+    **options: Any,
+) -> Decision:
+    """Validates a skip, or what a strategy makes of the context as it is."""
+    request = request_for(messages, **options)
+    planned = answer if isinstance(answer, Skip) else answer(request.plan)
+    return validate_plan(request, strategy, planned, min_saving=min_saving)
+
+
+def archive(before: int, *notes: Message, name: str = "", **changes: Any) -> Callable[[Plan], Plan]:
+    """Archives, shows notes if there are any, and changes fields of the plan."""
+
+    def make(plan: Plan) -> Plan:
+        summary = changes.pop("summary", None)
+        plan = plan.archive(before)
+        plan = plan.show(notes, summary) if notes else plan
+        return msgspec.structs.replace(plan.made_by(name) if name else plan, **changes)
+
+    return make
 
 
 def outcome(decision: Decision) -> tuple[Outcome, int, bool]:
@@ -53,86 +76,84 @@ def test_failed_summary_over_the_budget_is_not_replaced() -> None:
 
 
 def test_plan_that_archives_is_accepted() -> None:
-    decision = decide(Plan(4))
+    decision = decide(archive(4))
     assert outcome(decision) == (Outcome.COMPACTED, 600, True)
-    assert decision.planned is not None and decision.planned.archived == (0, 1, 2, 3)
+    assert decision.plan is not None and decision.plan.archived == (0, 1, 2, 3)
 
 
 def test_plan_that_changes_nothing_makes_no_progress() -> None:
-    assert outcome(decide(Plan(0))) == (Outcome.NO_PROGRESS, 1_000, False)
+    assert outcome(decide(archive(0))) == (Outcome.NO_PROGRESS, 1_000, False)
 
 
 def test_plan_with_notes_larger_than_what_they_replace_is_refused() -> None:
-    notes = (framed_message("word " * 2_000),)
-    assert outcome(decide(Plan(2, notes=notes))) == (Outcome.NO_PROGRESS, 1_000, False)
+    assert outcome(decide(archive(2, framed_message("word " * 2_000)))) == (Outcome.NO_PROGRESS, 1_000, False)
 
 
 @pytest.mark.parametrize(("saving", "accepted"), [(0.2, True), (0.21, False)])
 def test_plan_must_save_the_smallest_saving(saving: float, accepted: bool) -> None:
-    assert (decide(Plan(2), min_saving=saving).plan is not None) is accepted
+    assert (decide(archive(2), min_saving=saving).plan is not None) is accepted
 
 
 def test_plan_over_the_budget_that_fits_is_accepted_however_little_it_saves() -> None:
-    assert outcome(decide(Plan(2), min_saving=0.5, budget=950)) == (Outcome.COMPACTED, 800, True)
-    assert outcome(decide(Plan(2), min_saving=0.5, budget=1_000)) == (Outcome.NO_PROGRESS, 1_000, False)
+    assert outcome(decide(archive(2), min_saving=0.5, budget=950)) == (Outcome.COMPACTED, 800, True)
+    assert outcome(decide(archive(2), min_saving=0.5, budget=1_000)) == (Outcome.NO_PROGRESS, 1_000, False)
 
 
 def test_plan_that_helps_but_does_not_fit_is_followed_by_what_makes_it_fit() -> None:
     """Results of an unfinished tool loop may not be archived, but shortened."""
     batch: Messages = [user(100), assistant(100), user(50), calls("a", "b"), result("a", 300), result("b", 900)]
-    decision = decide(Plan(2, strategy="mine"), batch, min_saving=0.9, budget=500)
+    decision = decide(archive(2, name="mine"), batch, min_saving=0.9, budget=500)
     assert decision.outcome is Outcome.COMPACTED
     assert decision.tokens_after <= 500
     assert decision.plan is not None and decision.plan.strategy == "mine+shortened results"
-    assert decision.planned is not None and len(decision.planned.messages) == 4
+    assert len(decision.plan.messages) == 4
 
 
 def test_plan_that_parts_a_call_from_its_result_is_refused() -> None:
     broken: Messages = [user(100), calls("a"), result("a", 100), assistant(50), user(50)]
-    decision = decide(Plan(2), broken)
+    decision = decide(archive(2), broken)
     assert (decision.outcome, decision.plan) == (Outcome.NO_PROGRESS, None)
     assert "the result would be invalid" in decision.why
 
 
 def test_plan_over_the_budget_is_followed_by_a_token_window() -> None:
-    decision = decide(Plan(2, strategy="mine"), budget=500)
+    decision = decide(archive(2, name="mine"), budget=500)
     assert outcome(decision) == (Outcome.COMPACTED, 400, True)
     assert decision.plan is not None and decision.plan.strategy == "mine+token window"
 
 
 def test_target_of_the_strategy_limits_a_request_without_a_budget() -> None:
     strategy: Strategy = TokenWindow(300)
-    decision = validate_plan(request_for(TALK), strategy, Plan(2))
+    decision = decide(archive(2), strategy=strategy)
     assert outcome(decision) == (Outcome.COMPACTED, 200, True)
 
 
 def test_target_of_the_plan_precedes_the_target_of_the_strategy() -> None:
-    decision = validate_plan(request_for(TALK, budget=900), TokenWindow(1), Plan(2, target=800))
+    decision = decide(archive(2, target=800), strategy=TokenWindow(1), budget=900)
     assert decision.tokens_after == 800
 
 
 def test_newest_user_message_larger_than_the_budget_cannot_fit() -> None:
     huge: Messages = [user(100), assistant(100), user(900)]
-    decision = decide(Plan(2), huge, budget=500)
+    decision = decide(archive(2), huge, budget=500)
     assert outcome(decision) == (Outcome.CANNOT_FIT, 900, True)
     assert "900 tokens, over the limit of 500" in decision.why
 
 
 def test_notes_are_dropped_where_they_do_not_fit() -> None:
     tight: Messages = [user(100), assistant(100), user(490)]
-    decision = decide(Plan(2, notes=(NOTE,)), tight, budget=500)
+    decision = decide(archive(2, NOTE), tight, budget=500)
     assert outcome(decision) == (Outcome.COMPACTED, 490, True)
 
 
 def test_summary_is_kept_where_dropping_it_would_not_reach_the_target() -> None:
     tight: Messages = [user(100), assistant(100), user(400)]
-    plan = Plan(2, notes=(NOTE,), summary="the depths were read", target=300)
-    decision = decide(plan, tight, budget=500)
-    assert decision.plan is not None and decision.plan.notes == (NOTE,)
+    decision = decide(archive(2, NOTE, summary="the depths were read", target=300), tight, budget=500)
+    assert decision.plan is not None and [shown.message for shown in decision.plan.head][:1] == [NOTE]
 
 
 def test_remarks_of_the_plan_reach_the_decision() -> None:
-    assert decide(Plan(2, remarks=("restored a fact",))).remarks == ("restored a fact",)
+    assert decide(archive(2, remarks=("restored a fact",))).remarks == ("restored a fact",)
 
 
 # -- strategies as protocol -------------------------------------------------------------------------------
@@ -140,11 +161,13 @@ def test_remarks_of_the_plan_reach_the_decision() -> None:
 
 def test_as_strategy_wraps_a_function_without_limits_of_its_own() -> None:
     def plan(request: Request) -> Plan:
-        return Plan(2)
+        return request.plan.archive(2)
 
     strategy = as_strategy(plan)
     assert isinstance(strategy, Strategy)
-    assert (strategy.target, strategy.min_saving, strategy(request_for(TALK))) == (None, 0.0, Plan(2))
+    assert (strategy.target, strategy.min_saving) == (None, 0.0)
+    planned = strategy(request_for(TALK))
+    assert isinstance(planned, Plan) and planned.cut == 2
 
 
 def test_as_strategy_returns_a_strategy_unchanged() -> None:
@@ -158,6 +181,6 @@ def test_as_strategy_keeps_the_one_limit_that_a_callable_has() -> None:
         target = 300
 
         def __call__(self, request: Request) -> Plan:
-            return Plan(2)
+            return request.plan.archive(2)
 
     assert (as_strategy(OnlyTarget()).target, as_strategy(OnlyTarget()).min_saving) == (300, 0.0)

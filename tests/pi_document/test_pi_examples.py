@@ -33,7 +33,8 @@ class KeepAndSummarise:
         first = max(after_record[0], len(view.messages) - self.keep)
         cut = view.next_turn(first)
         assert cut is not None
-        return Plan(cut, notes=(framed_message(f"{PREFIX}: {self.summary}"),), summary=self.summary, strategy="pi")
+        note = framed_message(f"{PREFIX}: {self.summary}")
+        return request.plan.archive(cut).show([note], self.summary).made_by("pi")
 
 
 class Session:

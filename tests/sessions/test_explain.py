@@ -20,7 +20,6 @@ from holdfast.sessions import Explanation
 from holdfast.strategies import KeepLast, KeepLedger, Pipeline, PruneToolResults, Truncate
 from holdfast.summaries import AsUser, FreeText
 from holdfast.triggers import always
-from holdfast.types import Plan
 from real_sessions import FILES, each_nth_session, transcript
 
 pytestmark = pytest.mark.anyio
@@ -140,7 +139,7 @@ async def test_explain_of_a_model_s_summary_says_that_it_cannot_be_computed() ->
 
 async def test_explain_of_a_function_says_that_it_belongs_to_the_application() -> None:
     service = await talk()
-    await service.compact("s", always, lambda request: Plan(10, strategy="half"))
+    await service.compact("s", always, lambda request: request.plan.archive(10).made_by("half"))
     (found,) = await explanations(service)
     assert (found.agrees, found.why) == (None, "FunctionStrategy is a strategy of the application")
     assert [one.fate for one in found.events].count("archived") == 9

@@ -32,7 +32,7 @@ def hooks_that_abort(abort: Abort, folder: Path) -> dict[str, Any]:
     def asks(request: Request) -> Steps[Plan | Skip]:
         abort()
         yield (ModelCall("What was it about?"),)
-        return Plan(10)
+        return request.plan.archive(10)
 
     return {
         "async": never_answering(abort),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -163,9 +164,8 @@ async def test_strategy_of_a_hook_replaces_the_default(store: Log, strategy: Any
 async def test_plan_of_a_hook_is_committed(store: Log) -> None:
     def my_notes(before: BeforeCompaction) -> Plan:
         cut = before.request.view.turns[-1]
-        return Plan(
-            cut, notes=(framed_message("Five turns about the harbour."),), summary="Five turns about the harbour."
-        )
+        text = "Five turns about the harbour."
+        return before.request.plan.archive(cut).show([framed_message(text)], text)
 
     service = await open_session(Hooks(before=my_notes), store=store)
     result = await service.compact("s", always, SUMMARY)
@@ -179,7 +179,7 @@ async def test_plan_of_a_hook_is_committed(store: Log) -> None:
 async def test_strategy_of_a_hook_may_call_the_model() -> None:
     def asks(request: Request) -> Steps[Plan | Skip]:
         (answer,) = yield (ModelCall("What was it about?"),)
-        return Plan(10, notes=(framed_message(f"In short: {getattr(answer, 'text', '')}"),))
+        return request.plan.archive(10).show([framed_message(f"In short: {getattr(answer, 'text', '')}")])
 
     service = await open_session(Hooks(before=lambda before: asks))
     assert (await service.compact("s", always, SlidingWindow(2))).outcome is Outcome.COMPACTED
@@ -206,23 +206,29 @@ def raises(request: Request) -> Plan:
 
 
 def too_long(request: Request) -> Plan:
-    return Plan(2, notes=(framed_message("blah " * 5_000),))
+    return request.plan.archive(2).show([framed_message("blah " * 5_000)])
 
 
+def archive_behind(note: Message, summary: str | None = None) -> Callable[[Request], Plan]:
+    return lambda request: request.plan.archive(4).show([note], summary)
+
+
+MISSING = "The plan refers to messages that do not exist:"
 BAD: dict[str, tuple[Any, str]] = {
     "raising": (raises, "it raised RuntimeError: the disk is full"),
     "returning None": (lambda request: None, "it returned NoneType, not a plan"),
     "skipping": (lambda request: Skip(Outcome.NOTHING_TO_COMPACT, "I see nothing"), "I see nothing"),
-    "archiving nothing": (Plan(0), "tokens would become"),
+    "archiving nothing": (lambda request: request.plan, "tokens would become"),
     "not shrinking": (too_long, "tokens would become"),
-    "a cut behind the end": (Plan(13), "it refers to messages that do not exist: there are 12"),
-    "a cut before the start": (Plan(-2), "it refers to messages that do not exist"),
-    "a preamble that is kept anyway": (Plan(2, preamble=(5,)), "it refers to messages that do not exist"),
-    "an edit of nothing": (Plan(2, edits={40: (Edit(0),)}), "it refers to messages that do not exist"),
-    "a blank summary": (Plan(4, notes=(framed_message("Notes."),), summary=" "), "its summary is blank"),
-    "a blank note": (Plan(4, notes=(framed_message(" \n"),)), "its summary is blank"),
-    "a blank note of another's": (Plan(4, notes=(Message("user", (Text(""),)),)), "its summary is blank"),
-    "nonsense inside": (Plan("two"), "it raised TypeError"),  # type: ignore[arg-type]
+    "a cut behind the end": (lambda request: request.plan.archive(13), f"{MISSING} there are 12"),
+    "a cut before the start": (lambda request: request.plan.archive(-2), MISSING),
+    "a preamble that is kept anyway": (lambda request: request.plan.archive(2, [5]), "cannot keep a later one"),
+    "an edit of nothing": (lambda request: request.plan.edit({40: (Edit(0),)}), MISSING),
+    "a blank summary": (archive_behind(framed_message("Notes."), " "), "its summary is blank"),
+    "a blank note": (archive_behind(framed_message(" \n")), "its summary is blank"),
+    "a blank note of another's": (archive_behind(Message("user", (Text(""),))), "its summary is blank"),
+    "nonsense inside": (lambda request: request.plan.archive("two"), "it raised TypeError"),
+    "a plan for another context": (lambda request: Plan.of(request.view.snapshot()), "it is for another context"),
 }
 
 
@@ -244,7 +250,9 @@ async def test_rejected_plan_of_a_hook_falls_back_to_the_default(case: str, budg
 
 async def test_plan_that_separates_call_and_result_is_rejected() -> None:
     """H2."""
-    service = await open_session(Hooks(before=lambda before: Plan(len(before.request.messages) - 1)))
+    service = await open_session(
+        Hooks(before=lambda before: before.request.plan.archive(len(before.request.messages) - 1))
+    )
     await service.append("s", TOOL_CALL_MESSAGE)
     await service.append("s", tool_result())
     result = await service.compact("s", always, SUMMARY)

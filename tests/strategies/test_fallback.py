@@ -19,7 +19,7 @@ from holdfast.strategies import LAST_RESORTS, KeepLast, LastResort, with_fallbac
 from holdfast.summaries import AsUser, FreeText
 from holdfast.tokens import Usage
 from holdfast.triggers import always
-from sized import Messages, user
+from sized import Messages, assistant, user
 
 OVERFLOW = Failure("overflow", "prompt is too long")
 DOWN = Failure("transport", "Overloaded (HTTP 529)")
@@ -116,7 +116,7 @@ def returns_nothing(request: Request) -> Steps[Any]:
 
 def grows(request: Request) -> Steps[Plan | Skip]:
     yield (ModelCall("?"),)
-    return Plan(4, notes=(framed_message("word " * 20_000),), strategy="mine")
+    return request.plan.archive(4).show([framed_message("word " * 20_000)]).made_by("mine")
 
 
 OWN = [raises, raises_at_once, gives_up, returns_nothing, grows]
@@ -153,6 +153,44 @@ def test_nothing_to_compact_is_not_a_failure() -> None:
     failures: list[Request] = []
     result = run(summary("ledger", on_failure=failures.append), ScriptedModel("never"), [user(20)], trigger=always)
     assert (result.outcome, result.fallback, failures) == (Outcome.NOTHING_TO_COMPACT, "", [])
+
+
+def test_summary_that_would_not_shrink_a_context_that_fits_is_not_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """(behaviour 20, S13) Nothing is wrong: there is nothing to gain."""
+    failures: list[Request] = []
+    given = [user(20), assistant(20), user(20), assistant(20), user(20), assistant(20)]
+    result = run(
+        summary("ledger", on_failure=failures.append), ScriptedModel("word " * 60), given, trigger=always, budget=10**6
+    )
+    assert (result.outcome, result.fallback, failures) == (Outcome.NO_PROGRESS, "", [])
+    assert "no summary" not in caplog.text
+
+
+# -- without a fallback ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", [ScriptedModel("yes"), None], ids=["with a model", "without"])
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        (raises_at_once, "the strategy failed: no such thing"),
+        (lambda request: None, "the strategy failed: it returned NoneType: a strategy returns a Plan or a Skip"),
+        (
+            lambda request: request.plan.archive(99),
+            "the strategy failed: The plan refers to messages that do not exist",
+        ),
+    ],
+    ids=["raising", "returning None", "a plan of nothing"],
+)
+@pytest.mark.parametrize("budget", [10**6, 100], ids=["under the budget", "over it"])
+def test_g6_exception_of_a_strategy_is_an_outcome(
+    own: Any, why: str, budget: int, model: ScriptedModel | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """G6, L11: the agent's loop never fails because of compaction."""
+    result = compact(history(), budget=budget, strategy=own, trigger=always, summarizer=model, estimator="chars/4")
+    assert (result.outcome, result.messages) == (Outcome.SUMMARY_FAILED, history())
+    assert result.why.startswith(why)
+    assert "raised an exception" in caplog.text and "Traceback" in caplog.text
 
 
 @pytest.mark.parametrize("policy", LAST_RESORTS)

@@ -18,7 +18,7 @@ from holdfast import (
     compact,
 )
 from holdfast.compaction import without_model
-from holdfast.context import Plan, Request, Skip, apply_plan
+from holdfast.context import Plan, Request, Skip
 from holdfast.errors import InvalidInput
 from holdfast.messages import encode_all
 from holdfast.strategies import CLEARED, KeepLast
@@ -61,7 +61,7 @@ def staged(*stages: Any) -> tuple[str, Messages]:
     request = request_for(HISTORY)
     plan = without_model(Pipeline(*stages)(request))
     assert isinstance(plan, Plan)
-    return plan.strategy, encode_all(apply_plan(request, plan).messages, "openai-chat")
+    return plan.strategy, encode_all(plan.messages, "openai-chat")
 
 
 def results(messages: Messages) -> list[str]:

@@ -188,7 +188,7 @@ def test_limits_must_be_whole_numbers(limits: tuple[Any, Any]) -> None:
 def test_prune_plan_has_only_edits() -> None:
     plan = PRUNE(request_for(history(30_000, 40_000)))
     assert isinstance(plan, Plan)
-    assert (plan.cut, plan.notes, plan.strategy, list(plan.edits)) == (0, None, "pruning", [2])
+    assert (plan.cut, plan.head, plan.strategy, list(plan.edits)) == (0, (), "pruning", [2])
 
 
 def test_answer_of_the_user_in_a_result_is_never_cleared() -> None:

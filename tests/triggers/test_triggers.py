@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from holdfast import OverBudget, TokenCount, TurnCount, any_of
-from holdfast.context import Plan, request_after
 from holdfast.errors import InvalidInput, InvalidLimit
 from holdfast.messages import framed_message
 from holdfast.tokens.budget import Fraction, LayerBudget, Tokens, WorkstreamBudget
@@ -121,8 +120,8 @@ def test_l4_keep_and_limit_are_configurable() -> None:
 def test_l4_summary_counts_as_a_message() -> None:
     """As in the document, where it is at index 1 of the list."""
     request = request_for([user(50_000)] * 13)
-    assert not LayerTrigger()(request_after(request, Plan(3, notes=(framed_message("so far"),))))
-    assert LayerTrigger()(request_after(request, Plan(2, notes=(framed_message("so far"),))))
+    assert not LayerTrigger()(request.at(request.plan.archive(3).show([framed_message("so far")])))
+    assert LayerTrigger()(request.at(request.plan.archive(2).show([framed_message("so far")])))
 
 
 def test_s5_turn_count_fires_above_n_turns() -> None:

@@ -7,33 +7,23 @@ The caller provides the view and writes the checkpoint; every step in between is
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from .. import __version__
-from ..context import (
-    Carry,
-    Checkpoint,
-    CompactionParameters,
-    Edit,
-    EventIdRange,
-    HeadItem,
-    Plan,
-    Skip,
-    View,
-    merge_edits,
-)
-from ..errors import Outcome
+from ..context import Checkpoint, CompactionParameters, Plan, Skip, View
+from ..errors import Outcome, SummaryFailed, plain_reason
 from ..ledger import weights_digest
 from ..messages import COMMON, Json
 from ..models import scrub
 from ..strategies.parameters import describe_parameters
 from ..strategies.pipeline import run_strategy
-from ..strategies.truncation import user_topics
 from ..tokens.catalog import Prices, prices_of
 from .decide import Decision, validate_plan
 from .driver import SummarizerRun, in_thread, without_model
@@ -42,6 +32,8 @@ from .result import CompactionResult, Cost, Partition, cost_of
 
 if TYPE_CHECKING:
     from ..types import Strategy
+
+log = logging.getLogger("holdfast")
 
 
 class CompactionRun:
@@ -89,14 +81,31 @@ class CompactionRun:
         """Asks the trigger, runs the strategy without a model, and validates its plan."""
         if (nothing := self.not_triggered()) is not None:
             return nothing
-        return self._validate(self.chosen, without_model(run_strategy(self.chosen, self.request)))
+        with self._strategy_errors() as failed:
+            return self._validate(self.chosen, without_model(run_strategy(self.chosen, self.request)))
+        return failed[0]
 
     async def decide_with_model(self) -> Decision:
         """Runs the strategy with a model to call, off the event loop. An abort is an outcome, without a fallback."""
-        with self.summarizer.abort.scope():
-            return await self.plan_by(self.chosen)
-        size = self.request.tokens
-        return Decision(Outcome.ABORTED, size, size, "it was aborted: nothing has changed")
+        with self._strategy_errors() as failed:
+            with self.summarizer.abort.scope():
+                return await self.plan_by(self.chosen)
+            size = self.request.tokens
+            return Decision(Outcome.ABORTED, size, size, "it was aborted: nothing has changed")
+        return failed[0]
+
+    @contextmanager
+    def _strategy_errors(self) -> Iterator[list[Decision]]:
+        """Makes an exception of a strategy a decision: compaction never breaks the loop of an agent."""
+        failed: list[Decision] = []
+        try:
+            yield failed
+        except SummaryFailed:  # asked for by the policy `error`
+            raise
+        except Exception as error:
+            log.exception("the strategy %s raised an exception", type(self.strategy).__name__)
+            size, why = self.request.tokens, f"the strategy failed: {plain_reason(error)}"
+            failed.append(Decision(Outcome.SUMMARY_FAILED, size, size, why))
 
     async def plan_by(
         self, strategy: Strategy, check: Callable[[Plan | Skip], Plan | Skip] = lambda answer: answer
@@ -107,6 +116,8 @@ class CompactionRun:
         return await in_thread(lambda: self._validate(strategy, check(answer)))
 
     def _validate(self, strategy: Strategy, answer: Plan | Skip) -> Decision:
+        if not isinstance(answer, Plan | Skip):
+            raise TypeError(f"it returned {type(answer).__name__}: a strategy returns a Plan or a Skip")
         decision = validate_plan(self.request, strategy, answer, min_saving=self.min_saving)
         remarks = tuple(self._policy_remarks(decision))
         return msgspec.structs.replace(decision, remarks=(*decision.remarks, *remarks)) if remarks else decision
@@ -126,11 +137,11 @@ class CompactionRun:
 
     def cost(self, decision: Decision) -> Cost | None:
         """Returns the cost of the model calls and of the lost prompt cache; None if nothing changes."""
-        if decision.planned is None:
+        if decision.plan is None:
             return None
         view, sums, meter = self.request.view, self.request.view.token_sums, self.summarizer.meter
         units, before = sums.overhead, chain((shown.message for shown in view.head), view.messages)
-        for old, new in zip(before, decision.planned.messages, strict=False):
+        for old, new in zip(before, decision.plan.messages, strict=False):
             if old is not new:
                 break
             units += sums.estimator.measure(new)
@@ -142,36 +153,6 @@ class CompactionRun:
             view.tokens_of(units),
             summarizer=(prices_of(meter.model) or Prices()) if meter.model else None,
             calls=meter.calls,
-        )
-
-    def checkpoint(
-        self,
-        decision: Decision,
-        *,
-        boundary: str | None,
-        head: Iterable[HeadItem],
-        kept: Sequence[str],
-        archived: tuple[EventIdRange, ...],
-        previous: str | None,
-        pins: Iterable[str],
-        cost: Cost | None,
-    ) -> Checkpoint:
-        """Returns the checkpoint that this decision leads to; the caller says how messages are referred to."""
-        plan = _accepted(decision)
-        return Checkpoint(
-            boundary=boundary,
-            head=tuple(head),
-            edits=self._edits(decision, kept),
-            carry=self._carry(decision, pins),
-            archived=archived,
-            tokens_before=decision.tokens_before,
-            tokens_after=decision.tokens_after,
-            summary=self._current_summary(plan),
-            previous=previous,
-            strategy=plan.strategy,
-            fallback=plan.fallback or None,
-            remarks=plan.remarks,
-            cost=None if cost is None else msgspec.to_builtins(cost),
         )
 
     def parameters(self, seen: int, *, calibrated: bool) -> CompactionParameters:
@@ -218,7 +199,7 @@ class CompactionRun:
             why=decision.why,
             strategy=plan.strategy if plan else "",
             fallback=plan.fallback if plan else "",
-            summary=plan.summary if plan else None,
+            summary=plan.summary if plan and plan.summary is not self.request.view.checkpoint.summary else None,
             remarks=decision.remarks,
             cost=cost,
             round=round,
@@ -228,54 +209,3 @@ class CompactionRun:
             policy=self.policy.stored(),
             bounds=self.bounds,
         )
-
-    # -- for the next checkpoint ----------------------------------------------------------------------
-
-    def _carry(self, decision: Decision, pins: Iterable[str]) -> Carry:
-        """Everything later compactions need from before the boundary. Only archived messages raise the round."""
-        view, plan, planned = self.request.view, _accepted(decision), decision.planned
-        assert planned is not None
-        before = view.checkpoint.carry
-        archived, numbers = [view.messages[index] for index in planned.archived], view.numbers
-        count = len({numbers[index] for index in planned.archived} if numbers else archived)
-        if view.given_numbers:
-            before_boundary = max([before.before_boundary, *view.given_numbers[: plan.cut]])
-        else:
-            before_boundary = before.before_boundary + plan.cut
-        kept_until = view.version if view.events else len(view.messages) - plan.cut
-        return Carry(
-            round=before.round + planned.archives,
-            archived=before.archived + count + len(planned.dropped),
-            format=None if view.format == COMMON else view.format,
-            counter=view.token_sums.estimator.name,
-            calibration=view.calibration.reset_size(),
-            pins=tuple(sorted(pins)),
-            policy=view.policy,
-            topics=tuple(user_topics(archived, before.topics)),
-            before_boundary=before_boundary,
-            kept_until=kept_until if plan.cut else before.kept_until,
-            ledger=before.ledger if plan.ledger is None else plan.ledger(),
-            state=before.state if plan.state is None else plan.state,
-            memory=before.memory if plan.memory is None else plan.memory,
-        )
-
-    def _edits(self, decision: Decision, kept: Iterable[str]) -> dict[str, tuple[Edit, ...]]:
-        """Edits of visible messages: the new ones, and earlier ones of messages that are kept."""
-        view, planned = self.request.view, decision.planned
-        assert planned is not None
-        edits = {view.ids[index]: changes for index, changes in planned.edits.items()}
-        for id in kept:
-            if (before := view.checkpoint.edits.get(id)) is not None:
-                edits[id] = merge_edits(before, edits.get(id, ()))
-        return edits
-
-    def _current_summary(self, plan: Plan) -> str | None:
-        """The summary in force: the new one, or the earlier one if the plan leaves the notes as they are."""
-        if plan.summary is None and plan.notes is None:
-            return self.request.view.checkpoint.summary
-        return plan.summary
-
-
-def _accepted(decision: Decision) -> Plan:
-    assert decision.plan is not None, "only a decision with a plan has a checkpoint"
-    return decision.plan

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ..context import HeadItem, HeadMessage, Request, View, apply_edits, event_id_ranges
+from ..context import HeadMessage, Plan, Request, View, apply_edits
 from ..context.events import Event, EventKind
 from ..context.token_sums import prompt_overhead
 from ..errors import InvalidInput
@@ -17,6 +17,7 @@ from ..messages.frameworks import dump_objects, restore_objects
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
+from .checkpoint import checkpoint_of
 from .decide import Decision
 from .driver import SummarizerRun
 from .input_repair import decode_payloads, message_ids, repair_input, trace_messages, trace_numbers
@@ -112,37 +113,28 @@ class StatelessCompaction:
         return (self.numbers if history is given else trace_numbers(history, given, self.numbers))[self.start :]
 
     def result(self, decision: Decision) -> CompactionResult:
-        view, plan, planned = self.run.request.view, decision.plan, decision.planned
-        encoded = encode_all(view.context_messages() if planned is None else planned.messages, self.format)
+        view, plan = self.run.request.view, decision.plan
+        encoded = encode_all(view.context_messages() if plan is None else plan.messages, self.format)
         cost = self.run.cost(decision)
         return self.run.result(
             decision,
             messages=lambda: restore_objects(encoded, self.format, self._originals),
             partition=lambda: self._partition(decision),
-            checkpoint=lambda: self.previous if plan is None else self._checkpoint(decision, encoded, cost),
-            round=view.checkpoint.carry.round + (planned is not None and planned.archives),
+            checkpoint=lambda: self.previous if plan is None else self._checkpoint(plan, decision, encoded, cost),
+            round=view.checkpoint.carry.round + (plan is not None and plan.archives),
             format=self.format,
             cost=cost,
         )
 
-    def _checkpoint(self, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
+    def _checkpoint(self, plan: Plan, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
         """Returns everything the next call needs, as plain data."""
-        view, plan, planned = self.run.request.view, decision.plan, decision.planned
-        assert plan is not None and planned is not None
+        view = plan.base
         shown = repair_input(decode_payloads(encoded, view.format), view.format)
-        emptied = {index for index in planned.edits if not planned.live[index - plan.cut].parts}
+        emptied = {index for index, message in plan.edited.items() if not message.parts}
         kept = [index for index in range(plan.cut, len(view.messages)) if index not in emptied]
         ids = tuple(view.ids[index] for index in kept)
-        checkpoint = self.run.checkpoint(
-            decision,
-            boundary=view.ids[plan.cut - 1] if plan.cut else view.checkpoint.boundary,
-            head=(HeadItem(shown.kind, shown.source, shown.message) for shown in planned.head),
-            kept=ids,
-            archived=event_id_ranges(view.ids, planned.archived),
-            previous=view.checkpoint.boundary,
-            pins=view.pins,
-            cost=cost,
-        )
+        before, after = decision.tokens_before, decision.tokens_after
+        checkpoint = checkpoint_of(plan, before, after, cost, previous=view.checkpoint.boundary)
         prefix = Prefix.of(PrefixIds(shown))
         return PrefixCheckpoint(
             **msgspec.structs.asdict(checkpoint),
@@ -155,22 +147,22 @@ class StatelessCompaction:
 
     def _partition(self, decision: Decision) -> Partition:
         """Returns the given messages, as events, by what became of them."""
-        view, planned, start = self.run.request.view, decision.planned, self.start
+        view, plan, start = self.run.request.view, decision.plan, self.start
         lead = [shown for shown in view.head if shown.source] if start and len(self.given) == len(self.history) else []
         events = self._given_events()
-        if planned is None:
+        if plan is None:
             return Partition([*map(self._head_event, lead), *events[start:]], [], [])
-        gone = set(planned.archived)
+        gone = set(plan.archived)
         if self.history is self.given:
             kept = [index for index in range(start, len(events)) if index - start not in gone]
-            archived = [start + index for index in planned.archived]
+            archived = [start + index for index in plan.archived]
         else:
             kept, archived = self._trace_partition(gone)
-        dropped = {shown.source for shown in planned.dropped}
+        dropped = {shown.source for shown in plan.dropped}
         sources = list(trace_messages(self.history, self.given)) if self.history is not self.given else ()
         edited = [
             events[sources[start + index][0] if sources else start + index]
-            for index in sorted(planned.edits)
+            for index in sorted(plan.edits)
             if not sources or sources[start + index]
         ]
         return Partition(

@@ -13,8 +13,8 @@ from .checkpoint import (
     event_id_ranges,
     merge_edits,
 )
-from .compose import PlannedContext, apply_plan, merge_plans, request_after
-from .plan import Plan, Request, Skip
+from .plan import Plan, Skip
+from .request import Request
 from .token_sums import TokenSums
 from .view import SYNTHETIC_ID_SUFFIX, HeadMessage, View
 
@@ -30,16 +30,12 @@ __all__ = [
     "HeadKind",
     "HeadMessage",
     "Plan",
-    "PlannedContext",
     "Request",
     "Skip",
     "TokenSums",
     "View",
     "apply_edits",
-    "apply_plan",
     "event_id_ranges",
     "interrupted_result",
     "merge_edits",
-    "merge_plans",
-    "request_after",
 ]

@@ -1,61 +1,34 @@
-"""Request, Plan and Skip: the input and the output of triggers and strategies."""
+"""Plan and Skip: what a strategy returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Self
 
 import msgspec
 
-from ..errors import Outcome
-from ..messages import FormatRules, Json, Message, is_interrupted, rules_for
+from ..errors import InvalidInput, Outcome
+from ..messages import (
+    FormatRules,
+    Json,
+    Message,
+    framed_message,
+    is_bound,
+    is_framed,
+    is_interrupted,
+    normalize_for_wire,
+    quote_system,
+    rules_for,
+    strip_frame,
+)
 from ..tokens import Estimator
-from .checkpoint import Edit
+from .checkpoint import Edit, HeadKind, apply_edits, merge_edits
 from .token_sums import TokenSums
 from .view import HeadMessage, View
 
-
-class Plan(msgspec.Struct, frozen=True):
-    """A proposed compaction: what to archive, and what to show instead. Indices are those of the live messages.
-
-    System messages and pins are always kept, and so is the newest user message unless `archives_newest`.
-    """
-
-    cut: int
-    """Live messages before this index are archived."""
-    notes: tuple[Message, ...] | None = None
-    """New notes or summaries for the head; None keeps the earlier ones."""
-    notes_last: bool = False
-    """Place the notes after the rest of the head instead of before it."""
-    archives_newest: bool = False
-    """Archive the newest user message with its reply: alone after the notes it would look like an open request."""
-    synthetic_first: bool = False
-    """Move synthetic events after the cut into the head, or replace them by `notes`."""
-    preamble: tuple[int, ...] = ()
-    """Live messages before the cut that stay visible."""
-    dropped_from_head: frozenset[str] = frozenset()
-    """Ids of events to remove from the head."""
-    kept_in_head: frozenset[str] = frozenset()
-    """Ids of events in the head, shown for a split turn, to keep as preamble now that the turn is over."""
-    edits: Mapping[int, tuple[Edit, ...]] = {}
-    """Edits of live messages, and of the newest user message if it lies before the cut."""
-    summary: str | None = None
-    """Text that the summarizer wrote, passed back to it in the next round."""
-    target: int | None = None
-    """Token limit of the result, where always-kept messages leave too little of the strategy's own target."""
-    strategy: str = ""
-    """Name of the strategy that made the plan."""
-    estimator: Estimator | None = None
-    """Counts the tokens that the result reports as saved; None is the session's own count."""
-    fallback: str = ""
-    """Strategy used because the summarizer failed."""
-    remarks: tuple[str, ...] = ()
-    """Remarks for the user on how the plan was made."""
-    ledger: Callable[[], Json] | None = None
-    """Returns the notes on all archived messages, for the next round; None keeps the earlier ones."""
-    state: Json | None = None
-    """State written by the summarizer, encoded by the summaries package."""
-    memory: Json | None = None
-    """Memory block, encoded by the summaries package."""
+_ORDER = {"system": 0, "note": 1, "pin": 2, "preamble": 3, "turn": 4}
+_NOTES_LAST = _ORDER | {"note": 5}
 
 
 class Skip(msgspec.Struct, frozen=True):
@@ -66,96 +39,163 @@ class Skip(msgspec.Struct, frozen=True):
     remarks: tuple[str, ...] = ()
 
 
-class Request:
-    """A snapshot of one context, as triggers and strategies see it. Everything a trigger reads is constant work."""
+class Plan(msgspec.Struct, frozen=True, dict=True):
+    """The next context: a head, then the live messages of `base` from `cut` on, edited.
 
-    def __init__(
-        self,
-        view: View,
-        *,
-        budget: int | None = None,
-        threshold: int | None = None,
-        target: int | None = None,
-        gap: int = 0,
-        session_id: str | None = None,
-        instructions: str | None = None,
-        summarizer_window: int | None = None,
-        has_summarizer: bool = True,
-    ) -> None:
-        self.view = view
-        self.budget = budget
-        """Tokens that the context must not exceed."""
-        self.threshold = threshold
-        """Size above which an automatic compaction is due."""
-        self.target = target
-        """Size to compact down to."""
-        self.gap = gap
-        """Tokens appended between two automatic compactions, while the budget is not exceeded."""
-        self.session_id = session_id
-        self.instructions = instructions
-        """The user's instructions for the summary."""
-        self.summarizer_window = summarizer_window
-        """Context window of the summarizer in tokens, if known."""
-        self.has_summarizer = has_summarizer
-        """False without a summarizer: a missing summary is then not a failure."""
+    A strategy starts from `request.plan`, the context as it is. Each method returns the plan after one more change,
+    and counts messages as the plan's own `view` does. What stays keeps its order. System messages and pins always
+    stay, and so does the newest user message, unless it is archived with its reply.
+    """
 
-    def with_view(self, view: View) -> Request:
-        """Returns the same request for another view."""
-        return Request(
-            view,
-            budget=self.budget,
-            threshold=self.threshold,
-            target=self.target,
-            gap=self.gap,
-            session_id=self.session_id,
-            instructions=self.instructions,
-            summarizer_window=self.summarizer_window,
-            has_summarizer=self.has_summarizer,
-        )
+    base: View
+    cut: int = 0
+    """Live messages of the base before this index are archived, unless the head shows them."""
+    head: tuple[HeadMessage, ...] = ()
+    moved: frozenset[int] = frozenset()
+    """Live messages of the base that were moved into the head."""
+    edits: Mapping[int, tuple[Edit, ...]] = {}
+    """Edits of live messages of the base, as their events hold them: edits of earlier compactions are included."""
+    edited: Mapping[int, Message] = {}
+    """Those messages as they are shown; one left without parts is not."""
+    changed: bool = False
+    notes_last: bool = False
+    """Notes follow the rest of the head instead of preceding it."""
+    answered: HeadMessage | None = None
+    """The newest user message, where it is archived with its reply."""
+    summary: str | None = None
+    """Text that the summarizer wrote, passed back to it in the next round."""
+    ledger: Callable[[], Json] | None = None
+    """Returns the notes on all archived messages, for the next round; None keeps the earlier ones."""
+    state: Json | None = None
+    """State written by the summarizer, encoded by the summaries package."""
+    memory: Json | None = None
+    """Memory block, encoded by the summaries package."""
+    target: int | None = None
+    """Token limit of the result, where always-kept messages leave too little of the strategy's own target."""
+    strategies: tuple[str, ...] = ()
+    """Names of the strategies that made the plan, one for each stage."""
+    estimator: Estimator | None = None
+    """Counts the tokens that the result reports as saved; None is the session's own count."""
+    fallback: str = ""
+    """Strategy used because the summarizer failed."""
+    remarks: tuple[str, ...] = ()
+    """Remarks for the user on how the plan was made."""
+    measured: dict[int, tuple[Message, int]] = {}
+    """Units of edited messages by index in the base, shared by all plans that follow from one another."""
 
-    @property
-    def lane(self) -> str | None:
-        """The lane to compact; None is the root."""
-        return self.view.lane
+    @classmethod
+    def of(cls, view: View) -> Self:
+        """Returns the plan that leaves this context as it is."""
+        return cls(view, head=tuple(view.head), summary=view.checkpoint.summary, measured={})
+
+    # -- the next context ---------------------------------------------------------------------------
+
+    @cached_property
+    def view(self) -> View:
+        """The next context as a view; only messages that are new or edited in it are measured."""
+        if not self.changed:
+            return self.base
+        measure = self.base.token_sums.estimator.measure
+        for index, message in self.edited.items():
+            if (known := self.measured.get(index)) is None or known[0] is not message:
+                self.measured[index] = message, measure(message) if message.parts else 0
+        units = {index: self.measured[index][1] for index in self.edited}
+        return self.base.planned(self.cut, self.head, self.edited, units)
 
     @property
     def rules(self) -> FormatRules:
         """Rules of the context's wire format."""
-        return rules_for(self.view.format)
+        return rules_for(self.base.format)
 
-    @property
-    def messages(self) -> list[Message]:
-        """The live messages."""
-        return self.view.messages
+    @cached_property
+    def messages(self) -> tuple[Message, ...]:
+        """The next context as it would be sent."""
+        live = self.view.messages
+        if any(not message.parts for message in self.edited.values()):
+            emptied = {index - self.cut for index, message in self.edited.items() if not message.parts}
+            live = [message for index, message in enumerate(live) if index not in emptied]
+        return tuple(normalize_for_wire([*(shown.message for shown in self.head), *live], self.rules))
 
-    @property
+    @cached_property
     def tokens(self) -> int:
-        """Size of the context in tokens."""
-        return self.view.tokens
+        """Size of the messages as they would be sent."""
+        view, sums = self.view, self.view.token_sums
+        known = {id(shown.message): size for shown, size in zip(self.head, sums.head, strict=True)}
+        ends = sums.cumulative
+        known |= {id(message): ends[at + 1] - ends[at] for at, message in enumerate(view.messages)}
+        measure = sums.estimator.measure
+        units = sum(known[id(m)] if id(m) in known else measure(m) for m in self.messages)
+        return view.tokens_of(sums.overhead + units)
 
     @property
-    def turn_count(self) -> int:
-        """Number of visible user messages."""
-        return self.view.turn_count
+    def strategy(self) -> str:
+        """Names of the strategies that made the plan, joined by +."""
+        return "+".join(self.strategies)
+
+    # -- compared with the base -----------------------------------------------------------------------
+
+    @cached_property
+    def _sources(self) -> set[str | None]:
+        return {shown.source for shown in self.head}
+
+    @cached_property
+    def kept(self) -> frozenset[int]:
+        """Live messages of the base that the head shows."""
+        return frozenset(index for index in self.moved if self.base.ids[index] in self._sources)
+
+    @cached_property
+    def archived(self) -> tuple[int, ...]:
+        """Live messages of the base that are no longer visible."""
+        kept = self.kept
+        gone = [index for index in range(self.cut) if index not in kept] if kept else list(range(self.cut))
+        gone += [index for index in sorted(self.moved) if index >= self.cut and index not in kept]
+        return tuple(gone)
+
+    @cached_property
+    def superseded(self) -> frozenset[int]:
+        """Those of `archived` that are notes and summaries, replaced by newer ones."""
+        return frozenset(self.base.synthetic).intersection(self.archived)
+
+    @cached_property
+    def dropped(self) -> tuple[HeadMessage, ...]:
+        """Events in the base's head that are no longer visible."""
+        return tuple(shown for shown in self.base.head if shown.source and shown.source not in self._sources)
 
     @property
-    def event_count(self) -> int:
-        """Number of events that a window counts."""
-        return self.view.event_count
+    def archives(self) -> bool:
+        """Whether anything is archived: system messages before the cut stay, and notes are only replaced."""
+        return bool(self.dropped) or len(self.superseded) < len(self.archived)
 
     @property
-    def notes(self) -> list[Message]:
-        """Notes and summaries shown now, written by Holdfast or a provider."""
-        head = [shown.message for shown in self.view.head if shown.kind == "note"]
-        return head + [self.view.messages[index] for index in self.view.synthetic]
+    def pins(self) -> set[str]:
+        """The base's pins that are still shown."""
+        if not self.base.pins:
+            return set()
+        gone = {shown.source for shown in self.dropped}
+        gone.update(self.base.ids[index] for index, message in self.edited.items() if not message.parts)
+        return self.base.pins.difference(gone - self._sources)
+
+    # -- what a cut keeps -----------------------------------------------------------------------------
+
+    def kept_before(self, cut: int, *, newest: bool = True) -> list[int]:
+        """Indices before this cut that are kept: system messages, notes, pins and, by default, the newest turn's."""
+        view = self.view
+        kept = set(view.systems_before(cut))
+        kept.update(index for index in view.synthetic if index < cut)
+        if view.pins:
+            kept.update(index for index in range(cut) if view.ids[index] in view.pins)
+        if newest and isinstance(turn := self.newest_turn(cut), int):
+            kept.add(turn)
+        return sorted(kept)
 
     def stays_in_head(self, shown: HeadMessage, cut: int) -> bool:
         """Whether this head message survives the cut: a split turn's only until the next turn, a pin until unpinned."""
-        if shown.kind == "pin" and shown.source in self.view.events and shown.source not in self.view.pins:
+        view = self.view
+        if shown.kind == "pin" and shown.source in view.events and shown.source not in view.pins:
             return False
-        return not self.is_past_turn(shown, cut) or shown.source in self.view.pins
+        return not self._is_past_turn(shown, cut) or shown.source in view.pins
 
-    def is_past_turn(self, shown: HeadMessage, cut: int) -> bool:
+    def _is_past_turn(self, shown: HeadMessage, cut: int) -> bool:
         """Whether this is the user message of a split turn that this cut archives."""
         return shown.kind == "turn" and bool(cut and self.view.turns) and cut >= self.view.turns[0]
 
@@ -178,7 +218,7 @@ class Request:
         return not last.calls and bool(last.text.strip())
 
     def tokens_after_cut(self, cut: int, extra: int = 0, sums: TokenSums | None = None) -> int:
-        """Tokens of the context that this cut would leave, plus `extra` units of notes."""
+        """Tokens of the context that this cut would leave, plus `extra` units of notes. Constant work for each cut."""
         view, sums = self.view, sums or self.view.token_sums
         units = sums.overhead + extra + sums.cumulative[-1] - sums.cumulative[cut]
         for shown, size in zip(view.head, sums.head, strict=True):
@@ -188,13 +228,197 @@ class Request:
             units += sums.cumulative[index + 1] - sums.cumulative[index]
         return view.tokens_of(units, sums)
 
-    def kept_before(self, cut: int, *, newest: bool = True) -> list[int]:
-        """Indices before this cut that are kept: system messages, notes, pins and, by default, the newest turn's."""
+    # -- changes --------------------------------------------------------------------------------------
+
+    def archive(
+        self,
+        before: int,
+        keep: Collection[int | str | None] = (),
+        *,
+        synthetic_first: bool = False,
+        notes_last: bool = False,
+    ) -> Plan:
+        """Archives the live messages before an index; what always stays moves into the head.
+
+        `keep` names others that stay: indices before the cut, and sources of head messages. `synthetic_first` also
+        moves synthetic events after the cut into the head; `notes_last` places notes after the rest of the head.
+        """
+        view, keep = self.view, frozenset(keep)
+        indices = [index for index in keep if isinstance(index, int)]
+        self._require_messages([before - 1] if before > 0 else [], before)
+        if any(not 0 <= index < before for index in indices):
+            raise InvalidInput(
+                f"A plan that archives what precedes message {before} cannot keep a later one before it."
+            )
+        later = self._synthetic_after(before) if synthetic_first else []
+        if not (before or later):
+            return self
+        kinds: dict[int, HeadKind] = {index: "note" for index in view.synthetic if index < before}
+        kinds |= {index: "pin" if view.ids[index] in view.pins else "preamble" for index in indices}
+        systems, newest = set(view.systems), self.newest_turn(before)
+        for index in self.kept_before(before):
+            if index in systems:
+                kinds[index] = "system"
+            elif index == newest:
+                kinds[index] = "turn"
+            else:
+                kinds.setdefault(index, "pin")
+        kinds |= dict.fromkeys(later, "note")
+        plan = self._change()
+        head = [
+            self._as_kept(shown, before, keep)
+            for shown in plan.head
+            if shown.source in keep or self.stays_in_head(shown, before)
+        ]
+        order = _NOTES_LAST if notes_last or self.notes_last else _ORDER
+        for shown in sorted((plan._head_message(*item) for item in sorted(kinds.items())), key=_rank(order)):
+            head.insert(_place(head, shown, order), shown)
+        plan = plan._change({index: list(map(Edit, range(len(plan._message(index).parts)))) for index in later})
+        cut = self.cut + before
+        return msgspec.structs.replace(
+            plan,
+            cut=cut,
+            head=tuple(head),
+            moved=self.moved.union(self.cut + index for index in kinds),
+            edits={index: edits for index, edits in plan.edits.items() if index >= cut},
+            edited={index: message for index, message in plan.edited.items() if index >= cut},
+            notes_last=notes_last or self.notes_last,
+        )
+
+    def edit(self, edits: Mapping[int, Sequence[Edit]]) -> Plan:
+        """Edits live messages. Messages that a later `archive` moves into the head are shown edited."""
+        self._require_messages(edits)
+        return self._change(edits) if edits else self
+
+    def show(self, notes: Iterable[Message], summary: str | None = None) -> Plan:
+        """Replaces the notes in the head; the new ones take the place of the old.
+
+        `summary` is the text of the summarizer among them.
+        """
+        plan = self._change()
+        head = [shown for shown in plan.head if shown.kind != "note"]
+        new = [HeadMessage("note", note) for note in notes]
+        if self.answered is not None and not new:  # nothing else of its turn would be left
+            head.insert(_place(head, self.answered, _ORDER), self.answered)
+        old = next((place for place, shown in enumerate(plan.head) if shown.kind == "note"), None)
+        if self.notes_last:
+            old = len(head)
+        elif old is None:
+            old = _place(head, HeadMessage("note", Message("user", ())), _ORDER)
+        return msgspec.structs.replace(
+            plan, head=(*head[:old], *new, *head[old:]), summary=summary, answered=self.answered if new else None
+        )
+
+    def drop(self, sources: Collection[str | None], note: Message | None = None) -> Plan:
+        """Drops head messages, given by the ids of their events; a note takes the place of the first."""
+        if note is None and self._sources.isdisjoint(sources):
+            return self
+        plan = self._change()
+        head = [shown for shown in plan.head if shown.source not in sources]
+        if note is not None:
+            new = HeadMessage("note", note)
+            first = next((at for at, shown in enumerate(plan.head) if shown.source in sources), None)
+            head.insert(_place(head, new, _ORDER) if first is None else first, new)
+        return msgspec.structs.replace(plan, head=tuple(head))
+
+    def archive_answered(self) -> Plan:
+        """Archives the newest user message with its reply: alone after notes it would look like an open request."""
+        turn = next((shown for shown in self.head if shown.kind == "turn"), None)
+        if turn is None:
+            return self
+        pinned = (HeadMessage("pin", turn.message, turn.source),) if turn.source in self.base.pins else ()
+        place = self.head.index(turn)
+        return msgspec.structs.replace(
+            self._change(), head=(*self.head[:place], *pinned, *self.head[place + 1 :]), answered=turn
+        )
+
+    def made_by(
+        self,
+        strategy: str,
+        remarks: Iterable[str] = (),
+        *,
+        estimator: Estimator | None = None,
+        after: Plan | None = None,
+    ) -> Plan:
+        """Adds the name of a strategy and its remarks; with `after`, in place of those added since that plan."""
+        before = after or self
+        return msgspec.structs.replace(
+            self,
+            strategies=(*before.strategies, strategy),
+            remarks=(*before.remarks, *remarks),
+            estimator=self.estimator or estimator,
+        )
+
+    def _require_messages(self, indices: Iterable[int], cut: int = 0) -> None:
+        count = len(self.base.messages) - self.cut
+        if cut < 0 or not all(0 <= index < count for index in indices):
+            raise InvalidInput(f"The plan refers to messages that do not exist: there are {count}.")
+
+    def _change(self, edits: Mapping[int, Sequence[Edit]] = {}) -> Plan:
+        """Returns the plan with these edits. The first change drops reasoning: its signature covers all before it."""
+        changes, head = dict(edits), self.head
+        if not self.changed and self.rules.binds_reasoning:
+            head = tuple(_without_reasoning(shown, self.rules) for shown in head)
+            for index, message in enumerate(self.base.messages):
+                if bound := _reasoning_edits(message, self.rules):
+                    changes[index] = sorted({*changes.get(index, ()), *bound}, key=lambda edit: edit.part)
+        if self.changed and not changes:
+            return self
+        made, edited, known = dict(self.edits), dict(self.edited), self.base.checkpoint.edits
+        for index, changed in changes.items():
+            at = self.cut + index
+            earlier = made[at] if at in made else known.get(self.base.ids[at], ()) if known else ()
+            made[at], edited[at] = merge_edits(earlier, changed), apply_edits(self._message(index), changed)
+        return msgspec.structs.replace(self, head=head, edits=made, edited=edited, changed=True)
+
+    def _message(self, index: int) -> Message:
+        """Returns a live message as it is shown."""
+        return self.edited.get(self.cut + index) or self.base.messages[self.cut + index]
+
+    def _synthetic_after(self, cut: int) -> list[int]:
+        """Returns the synthetic events of a session after a cut; one with a tool call or result stays in its place."""
         view = self.view
-        kept = set(view.systems_before(cut))
-        kept.update(index for index in view.synthetic if index < cut)
-        if view.pins:
-            kept.update(index for index in range(cut) if view.ids[index] in view.pins)
-        if newest and isinstance(turn := self.newest_turn(cut), int):
-            kept.add(turn)
-        return sorted(kept)
+        later = (index for index in view.synthetic if index >= cut and view.events)
+        found = ((index, view.messages[index]) for index in later)
+        return [index for index, message in found if message.parts and not (message.calls or message.results)]
+
+    def _as_kept(self, shown: HeadMessage, cut: int, keep: Collection[int | str | None]) -> HeadMessage:
+        """Returns a head message as what it is after this cut: a pinned turn that is past is only a pin."""
+        if shown.source in keep:
+            return HeadMessage("preamble", shown.message, shown.source)
+        return HeadMessage("pin", shown.message, shown.source) if self._is_past_turn(shown, cut) else shown
+
+    def _head_message(self, index: int, kind: HeadKind) -> HeadMessage:
+        """Returns a live message for the head; a pin or system message is quoted where its role is not allowed."""
+        message, source = self._message(index), self.base.ids[self.cut + index]
+        if kind == "system" and message.role == "system" and self.rules.restricts_system:
+            message = quote_system(message)
+        if kind == "pin" and message.role != "user":
+            quoted = strip_frame(message) if is_framed(message) else message.text
+            quoted = quoted or "\n".join(result.text for result in message.results)
+            quoted = quoted or "\n".join(f"{call.name}({call.arguments_json})" for call in message.calls)
+            message = framed_message(f"Pinned, from earlier ({message.role}):\n{quoted}")
+        return HeadMessage(kind, message, source)
+
+
+def _rank(order: Mapping[str, int]) -> Callable[[HeadMessage], int]:
+    """Returns the order in the head: a quoted system message follows the notes, a provider's own summary must lead."""
+    return lambda shown: order["pin" if shown.kind == "system" and shown.message.role == "user" else shown.kind]
+
+
+def _place(head: Sequence[HeadMessage], shown: HeadMessage, order: Mapping[str, int]) -> int:
+    """Returns where a new message goes in the head, whose own order stays: behind the last that it must follow."""
+    rank = _rank(order)
+    place = len(head)
+    while place and rank(head[place - 1]) > rank(shown):
+        place -= 1
+    return place
+
+
+def _reasoning_edits(message: Message, rules: FormatRules) -> list[Edit]:
+    return [Edit(index) for index, part in enumerate(message.parts) if is_bound(part, rules)]
+
+
+def _without_reasoning(shown: HeadMessage, rules: FormatRules) -> HeadMessage:
+    edits = _reasoning_edits(shown.message, rules)
+    return HeadMessage(shown.kind, apply_edits(shown.message, edits), shown.source) if edits else shown

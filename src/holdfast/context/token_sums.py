@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -26,8 +26,20 @@ class TokenSums:
         duplicate.head, duplicate.cumulative = list(self.head), list(self.cumulative)
         return duplicate
 
-    def measure_head(self, head: Sequence[Message]) -> None:
-        self.head = list(map(self.estimator.measure, head))
+    def sliced(self, start: int, units: Mapping[int, int]) -> TokenSums:
+        """Returns the sums of the live messages from `start` on, of which some have new sizes."""
+        part, ends = copy(self), self.cumulative
+        offset, part.cumulative = ends[start], []
+        for index in sorted(units):
+            part.cumulative += [end - offset for end in ends[start + len(part.cumulative) : index + 1]]
+            offset += ends[index + 1] - ends[index] - units[index]
+        part.cumulative += [end - offset for end in ends[start + len(part.cumulative) :]]
+        return part
+
+    def measure_head(self, head: Sequence[Message], known: Mapping[int, int] = {}) -> None:
+        """Measures the head; `known` has sizes by the identity of their message."""
+        measure = self.estimator.measure
+        self.head = [known[id(message)] if id(message) in known else measure(message) for message in head]
 
     def load(self, messages: Sequence[Message]) -> None:
         measure, total = self.estimator.measure, 0

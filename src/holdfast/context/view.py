@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from itertools import chain, pairwise
 
@@ -84,6 +84,8 @@ class View:
         """Citation numbers passed in with the messages; empty if they are counted or come from events."""
         self.events: dict[str, Event] = {}
         """Visible events by id, in the view of a session."""
+        self.hidden: dict[str, int] = {}
+        """Seq of events after the boundary that edits of the checkpoint left without parts, by id."""
         self.messages: list[Message] = []
         self.turns: list[int] = []
         """Indices of real user messages."""
@@ -146,17 +148,31 @@ class View:
         if rules.calls_follow_user:
             self._inserted_turns = sum(needs_user_between(b, a, rules) for a, b in pairwise(self.messages))
 
-    def load_planned(self, head: Iterable[HeadMessage], live: Iterable[Message], before: View, cut: int) -> None:
-        """Loads a context planned from another view, with that view's classification of its messages."""
-        self.head, self.messages, self.ids = list(head), list(live), before.ids[cut:]
-        self.given_numbers = before.numbers[cut:]
-        self.token_sums.measure_head([shown.message for shown in self.head])
-        self.token_sums.load(self.messages)
-        self._count_inserted_turns()
-        self.previously_kept = max(0, before.previously_kept - cut)
-        self.previously_seen = max(0, before.previously_seen - cut)
+    def planned(
+        self, cut: int, head: Iterable[HeadMessage], edited: Mapping[int, Message], units: Mapping[int, int]
+    ) -> View:
+        """Returns the view of a next context, with this view's classification and sizes of its messages.
+
+        `edited` are messages that change, by index; `units` their new sizes.
+        """
+        view = copy(self)
+        view.head, view.messages, view.ids = list(head), self.messages[cut:], self.ids[cut:]
+        for index, message in edited.items():
+            view.messages[index - cut] = message
+        view.given_numbers = self.numbers[cut:]
+        view.previously_kept = max(0, self.previously_kept - cut)
+        view.previously_seen = max(0, self.previously_seen - cut)
         for name in ("synthetic", "systems", "fillers", "turns"):
-            setattr(self, name, [index - cut for index in getattr(before, name) if index >= cut])
+            setattr(view, name, [index - cut for index in getattr(self, name) if index >= cut])
+        known = {id(shown.message): size for shown, size in zip(self.head, self.token_sums.head, strict=True)}
+        view.token_sums = self.token_sums.sliced(cut, units)
+        view.token_sums.measure_head([shown.message for shown in view.head], known)
+        view._other_sums = {}
+        view._count_inserted_turns()
+        carry = self.checkpoint.carry
+        carry = msgspec.structs.replace(carry, before_boundary=carry.before_boundary + cut)
+        view.checkpoint = msgspec.structs.replace(self.checkpoint, carry=carry)
+        return view
 
     def snapshot(self) -> View:
         """Returns a copy that later appends do not change, for use while a model is called."""
@@ -164,7 +180,7 @@ class View:
         for name in ("head", "messages", "turns", "synthetic", "systems", "fillers"):
             setattr(duplicate, name, list(getattr(self, name)))
         duplicate.ids = self.ids[:] if isinstance(self.ids, list) else self.ids
-        duplicate.events = dict(self.events)
+        duplicate.events, duplicate.hidden = dict(self.events), dict(self.hidden)
         duplicate.token_sums = self.token_sums.snapshot()
         duplicate._other_sums = {}
         return duplicate
@@ -224,6 +240,7 @@ class View:
         changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
         shown = apply_edits(shown, changes) if changes else shown
         if not shown.parts and message.parts:
+            self.hidden[event.id] = event.seq
             return
         counted = body.get("units") if not changes and body.get("counter") == self.token_sums.estimator.name else None
         self.events[event.id] = event

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from ..compaction import CompactionResult, CompactionRun, Decision, Notify
-from ..context import Plan, Request, Skip, request_after
+from ..context import Plan, Request, Skip
 from ..errors import Outcome
 from ..io.processes import ShellResult
 from ..messages import Json, Message, Text, framed_message, is_framed, strip_frame
@@ -135,17 +135,15 @@ def _validate_replacement(answer: Any, request: Request, by: str) -> Plan:
         raise PlanRejected(answer.why or answer.outcome.value)
     if not isinstance(answer, Plan):
         raise PlanRejected(f"it returned {type(answer).__name__}, not a plan")
-    count = len(request.messages)
-    cut_there = all(0 <= place < answer.cut for place in answer.preamble) and 0 <= answer.cut <= count
-    if not cut_there or not all(0 <= place < count for place in answer.edits):
-        raise PlanRejected(f"it refers to messages that do not exist: there are {count}")
+    if answer.base is not request.view:
+        raise PlanRejected("it is for another context: start from request.plan")
     blank = answer.summary is not None and not answer.summary.strip()
-    if blank or any(map(_is_blank, answer.notes or ())):
+    if blank or any(_is_blank(shown.message) for shown in answer.head if shown.kind == "note" and not shown.source):
         raise PlanRejected("its summary is blank")
-    before, after = request.tokens, request_after(request, answer).tokens
+    before, after = request.tokens, request.at(answer).tokens
     if after >= before:
         raise PlanRejected(f"{before} tokens would become {after}")
-    return msgspec.structs.replace(answer, strategy=answer.strategy or by)
+    return answer if answer.strategies else answer.made_by(by)
 
 
 def _is_blank(note: Message) -> bool:
@@ -178,7 +176,7 @@ def fit_session_start_text(text: str, request: Request, triggers: Sequence[Trigg
 def _request_with_text(text: str, request: Request) -> Request:
     """Returns the request with the text added twice, to leave room for the next message."""
     notes = [shown.message for shown in request.view.head if shown.kind == "note"]
-    return request_after(request, Plan(0, notes=(*notes, *[framed_message(text, aside=True)] * 2)))
+    return request.at(request.plan.show((*notes, *[framed_message(text, aside=True)] * 2)))
 
 
 class HookRunner:

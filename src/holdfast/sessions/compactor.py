@@ -22,8 +22,9 @@ from ..compaction import (
     SummarizerRun,
     resolve,
 )
-from ..context import Checkpoint, EventIdRange, HeadItem, HeadMessage, View, event_id_ranges
-from ..context.events import Event, EventKind, LaneTip, message_in, new_id, now
+from ..compaction.checkpoint import checkpoint_of
+from ..context import Checkpoint, Plan, View
+from ..context.events import Event, EventKind, LaneTip, new_id, now
 from ..errors import InvalidInput, Outcome
 from ..hooks import Hooks
 from ..messages import Json, encode_all, extract_media
@@ -220,8 +221,11 @@ class _Commit:
                 await record_failure(live, lane, view, decision, run.summarizer.meter, clock())
             return self.hooks.finish_unchanged(self._result(run, view, decision))
         cost = run.cost(decision)
-        checkpoint, start = await plan_checkpoint(live, run, decision, cost, tip.start)
+        sizes = decision.tokens_before, decision.tokens_after
+        checkpoint = checkpoint_of(decision.plan, *sizes, cost, previous=view.checkpoint_id)
         checkpoint = msgspec.structs.replace(checkpoint, parameters=run.parameters(version, calibrated=live.calibrated))
+        known = view.events.get(checkpoint.boundary or "")
+        start = tip.start if known is None else known.seq
         body, media = extract_media(msgspec.to_builtins(checkpoint))
         if media:
             body["media"] = sorted(media)
@@ -242,7 +246,7 @@ class _Commit:
             completed = self.hooks.finish_committed(result, event.id, run)
         _log_metrics(live.id, lane, result)
         if checkpoint.carry.round > view.checkpoint.carry.round:
-            text = await self.hooks.run_session_start(run.request.with_view(shown), result.round, run)
+            text = await self.hooks.run_session_start(run.request.at(Plan.of(shown)), result.round, run)
             if text is not None and await self.service._start_texts.append(live, lane, text):
                 result = self._result(run, view, decision, await live.view(lane), checkpoint, cost)
         return await self.hooks.run_after(completed, result, run)
@@ -257,20 +261,20 @@ class _Commit:
         cost: Cost | None = None,
     ) -> CompactionResult:
         """Constant work: messages and partition are read later, from views that only grow."""
-        shown, planned = after or view, decision.planned
+        shown, plan = after or view, decision.plan
         format, count, visible = shown.format, len(shown.messages), len(view.events)
 
         def messages() -> list[Json]:
             return encode_all(shown.context_messages(count, format), format)
 
         def partition() -> Partition:
-            if checkpoint is None or planned is None:
+            if checkpoint is None or plan is None:
                 return Partition(list(view.events.values())[:visible], [], [])
-            ids = [*(item.source or "" for item in planned.dropped), *(view.ids[index] for index in planned.archived)]
-            superseded = {view.ids[index] for index in planned.superseded}
+            ids = [*(item.source or "" for item in plan.dropped), *(view.ids[index] for index in plan.archived)]
+            superseded = {view.ids[index] for index in plan.superseded}
             gone = set(ids)
-            unchanged = gone.union(shown.source or "" for shown in planned.head)
-            edited = [view.ids[index] for index in sorted(planned.edits)]
+            unchanged = gone.union(shown.source or "" for shown in plan.head)
+            edited = [view.ids[index] for index in sorted(plan.edits)]
             return Partition(
                 [event for id, event in view.events.items() if id not in gone],
                 [view.events[id] for id in ids if id in view.events and id not in superseded],
@@ -291,54 +295,9 @@ class _Commit:
 
 def prepare_view(run: CompactionRun, view: View) -> View:
     """Sets the view that the run compacts: a snapshot in which memory notes stay and earlier notes are read back."""
-    run.request = run.request.with_view(pin_memory(view.snapshot()))
+    run.request = run.request.at(Plan.of(pin_memory(view.snapshot())))
     read_notes_back(run.request.view)
     return run.request.view
-
-
-async def plan_checkpoint(
-    live: LiveSession, run: CompactionRun, decision: Decision, cost: Cost | None, start: int
-) -> tuple[Checkpoint, int]:
-    """Returns the checkpoint of a decision, and the seq of its boundary: the live events are those after it.
-
-    Earlier edits of live messages that these emptied are added: the view no longer has those messages. `start` is the
-    seq of the boundary now in force.
-    """
-    view, checkpoint = run.request.view, _checkpoint(run, decision, cost)
-    if checkpoint.boundary is not None:
-        known = view.events.get(checkpoint.boundary)
-        start = (known or await live.event(checkpoint.boundary)).seq
-    shown = set(view.ids)
-    hidden = await live.events([id for id in view.checkpoint.edits if id not in shown])
-    edits = {event.id: view.checkpoint.edits[event.id] for event in hidden if event.seq > start}
-    if edits:
-        checkpoint = msgspec.structs.replace(checkpoint, edits={**edits, **checkpoint.edits})
-    return checkpoint, start
-
-
-def _checkpoint(run: CompactionRun, decision: Decision, cost: Cost | None) -> Checkpoint:
-    view, plan, planned = run.request.view, decision.plan, decision.planned
-    assert plan is not None and planned is not None
-    stored = [index for index in planned.archived if view.ids[index] in view.events]
-    dropped = (EventIdRange(shown.source, shown.source, 1) for shown in planned.dropped if shown.source in view.events)
-    return run.checkpoint(
-        decision,
-        boundary=next((id for id in reversed(view.ids[: plan.cut]) if id in view.events), view.checkpoint.boundary),
-        head=(_head_item(shown, view) for shown in planned.head),
-        kept=view.ids[plan.cut :],
-        archived=(*dropped, *event_id_ranges(view.ids, stored)),
-        previous=view.checkpoint_id,
-        pins=view.pins - plan.dropped_from_head,
-        cost=cost,
-    )
-
-
-def _head_item(shown: HeadMessage, view: View) -> HeadItem:
-    """A reference if the event is shown unchanged, else the message itself."""
-    event = view.events.get(shown.source or "")
-    if event is None:
-        return HeadItem(shown.kind, None, shown.message)
-    return HeadItem(shown.kind, event.id, None if message_in(event) == shown.message else shown.message)
 
 
 def _log_metrics(session_id: str, lane: str | None, result: CompactionResult) -> None:

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 from ..compaction import CompactionRun, Cost, Decision, Policy, resolve
+from ..compaction.checkpoint import checkpoint_of
 from ..compaction.driver import in_thread
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Edit, HeadItem, View
 from ..context.events import Event, EventKind, LaneTip
@@ -27,7 +28,7 @@ from ..strategies.parameters import build_fallback, build_strategy
 from ..tokens import estimator_for
 from ..triggers import always
 from ..types import Strategy
-from .compactor import plan_checkpoint, prepare_view
+from .compactor import prepare_view
 from .history import view_from
 from .live import LiveSession
 
@@ -123,14 +124,14 @@ async def preview_compaction(live: LiveSession, view: View, policy: Policy, wind
     run = CompactionRun(view, policy, window=window, session_id=live.id, model=live.record.model)
     view = prepare_view(run, view)
     decision = await in_thread(run.decide)
-    planned, plan = decision.planned, decision.plan
+    plan = decision.plan
     seqs = [view.events[id].seq if id in view.events else 0 for id in view.ids]
-    if planned is None or plan is None:
+    if plan is None:
         return CompactionPreview(
             decision.outcome, decision.tokens_before, decision.tokens_after, decision.why, kept=_distinct(seqs)
         )
-    gone = set(planned.archived)
-    notes = [shown.message for shown in planned.head if shown.kind == "note"]
+    gone = set(plan.archived)
+    notes = [shown.message for shown in plan.head if shown.kind == "note"]
     return CompactionPreview(
         decision.outcome,
         decision.tokens_before,
@@ -139,8 +140,8 @@ async def preview_compaction(live: LiveSession, view: View, policy: Policy, wind
         plan.strategy,
         plan.fallback,
         _distinct(seq for index, seq in enumerate(seqs) if index not in gone),
-        _distinct(seq for index, seq in enumerate(seqs) if index in gone and index not in planned.superseded),
-        _distinct(seqs[index] for index in sorted(planned.edits)),
+        _distinct(seq for index, seq in enumerate(seqs) if index in gone and index not in plan.superseded),
+        _distinct(seqs[index] for index in sorted(plan.edits)),
         "\n\n".join(map(_note_text, notes)),
         decision.remarks,
         run.cost(decision),
@@ -189,7 +190,7 @@ async def _recompute(live: LiveSession, event: Event, stored: Checkpoint) -> _Re
     run = CompactionRun(view, policy, session_id=live.id, model=parameters.model)
     prepare_view(run, view)
     decision = await in_thread(run.decide)
-    why = await _difference(live, run, decision, stored, start)
+    why = _difference(decision, stored)
     page = strategy.explanation if isinstance(strategy, ExplainedLedger) and not why else None
     return _Recomputed(view, not why, why, page or PageExplanation(()))
 
@@ -209,13 +210,13 @@ def _strategy_of(stored: Checkpoint) -> tuple[Strategy | None, str]:
     return strategy, "" if strategy else f"{kind} is a strategy of the application"
 
 
-async def _difference(live: LiveSession, run: CompactionRun, decision: Decision, stored: Checkpoint, start: int) -> str:
+def _difference(decision: Decision, stored: Checkpoint) -> str:
     """Returns how a compaction computed again differs from the stored one; empty if it does not."""
     assert stored.parameters is not None
     if decision.plan is None:
         difference = f"computed again, the outcome is {decision.outcome.value}: {decision.why}"
     else:
-        again, _ = await plan_checkpoint(live, run, decision, None, start)
+        again = checkpoint_of(decision.plan, decision.tokens_before, decision.tokens_after, None, previous=None)
         if _shown_bytes(again) == _shown_bytes(stored):
             return ""
         difference = "computed again, it shows something else"

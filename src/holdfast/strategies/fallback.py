@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import msgspec
 
-from ..context import Plan, Request, Skip, request_after
+from ..context import Plan, Request, Skip
 from ..errors import Outcome, SummaryFailed, plain_reason
 from ..models.calls import Steps
 from .ledger import KeepLedger
@@ -51,6 +51,9 @@ def with_fallback(
     if failed is None:
         return answer
     answer = failed
+    limit = request.target if request.target is not None else request.budget
+    if answer.outcome is Outcome.NO_PROGRESS and limit is not None and request.tokens <= limit:
+        return answer
     if request.has_summarizer:
         log.warning("no summary of %s: %s", request.session_id or "the messages", answer.why)
     if on_failure is not None:
@@ -60,9 +63,7 @@ def with_fallback(
             log.exception("the on_failure callback raised an exception")
     if last_resort == "error" and answer.outcome is Outcome.SUMMARY_FAILED:
         raise SummaryFailed(answer.why)
-    limit = request.target if request.target is not None else request.budget
-    fits = answer.outcome is Outcome.NO_PROGRESS and limit is not None and request.tokens <= limit
-    if last_resort in ("unchanged", "error") or fits:
+    if last_resort in ("unchanged", "error"):
         return answer
     if last_resort == "ask":
         return msgspec.structs.replace(answer, why=f"{answer.why}{USER_CHOICES}")
@@ -78,14 +79,15 @@ def as_fallback(answer: Plan | Skip, why: str) -> Plan | Skip:
     """Marks a plan as made in place of a summary, for this reason."""
     if isinstance(answer, Skip):
         return answer
-    remark = f"no summary ({why}): {answer.strategy} instead"
-    return msgspec.structs.replace(answer, fallback=answer.strategy, remarks=(*answer.remarks, remark))
+    strategy = answer.strategies[-1]
+    remark = f"no summary ({why}): {strategy} instead"
+    return msgspec.structs.replace(answer, fallback=strategy, remarks=(*answer.remarks, remark))
 
 
 def _failure_of(answer: Plan | Skip | None, request: Request) -> Skip | None:
     """Returns the reason to fall back; None if there is a plan that shrinks the context, or nothing to compact."""
     if isinstance(answer, Plan):
-        after = request_after(request, answer).tokens
+        after = request.at(answer).tokens
         if after < request.tokens:
             return None
         return Skip(Outcome.NO_PROGRESS, f"{request.tokens} tokens would become {after}", answer.remarks)

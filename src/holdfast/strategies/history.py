@@ -15,8 +15,8 @@ from ..tokens import Estimator
 def count_newly_archived(request: Request, cut: int) -> int:
     """Returns how many messages a cut would newly archive."""
     view = request.view
-    stays = {*request.kept_before(cut), *view.fillers, *view.synthetic}
-    left = [shown for shown in view.head if not request.stays_in_head(shown, cut)]
+    stays = {*request.plan.kept_before(cut), *view.fillers, *view.synthetic}
+    left = [shown for shown in view.head if not request.plan.stays_in_head(shown, cut)]
     gone, numbers = [place for place in range(cut) if place not in stays], view.numbers
     return len({numbers[place] for place in gone} if numbers else gone) + len(left)
 

@@ -51,7 +51,7 @@ from .history import (
     user_message_numbers,
 )
 from .trail import CUT_NOTE, REQUEST_NOTE, ShortenedTrail, add_hidden_lines, shorten_request, shortened_text
-from .windows import archive_before
+from .windows import archives_nothing
 
 PAGE_TOKENS = 16_000
 """Size limit of a page: longer notes retain hardly more of what is needed."""
@@ -95,9 +95,8 @@ class KeepLedger(BaseStrategy):
         if isinstance(planner, Skip):
             return planner, None
         plan = planner.plan()
-        if planner.asked_for and isinstance(plan, Plan) and not plan.edits:
-            nothing = archive_before(request, plan.cut, "ledger")
-            return nothing if isinstance(nothing, Skip) else plan, planner
+        if planner.asked_for and not planner.shortened:
+            return archives_nothing(request, planner.cut) or plan, planner
         return plan, planner
 
     def _planner(self, request: Request) -> _LedgerPlanner | Skip:
@@ -162,7 +161,9 @@ def _fixed_tokens(request: Request) -> int:
 
 def _tokens_without(request: Request, notes: Iterable[Message]) -> int:
     """Returns the tokens that stay whatever is archived, without these notes."""
-    return request.tokens_after_cut(len(request.messages), -sum(map(request.view.token_sums.estimator.measure, notes)))
+    return request.plan.tokens_after_cut(
+        len(request.messages), -sum(map(request.view.token_sums.estimator.measure, notes))
+    )
 
 
 class _LedgerPlanner:
@@ -205,9 +206,11 @@ class _LedgerPlanner:
         }
         if long := self.long_request:
             self.shortened.add((long.place, long.part))
-        staying = [*request.kept_before(cut), *range(cut, len(view.messages))]
+        staying = [*request.plan.kept_before(cut), *range(cut, len(view.messages))]
         staying = [index for index in staying if index not in view.synthetic]  # earlier notes are rewritten
-        first = [shown.message for shown in view.head if shown.kind != "note" and request.stays_in_head(shown, cut)]
+        first = [
+            shown.message for shown in view.head if shown.kind != "note" and request.plan.stays_in_head(shown, cut)
+        ]
         self.staying = {self.places[index] for index in staying} | user_message_numbers(first, self.history)
         self.visible = "\n".join(map(message_text, [*map(self._without_shortened, staying), *first]))
 
@@ -252,15 +255,9 @@ class _LedgerPlanner:
             self._start_at(cut)
             page = self._fit_page() or page
         self.page = page
-        return Plan(
-            self.cut,
-            notes=self._notes(page),
-            edits=self._edits(page),
-            target=self.limit,
-            strategy="ledger",
-            ledger=partial(self._carried, min(PAGE_TOKENS, self.room), page),
-            remarks=self._remarks(),
-        )
+        plan = self.request.plan.edit(self._edits(page)).archive(self.cut).show(self._notes(page))
+        ledger = partial(self._carried, min(PAGE_TOKENS, self.room), page)
+        return structs.replace(plan.made_by("ledger", self._remarks()), target=self.limit, ledger=ledger)
 
     def _earlier_cut(self, left: int) -> int:
         """Returns an earlier start of the trail for the room that is left, if it is worth another page."""
@@ -308,12 +305,12 @@ class _LedgerPlanner:
 
     def _plan_without_page(self) -> Plan | Skip:
         """Returns the plan without a page and carries the notes: a later round may have room."""
-        plan = archive_before(self.request, self.cut, "ledger")
-        if isinstance(plan, Skip):
-            return plan
+        if skip := archives_nothing(self.request, self.cut):
+            return skip
         remark = "The notes do not fit next to the fixed content; they are carried to the next round."
         ledger = partial(self._carried, _MIN_CARRIED_TOKENS, LedgerPage("", {}))
-        return structs.replace(plan, notes=tuple(self.other_notes), remarks=(remark, *self._remarks()), ledger=ledger)
+        plan = self.request.plan.archive(self.cut).show(self.other_notes)
+        return structs.replace(plan.made_by("ledger", (remark, *self._remarks())), ledger=ledger)
 
     def _remarks(self) -> tuple[str, ...]:
         is_whole = all(note in self.old_notes for note in self.other_notes)
@@ -365,9 +362,9 @@ class _LedgerPlanner:
 
     def _progress_note(self) -> str:
         """Returns a note for the case that the last user message stays but work done after it is archived."""
-        if self.request.is_answered(self.cut):
+        if self.request.plan.is_answered(self.cut):
             return _ANSWERED_NOTE
-        return _IN_PROGRESS_NOTE if self.request.newest_turn(self.cut) is not None else ""
+        return _IN_PROGRESS_NOTE if self.request.plan.newest_turn(self.cut) is not None else ""
 
     def _notes(self, page: LedgerPage) -> tuple[Message, ...]:
         """Returns the notes to show; without archived messages there is nothing to note but what the marks mean."""
@@ -395,4 +392,4 @@ class _LedgerPlanner:
         for index, changes in self._edits(page).items():
             before = view.token_sums.cumulative[index + 1] - view.token_sums.cumulative[index]
             units += measure(apply_edits(view.messages[index], changes)) - before
-        return self.request.tokens_after_cut(self.cut, units)
+        return self.request.plan.tokens_after_cut(self.cut, units)

@@ -87,18 +87,10 @@ class BlendMemory(BaseStrategy):
             return Skip(Outcome.NOTHING_TO_COMPACT, f"there are {len(block.entries)} notes: too few to blend")
         gone = {entry.id for entry in before.entries} - {entry.id for entry in block.entries}
         kept = MemoryBlock(summary=block.summary)
-        return Plan(
-            0,
-            notes=(
-                *(shown.message for shown in view.head if shown.kind == "note"),
-                framed_message(_NOTE + render_memory(kept)),
-            ),
-            dropped_from_head=frozenset((_SUMMARY_SOURCE, *gone)),
-            edits={place: (Edit(0),) for place, id in enumerate(view.ids) if id in gone},
-            summary=view.checkpoint.summary,
-            strategy="memory",
-            memory=msgspec.to_builtins(kept),
-        )
+        blended = framed_message(_NOTE + render_memory(kept))
+        plan = request.plan.edit({place: (Edit(0),) for place, id in enumerate(view.ids) if id in gone})
+        plan = plan.drop({_SUMMARY_SOURCE, *gone}, blended).made_by("memory")
+        return msgspec.structs.replace(plan, memory=msgspec.to_builtins(kept))
 
 
 def _blend(block: MemoryBlock, request: Request) -> Steps[str | Failure]:

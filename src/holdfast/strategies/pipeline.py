@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
-from ..context import Plan, Request, Skip, merge_plans, request_after
+from ..context import Plan, Request, Skip
 from ..errors import InvalidInput, Outcome
 from ..models.calls import Steps
 from ..types import Strategy, StrategyFunction
@@ -33,16 +33,13 @@ class Pipeline(BaseStrategy):
         return self.stages[-1].target
 
     def __call__(self, request: Request) -> Steps[Plan | Skip]:
-        plan: Plan | None = None
         answer: Plan | Skip = Skip(Outcome.NOTHING_TO_COMPACT)
+        limit = request.target if request.target is not None else request.budget
         current = request
         for stage in self.stages:
             answer = yield from run_strategy(stage, current)
-            if isinstance(answer, Skip):
-                continue
-            plan = answer if plan is None else merge_plans(plan, answer, request)
-            current = request_after(request, plan)
-            limit = request.target if request.target is not None else request.budget
-            if limit is not None and current.tokens <= limit:
-                break
-        return answer if plan is None else plan
+            if isinstance(answer, Plan):
+                current = request.at(answer)
+                if limit is not None and current.tokens <= limit:
+                    break
+        return answer if current is request else current.plan

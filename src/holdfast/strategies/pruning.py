@@ -66,7 +66,7 @@ class PruneToolResults(BaseStrategy):
                 edits[index] = tuple(reversed(cleared))
         if view.tokens - view.tokens_of(view.units() - saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
-        return Plan(0, edits=edits, strategy="pruning")
+        return request.plan.edit(edits).made_by("pruning")
 
 
 def is_clearable(result: ToolResult) -> bool:

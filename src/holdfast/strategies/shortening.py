@@ -59,4 +59,4 @@ class ShortenResults(BaseStrategy):
         if not results or fits(0):
             return Skip(Outcome.NOTHING_TO_COMPACT, "no tool result needs to be shortened")
         removed = min(longest, bisect_left(range(longest + 1), True, key=fits))
-        return Plan(0, edits=edits(removed), strategy="shortened results")
+        return request.plan.edit(edits(removed)).made_by("shortened results")

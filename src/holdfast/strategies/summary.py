@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from ..context import Plan, Request, Skip, apply_edits
+from ..context import Plan, Request, Skip
 from ..context.references import citation
 from ..errors import InvalidInput, Outcome
 from ..ledger import (
@@ -25,7 +25,7 @@ from ..ledger import (
     take_fitting,
     trim_ledger,
 )
-from ..messages import Json, Message, Opaque, is_aside, is_framed, is_note, strip_frame
+from ..messages import Json, Message, Opaque, is_aside, is_bound, is_framed, is_note, strip_frame
 from ..models.calls import Failure, Steps
 from ..summaries import (
     LOG_HEADING,
@@ -119,18 +119,21 @@ class SummaryRun:
 
     def __init__(self, summary: Summary, request: Request, chosen: Plan) -> None:
         self.summary, self.request, self.chosen = summary, request, chosen
-        view, cut = request.view, chosen.cut
+        self.cut = cut = chosen.cut - request.plan.cut
+        view = request.view
         self.notes = request.notes
         earlier = previous_ledger(request)
         self.numbers = message_numbers(request, earlier.archived)
         self.history = HistoryExtractor(earlier)
         read_history(self.history, request, self.numbers, 0, cut)
         self.ledger = self.history.ledger()
-        self.shortened = {(self.numbers[index], edit.part) for index, edits in chosen.edits.items() for edit in edits}
-        self.end = max(chosen.edits, default=cut - 1) + 1
+        shortened = list(self._shortened_parts())
+        self.shortened = {(self.numbers[index], part) for index, part in shortened}
+        self.partly_shown = {index for index, _ in shortened}
+        self.end = max(self.partly_shown, default=cut - 1) + 1
         """Messages before this index are not shown in full; the summary covers them."""
         read_history(self.history, request, self.numbers, cut, self.end)
-        shown = {line for message in self._trail() for line in message_text(message).splitlines()}
+        shown = {line for message in chosen.view.messages for line in message_text(message).splitlines()}
         add_hidden_lines(self.ledger, self.history, self.shortened, shown)
         self.previous = previous_summary(request, self.notes)
         self.room = self._room()
@@ -168,23 +171,21 @@ class SummaryRun:
 
     def _room(self) -> int:
         """Returns the tokens available for the summary, restored facts and excerpts."""
-        request, chosen, limit = self.request, self.chosen, self.request.target
+        chosen, limit = self.chosen, self.request.target
         if limit is None:
             return self.summary.max_room
-        view, sums = request.view, request.view.token_sums
-        frame = self.summary.shown_as("")
-        units = sum(map(sums.estimator.measure, frame)) - sum(map(sums.estimator.measure, self.notes))
-        for index in {*chosen.preamble}.difference(request.kept_before(chosen.cut)):
-            units += sums.cumulative[index + 1] - sums.cumulative[index]
-        for index, edits in chosen.edits.items():
-            units += sums.estimator.measure(apply_edits(view.messages[index], edits))
-            units -= sums.cumulative[index + 1] - sums.cumulative[index]
-        for shown, size in zip(view.head, sums.head, strict=True):
-            units -= size if shown.source in chosen.dropped_from_head else 0
-        if chosen.archives_newest:
-            units -= sums.estimator.measure(self._newest())
-        room = limit - request.tokens_after_cut(chosen.cut, units)
+        room = limit - chosen.show(self.summary.shown_as("")).tokens
         return max(_MIN_SUMMARY_TOKENS, min(self.summary.max_room, room))
+
+    def _shortened_parts(self) -> Iterator[tuple[int, int]]:
+        """Yields the parts that are shortened or dropped of messages after the cut that are still shown there."""
+        for index, message in enumerate(self.chosen.view.messages, self.cut):
+            whole = self.request.messages[index]
+            if message.parts and message is not whole:
+                shown = set(map(id, message.parts))
+                for place, part in enumerate(whole.parts):
+                    if id(part) not in shown and not is_bound(part, self.request.rules):
+                        yield index, place
 
     def _tokens(self, text: str) -> int:
         return count_tokens(self.request.view.token_sums.estimator, text)
@@ -214,57 +215,46 @@ class SummaryRun:
         shown = self._with_excerpts(shown)
         if self.shortened:
             shown = f"{shown}\n\n{CUT_NOTE}"
+        plan = self.chosen.show(self.summary.shown_as(shown), checked.text)
         return msgspec.structs.replace(
-            self.chosen,
-            notes=self.summary.shown_as(shown),
-            summary=checked.text,
-            strategy=self.summary.name,
-            remarks=remarks,
+            plan.made_by(self.summary.name, remarks, after=self.request.plan),
             ledger=partial(self._carried, _CARRIED_CHARS),
-            state=draft.state,
+            state=plan.state if draft.state is None else draft.state,
         )
 
     def _archived(self, shown: str) -> Archived:
         request, carry = self.request, self.request.view.checkpoint.carry
-        head = [
-            one.message
-            for one in request.view.head
-            if one.kind != "note" and request.stays_in_head(one, self.chosen.cut)
-        ]
+        earlier = {one.source for one in request.view.head}
+        head = [one.message for one in self.chosen.head if one.kind != "note" and one.source in earlier]
         staying = {self.numbers[index] for index in self._staying()} | user_message_numbers(head, self.history)
         last = self._last_request(staying)
-        count = carry.archived + count_newly_archived(request, self.chosen.cut) + self.chosen.archives_newest
+        count = carry.archived + count_newly_archived(request, self.cut) + bool(self.chosen.answered)
         if last is not None:
             staying.add(last.place)
         return Archived(self.input.round, count, staying, bool(self.input.task and original_task(shown)), last)
 
-    def _newest(self) -> Message:
-        """Returns the newest user message, which is before the cut."""
-        turn = self.request.newest_turn(self.chosen.cut)
-        assert turn is not None
-        return self.request.messages[turn] if isinstance(turn, int) else turn.message
-
     def _last_request(self, staying: set[int]) -> LastRequest | None:
         """Returns the newest user message with what is archived of its turn; None if the turn is whole."""
-        turn, messages = self.request.newest_turn(self.chosen.cut), self.request.messages
+        turn, messages = self.request.plan.newest_turn(self.cut), self.request.messages
         if turn is None:
             return None
         place = self.numbers[turn] if isinstance(turn, int) else self.ledger.users[-1].place if self.ledger.users else 0
-        if self.chosen.archives_newest:
+        text = (messages[turn] if isinstance(turn, int) else turn.message).text
+        if self.chosen.answered:
             at = max(index for index, message in enumerate(messages) if message.role == "assistant")
-            return LastRequest(place, self._newest().text, messages[at].text, self.numbers[at])
+            return LastRequest(place, text, messages[at].text, self.numbers[at])
         steps = (step for step in steps_since(self.ledger, place) if step[0] not in staying)
-        return LastRequest(place, self._newest().text, steps=tuple(steps))
+        return LastRequest(place, text, steps=tuple(steps))
 
     def _with_excerpts(self, shown: str) -> str:
         """Appends excerpts that a later step would otherwise have to look up, in the remaining room."""
         sums = self.request.view.token_sums
-        archived = sums.estimator.tokens(sums.cumulative[self.chosen.cut])
+        archived = sums.estimator.tokens(sums.cumulative[self.cut])
         left = min(self.summary.excerpt_tokens, self.room - self._tokens(shown), int(archived * _EXCERPT_SHARE))
         if left < _MIN_EXCERPT_TOKENS:
             return shown
-        visible = "\n".join([shown, self._visible(), *map(message_text, self._trail())])
-        kept = set(range(self.chosen.cut, len(self.request.messages))).difference(self.chosen.edits)
+        visible = "\n".join([shown, self._visible(), *map(message_text, self.chosen.view.messages)])
+        kept = set(range(self.cut, len(self.request.messages))) - self.partly_shown
         staying = {self.numbers[index] for index in self._staying() | kept}
         sample = self._sections.sample(left)
         characters = int(left * len(sample) / max(1, self._tokens(sample)))
@@ -274,16 +264,10 @@ class SummaryRun:
 
         return "\n\n".join(filter(None, (shown, write_to_fit(excerpts, characters, left, self._tokens))))
 
-    def _trail(self) -> Iterator[Message]:
-        """Yields the messages after the cut as they are shown."""
-        for index in range(self.chosen.cut, len(self.request.messages)):
-            yield apply_edits(self.request.messages[index], self.chosen.edits.get(index, ()))
-
     def _staying(self) -> set[int]:
         """Returns the messages before the cut that stay visible."""
-        kept = self.request.kept_before(self.chosen.cut, newest=not self.chosen.archives_newest)
-        staying = {*kept, *self.chosen.preamble}
-        return staying.difference(self.request.view.synthetic)
+        offset = self.request.plan.cut
+        return {index - offset for index in self.chosen.kept if index >= offset} - set(self.request.view.synthetic)
 
     def _visible(self) -> str:
         return "\n".join(message_text(self.request.messages[index]) for index in sorted(self._staying()))
@@ -367,8 +351,8 @@ class Summary(BaseStrategy):
         chosen = yield from run_strategy(self.keep, request)
         if isinstance(chosen, Skip):
             return chosen
-        if self.verify and not chosen.notes_last and request.is_answered(chosen.cut):
-            chosen = msgspec.structs.replace(chosen, archives_newest=True)
+        if self.verify and not chosen.notes_last and request.plan.is_answered(chosen.cut - request.plan.cut):
+            chosen = chosen.archive_answered()
         run = SummaryRun(self, request, chosen)
         if not run.input.conversation.entries:
             return as_fallback(KeepLedger(self.max_tokens)(request), "the messages to archive have no text")
@@ -381,7 +365,7 @@ class Summary(BaseStrategy):
 
 def _with_target(request: Request, target: int) -> Request:
     """Returns the request with its own target, so that `keep` leaves room for a summary within it."""
-    changed = request.with_view(request.view)
+    changed = request.at(request.plan)
     changed.target = target if request.budget is None else min(target, request.budget)
     return changed
 

@@ -41,7 +41,7 @@ from ..tokens.budget import require_positive
 from .base import BaseStrategy
 from .history import message_numbers, message_texts, message_tokens, previous_ledger
 from .pruning import is_clearable
-from .windows import KEEP_TOKENS, KeepRecent, archive_before, snap_to_turn
+from .windows import KEEP_TOKENS, KeepRecent, archives_nothing, snap_to_turn
 
 CUT_MARK = "[cut: {:,}]"
 """Begins a shortened result and refers to the whole one."""
@@ -234,14 +234,13 @@ class KeepTrail(BaseStrategy):
     def __call__(self, request: Request) -> Plan | Skip:
         most = self.keep_tokens
         if request.target is not None:
-            free = request.target - request.tokens_after_cut(len(request.messages))
+            free = request.target - request.plan.tokens_after_cut(len(request.messages))
             most = min(most, max(0, int(free * (1 - self.leaves))))
         trail = _Trail(request)
         cut = trail.start(int(most * _TRAIL_SHARE))
-        plan = archive_before(request, cut, "keep trail")
-        if isinstance(plan, Skip):  # all steps are in the trail: a summary replaces the oldest of them
+        if archives_nothing(request, cut):  # all steps are in the trail: a summary replaces the oldest of them
             return KeepRecent(self.keep_tokens, leaves=self.leaves)(request)
-        return structs.replace(plan, edits=trail.edits(cut, most))
+        return request.plan.edit(trail.edits(cut, most)).archive(cut).made_by("keep trail")
 
 
 class _Trail:

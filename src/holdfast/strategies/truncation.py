@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..context import Plan, Request, Skip, request_after
+from ..context import Plan, Request, Skip
 from ..errors import Outcome
 from ..messages import Message, framed_message, is_framed, is_note
 from ..models.calls import Steps
@@ -49,7 +49,7 @@ class Truncate(BaseStrategy):
         replaced = sum(map(measure, filter(is_truncation_note, earlier)))
 
         def allowed(cut: int, note: int) -> bool:
-            return limit is None or request.tokens_after_cut(cut, note) <= limit
+            return limit is None or request.plan.tokens_after_cut(cut, note) <= limit
 
         def fits(cut: int, note: int) -> bool:
             return sums.estimator.tokens(sums.cumulative[-1] - sums.cumulative[cut]) <= self.keep_tokens and allowed(
@@ -71,7 +71,7 @@ class Truncate(BaseStrategy):
             if isinstance(plan, Plan) and allowed(cut, size) and size < sums.cumulative[cut]:
                 live = {id(view.messages[index]) for index in view.synthetic if index >= cut}
                 others = tuple(m for m in earlier if id(m) not in live and not is_truncation_note(m))
-                return Plan(cut, notes=(*others, note), strategy=plan.strategy)
+                return plan.show((*others, note))
             room = max(size, room + 1)
         return archive_before(request, cut_for(0), "truncation")
 
@@ -88,9 +88,9 @@ class TruncateAsSummary(BaseStrategy):
         if isinstance(plan, Plan):
             earlier = request.notes
             others = (message for message in earlier if not is_truncation_note(message))
-            notes = (*others, *self.shown_as(truncation_text(request, plan.cut, earlier)))
-            plan = msgspec.structs.replace(plan, notes=notes, strategy="truncation")
-            after = request_after(request, plan).tokens
+            text = truncation_text(request, plan.cut - request.plan.cut, earlier)
+            plan = plan.show((*others, *self.shown_as(text))).made_by("truncation", after=request.plan)
+            after = request.at(plan).tokens
             if after < request.tokens and (limit is None or after <= limit):
                 return plan
         return Truncate(max_tokens=self.max_tokens)(request)
@@ -103,9 +103,9 @@ def truncation_note(request: Request, cut: int, earlier: Sequence[Message]) -> M
 def truncation_text(request: Request, cut: int, earlier: Sequence[Message]) -> str:
     """Returns a note with the number of dropped messages by role, and the topics of the user's messages."""
     view = request.view
-    stays = {*request.kept_before(cut), *view.fillers}
+    stays = {*request.plan.kept_before(cut), *view.fillers}
     dropped = [m for place, m in enumerate(view.messages[:cut]) if m.role != "system" and place not in stays]
-    if view.split_turn is not None and not request.stays_in_head(view.split_turn, cut):
+    if view.split_turn is not None and not request.plan.stays_in_head(view.split_turn, cut):
         dropped.insert(0, view.split_turn.message)
     carry = view.checkpoint.carry
     count, topics, rounds = carry.archived, carry.topics, carry.round + 1

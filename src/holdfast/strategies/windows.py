@@ -7,10 +7,8 @@ much of the turn's end as fits, with tool pairs whole.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import floor
-
-import msgspec
 
 from ..context import Plan, Request, Skip
 from ..errors import InvalidLimit, Outcome
@@ -41,25 +39,29 @@ def snap_to_turn(request: Request, raw: int, fits: Callable[[int], bool]) -> int
     return cut
 
 
-def archive_before(request: Request, cut: int, strategy: str, preamble: tuple[int, ...] = ()) -> Plan | Skip:
-    """Returns a plan for this cut, or a skip if it archives nothing."""
-    staying = {*request.kept_before(cut), *preamble}
+def archives_nothing(request: Request, cut: int, keep: Collection[int | str | None] = ()) -> Skip | None:
+    """Returns a skip if everything before this cut is kept."""
+    staying = {*request.plan.kept_before(cut), *keep}
     if cut <= 0 or all(index in staying for index in range(cut)):
         return Skip(Outcome.NOTHING_TO_COMPACT, "every visible message is kept")
-    return Plan(cut, preamble=preamble, strategy=strategy)
+    return None
+
+
+def archive_before(request: Request, cut: int, strategy: str) -> Plan | Skip:
+    """Returns a plan for this cut, or a skip if it archives nothing."""
+    return archives_nothing(request, cut) or request.plan.archive(cut).made_by(strategy)
 
 
 AnyEstimator = Estimator | Callable[[str], int] | str | None
 
 
 def window_before(
-    request: Request, cut: int, strategy: str, estimator: Estimator | None, preamble: tuple[int, ...] = ()
+    request: Request, cut: int, strategy: str, estimator: Estimator | None, keep: tuple[int, ...] = ()
 ) -> Plan | Skip:
     """Returns the plan of a window: synthetic events come first, and `estimator` counts the tokens saved."""
-    plan = archive_before(request, cut, strategy, preamble)
-    if isinstance(plan, Skip):
-        return plan
-    return msgspec.structs.replace(plan, synthetic_first=True, estimator=estimator)
+    if skip := archives_nothing(request, cut, keep):
+        return skip
+    return request.plan.archive(cut, keep, synthetic_first=True).made_by(strategy, estimator=estimator)
 
 
 class SlidingWindow(BaseStrategy):
@@ -79,7 +81,7 @@ class SlidingWindow(BaseStrategy):
             return Skip(Outcome.NOTHING_TO_COMPACT, f"at most {self.max_events} events are visible")
 
         def fits(cut: int) -> bool:
-            return view.events_from(cut) + (request.newest_turn(cut) is not None) <= self.max_events
+            return view.events_from(cut) + (request.plan.newest_turn(cut) is not None) <= self.max_events
 
         places = range(view.leading_system_count, len(view.messages) + 1)
         raw = places[bisect_left(places, True, key=lambda cut: view.events_from(cut) <= self.max_events)]
@@ -123,7 +125,7 @@ class TokenWindow(BaseStrategy):
         sums = request.view.token_sums_for(self.estimator)
 
         def fits(cut: int) -> bool:
-            return request.tokens_after_cut(cut, sums=sums) <= self.max_tokens
+            return request.plan.tokens_after_cut(cut, sums=sums) <= self.max_tokens
 
         if fits(0):
             return Skip(Outcome.NOTHING_TO_COMPACT, f"the context fits {self.max_tokens} tokens")
@@ -179,7 +181,7 @@ class KeepRecent(BaseStrategy):
         view, sums = request.view, request.view.token_sums
         end, most = len(view.messages), self.keep_tokens
         if request.target is not None:
-            most = min(most, max(0, int((request.target - request.tokens_after_cut(end)) * (1 - self.leaves))))
+            most = min(most, max(0, int((request.target - request.plan.tokens_after_cut(end)) * (1 - self.leaves))))
 
         def fits(cut: int) -> bool:
             return sums.estimator.tokens(sums.cumulative[-1] - sums.cumulative[cut]) <= most
@@ -208,7 +210,7 @@ class KeepUserMessages(BaseStrategy):
         cut = open_tool_loop_start(view.messages)
         most = self.keep_tokens
         if request.target is not None:
-            most = min(most, max(0, (request.target - request.tokens_after_cut(len(view.messages))) // 2))
+            most = min(most, max(0, (request.target - request.plan.tokens_after_cut(len(view.messages))) // 2))
         used, preamble = 0, []
         for index in reversed([turn for turn in view.turns if turn < cut]):
             used += sums.cumulative[index + 1] - sums.cumulative[index]
@@ -217,16 +219,14 @@ class KeepUserMessages(BaseStrategy):
             preamble.append(index)
         dropped, kept = set(), set()
         for shown, size in reversed(list(zip(view.head, sums.head, strict=True))):
-            is_past_turn = shown.kind == "turn" and not request.stays_in_head(shown, cut)
+            is_past_turn = shown.kind == "turn" and not request.plan.stays_in_head(shown, cut)
             if shown.source and (is_past_turn or (shown.kind == "preamble" and shown.source not in view.pins)):
                 used += size
                 if sums.estimator.tokens(used) > most:
                     dropped.add(shown.source)
                 elif is_past_turn:
                     kept.add(shown.source)
-        plan = archive_before(request, cut, "keep user messages", tuple(reversed(preamble)))
-        if isinstance(plan, Skip):
-            return plan
-        return msgspec.structs.replace(
-            plan, notes_last=True, dropped_from_head=frozenset(dropped), kept_in_head=frozenset(kept)
-        )
+        if skip := archives_nothing(request, cut, preamble):
+            return skip
+        plan = request.plan.drop(dropped).archive(cut, (*preamble, *kept), notes_last=True)
+        return plan.made_by("keep user messages")

@@ -68,8 +68,9 @@ def require_trigger(trigger: Trigger) -> Trigger:
 def fires_on_anything(trigger: Trigger, request: Request) -> bool:
     """Whether a trigger fires even on an empty context: then its caller decides, not the context."""
     view = request.view
+    empty = View(view.token_sums.estimator, format=view.format, lane=view.lane)
     try:
-        return trigger(request.with_view(View(view.token_sums.estimator, format=view.format, lane=view.lane)))
+        return trigger(Request(empty, budget=request.budget, threshold=request.threshold, target=request.target))
     except Exception:
         return False  # it looks at messages
 
