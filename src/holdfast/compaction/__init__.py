@@ -4,9 +4,9 @@ from .api import acompact, compact
 from .decide import Decision, not_triggered, validate_plan
 from .driver import Abort, Meter, Notify, SummarizerRun, drive, replay, without_model
 from .options import CompactionOptions
-from .prefix_ids import PrefixCheckpoint
 from .preset import Preset
 from .presets import PRESETS, preset_named
+from .previous import PrefixCheckpoint
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
 
