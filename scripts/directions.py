@@ -14,6 +14,7 @@ PARTS = [
     "errors",
     "io",
     "messages",
+    "follow",
     "tokens",
     "context",
     "models",

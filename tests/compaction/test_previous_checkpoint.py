@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import histories
+from client_lists import aider_requests
 from holdfast import KeepLedger, PruneToolResults, SlidingWindow, TokenWindow, Truncate, check, compact
 from holdfast.errors import CheckpointMismatch
 from holdfast.strategies import KeepLast
@@ -142,3 +143,14 @@ def test_rolling_by_history_equals_rolling_by_result(profile: str, data: st.Data
         if check(history[:stop], profile) == []:
             assert len(by_history.archived) == len(by_result.archived)
         checkpoint, shown, at = by_result.checkpoint, by_result.messages, stop
+
+
+@pytest.mark.parametrize("reminder", ["user", "sys"])
+def test_previous_fits_a_history_whose_reminder_moves(reminder: Any) -> None:
+    """aider moves its rules along with the newest user message, over several compactions."""
+    text = "about the work at some length " * 6
+    checkpoint, rounds = None, 0
+    for request in aider_requests([f"u{number} {text}" for number in range(40)], reminder):
+        result = compact(request, budget=1_200, previous=checkpoint, format="openai-chat")
+        checkpoint, rounds = result.checkpoint or checkpoint, max(rounds, result.round)
+    assert rounds >= 3

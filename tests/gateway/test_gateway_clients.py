@@ -10,6 +10,7 @@ import pytest
 import zstandard
 from gateway_harness import RunningGateway, run_gateway
 
+from client_lists import aider_requests
 from holdfast.messages import Json
 from providers import ProviderServer
 
@@ -121,3 +122,19 @@ async def test_compressed_request_of_codex_is_followed_and_forwarded_as_it_is() 
                     assert reply.status == 426
             assert server.requests[0].headers["content-encoding"] == "zstd"
             assert TASK in (await first_texts(running))[0]
+
+
+@pytest.mark.parametrize("reminder", ["user", "sys"])
+async def test_moved_reminder_of_aider_does_not_fork(reminder: Any) -> None:
+    """aider ends the newest user message with its rules, or sends them after it; earlier ones have none of it."""
+    asked = [f"Rename tide_{number} to ebb_{number}." for number in range(16)]
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            for messages in aider_requests(asked, reminder):
+                assert await post(running, "openai-chat", {"messages": messages}, {}) == "unchanged"
+            [session] = await running.sessions.list()
+            events = await running.sessions.events(session.id, kind="message")
+            texts = [event.body["message"]["content"] for event in events]
+            assert [sum(text.startswith(f"{one}") for text in texts) for one in asked] == [1] * 16
+            assert sum(text == f"Done: {asked[3]}" for text in texts) == 1
+            assert await running.sessions.verify(session.id) == []

@@ -6,8 +6,8 @@ import pytest
 from recall_story import STORY
 
 from holdfast import BlockingSessionService, MemoryStore, compact
-from holdfast.compaction.prefix_ids import PrefixIds
 from holdfast.errors import UnknownEvent, UnknownFormat
+from holdfast.follow import ChainedIds
 from holdfast.messages import decode_all
 from holdfast.recall import BlockingRecall, recall_messages
 
@@ -22,7 +22,7 @@ async def test_recall_messages_searches_and_reads_by_position() -> None:
 
 
 async def test_h1_recall_messages_reads_by_digest() -> None:
-    ids = PrefixIds(decode_all(STORY)[0])
+    ids = ChainedIds(decode_all(STORY)[0])
     recall = await recall_messages(STORY)
     for place, message in enumerate(STORY):
         passage = await recall.read(ids[place][:12])

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from client_lists import aider_requests
 from holdfast import Keeper, MemoryStore, SessionService, compact
 from holdfast.errors import InvalidLimit
 from holdfast.messages import copy_json
@@ -150,3 +151,82 @@ async def test_format_that_shows_only_later_is_detected_from_the_whole_list(step
 def test_compact_without_a_budget_is_an_error() -> None:
     with pytest.raises(InvalidLimit, match="budget must be"):
         compact([{"role": "user", "content": "hi"}], budget=None)  # type: ignore[arg-type]
+
+
+@pytest.mark.anyio
+async def test_marks_that_move_through_a_list_are_sent_where_they_are_and_fork_nothing() -> None:
+    """An Anthropic client marks its newest message, in a list made anew for each request."""
+    sessions = SessionService(MemoryStore())
+    keeper, history = Keeper(sessions, format="anthropic"), Messages()
+    for turn in range(4):
+        mark = {"cache_control": {"type": "ephemeral"}}
+        text = {"type": "text", "text": f"question {turn}"}
+        given = copy.deepcopy([*history, {"role": "user", "content": [text | mark]}])
+        assert (await keeper.prepare_step(given)).messages == given
+        assert (await keeper.prepare_step(given)).messages == given, "also by the same objects"
+        history += [{"role": "user", "content": [text]}, {"role": "assistant", "content": f"answer {turn}"}]
+    [session] = await sessions.list()
+    events = await sessions.events(session.id, kind="message")
+    assert len(events) == 7 and not any("cache_control" in str(event.body) for event in events)
+
+
+@pytest.mark.anyio
+async def test_mark_that_moves_in_place_is_sent_where_it_is() -> None:
+    keeper, history = Keeper(format="anthropic"), [{"role": "user", "content": [{"type": "text", "text": "one"}]}]
+    for turn in range(4):
+        for message in history:
+            message["content"][-1].pop("cache_control", None)
+        history[-1]["content"][-1]["cache_control"] = {"type": "ephemeral"}
+        assert (await keeper.prepare_step(history)).messages == history
+        history.append({"role": "assistant", "content": [{"type": "text", "text": f"answer {turn}"}]})
+        history.append({"role": "user", "content": [{"type": "text", "text": f"question {turn}"}]})
+    assert len(await keeper.sessions.list()) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("reminder", ["user", "sys"])
+async def test_list_with_a_reminder_that_moves_stays_one_session(reminder: Any) -> None:
+    keeper, ids = Keeper(format="openai-chat"), set()
+    for request in aider_requests([f"Rename tide_{number}." for number in range(16)], reminder):
+        context = await keeper.prepare_step(request)
+        assert context.messages[-1] == request[-1] and context.messages[0] == request[0]
+        ids.add(keeper.session_id)
+    assert len(ids) == 1
+
+
+@pytest.mark.anyio
+async def test_edited_list_forks_where_the_service_is_the_callers() -> None:
+    """Neither history is lost; a list of its own service has nothing to fork from that anybody could read."""
+    sessions = SessionService(MemoryStore())
+    keeper = Keeper(sessions, format="openai-chat")
+    await keeper.prepare_step(talk(5))
+    root = keeper.session_id
+    edited = [*talk(3), {"role": "assistant", "content": "another answer"}, {"role": "user", "content": "Why?"}]
+    assert (await keeper.prepare_step(edited)).messages == edited
+    assert (await sessions.get(keeper.session_id)).parent == root
+    fork = keeper.session_id
+    await keeper.prepare_step([*talk(5), *talk(2)])
+    assert keeper.session_id == root
+    assert {session.id for session in await sessions.list()} == {root, fork}
+
+
+@pytest.mark.anyio
+async def test_stored_list_with_whole_replies_is_found_again() -> None:
+    """A program appends the reply of the SDK as it is; the log has only what may be sent back."""
+    sessions = SessionService(MemoryStore())
+    await sessions.create(id="s", format="anthropic")
+    reply = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "harbor",
+        "content": [{"type": "text", "text": "7 m."}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 9, "output_tokens": 3},
+    }
+    history = [{"role": "user", "content": "How deep?"}, reply, {"role": "user", "content": "And berth 5?"}]
+    await Keeper(sessions, "s", format="anthropic").prepare_step(history)
+    again = Keeper(sessions, "s", format="anthropic")
+    await again.prepare_step([*history, {"role": "assistant", "content": "8 m."}, {"role": "user", "content": "Why?"}])
+    assert again.session_id == "s"

@@ -4,8 +4,8 @@ from .api import acompact, compact
 from .decide import Decision, validate_plan
 from .driver import Abort, Meter, Notify, SummarizerRun, drive, replay, without_model
 from .policy import Bounds, Policy, PolicyLike, read_policy, resolve
-from .prefix_ids import PrefixCheckpoint
 from .presets import PRESETS, preset
+from .previous import PrefixCheckpoint
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
 

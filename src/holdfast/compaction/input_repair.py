@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from ..follow import ChainedIds
 from ..messages import (
     COMMON,
     Json,
@@ -24,7 +25,6 @@ from ..messages import (
     rules_for,
     split_notes,
 )
-from .prefix_ids import PrefixIds
 
 
 def repair_input(messages: list[Message], format: str) -> list[Message]:
@@ -57,7 +57,7 @@ def message_ids(given: Sequence[Message], history: Sequence[Message], known: Seq
 
     `known` are the ids of the history, unless they are those of a history without a checkpoint.
     """
-    own, known = PrefixIds(given), known or PrefixIds(history)
+    own, known = ChainedIds(given), known or ChainedIds(history)
     if history is given:
         return known
     ids: dict[int, str] = {}

@@ -12,6 +12,7 @@ from ..context import HeadMessage, Plan, Request, View, apply_edits
 from ..context.events import Event, EventKind
 from ..context.token_sums import prompt_overhead
 from ..errors import InvalidInput
+from ..follow import ChainedIds
 from ..messages import COMMON, Json, Message, decode_all, encode_all
 from ..messages.frameworks import dump_objects, restore_objects
 from ..strategies.history import message_numbers, previous_ledger
@@ -22,7 +23,7 @@ from .decide import Decision
 from .driver import SummarizerRun
 from .input_repair import decode_payloads, message_ids, repair_input, trace_messages, trace_numbers
 from .policy import Policy
-from .prefix_ids import Prefix, PrefixCheckpoint, PrefixIds, as_checkpoint, continued_numbers, locate
+from .previous import PrefixCheckpoint, as_checkpoint, continued_numbers, locate
 from .result import CompactionResult, Cost, Partition
 from .run import CompactionRun
 
@@ -63,7 +64,7 @@ class StatelessCompaction:
         self.previous = None if previous is None else as_checkpoint(previous)
         self.start, self.whole = 0, True
         if self.previous is None:
-            view.load(self.history, PrefixIds(self.history))
+            view.load(self.history, ChainedIds(self.history))
             read_notes_back(view)
         else:
             self.start, self.whole = _resume(view, self.history, self.previous)
@@ -135,12 +136,11 @@ class StatelessCompaction:
         ids = tuple(view.ids[index] for index in kept)
         before, after = decision.tokens_before, decision.tokens_after
         checkpoint = checkpoint_of(plan, before, after, cost, previous=view.checkpoint.boundary)
-        prefix = Prefix.of(PrefixIds(shown))
         return PrefixCheckpoint(
             **msgspec.structs.asdict(checkpoint),
             lead=len(shown) - len(kept),
-            shown=prefix.length,
-            shown_digest=prefix.digest,
+            shown=len(shown),
+            shown_digest=ChainedIds(shown)[-1] if shown else "",
             kept=ids,
             numbers=tuple(view.given_numbers[index] for index in kept) if view.given_numbers else (),
         )
@@ -184,7 +184,7 @@ class StatelessCompaction:
 
     def _given_events(self) -> list[Event]:
         """The given messages as events; `seq` is the number by which notes cite them."""
-        known = [*PrefixIds(self.history)[: self.start], *self.run.request.view.ids] if self.previous else ()
+        known = [*ChainedIds(self.history)[: self.start], *self.run.request.view.ids] if self.previous else ()
         ids = message_ids(self.given, self.history, known)
         return [self._event(*one) for one in zip(ids, self.given, self.numbers, strict=True)]
 
@@ -207,10 +207,11 @@ def _resume(view: View, history: list[Message], previous: PrefixCheckpoint) -> t
 
     Returns where its live messages start, and whether the list is the whole history.
     """
-    start, ids, whole = locate(history, previous)
+    start, ids, whole, edits = locate(history, previous)
     live = history[start:]
-    if whole and previous.edits:
-        live = [apply_edits(message, previous.edits.get(ids[index], ())) for index, message in enumerate(live)]
+    if whole and edits:
+        live = [apply_edits(message, edits.get(ids[index], ())) for index, message in enumerate(live)]
+        previous = msgspec.structs.replace(previous, edits=edits)
     view.load(live, ids)
     head = [HeadMessage(item.kind, item.message, item.ref) for item in previous.head if item.message is not None]
     view.start_from(previous.boundary or START, previous, head)

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidInput
+from ..follow import CACHE_MARK
 from ..messages import Json
 from .context_editing import read_edits, strip_thinking
-from .protocols import CACHE_MARK, CallKind, RequestBody
+from .protocols import CallKind, RequestBody
 from .sealed_items import PREFIX, ItemSealer, is_sealed, text_digest
 from .vendor_requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 

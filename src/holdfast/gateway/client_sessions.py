@@ -7,38 +7,35 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from ..context.events import EventKind
 from ..errors import DuplicateEvent, InvalidInput, UnknownSession
-from ..messages import Json, to_json
+from ..follow import CACHE_MARK, Follower, GivenList, KnownBytes, ListMatch, count_leading_system, without_cache_marks
+from ..messages import Json
 from ..sessions import SessionService
+from ..sessions.origin import is_listed, nearest, with_forks
 from ..stores import Slice
 from ..tokens import Usage
 from .context_editing import has_thinking, strip_thinking
-from .protocols import (
-    CACHE_MARK,
-    RequestBody,
-    count_leading_system,
-    split_list,
-    stable_form,
-    without_cache_marks,
-)
+from .protocols import RequestBody, split_list
 from .vendor_requests import ReturnedItem
 
 OPEN_CLIENT_SESSIONS = 1_000
 """Conversations kept in memory; others are found again in the store."""
 MAX_START_BYTES = 256 * 2**20
 """Bytes of requests kept in memory, by which the next ones are recognised."""
+_THREAD_FROM_BYTES = 2**20
+"""Size from which a list that is not recognised by its beginning is read in a thread."""
 _LEADING_LIMIT = 20
 """System messages that a list may begin with."""
 _LAST_MESSAGES = 10
 """Newest messages of a log among which there is one of the client's, if it wrote any after a compaction."""
 SIGNED_FORMAT = "anthropic"
 """The format whose thinking is bound to the messages before it."""
-_SEPARATORS = (b",", b", ")
 _MARK = CACHE_MARK.encode()
-_NOTHING = memoryview(b"")
+_NO_START = KnownBytes()
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -51,14 +48,14 @@ class Caller(msgspec.Struct, frozen=True):
 
 
 class MessageList:
-    """A client's list of messages, with the ids of their events; what was parsed before is not parsed again."""
+    """A client's list of messages; what was parsed before is not parsed again."""
 
     def __init__(
         self,
         items: Sequence[bytes],
         leading: Sequence[bytes],
         *,
-        start: memoryview = _NOTHING,
+        start: KnownBytes = _NO_START,
         ids: Sequence[str] = (),
         checkpoint: str = "",
     ) -> None:
@@ -71,10 +68,8 @@ class MessageList:
         self.checkpoint = checkpoint
         """Event of the compaction whose item the list begins with, if any."""
         self.messages = [_decode(item) for item in items]
-        self.ids = list(ids)
-        """Ids of the events, each made of a message and of the id before it."""
-        for message in self.messages:
-            self.ids.append(_chained_id(self.ids[-1] if self.ids else "", message))
+        self.given = GivenList(self.messages, ids)
+        """The messages to be recognised, after the ids of those in `start`."""
 
     @classmethod
     def read(cls, raw: bytes) -> MessageList:
@@ -83,14 +78,22 @@ class MessageList:
         leading = count_leading_system([_decode(item) for item in items[:_LEADING_LIMIT]])
         return cls(items[leading:], items[:leading])
 
+    @classmethod
+    async def read_in_thread(cls, raw: bytes) -> MessageList:
+        """Parses a whole list and computes its ids, in a thread if it is long."""
+        if len(raw) < _THREAD_FROM_BYTES:
+            return cls.read(raw)
+        read = await anyio.to_thread.run_sync(cls.read, raw)
+        await anyio.to_thread.run_sync(read.given.digested)
+        return read
+
     @property
     def leading_messages(self) -> list[Json]:
         return [_decode(item) for item in self.leading]
 
-    def after(self, count: int) -> list[Json]:
-        """Returns the messages after the first `count`, without marks for the prompt cache."""
-        parsed = len(self.ids) - len(self.messages)
-        return [without_cache_marks(message) for message in self.messages[count - parsed :]]
+    def after(self, known: int) -> list[Json]:
+        """Returns the parsed messages after the known ones, without marks for the prompt cache."""
+        return [without_cache_marks(message) for message in self.messages[known:]]
 
 
 def _decode(item: bytes) -> Json:
@@ -100,18 +103,13 @@ def _decode(item: bytes) -> Json:
     return message
 
 
-def _chained_id(before: str, message: Json) -> str:
-    text = before + to_json(stable_form(message))
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
-
-
 class ClientSession:
     """One conversation of a client, and how much of it the log has."""
 
-    def __init__(self, session_id: str, caller: Caller, ids: Sequence[str] = ()) -> None:
+    def __init__(self, session_id: str, caller: Caller, log: Follower) -> None:
         self.session_id = session_id
         self.caller = caller
-        self.ids = list(ids)
+        self.log = log
         """Ids of the client's messages that the log has."""
         self.usage: Usage | None = None
         self.made_on = ""
@@ -120,42 +118,26 @@ class ClientSession:
         self.sent_after: str | None = None
         """The compaction in force when the last request was forwarded, empty if there was none; None if not known."""
         self.lock = anyio.Lock()
+        self.start = _NO_START
+        """How the last list began."""
         self._leading: Sequence[bytes] = ()
-        self._start, self._count = _NOTHING, 0
-        """How the last list began, and how many messages that are."""
 
     def resume(self, raw: bytes) -> MessageList | None:
         """Parses what follows the messages of the last request; None if the list does not begin with them."""
-        if not self._count or not raw.startswith(self._start):
+        if (rest := self.start.rest_of(raw)) is None:
             return None
-        rest = raw[len(self._start) :].lstrip()
-        if rest[:1] not in (b",", b"]"):
-            return None
-        items = split_list(b"[" + rest.removeprefix(b","))
-        return MessageList(items, self._leading, start=self._start, ids=self.ids[: self._count])
+        return MessageList(split_list(rest), self._leading, start=self.start, ids=self.log.ids[: self.start.count])
 
-    def remember(self, raw: bytes, given: MessageList) -> None:
-        """Remembers how the list begins, up to the first message with a mark that clients move."""
-        fixed = next((at for at, item in enumerate(given.items) if _MARK in item), len(given.items))
-        kept = given.items[:fixed] if given.start else [*given.leading, *given.items[:fixed]]
-        known, at = len(given.ids) - len(given.items), len(given.start)
-        added = ((separator if at else b"[") + separator.join(kept) for separator in _SEPARATORS)
-        end = next((at + len(text) for text in added if kept and raw.startswith(text, at)), None)
+    def remember(self, raw: bytes, given: MessageList, ids: Sequence[str]) -> None:
+        """Remembers how the list begins, up to the first message that the client will change: one with a mark, or
+        one with a reminder; `ids` are those of its messages.
+        """
+        changing = (at for at, item in enumerate(given.items) if _MARK in item)
+        fixed = min(next(changing, len(ids)), given.given.newest if self.log.has_reminder else len(ids))
+        count = self.log.ids.index(ids[fixed - 1], given.start.count) + 1 if fixed else given.start.count
+        items = given.items[:fixed]
         self._leading = given.leading
-        self._start, self._count = (given.start, known) if end is None else (memoryview(raw)[:end], known + fixed)
-
-    @property
-    def start_bytes(self) -> int:
-        """Bytes of the request that is kept to recognise the next one."""
-        return memoryview(self._start.obj).nbytes
-
-    def common_length(self, ids: Sequence[str]) -> int:
-        """Returns how many messages a list has in common with this conversation."""
-        low, high = 0, min(len(ids), len(self.ids))
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if ids[middle - 1] == self.ids[middle - 1] else (low, middle - 1)
-        return low
+        self.start = given.start.extended(raw, items if len(given.start) else [*given.leading, *items], count)
 
 
 class SessionMatch(msgspec.Struct):
@@ -174,38 +156,37 @@ class ClientSessions:
         self._open: OrderedDict[str, ClientSession] = OrderedDict()
         self._by_caller: dict[Caller, list[ClientSession]] = {}
 
-    def match(self, caller: Caller, raw: bytes) -> SessionMatch:
+    async def match(self, caller: Caller, raw: bytes) -> SessionMatch:
         """Finds the open conversation that shares most with a list."""
-        known = self._by_caller.get(caller, [])
-        resumed = [(one, given) for one in known if (given := one.resume(raw)) is not None]
+        open_ones = self._by_caller.get(caller, [])
+        resumed = [(one, given) for one in open_ones if (given := one.resume(raw)) is not None]
         if resumed:
             conversation, given = max(resumed, key=lambda found: len(found[1].start))
-            if conversation.common_length(given.ids) == len(conversation.ids):
+            if conversation.log.match(given.given).logged == len(conversation.log.ids):
                 return SessionMatch(caller, given, conversation)
         else:
-            given = MessageList.read(raw)
-        shared = {one: one.common_length(given.ids) for one in known}
-        best = max(shared, key=lambda one: (shared[one], -len(one.ids)), default=None)
-        return SessionMatch(caller, given, best if best is not None and shared[best] else None)
+            given = await MessageList.read_in_thread(raw)
+        best = nearest(self._by_caller.get(caller, []), given.given, lambda one: one.log)
+        return SessionMatch(caller, given, best)
 
     async def match_returned(self, caller: Caller, returned: ReturnedItem) -> SessionMatch | None:
         """Finds the conversation that a list with an item of the gateway continues; None if it is not in the store."""
         item = returned.item
         known = self._open.get(item.session)
-        if known is None or item.last not in known.ids:
+        if known is None or item.last not in known.log.ids:
             if (loaded := await self._load_own(item.session, caller)) is None:
                 return None
             known = known or loaded
-            known.ids = loaded.ids
-        if known.caller.owner != caller.owner or item.last not in known.ids:
+            known.log = loaded.log
+        if known.caller.owner != caller.owner or item.last not in known.log.ids:
             return None
-        ids = known.ids[: known.ids.index(item.last) + 1]
+        ids = known.log.ids[: known.log.ids.index(item.last) + 1]
         items, leading = (list(map(msgspec.json.encode, part)) for part in (returned.after, returned.leading))
         given = MessageList(items, leading, ids=ids, checkpoint=item.checkpoint)
         if item.session not in self._open:
-            known = await self._nearest(item.session, caller, given.ids) or known
+            known = await self._nearest(item.session, caller, given) or known
         candidates = self._by_caller.get(known.caller, [known])
-        return SessionMatch(caller, given, max(candidates, key=lambda one: one.common_length(given.ids)))
+        return SessionMatch(caller, given, nearest(candidates, given.given, lambda one: one.log) or known)
 
     async def _load_own(self, session_id: str, caller: Caller) -> ClientSession | None:
         """Reads a session of the store if it belongs to the caller's owner."""
@@ -219,23 +200,26 @@ class ClientSessions:
 
     async def has_more(self, match: SessionMatch) -> bool:
         """Whether a conversation has messages after a list: the client sends only a part of it."""
-        found, ids = await self.find(match), match.given.ids
-        return found is not None and found.common_length(ids) == len(ids) < len(found.ids)
+        found, given = await self.find(match), match.given.given
+        if found is None:
+            return False
+        shared = found.log.match(given)
+        return shared.known == len(given.items) and shared.logged < len(found.log.ids)
 
     async def find(self, match: SessionMatch) -> ClientSession | None:
         """Returns the conversation that a list continues, also one that is only in the store; writes nothing."""
-        return match.conversation or (await self._find_stored(match) if match.given.ids else None)
+        return match.conversation or (await self._find_stored(match) if match.given.given else None)
 
     async def follow(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
         """Returns the conversation with all messages of the list appended; None for a list of system messages."""
-        if not match.given.ids:
+        if not match.given.given:
             return None
         conversation = await self.find(match) or await self._create(match, body)
         async with conversation.lock:
             try:
                 conversation = await self._append(conversation, match.given, body.messages)
             except DuplicateEvent:  # another replica, or an append that was not waited for, has written some of them
-                conversation.ids = (await self._load(conversation.session_id, match.caller)).ids
+                conversation.log = (await self._load(conversation.session_id, match.caller)).log
                 conversation = await self._append(conversation, match.given, body.messages)
         self._open.move_to_end(conversation.session_id)
         self._close_oldest()
@@ -243,11 +227,11 @@ class ClientSessions:
 
     async def _append(self, conversation: ClientSession, given: MessageList, raw: bytes) -> ClientSession:
         """Appends the new messages; a list that went back or was edited continues in a fork."""
-        common = conversation.common_length(given.ids)
-        if common < len(conversation.ids):
-            conversation = await self._fork(conversation, common, given)
-            common = conversation.common_length(given.ids)
-        new, ids = given.after(common), given.ids[common:]
+        match = conversation.log.match(given.given)
+        if match.logged < len(conversation.log.ids):
+            conversation = await self._fork(conversation, match, given)
+            match = conversation.log.match(given.given)
+        new, ids = given.after(match.known), conversation.log.new_ids(given.given, match.known)
         if any(map(has_thinking, new)) and await self._was_compacted_since(conversation):
             new = list(map(strip_thinking, new))
         at = _reply_end(new) if conversation.usage is not None else 0
@@ -256,9 +240,9 @@ class ClientSessions:
             if messages:
                 made_on = conversation.made_on
                 await self.sessions.append(conversation.session_id, messages, id=names, usage=counts, made_on=made_on)
-                conversation.ids += names
+                conversation.log.ids += names
         if not given.checkpoint:
-            conversation.remember(raw, given)
+            conversation.remember(raw, given, [*match.ids, *ids])
         return conversation
 
     async def note_forwarded(self, conversation: ClientSession) -> None:
@@ -274,26 +258,24 @@ class ClientSessions:
         if not newest or conversation.sent_after is not None:
             return bool(newest) and newest[0].id != conversation.sent_after
         messages = await self.sessions.events(session_id, kind=EventKind.MESSAGE, last=_LAST_MESSAGES)
-        return not any(event.seq > newest[0].seq and _is_client_message(event.body) for event in messages)
+        return not any(event.seq > newest[0].seq and is_listed(event) for event in messages)
 
     async def _find_stored(self, match: SessionMatch) -> ClientSession | None:
         """Opens the session of a conversation that is not in memory, or the fork that shares most with the list."""
-        return await self._nearest(_session_id(match.caller, match.given.ids[0]), match.caller, match.given.ids)
+        return await self._nearest(_session_id(match.caller, match.given.given.first_id), match.caller, match.given)
 
-    async def _nearest(self, root: str, caller: Caller, ids: Sequence[str]) -> ClientSession | None:
+    async def _nearest(self, root: str, caller: Caller, given: MessageList) -> ClientSession | None:
         """Opens this session or the fork of it that shares most with a list; None if there is no such session."""
         try:
-            best = await self._load(root, caller)
+            names = await with_forks(self.sessions, root)
         except UnknownSession:
             return None
-        for fork in await self._all_forks(root):
-            if (found := await self._load(fork, caller)).common_length(ids) > best.common_length(ids):
-                best = found
-        return self._add(best)
+        found = [await self._load(name, caller) for name in names]
+        return self._add(nearest(found, given.given, lambda one: one.log) or found[0])
 
     async def _create(self, match: SessionMatch, body: RequestBody) -> ClientSession:
         caller, given = match.caller, match.given
-        id = _session_id(caller, given.ids[0])
+        id = _session_id(caller, given.given.first_id)
         try:
             await self.sessions.create(
                 id=id,
@@ -306,25 +288,22 @@ class ClientSessions:
             )
         except InvalidInput:
             return self._add(await self._load(id, caller))  # another replica has created it
-        return self._add(ClientSession(id, caller))
+        return self._add(ClientSession(id, caller, Follower()))
 
-    async def _fork(self, source: ClientSession, common: int, given: MessageList) -> ClientSession:
-        ids = source.ids[:common]
-        name = _session_id(source.caller, f"{source.session_id}{ids[-1]}{''.join(given.ids[common : common + 1])}")
+    async def _fork(self, source: ClientSession, match: ListMatch, given: MessageList) -> ClientSession:
+        ids = source.log.ids[: match.logged]
+        edit = given.given.after(ids[-1], match.known)[:1]
+        name = _session_id(source.caller, f"{source.session_id}{ids[-1]}{''.join(edit)}")
         try:
-            at_item = given.checkpoint and common == len(given.ids) - len(given.items)
+            at_item = given.checkpoint and not match.known and match.logged == len(given.given.start)
             await self.sessions.fork(source.session_id, given.checkpoint if at_item else ids[-1], id=name)
         except InvalidInput:
             return self._add(await self._load(name, source.caller))  # this edit was seen before
-        return self._add(ClientSession(name, source.caller, ids))
+        return self._add(ClientSession(name, source.caller, Follower(ids)))
 
     async def _load(self, session_id: str, caller: Caller) -> ClientSession:
         events = await self.sessions.store.read(session_id, Slice(kinds=(EventKind.MESSAGE,)))
-        return ClientSession(session_id, caller, [event.id for event in events if _is_client_message(event.body)])
-
-    async def _all_forks(self, session_id: str) -> list[str]:
-        found = [fork.id for fork in await self.sessions.store.forks(session_id)]
-        return [*found, *[below for fork in found for below in await self._all_forks(fork)]]
+        return ClientSession(session_id, caller, Follower(event.id for event in filter(is_listed, events)))
 
     def _add(self, conversation: ClientSession) -> ClientSession:
         if (known := self._open.get(conversation.session_id)) is not None:
@@ -335,10 +314,10 @@ class ClientSessions:
 
     def _close_oldest(self) -> None:
         """Closes the least recently used conversations, but never the newest."""
-        kept = sum(one.start_bytes for one in self._open.values())
+        kept = sum(one.start.held_bytes for one in self._open.values())
         while len(self._open) > 1 and (len(self._open) > OPEN_CLIENT_SESSIONS or kept > MAX_START_BYTES):
             oldest = next(iter(self._open))
-            kept -= self._open[oldest].start_bytes
+            kept -= self._open[oldest].start.held_bytes
             self._close(oldest)
 
     def _close(self, session_id: str) -> None:
@@ -352,10 +331,6 @@ class ClientSessions:
 def _session_id(caller: Caller, text: str) -> str:
     given = "\0".join((caller.owner, caller.key, caller.format, text))
     return f"gw-{hashlib.blake2b(given.encode(errors='surrogatepass'), digest_size=12).hexdigest()}"
-
-
-def _is_client_message(body: Json) -> bool:
-    return not any(body.get(mark) for mark in ("aside", "closes", "synthetic", "source"))
 
 
 def _reply_end(messages: Sequence[Json]) -> int:

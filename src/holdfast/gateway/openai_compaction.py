@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
+from ..follow import count_leading_system
 from ..messages import Json
-from .protocols import CallKind, RequestBody, count_leading_system
+from .protocols import CallKind, RequestBody
 from .sealed_items import PREFIX, ItemSealer, is_sealed, message_digest
 from .vendor_requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 

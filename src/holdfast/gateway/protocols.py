@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..errors import InvalidInput
+from ..follow import CACHE_MARK
 from ..messages import Json, decode_one
 
 CallKind = Literal["generate", "count", "compact"]
@@ -18,7 +19,6 @@ _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _FIRST_BYTES = 100
 """Bytes of a field in which its first character is looked for."""
-_SYSTEM_ROLES = ("system", "developer")
 _SERVER_STATE = ("previous_response_id", "conversation", "thread", "cachedContent")
 """Fields that refer to messages that only the provider has."""
 
@@ -170,47 +170,7 @@ def split_list(raw: bytes) -> list[bytes]:
     return [bytes(item) for item in _decode_list(raw)]
 
 
-def count_leading_system(messages: Sequence[Json]) -> int:
-    """Counts the system messages that a list begins with."""
-    return next((at for at, message in enumerate(messages) if message.get("role") not in _SYSTEM_ROLES), len(messages))
-
-
 # -- marks of the prompt cache ---------------------------------------------------------------------------------------
-
-CACHE_MARK = "cache_control"
-
-
-def without_cache_marks(message: Json) -> Json:
-    """Returns a message without its marks for the prompt cache: clients move them with each request."""
-    content = message.get("content")
-    if not isinstance(content, list):
-        return {key: value for key, value in message.items() if key != CACHE_MARK} if CACHE_MARK in message else message
-    blocks = [
-        {key: value for key, value in block.items() if key != CACHE_MARK} if isinstance(block, dict) else block
-        for block in content
-    ]
-    return {key: value for key, value in message.items() if key != CACHE_MARK} | {"content": blocks}
-
-
-def stable_form(message: Json) -> Json:
-    """Returns a message in the form that stays the same while its client repeats it.
-
-    Claude Code sends its newest message as a list with one marked text, and later as that text alone. gemini-cli
-    replaces or removes the signatures of calls in later turns.
-    """
-    message = without_cache_marks(message)
-    match message:
-        case {"parts": list(parts)}:
-            return message | {"parts": [_without_signature(part) for part in parts]}
-        case {"content": [{"type": "text", "text": str(text), **rest}]} if not rest:
-            return message | {"content": text}
-    return message
-
-
-def _without_signature(part: Any) -> Any:
-    if not isinstance(part, dict) or "thoughtSignature" not in part:
-        return part
-    return {key: value for key, value in part.items() if key != "thoughtSignature"}
 
 
 def with_cache_marks(messages: list[Json], sent: Sequence[Json]) -> list[Json]:

@@ -14,6 +14,7 @@ from ..agent import ContextWindow, Keeper
 from ..compaction import acompact, preset
 from ..compaction.presets import DEFAULT_PRESET
 from ..errors import CorruptLog, HoldfastError, StoreError
+from ..follow import count_leading_system
 from ..hooks.events import CompactionEvent
 from ..messages import Json, decode_one
 from ..models.calls import Failure, Model
@@ -22,7 +23,7 @@ from ..tokens import Usage
 from ..triggers import always
 from .client_sessions import Caller, ClientSession, ClientSessions, MessageList
 from .context_editing import ContextEdits
-from .protocols import CallKind, RequestBody, count_leading_system, is_side_call, mark_last_block, with_cache_marks
+from .protocols import CallKind, RequestBody, is_side_call, mark_last_block, with_cache_marks
 from .vendor_requests import CompactedContext, CompactionRequest
 
 log = logging.getLogger("holdfast.gateway")
@@ -116,7 +117,7 @@ class Rewriter:
         returned = asked.returned
         match = None if returned is None else await self.conversations.match_returned(caller, returned)
         continues = match is not None
-        match = match or self.conversations.match(caller, body.messages)
+        match = match or await self.conversations.match(caller, body.messages)
         last, leading = match.given.messages[-1:], match.given.leading_messages
         own = asked.now or (kind == "generate" and not is_side_call(body, last, leading))
         async with self._store_slots:
@@ -155,7 +156,7 @@ class Rewriter:
         elif size.is_compacted or continues:
             context = context or await keeper.context()
         if context is not None and (context.is_compacted or continues):
-            extra = [] if own else given.after(conversation.common_length(given.ids))
+            extra = [] if own else given.after(conversation.log.match(given.given).known)
             if returned is not None and returned.mark is not None:
                 mark_last_block(context.messages, returned.messages, returned.mark)
             decision.body = _replace_messages(body, context, given, extra)
@@ -201,7 +202,7 @@ class Rewriter:
             context.tokens,
             usage,
             session=conversation.session_id,
-            last=given.ids[-1],
+            last=conversation.log.ids[-1],
             checkpoint=newest[0].id if newest else "",
         )
 

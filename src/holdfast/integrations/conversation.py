@@ -21,6 +21,7 @@ from ..agent.window import ContextWindow
 from ..compaction import PolicyLike
 from ..compaction.policy import find_policy
 from ..errors import UnknownSession
+from ..follow import KnownObjects
 from ..hooks.events import CompactionEvent
 from ..io.portal import portal
 from ..messages import OPENING, Message, Role, decode_all, find_problems, rules_for, to_json
@@ -30,7 +31,7 @@ from ..models.calls import Failure
 from ..recall import Recall
 from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
-from ..sessions.list_origin import listed_events
+from ..sessions.origin import listed_events
 from ..stores import Log, MemoryStore, open_store
 from ..stores.base import ProcessGuard
 from ..tokens.budget import require_positive
@@ -210,7 +211,7 @@ class AgentConversation:
         self._limit = self._token_limit()
         self._working = anyio.Lock()
         self._reading = threading.Lock()
-        self._given: list[Any] = []
+        self._given = KnownObjects()
         self._sent: list[Any] = []
         self._last_role: Role | None = None
         self._tokens = 0
@@ -283,7 +284,7 @@ class AgentConversation:
     def _remember(self, messages: Sequence[Any], context: Context) -> list[Any]:
         """Keeps what the next call needs to recognise the list; returns the messages to send."""
         with self._reading:
-            self._given = list(messages)
+            self._given = KnownObjects(messages, self._shortcuts.same)
             self._sent = list(map(self._shortcuts.load, context.messages))
             self._tokens, self._format = context.tokens, context.format
             newest, _ = decode_all(context.messages[-1:], context.format)
@@ -299,17 +300,16 @@ class AgentConversation:
         if self._all.stored:
             return None
         with self._reading:
-            known = len(self._given)
-            if not known or len(messages) < known or not self._shortcuts.same(list(messages[:known]), self._given):
+            if not self._given.is_start_of(messages):
                 return None
-            new = messages[known:]
+            new = messages[len(self._given) :]
             decoded = self._read(new)
             if self._format is None or not self._are_valid_next(decoded):
                 return None
             tokens = self._tokens + sum(map(_byte_length, decoded)) // _BYTES_PER_TOKEN
             if tokens >= self._limit:
                 return None
-            self._given += new
+            self._given.extend(new)
             self._sent += new
             self._tokens = tokens
             self._last_role = decoded[-1].role if decoded else self._last_role

@@ -23,7 +23,7 @@ from ..agent import Keeper
 from ..errors import UnknownSession
 from ..messages import Json, to_json
 from ..messages.frameworks import not_installed
-from ..sessions.list_origin import listed_events
+from ..sessions.origin import listed_events
 from ..tokens import Usage
 from .conversation import RECALL_TOOLS, AgentConversation, AgentConversations, find_overflow
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate, chain
-from operator import is_
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any
 
 import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
-from ..compaction.prefix_ids import PayloadIds, Prefix, PrefixIds
 from ..context.events import Event, EventKind, SessionRecord
+from ..follow import (
+    CACHE_MARK,
+    ChainedIds,
+    Follower,
+    GivenList,
+    KnownObjects,
+    content_digest,
+    count_leading_system,
+    without_cache_marks,
+)
 from ..messages import (
     COMMON,
     Json,
@@ -23,7 +31,6 @@ from ..messages import (
     decode_all,
     encode_all,
     from_json,
-    is_note,
     require_message_list,
     split_notes,
     to_json,
@@ -32,62 +39,40 @@ from ..messages import (
 from ..messages.frameworks import OriginalObjects, framework_codec, framework_in, framework_of, restore_objects
 from ..stores import Log
 from ..summaries import replace_surrogates
-from .list_origin import find_origin
 from .live import Context
+from .origin import find_origin, read_in_thread
 from .service import SessionService
 
 if TYPE_CHECKING:
     from ..types import MessageLike
 
-_Arguments = TypeVarTuple("_Arguments")
-_Read = TypeVar("_Read")
 HISTORY_SESSION = "history"
 """The id of a session that holds a list of messages."""
-_EMPTY = Prefix(0, "")
-_SYSTEM_ROLES = ("system", "developer")
-_COMPARED = 256
-"""Messages compared by identity in each step: so many of the newest, and so many earlier ones in turn."""
 _REREAD = 8
 """Newest messages whose content is compared as well: those that a caller may still change in place."""
 _BATCH = 50
 """Messages appended before other tasks run."""
-_THREAD_FROM = 200
-"""New messages from which they are read in a thread."""
 
 
 class _KnownList:
-    """A list that the session has: its digest, and the caller's own objects, by which it is recognised cheaply."""
+    """A list that the session has: the caller's own objects, and the ids of what they contain."""
 
-    def __init__(self, objects: Sequence[Any] = (), prefix: Prefix = _EMPTY) -> None:
-        self.objects = list(objects)
-        self.prefix = prefix
-        self._next = 0
+    def __init__(self, objects: Sequence[Any] = (), log: Follower | None = None) -> None:
+        self.objects = KnownObjects(objects)
+        self.log = log or Follower()
 
     def extend(self, objects: Sequence[Any], payloads: Sequence[Json]) -> None:
-        self.objects += objects
-        self.prefix = self.prefix.extended(payloads)
-
-    def is_start_of(self, messages: Sequence[Any], first: int) -> bool:
-        """Whether the list from `first` on starts with the same objects; constant work.
-
-        Of a long list the newest are compared each time and the others in turn.
-        """
-        known = len(self.objects)
-        if not known or len(messages) - first < known:
-            return False
-        start, self._next = self._next, 0 if self._next + _COMPARED >= known else self._next + _COMPARED
-        stretches = (max(0, known - _COMPARED), known), (start, min(known, start + _COMPARED))
-        return all(
-            all(map(is_, messages[first + begin : first + end], self.objects[begin:end])) for begin, end in stretches
-        )
+        self.objects.extend(objects)
+        self.log.ids += self.log.new_ids(GivenList(payloads), 0)
 
 
 class MessageListSession:
-    """Keeps a session in step with a caller's list: a list that grows is appended, a rewritten one starts anew.
+    """Keeps a session in step with a caller's list: what a list grew by is appended.
 
-    The caller may pass the whole history each time, or the last returned context and what came since. Leading system
-    messages may change: they are passed through, and are not part of the session. A list of the same objects as
-    before costs what it grew by; any other list is compared by content.
+    The caller may pass the whole history each time, or the last returned context and what came since. An edited list
+    continues in a fork; in a service of its own, in a new session. Leading system messages may change: they are passed
+    through, and are not part of the session. A list of the same objects as before costs what it grew by; any other
+    list is compared by content.
     """
 
     def __init__(
@@ -103,7 +88,7 @@ class MessageListSession:
         self.sessions = sessions
         self.session_id = ""
         self._stored = stored
-        """Id of a stored session that the list continues, instead of sessions of its own."""
+        """Id of the session that the list, or the beginning of it, continues; None if there is nothing to fork."""
         self.usage: Any = None
         """What the provider reported for the reply that comes next."""
         self._format = format
@@ -113,26 +98,22 @@ class MessageListSession:
         self._history, self._returned = _KnownList(), _KnownList()
         """The whole history so far, and the last compacted context with what came since; empty before one."""
         self._originals = OriginalObjects()
-        self._newest: deque[tuple[Any, str]] = deque(maxlen=_REREAD)
-        """The newest messages as passed, with the digest of what they contained."""
+        self._newest: deque[tuple[Any, int]] = deque(maxlen=_REREAD)
+        """The newest messages as passed, with the hash of what they contained."""
+        self._marked: dict[int, Json] = {}
+        """Messages with a mark for the prompt cache, which the log does not have, by their place in the history."""
 
     async def follow(self, messages: Sequence[MessageLike]) -> None:
         """Appends the messages that are new."""
         require_message_list(messages)
         messages = messages if isinstance(messages, list | tuple) else list(messages)
-        own = (index for index, message in enumerate(messages) if not self._is_leading(message))
-        first = next(own, len(messages))
-        known = self._known_length(messages, first)
+        first = count_leading_system(messages)
+        known = self._known_by_objects(messages, first)
         if known is None:
-            prefixes = self._history.prefix, self._returned.prefix
-            known = await _read_in_thread(len(messages), _matching_length, messages[first:], prefixes)
-        if not known and self._returned.objects:
-            self.usage = None  # it is the size of a compacted context, which this list is not
-        if not known and self._stored is not None:
-            known = await self._find_stored(messages[first:])
+            known = await self._known_by_content(messages[first:])
         new = messages[first + known :]
-        units, decoded = await _read_in_thread(len(new), self._read, messages, first, known)
-        if not known and self._stored is None:
+        units, decoded = await read_in_thread(len(new), self._read, messages, first, known)
+        if not self.session_id:
             await self._start_session()
         ends, appended, added = list(accumulate(map(len, units))), 0, 0
         separate = split_notes(decoded)
@@ -151,30 +132,58 @@ class MessageListSession:
 
     def returned(self, context: Context, compacted: bool) -> Context:
         """The context for the caller, who may continue from it where it is not the caller's own list."""
-        prefix = Prefix.of(PayloadIds(context.messages)) if compacted else _EMPTY
-        context.messages = restore_objects(context.messages, context.format, self._originals)
+        shown = context.messages
+        log = Follower(ChainedIds(shown) if compacted else ())
+        for place, payload in self._marked.items():
+            at = len(shown) - len(self._history.log.ids) + place
+            if at >= 0 and content_digest(shown[at]) == content_digest(payload):
+                shown[at] = copy_json(payload)
+        context.messages = restore_objects(shown, context.format, self._originals)
         if compacted:
-            self._returned = _KnownList(context.messages, prefix)
+            self._returned = _KnownList(context.messages, log)
         context.messages = restore_objects(self._leading, context.format, self._originals) + context.messages
         context.system = self._record.get("system")
         return context
 
-    def _is_leading(self, message: Any) -> bool:
-        """Whether this is a system message that is not a note: passed through if it leads the list."""
-        return _is_system(message) and not any(map(is_note, decode_all(_payloads(message), self._format)[0]))
-
-    def _known_length(self, messages: Sequence[Any], first: int) -> int | None:
+    def _known_by_objects(self, messages: Sequence[Any], first: int) -> int | None:
         """How many messages after the system prompt the session has, if they are the objects of the last call."""
         for known in (self._history, self._returned):
-            if known.is_start_of(messages, first):
-                unchanged = all(_digest(_payloads(message)) == digest for message, digest in self._newest)
+            if known.objects.is_start_of(messages, first):
+                unchanged = all(_hash(_payloads(message)) == hashed for message, hashed in self._newest)
                 return len(known.objects) if unchanged else None
         return None
+
+    async def _known_by_content(self, messages: Sequence[Any]) -> int:
+        """How many of these messages the session has; opens the one that they continue, or leaves it to be created."""
+        known_lists = [known for known in (self._history, self._returned) if known.log.ids]
+        if known_lists or self._stored is not None:
+            units, given = await read_in_thread(len(messages), _digested, messages)
+            ends = list(accumulate(map(len, units)))
+        for known in known_lists:
+            match = known.log.match(given)
+            if match.logged == len(known.log.ids):
+                count = bisect_right(ends, match.known)
+                known.objects = KnownObjects(messages[:count])
+                self._note_forms(messages[:count], units[:count])
+                return count
+        if len(self._returned.objects):
+            self.usage = None  # it is the size of a compacted context, which this list is not
+        self._history, self._returned = _KnownList(), _KnownList()
+        if self._stored is None:
+            if self.session_id and self._owns_sessions:
+                await self.sessions.delete(self.session_id)
+            self.session_id = ""
+            return 0
+        self.session_id, log, shared = await find_origin(self.sessions, self._stored, given)
+        count = bisect_right(ends, shared)
+        self._history = _KnownList(messages[:count], log)
+        self._note_forms(messages[:count], units[:count])
+        return count
 
     def _read(self, messages: Sequence[Any], first: int, known: int) -> tuple[list[list[Json]], list[Message]]:
         """Returns the payloads of each new item and the decoded messages, and reads the system prompt before them."""
         units = [_payloads(message) for message in messages[first + known :]]
-        payloads = list(chain.from_iterable(units))
+        payloads = list(map(without_cache_marks, chain.from_iterable(units)))
         decoded, format = decode_all(payloads, self._format)
         if self._format is None:
             if known and format in (COMMON, self._detected):
@@ -196,36 +205,30 @@ class MessageListSession:
         """Remembers messages that the session has."""
         payloads = list(chain.from_iterable(units))
         self._history.extend(objects, payloads)
-        if self._returned.objects:
+        if len(self._returned.objects):
             self._returned.extend(objects, payloads)
-        newest = zip(objects[-_REREAD:], units[-_REREAD:], strict=True)
-        self._newest.extend((message, _digest(unit)) for message, unit in newest)
+        self._note_forms(objects, units, added=True)
 
-    async def _find_stored(self, messages: Sequence[Any]) -> int:
-        """Opens the stored session that these messages continue; returns how many of them it has."""
-        units = [_payloads(message) for message in messages]
-        ends = list(accumulate(map(len, units)))
+    def _note_forms(self, objects: Sequence[Any], units: Sequence[list[Json]], *, added: bool = False) -> None:
+        """Remembers what the newest messages contained, and which ones had a mark for the prompt cache."""
+        if not added:
+            self._newest.clear()
+            self._marked.clear()
+        newest = zip(objects[-_REREAD:], units[-_REREAD:], strict=True)
+        self._newest.extend((message, _hash(unit)) for message, unit in newest)
         payloads = list(chain.from_iterable(units))
-        self.session_id, length = await find_origin(self.sessions, self._stored or "", payloads)
-        self._reset()
-        known = bisect_right(ends, length)
-        self._add(messages[:known], units[:known])
-        return known
+        place = len(self._history.log.ids) - len(payloads)
+        self._marked |= {place + at: payload for at, payload in enumerate(payloads) if CACHE_MARK in to_json(payload)}
 
     async def _start_session(self) -> None:
         """Starts a session for another conversation."""
-        if self.session_id and self._owns_sessions:
-            await self.sessions.delete(self.session_id)
         record = dict(self._record)
         if self._leading and record.get("system") is None:
             record["system"] = self._leading
         self.session_id = (await self.sessions.create(**record)).id
+        self._stored = None if self._owns_sessions else self.session_id
         await anyio.to_thread.run_sync(self.sessions.estimator.measure_text, "loads the tokenizer")
-        self._reset()
-
-    def _reset(self) -> None:
-        self._history, self._returned = _KnownList(), _KnownList()
-        self._newest.clear()
+        self._note_forms((), ())
 
     def _with_usage(self, new: list[Message], *, continued: bool) -> list[tuple[list[Message], Any]]:
         """Splits the new messages after the reply that the usage belongs to: the given one, or that in a reply."""
@@ -242,18 +245,10 @@ class MessageListSession:
         return [(part, count) for part, count in ((new[:end], usage), (new[end:], None)) if part]
 
 
-async def _read_in_thread(size: int, read: Callable[[*_Arguments], _Read], *arguments: *_Arguments) -> _Read:
-    """Calls a function that reads so many messages, in a thread if there are many."""
-    if size < _THREAD_FROM:
-        return read(*arguments)
-    return await anyio.to_thread.run_sync(read, *arguments)
-
-
-def _matching_length(messages: Sequence[Any], known: Sequence[Prefix]) -> int:
-    """How many of these messages a known list has, by content; 0 for another conversation."""
+def _digested(messages: Sequence[Any]) -> tuple[list[list[Json]], GivenList]:
+    """Returns the payloads of each message, and all of them with their ids."""
     units = [_payloads(message) for message in messages]
-    ids, ends = PayloadIds(list(chain.from_iterable(units))), list(accumulate(map(len, units)))
-    return next((bisect_right(ends, prefix.length) for prefix in known if prefix.starts(ids)), 0)
+    return units, GivenList(list(chain.from_iterable(units))).digested()
 
 
 def _payloads(message: Any) -> list[Json]:
@@ -267,15 +262,9 @@ def _own_usage(message: Message) -> Any:
     return None if name is None or message.raw is None else framework_codec(name).usage(message.raw[name])
 
 
-def _digest(unit: list[Json]) -> str:
-    return PayloadIds.digest("", unit)
-
-
-def _is_system(message: Any) -> bool:
-    if framework_of(message) is not None:
-        return all(one.role == "system" for one in decode_all(_payloads(message))[0])
-    role = message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
-    return role in _SYSTEM_ROLES
+def _hash(unit: list[Json]) -> int:
+    """Returns a hash of payloads as they are; of a framework's messages, of their content."""
+    return hash(tuple(to_json(one) if framework_in(one) is None else content_digest(one) for one in unit))
 
 
 async def store_history(
@@ -290,7 +279,7 @@ async def store_history(
 
     Event ids are `ids` if there is a distinct one for each message, else digests of the messages.
     """
-    event_ids = ids if len(set(ids)) == len(messages) else PrefixIds(messages)
+    event_ids = ids if len(set(ids)) == len(messages) else ChainedIds(messages)
     events = []
     for index, message in enumerate(messages):
         payload = encode_all([message], format)[0] if message.raw is None else message.raw

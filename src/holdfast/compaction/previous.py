@@ -1,0 +1,96 @@
+"""The checkpoint of a compaction without a session: it refers to messages by the ids that their content gives them.
+
+It fits the messages of the next call, whether those are the whole history or the last result's messages and all that
+came after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ..context import Checkpoint, Edit
+from ..errors import CheckpointMismatch
+from ..follow import ChainedIds, Follower, GivenList
+from ..messages import Message
+from ..messages.json_text import decodable
+
+
+@decodable
+class PrefixCheckpoint(Checkpoint, frozen=True, omit_defaults=True):
+    """A checkpoint that refers to messages by digest: plain data, to be stored anywhere."""
+
+    lead: int = 0
+    """How many messages of the result precede the kept ones."""
+    shown: int = 0
+    """Length of the result."""
+    shown_digest: str = ""
+    kept: tuple[str, ...] = ()
+    """Ids of the kept messages in the whole history."""
+    numbers: tuple[int, ...] = ()
+    """Numbers of the kept messages, unless they continue from the boundary's."""
+
+
+def as_checkpoint(previous: Any) -> PrefixCheckpoint:
+    """Returns the checkpoint of an earlier result, given as the object, as JSON or as a dict."""
+    try:
+        if isinstance(previous, PrefixCheckpoint):
+            return previous
+        given = msgspec.json.decode(previous) if isinstance(previous, str | bytes) else previous
+        if isinstance(given, Mapping) and given and not set(PrefixCheckpoint.__struct_encode_fields__) & given.keys():
+            raise msgspec.ValidationError(f"it has only {', '.join(map(str, given))}")
+        return msgspec.convert(given, PrefixCheckpoint)
+    except (msgspec.DecodeError, msgspec.ValidationError) as problem:
+        raise CheckpointMismatch(
+            f"previous= takes the `checkpoint` of an earlier result, not {type(previous).__name__} ({problem})."
+        ) from problem
+
+
+class Continuation(NamedTuple):
+    """How a list of messages continues a checkpoint."""
+
+    start: int
+    """Where its live messages start."""
+    ids: Sequence[str]
+    """Ids of the live messages."""
+    whole: bool
+    """Whether the list is the whole history."""
+    edits: Mapping[str, tuple[Edit, ...]]
+    """Edits of the checkpoint by these ids."""
+
+
+def locate(messages: Sequence[Message], previous: PrefixCheckpoint) -> Continuation:
+    """Returns how a list continues the history that the checkpoint was made from, or its result.
+
+    Raises CheckpointMismatch if it continues neither.
+    """
+    ids = ChainedIds(messages)
+    for index in range(len(messages)):
+        if ids[index] == previous.boundary:
+            given, log = GivenList(messages[index + 1 :], (ids[index],)), Follower((ids[index], *previous.kept))
+            if (match := log.match(given)).logged < len(log.ids):
+                break
+            own, edits = ChainedIds(given.items, before=ids[index]), previous.edits
+            if log.has_reminder:  # without it a message has another id, and so have all after it
+                edits = {own[at]: edits[known] for at, known in enumerate(match.ids) if known in edits}
+            return Continuation(index + 1, own, True, edits)
+    if 0 < previous.shown <= len(messages) and ids[previous.shown - 1] == previous.shown_digest:
+        last = previous.kept[-1] if previous.kept else previous.boundary or ""
+        live = ChainedIds(messages[previous.lead :], previous.kept, last)
+        return Continuation(previous.lead, live, False, previous.edits)
+    if previous.boundary is None:
+        return Continuation(0, ids, True, previous.edits)
+    raise CheckpointMismatch(
+        "previous= belongs to other messages: pass the whole history, or the last result's messages "
+        "and what came after, or leave previous= out."
+    )
+
+
+def continued_numbers(previous: PrefixCheckpoint, count: int) -> list[int]:
+    """Returns numbers for a list that continues a result: 0 for its notes, then on from the kept messages."""
+    archived = previous.carry.before_boundary
+    known = [0] * previous.lead + list(previous.numbers or range(archived + 1, archived + 1 + len(previous.kept)))
+    last = max([archived, *known])
+    return [*known, *range(last + 1, last + 1 + count - len(known))][:count]

@@ -1,0 +1,133 @@
+"""Recognises a list of messages: how much of it a log has, where it leaves the log, and the ids of what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from ..messages import Json, Message
+from .digest import ChainedIds, chained_id, content_digest
+from .tolerances import MovedReminder
+
+
+class ListMatch(NamedTuple):
+    """How much of a list a log has. The list leaves the log where `logged` is less than the log's length."""
+
+    known: int
+    """Messages of the list that the log has."""
+    logged: int
+    """Messages of the log that these and the list's `start` stand for: more where a moved reminder stayed behind."""
+    ids: Sequence[str]
+    """Ids in the log of the known messages."""
+
+
+class GivenList:
+    """A list of messages that a log may have: digested as far as it is compared, and only once.
+
+    `start` are the ids, in a log, of known messages before it that are not passed.
+    """
+
+    def __init__(self, items: Sequence[Json | Message], start: Sequence[str] = ()) -> None:
+        self.items = items
+        self.start = start
+        self.ids = ChainedIds(items, before=start[-1] if start else "")
+        self._earlier_forms: dict[tuple[int, str], frozenset[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self.start) + len(self.items)
+
+    @property
+    def first_id(self) -> str:
+        """The id of the first message, `start` included."""
+        return self.start[0] if self.start else self.ids[0]
+
+    @property
+    def newest(self) -> int:
+        """Index of the newest message with words of the user."""
+        return self._reminder.newest
+
+    def digested(self) -> GivenList:
+        """Computes all ids, and returns the list: for callers that do so in a thread."""
+        self.ids[-1:]
+        return self
+
+    def after(self, before: str, index: int) -> Sequence[str]:
+        """Returns the ids of the messages from an index on, after this id."""
+        return ChainedIds(self.items[index:], before=before)
+
+    def stands_for(self, index: int, before: str, id: str) -> bool:
+        """Whether a message is the one with this id, without a reminder that has moved to the newest one."""
+        if (index, before) not in self._earlier_forms:
+            forms = map(content_digest, self._reminder.with_suffix(index))
+            self._earlier_forms[index, before] = frozenset(chained_id(before, form) for form in forms)
+        return id in self._earlier_forms[index, before]
+
+    def has_moved(self, before: str, id: str) -> bool:
+        """Whether the id is that of a reminder, a message of its own, that is now at the end of this list."""
+        return self._last_digest is not None and chained_id(before, self._last_digest) == id
+
+    @cached_property
+    def _reminder(self) -> MovedReminder:
+        return MovedReminder(self.items)
+
+    @cached_property
+    def _last_digest(self) -> str | None:
+        message = self._reminder.follower()
+        return None if message is None else content_digest(message)
+
+
+class Follower:
+    """The ids of the messages that a log has, by which a list is recognised."""
+
+    def __init__(self, ids: Iterable[str] = ()) -> None:
+        self.ids = list(ids)
+        self.has_reminder = False
+        """Whether a list was recognised in which a reminder had moved."""
+
+    def match(self, given: GivenList) -> ListMatch:
+        """Returns how much of a list the log has: a common beginning, apart from reminders that have moved."""
+        start = len(given.start)
+        if (shared := common_length(self.ids, given.start)) < start:
+            return ListMatch(0, shared, ())
+        own = self.ids[start:] if start else self.ids
+        known = common_length(own, given.ids)
+        if known == min(len(own), len(given.ids)):
+            return ListMatch(known, start + known, own[:known])
+        return self._match_moved(given, own, known)
+
+    def _match_moved(self, given: GivenList, own: Sequence[str], known: int) -> ListMatch:
+        """Continues a match from the first message that differs, which one with a moved reminder may do."""
+        ids, logged, moved = list(own[:known]), known, False
+        contents = {}
+        while known < len(given.items) and logged < len(own):
+            before = own[logged - 1] if logged else given.start[-1] if given.start else ""
+            if known not in contents:
+                contents[known] = content_digest(given.items[known])
+            if chained_id(before, contents[known]) == own[logged]:
+                is_known = True
+            elif given.stands_for(known, before, own[logged]):
+                is_known = moved = True
+            elif before and given.has_moved(before, own[logged]):
+                is_known, moved = False, True
+            else:
+                break
+            logged += 1
+            if is_known:
+                ids.append(own[logged - 1])
+                known += 1
+        self.has_reminder |= moved
+        return ListMatch(known, len(given.start) + logged, ids)
+
+    def new_ids(self, given: GivenList, known: int) -> list[str]:
+        """Returns ids for the messages of a list after the known ones, as the log continues with them."""
+        return list(given.after(self.ids[-1] if self.ids else "", known))
+
+
+def common_length(some: Sequence[str], other: Sequence[str]) -> int:
+    """Returns the length of the common beginning of chained ids: once they differ, they never agree again."""
+    low, high = 0, min(len(some), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if some[middle - 1] == other[middle - 1] else (low, middle - 1)
+    return low
