@@ -22,7 +22,7 @@ from ..tokens.budget import require_positive
 from ..triggers import always
 from ..triggers.combine import token_limit
 from .breaker import open_breaker, record_failure
-from .lease import CompactionLease, LeaseTaken
+from .lease import LeaseTaken, SessionLease
 from .live import LiveSession
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..hooks.hooks import Listener
     from ..models.calls import Limits, Model
     from ..types import Clock, StrategyLike, SummarizerLike, Trigger
-    from .lease import CompactionLeases, RunningCompactions
+    from .lease import RunningCompactions, SessionLeases
     from .notes import SessionStartTexts
 
 log = logging.getLogger("holdfast")
@@ -45,7 +45,7 @@ class CompactingService(Protocol):
     limits: Limits | None
     clock: Clock
     _running: RunningCompactions
-    _leases: CompactionLeases
+    _leases: SessionLeases
     _start_texts: SessionStartTexts
 
     def window_of(self, record: SessionRecord) -> int | None: ...
@@ -139,11 +139,11 @@ async def compact_session(
             wants_lease = lane is None and not nested and not options.abort.aborted
             try:
                 with service._running.running((session_id, lane)):
-                    async with service._leases.lease(session_id, required=automatic, wanted=wants_lease) as lease:
-                        return await commit(lease)
+                    async with service._leases.lease(session_id, "compaction", required=automatic) as lease:
+                        return await commit(lease if wants_lease else None)
             except LeaseTaken:
                 with options.abort.scope():
-                    await service._leases.wait_released(session_id)
+                    await service._leases.wait_released(session_id, "compaction")
                 await live.refresh()
 
 
@@ -200,7 +200,7 @@ class _Commit:
         self.respects_breaker = respects_breaker
         self.records_failure = records_failure
 
-    async def __call__(self, lease: CompactionLease | None) -> CompactionResult:
+    async def __call__(self, lease: SessionLease | None) -> CompactionResult:
         """The lease is acquired once it is clear that there is something to do."""
         live, lane, clock = self.live, self.lane, self.service.clock
         started = time.perf_counter()

@@ -25,7 +25,7 @@ from ..triggers import always
 from ..triggers.combine import token_limit
 from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
 from .history import EventPages, find_events, head_event_ids, verify_session, view_at
-from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
+from .lease import LEASE_SECONDS, RunningCompactions, SessionLeases
 from .live import Context, ContextSize, LiveSession, read_context
 from .transfer import export_session
 
@@ -65,7 +65,7 @@ class SessionReader:
         self.healed_views = 0
         """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
         self._running = RunningCompactions()
-        self._leases = CompactionLeases(store, lease)
+        self._leases = SessionLeases(store, lease)
         self._given_estimator = estimator
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
         self._closed = False
@@ -97,6 +97,7 @@ class SessionReader:
         self._closed = True
         self._open.clear()
         await self.store.close()
+        await self._leases.close()
 
     async def get(self, session_id: str) -> SessionRecord:
         """Returns a session's record."""
@@ -207,7 +208,7 @@ class SessionReader:
             if not await self._running.wait_idle((session_id, lane)):
                 return False
             if lane is None:
-                await self._leases.wait_released(session_id)
+                await self._leases.wait_released(session_id, "compaction")
             return True
         return False
 
