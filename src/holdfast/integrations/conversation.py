@@ -19,7 +19,6 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from ..agent import Keeper
-from ..agent.window import ContextWindow
 from ..compaction.preset import Preset
 from ..compaction.presets import preset_named
 from ..errors import UnknownSession
@@ -32,6 +31,7 @@ from ..recall import Recall
 from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
 from ..sessions.list_origin import listed_events
+from ..sessions.window import ContextWindow
 from ..stores import Log, MemoryStore, open_store
 from ..tokens.budget import require_positive
 from ..triggers import OverBudget

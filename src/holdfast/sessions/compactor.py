@@ -79,7 +79,7 @@ async def compact_session(
     by the caller, and half of it the target of any strategy that has one.
 
     `will_retry`: a failure is not recorded, because the caller retries it itself. `urgent`: the circuit breaker is
-    ignored, because the model has refused the context as it is.
+    ignored, because the model has refused the context as it is, and no running compaction is waited for.
     """
     if on_conflict not in ("skip", "rebase"):
         raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
@@ -132,14 +132,16 @@ async def compact_session(
     )
     with hooks:
         while True:
-            if automatic and (session_id, lane) in service._running:
+            if automatic and not urgent and (session_id, lane) in service._running:
                 with options.abort.scope():
                     await service._running.wait_idle((session_id, lane))
                 await live.refresh()
             wants_lease = lane is None and not nested and not options.abort.aborted
             try:
                 with service._running.running((session_id, lane)):
-                    async with service._leases.lease(session_id, "compaction", required=automatic) as lease:
+                    async with service._leases.lease(
+                        session_id, "compaction", required=automatic and not urgent
+                    ) as lease:
                         return await commit(lease if wants_lease else None)
             except LeaseTaken:
                 with options.abort.scope():

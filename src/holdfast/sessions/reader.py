@@ -28,6 +28,7 @@ from .history import EventPages, find_events, head_event_ids, verify_session, vi
 from .lease import LEASE_SECONDS, RunningCompactions, SessionLeases
 from .live import Context, ContextSize, LiveSession, read_context
 from .transfer import export_session
+from .window import ContextWindow
 
 if TYPE_CHECKING:
     from ..types import EstimatorLike, StrategyLike
@@ -64,6 +65,8 @@ class SessionReader:
         self.window = window
         self.healed_views = 0
         """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
+        self.windows: dict[str, ContextWindow] = {}
+        """Windows by model, with what overflows taught about them."""
         self._running = RunningCompactions()
         self._leases = SessionLeases(store, lease)
         self._given_estimator = estimator
