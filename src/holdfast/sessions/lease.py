@@ -87,7 +87,7 @@ class SessionLease:
         """A cancelled acquisition may have succeeded, so the lease is released anyway."""
         self._renewal: Future[None] | None = None
         self._renewing = threading.Lock()
-        """Held by each renewal, and by the release after the last one."""
+        """Held by each renewal: the release waits for one that has begun."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -132,9 +132,8 @@ class SessionLease:
         self._tried = False
         try:
             with anyio.move_on_after(_RELEASE_TIMEOUT, shield=True):
-                if not self._renewing.acquire(blocking=False):
-                    await anyio.to_thread.run_sync(self._renewing.acquire)
-                self._renewing.release()
+                if self._renewing.locked():
+                    await anyio.to_thread.run_sync(self._wait_renewed)
                 await lease.release(self._session_id, self._name, self._owner)
         except StoreError as error:
             log.warning(
@@ -142,6 +141,10 @@ class SessionLease:
             )
         if self._renewal is not None:
             self._renewal.cancel()
+
+    def _wait_renewed(self) -> None:
+        if self._renewing.acquire(timeout=_RELEASE_TIMEOUT):
+            self._renewing.release()
 
 
 async def _renew(lease: weakref.ref[SessionLease], interval: float) -> None:
@@ -195,11 +198,16 @@ class SessionLeases:
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
-    for renewal in asyncio.all_tasks(loop):
-        renewal.cancel()
-        with suppress(asyncio.CancelledError):
-            loop.run_until_complete(renewal)
+    loop.run_until_complete(_end_renewals())
     loop.close()
+
+
+async def _end_renewals() -> None:
+    renewals = asyncio.all_tasks() - {asyncio.current_task()}
+    for renewal in renewals:
+        renewal.cancel()
+    await asyncio.gather(*renewals, return_exceptions=True)
+    await asyncio.sleep(0)  # connections that a store has dropped are closed in the loop's next round
 
 
 def _stop(loop: asyncio.AbstractEventLoop) -> None:

@@ -280,12 +280,14 @@ class Context(Sequence[Any]):
         """Whether the tokens are based on the provider's report, not on an estimate alone."""
         self.timed_out = timed_out
         """Whether the wait for a compaction ended before the compaction did."""
+        self.checkpoint = view.checkpoint_id
+        """Event id of the compaction in force; None if there is none."""
         self._view, self._live = view, len(view.messages)
 
     @property
     def is_compacted(self) -> bool:
         """Whether a compaction is in force: the messages are not the ones that were appended."""
-        return self._view.checkpoint_id is not None
+        return self.checkpoint is not None
 
     @cached_property
     def numbers(self) -> list[int]:

@@ -38,8 +38,12 @@ def message_events(
     format: str | None,
     source: str | None = None,
     aside: bool = False,
+    made_on: str | None = None,
 ) -> MessageEvents:
-    """Returns events for one or several messages, preceded by results for tool calls that these leave open."""
+    """Returns events for one or several messages, preceded by results for tool calls that these leave open.
+
+    `made_on` is the checkpoint ("" for none) of the request that a reply answers, if another one is in force by now.
+    """
     messages, _ = decode_all(_as_list(given), format)
     if not messages:
         raise InvalidInput("There is nothing to append: pass a message, or a list of at least one.")
@@ -52,7 +56,19 @@ def message_events(
     last = len(messages) - 1
     for index, (message, name) in enumerate(zip(messages, names, strict=True)):
         counts = counted if index == last else None
-        _add(out, message, view, lane, name, usage=counts, model=model, synthetic=synthetic, source=source, aside=aside)
+        _add(
+            out,
+            message,
+            view,
+            lane,
+            name,
+            usage=counts,
+            model=model,
+            synthetic=synthetic,
+            source=source,
+            aside=aside,
+            made_on=made_on,
+        )
     return out
 
 
@@ -99,6 +115,7 @@ def _add(
     closes: bool = False,
     source: str | None = None,
     aside: bool = False,
+    made_on: str | None = None,
 ) -> None:
     rendered = [message] if message.raw is not None or _is_plain(message) else _as_sent(message, view.format)
     for index, part in enumerate(rendered):
@@ -120,6 +137,8 @@ def _add(
             body["closes"] = True
         if source is not None:
             body["source"] = source
+        if made_on is not None:
+            body["made_on"] = made_on
         out.media |= media
         out.events.append(Event(f"{name}.{index}" if index else name, EventKind.MESSAGE, now(), body, lane))
 
