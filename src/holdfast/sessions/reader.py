@@ -83,6 +83,11 @@ class SessionReader:
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
 
     @property
+    def lease_seconds(self) -> float:
+        """How long others wait for a process that died."""
+        return self._leases.seconds
+
+    @property
     def estimator(self) -> Estimator:
         """The estimator that counts tokens."""
         return self._estimator

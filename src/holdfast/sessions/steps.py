@@ -175,13 +175,13 @@ class SessionSteps:
         return await self._compact(always, self.window.size, strategy, instructions=instructions, abort=abort)
 
     async def make_room(self, limit: int | None = None) -> tuple[Context, bool]:
-        """Returns the context, and whether the ledger had to compact it because it was over the window, or a limit.
+        """Returns the context, and whether the ledger had to compact it because it was over the window or `limit`.
 
         The circuit breaker does not apply, and no other process is waited for: the provider would refuse the context
         as it is.
         """
-        context, size = await self.context(), limit or self.window.size
-        if not self.auto or context.tokens <= size:
+        context, size = await self.context(), self.window.size
+        if not self.auto or context.tokens <= (size if limit is None else limit):
             return context, False
         strategy = KeepLedger(max(1, size // 2))
         result = await self._compact_automatically(_fires_unless_undone, size, strategy, urgent=True)
