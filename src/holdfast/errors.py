@@ -17,7 +17,8 @@ HoldfastError
 │   ├── DuplicateEvent      an event id was reused with other content
 │   ├── StaleVersion        `after=` is not the newest version
 │   ├── Conflict            another writer compacted, pinned, undid or redacted meanwhile
-│   └── NoRoom              the context does not fit, and no compaction finished in time
+│   ├── TurnSuperseded      a newer turn has begun before this one was done
+│   └── NoRoom              the context does not fit, and no compaction makes it small enough
 ├── StoreError              the store cannot do it
 │   ├── StoreClosed
 │   ├── StoreReadOnly
@@ -30,8 +31,9 @@ Every message says what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Any
 
 __all__ = [
     "Aborted",
@@ -56,6 +58,7 @@ __all__ = [
     "StoreError",
     "StoreReadOnly",
     "SummaryFailed",
+    "TurnSuperseded",
     "UnknownEvent",
     "UnknownFormat",
     "UnknownSession",
@@ -195,17 +198,42 @@ class Conflict(SessionError):
         self.outcome = Outcome.CONFLICT
 
 
-class NoRoom(SessionError):
-    """Raised when the context exceeds its budget and no compaction made room within the time limit."""
+class TurnSuperseded(SessionError):
+    """Raised when a newer turn of the session has begun, so that the reply of this one is no longer wanted."""
 
-    def __init__(self, session_id: str, tokens: int, budget: int, seconds: float) -> None:
+    def __init__(self, session_id: str, turn: str) -> None:
         super().__init__(
-            f"Session {session_id!r} has a context of {tokens:,} tokens, over the {budget:,} that fit, and no "
-            f"compaction has made room within {seconds:g} s: wait longer, compact it manually, or start a new session.",
+            f"A newer turn of session {session_id!r} began before turn {turn!r} was done: answer the newer one.",
+            session_id,
+        )
+        self.turn = turn
+
+
+class NoRoom(SessionError):
+    """Raised when the context exceeds its budget, and no compaction made it small enough, or none within a time."""
+
+    def __init__(
+        self,
+        session_id: str,
+        tokens: int,
+        budget: int,
+        seconds: float | None = None,
+        messages: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        advice = (
+            "nothing more can be archived: shorten the newest message or the tools, or use a model with a larger window"
+            if seconds is None
+            else f"no compaction has made room within {seconds:g} s: wait longer, compact it manually, or start a new "
+            "session"
+        )
+        super().__init__(
+            f"Session {session_id!r} has a context of {tokens:,} tokens, over the {budget:,} that fit, and {advice}.",
             session_id,
         )
         self.tokens = tokens
         self.budget = budget
+        self.messages = messages
+        """The smallest valid context, where that is known."""
 
 
 class StoreError(HoldfastError):

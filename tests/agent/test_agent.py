@@ -10,12 +10,12 @@ import pytest
 from agent_harness import Harbor, read
 
 from holdfast import check, preset
-from holdfast.agent.continuation import CONTINUE_PROMPT
 from holdfast.agent.events import ReplyStored, Retrying, RunFinished, TextDelta, ToolFinished, WindowUsage
 from holdfast.hooks.events import CompactionCompleted
 from holdfast.messages import ToolCall
 from holdfast.models import Failure, Limits, ScriptedAgentModel
 from holdfast.models.calls import StepCall, StepReply
+from holdfast.sessions.continuation import CONTINUE_PROMPT
 from holdfast.tokens import Usage
 from holdfast.triggers import never
 

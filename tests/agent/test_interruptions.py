@@ -13,12 +13,12 @@ from keeper_conversations import open_keeper, tool_steps, user_message
 
 from holdfast import check
 from holdfast.agent import Keeper
-from holdfast.agent.continuation import INTERRUPTED_PROMPT
 from holdfast.agent.events import AgentEvent, ReplyStored, TextDelta, Unsent, WindowUsage
 from holdfast.errors import StoreError
 from holdfast.messages import INTERRUPTED_MARK, ToolCall
 from holdfast.models import Failure, ScriptedAgentModel
 from holdfast.models.calls import StepReply
+from holdfast.sessions.continuation import INTERRUPTED_PROMPT
 
 pytestmark = pytest.mark.anyio
 

@@ -15,14 +15,14 @@ from keeper_conversations import TASK, assistant_message, open_keeper, tool_call
 from carried_rounds import forgetful
 from holdfast import Abort, MemoryStore, Outcome, SessionService, check
 from holdfast.agent import Keeper
-from holdfast.agent.continuation import CONTINUE_PROMPT
-from holdfast.agent.keeper import AUTO_COMPACTION_OFF
 from holdfast.compaction.presets import PRESETS
 from holdfast.errors import InvalidInput
 from holdfast.hooks.events import CompactionCompleted, CompactionEvent, Continued
 from holdfast.messages import ToolCall, decode_all, is_note
 from holdfast.models import Failure, Reply, ScriptedModel
 from holdfast.models.calls import StepReply
+from holdfast.sessions.continuation import CONTINUE_PROMPT
+from holdfast.sessions.steps import AUTO_COMPACTION_OFF
 from holdfast.strategies.read_back import read_note
 from holdfast.tokens import Usage
 

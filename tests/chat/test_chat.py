@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from chat_harness import ChatHarness, read_long
 
-from holdfast.agent.continuation import CONTINUE_PROMPT
 from holdfast.agent.events import Queued, RunFinished, SessionChanged, TextDelta, ToolStarted, Unsent
 from holdfast.errors import InvalidInput
 from holdfast.hooks.events import CompactionBoundary, CompactionCompleted, CompactionFailed, CompactionStarted
 from holdfast.messages import ToolCall
 from holdfast.models import Failure, ScriptedAgentModel
 from holdfast.models.calls import ModelCall
+from holdfast.sessions.continuation import CONTINUE_PROMPT
 
 pytestmark = pytest.mark.anyio
 

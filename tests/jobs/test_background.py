@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import anyio
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from job_sessions import PRESET, Slow, rounds, service_with, talk, until
 
 from compaction_session import SUMMARY, append_turns, make_message, visible_names
-from holdfast import MemoryStore, Outcome, SessionService
+from holdfast import MemoryStore, Outcome, SessionService, check
 from holdfast.compaction import Policy
 from holdfast.context.events import Event
 from holdfast.errors import InvalidInput, InvalidLimit, NoRoom, UnknownSession
@@ -251,7 +252,7 @@ async def test_w13_before_turn_reports_that_the_wait_timed_out(caplog: pytest.Lo
         with caplog.at_level(logging.WARNING, "holdfast.jobs"):
             context = await background.before_turn("s", timeout=0.05)
         assert (len(context), context.timed_out) == (10, True)
-        assert "session 's': no compaction ended within 0.05 s, the turn starts uncompacted" in caplog.text
+        assert "session 's': no compaction ended within 0.05 s" in caplog.text
         model.goes_on.set()
 
 
@@ -274,19 +275,38 @@ async def test_before_turn_over_hard_threshold_waits() -> None:
     assert model.asked == 1
 
 
-async def test_before_turn_timeout_returns_context_that_fits() -> None:
-    service = service_with(Slow())
-    async with service, BackgroundCompactor(service, hard=HARD, settings=QueueSettings(grace=0.01)) as background:
+@pytest.mark.parametrize("limit", [0.05, 600], ids=["timed out", "a lease"])
+@pytest.mark.parametrize("queue", [RecordingQueue(), UnreachableQueue()], ids=["no worker", "no queue"])
+async def test_h9_before_turn_makes_room_without_a_model_when_no_worker_begins(queue: Any, limit: float) -> None:
+    """At most a lease, even where the workers do not know the window; the context fits, and a reply does."""
+    service = service_with(ScriptedModel([]), window=500, lease=0.05)
+    await talk(service, turns=20)
+    context = await BackgroundCompactor(service, queue, hard=HARD).before_turn("s", timeout=limit)
+    assert context.tokens < 500 and context.is_compacted
+    assert not check(list(context), "openai-chat")
+
+
+async def test_h9_before_turn_makes_room_while_a_worker_takes_too_long() -> None:
+    """The worker's compaction then loses the compare-and-set."""
+    model = Slow()
+    service = service_with(model, window=700)
+    async with service, BackgroundCompactor(service, hard=HARD) as background:
         await talk(service)
-        assert len(await background.before_turn("s", timeout=0.05)) == 12
+        await background.on_turn_end("s")
+        await until(lambda: model.asked)
+        context = await background.before_turn("s", timeout=0.05)
+        assert context.timed_out and context.is_compacted
+        model.goes_on.set()
+        await until(lambda: not service.compacting("s"))
+        assert await rounds(service) == 1
 
 
-async def test_before_turn_timeout_raises_no_room() -> None:
-    service = service_with(window=500)
-    await talk(service)
-    for queue in (RecordingQueue(), UnreachableQueue()):
-        with pytest.raises(NoRoom, match=r"over the 500 that fit.*within 0\.05 s"):
-            await BackgroundCompactor(service, queue, hard=HARD).before_turn("s", timeout=0.05)
+async def test_before_turn_that_cannot_fit_raises_no_room() -> None:
+    service = service_with(window=500, lease=0.05)
+    await service.create(id="s", format="openai-chat", system="word " * 600)
+    await append_turns(service, turns=6)
+    with pytest.raises(NoRoom, match=r"over the 500 that fit, and nothing more can be archived"):
+        await BackgroundCompactor(service, RecordingQueue(), hard=HARD).before_turn("s", timeout=0.05)
 
 
 async def test_before_turn_does_not_wait_when_no_compaction_is_due() -> None:

@@ -39,7 +39,7 @@ async def test_job_runner_writes_one_event() -> None:
     (event,) = await service.events("s", kind="compaction")
     assert event.body["summary"] == SUMMARY_TEXT and event.body["boundary"] == "a4"
     assert [run["first"] for run in event.body["archived"]] == ["u1"]
-    assert await store.held("s") is None
+    assert await store.held("s", "compaction") is None
 
 
 async def test_job_runner_duplicate_job_finds_nothing_to_do() -> None:
@@ -142,7 +142,7 @@ async def test_job_runner_deadline_exceeded_fails() -> None:
     with pytest.raises(JobFailed, match=r"exceeded the deadline of 0\.05 s") as caught:
         await JobRunner(service, QueueSettings(deadline=0.05))(JOB)
     assert caught.value.retryable
-    assert await store.held("s") is None and await rounds(service) == 0
+    assert await store.held("s", "compaction") is None and await rounds(service) == 0
 
 
 async def test_job_runner_unknown_session_is_not_retryable() -> None:

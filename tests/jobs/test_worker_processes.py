@@ -41,7 +41,7 @@ async def compacted_exactly_once(service: SessionService, name: str = "s") -> No
     assert event.body["summary"] == SUMMARY
     assert await service.verify(name) == []
     assert len(await service.events(name, kind="message")) == 50
-    assert await service.store.held(name) is None  # type: ignore[attr-defined]
+    assert await service.store.held(name, "compaction") is None  # type: ignore[attr-defined]
 
 
 async def test_worker_process_sweeps_reports_health_and_stops(harbour: WorkerHome, tmp_path: Path) -> None:

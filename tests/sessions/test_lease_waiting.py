@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from compaction_session import (
@@ -22,7 +25,7 @@ from holdfast.errors import InvalidLimit, NoRoom, StoreError
 from holdfast.hooks import BeforeCompaction, Hooks
 from holdfast.models import ScriptedModel
 from holdfast.sessions.compactor import compact_session
-from holdfast.stores import Log
+from holdfast.stores import LeaseName, Log
 from holdfast.triggers import EventCount, always, never
 
 pytestmark = pytest.mark.anyio
@@ -141,11 +144,11 @@ async def test_context_budget_defaults_to_the_model_window() -> None:
     service = SessionService(store)
     await service.create(id="s", model="gpt-4")
     await service.append("s", {"role": "user", "content": "word " * 9_000})
-    assert await store.take("s", "somebody", 60)
+    assert await store.take("s", "compaction", "somebody", 60)
     with pytest.raises(NoRoom, match="over the 8,192 that fit"):
         await service.context("s", wait=SHORT)
     await service.create(id="t")
-    assert await store.take("t", "somebody", 60)
+    assert await store.take("t", "compaction", "somebody", 60)
     assert len(await service.context("t", wait=SHORT)) == 0, "the model's window is unknown"
 
 
@@ -218,16 +221,16 @@ async def test_lease_is_released_however_a_compaction_ends(store: Log) -> None:
     service, held = await open_session(store=store), []
 
     async def broken(text: str) -> str:
-        held.append(await store.held("s"))  # type: ignore[attr-defined]
+        held.append(await store.held("s", "compaction"))  # type: ignore[attr-defined]
         raise ValueError("nothing comes to mind")
 
     for summarizer, outcome in ((broken, Outcome.SUMMARY_FAILED), (ScriptedModel(SUMMARY_TEXT), Outcome.COMPACTED)):
         result = await compact_session(service, "s", FULL, SUMMARY, "rebase", summarizer=summarizer, will_retry=True)
         assert result.outcome is outcome
-        assert await store.held("s") is None  # type: ignore[attr-defined]
+        assert await store.held("s", "compaction") is None  # type: ignore[attr-defined]
     with pytest.raises(ZeroDivisionError):  # not wrapped in an exception group
         await service.compact("s", lambda request: True, lambda request: 1 / 0)  # type: ignore[arg-type, return-value]
-    assert await store.held("s") is None  # type: ignore[attr-defined]
+    assert await store.held("s", "compaction") is None  # type: ignore[attr-defined]
     assert held and None not in held
     await service.close()
 
@@ -238,15 +241,15 @@ async def test_lease_is_released_after_abort_or_cancel(store: Log, how: str) -> 
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model, abort=abort))
         await model.started.wait()
-        assert await store.held("s") is not None  # type: ignore[attr-defined]
+        assert await store.held("s", "compaction") is not None  # type: ignore[attr-defined]
         abort() if how == "an abort" else group.cancel_scope.cancel()
-    assert await store.held("s") is None  # type: ignore[attr-defined]
+    assert await store.held("s", "compaction") is None  # type: ignore[attr-defined]
     await service.close()
 
 
 async def test_lease_of_a_dead_worker_expires(store: Log) -> None:
     service = await open_session(store=store)
-    assert await store.take("s", "killed", 0.2)  # type: ignore[attr-defined]
+    assert await store.take("s", "compaction", "killed", 0.2)  # type: ignore[attr-defined]
     assert await service.ready("s") is True
     assert (await service.compact("s", FULL, SUMMARY, "rebase")).outcome is Outcome.COMPACTED
     await service.close()
@@ -254,12 +257,12 @@ async def test_lease_of_a_dead_worker_expires(store: Log) -> None:
 
 async def test_lease_is_renewed_while_a_compaction_runs() -> None:
     taken: list[tuple[str, bool, float | None]] = []
-    often = anyio.Event()
+    often = threading.Event()
 
     class Renewed(MemoryStore):
-        async def take(self, session_id: str, owner: str, seconds: float) -> bool:
-            took = await super().take(session_id, owner, seconds)
-            taken.append((owner, took, await self.held(session_id)))
+        async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
+            took = await super().take(session_id, name, owner, seconds)
+            taken.append((owner, took, await self.held(session_id, name)))
             if len(taken) > 4:
                 often.set()
             return took
@@ -269,33 +272,46 @@ async def test_lease_is_renewed_while_a_compaction_runs() -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model))
         await model.started.wait()
-        await often.wait()
+        await anyio.to_thread.run_sync(often.wait)
         model.release.set()
     assert len({owner for owner, _, _ in taken}) == 1
     assert all(took and left is not None for _, took, left in taken)
-    assert await store.held("s") is None
+    assert await store.held("s", "compaction") is None
+
+
+async def test_h9_busy_event_loop_does_not_lose_its_lease(store: Log) -> None:
+    """It is renewed from a thread: a loop that computes for longer than the lease keeps it."""
+    service, model = await open_session(store=store, lease=0.2), BlockedModel()
+    async with anyio.create_task_group() as group:
+        group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model))
+        await model.started.wait()
+        time.sleep(0.7)  # noqa: ASYNC251 - the loop is busy
+        assert not await store.take("s", "compaction", "other", 60)  # type: ignore[attr-defined]
+        model.release.set()
+    assert await store.held("s", "compaction") is None  # type: ignore[attr-defined]
+    await service.close()
 
 
 async def test_lease_is_released_while_being_renewed() -> None:
     class Renewed(MemoryStore):
         taken = 0
-        renewing = anyio.Event()
+        renewing = threading.Event()
 
-        async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
             self.taken += 1
             if self.taken > 1:
                 self.renewing.set()
                 with anyio.CancelScope(shield=True):
                     await anyio.sleep(SHORT)
-            return await super().take(session_id, owner, seconds)
+            return await super().take(session_id, name, owner, seconds)
 
     store = Renewed()
     service, model = await open_session(store=store, lease=2.0), BlockedModel()
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model))
-        await store.renewing.wait()
+        await anyio.to_thread.run_sync(store.renewing.wait)
         model.release.set()
-    assert await store.held("s") is None
+    assert await store.held("s", "compaction") is None
 
 
 async def test_lost_lease_does_not_release_another_owner() -> None:
@@ -306,9 +322,9 @@ async def test_lost_lease_does_not_release_another_owner() -> None:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model))
         await model.started.wait()
         store._leases.drop("s")
-        assert await store.take("s", "faster", 60)
+        assert await store.take("s", "compaction", "faster", 60)
         model.release.set()
-    assert await store.held("s") is not None
+    assert await store.held("s", "compaction") is not None
 
 
 async def test_lease_is_not_taken_if_nothing_is_due() -> None:
@@ -317,9 +333,9 @@ async def test_lease_is_not_taken_if_nothing_is_due() -> None:
     class Counting(MemoryStore):
         taken = 0
 
-        async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
             self.taken += 1
-            return await super().take(session_id, owner, seconds)
+            return await super().take(session_id, name, owner, seconds)
 
     store = Counting()
     service = await open_session(store=store)
@@ -337,7 +353,7 @@ async def test_lane_compaction_takes_no_lease() -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, lane="tests", summarizer=model))
         await model.started.wait()
-        assert await store.held("s") is None
+        assert await store.held("s", "compaction") is None
         assert await service.ready("s", 60) and not await service.ready("s", SHORT, lane="tests")
         model.release.set()
 
@@ -378,10 +394,10 @@ async def test_store_without_leases_still_compacts() -> None:
 
 async def test_failing_lease_does_not_stop_a_compaction() -> None:
     class Broken(MemoryStore):
-        async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+        async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
             raise StoreError("Leases are unavailable: retry.")
 
-        async def release(self, session_id: str, owner: str) -> None:
+        async def release(self, session_id: str, name: LeaseName, owner: str) -> None:
             raise StoreError("Leases are unavailable: retry.")
 
     service = await open_session(store=Broken())
@@ -422,6 +438,6 @@ def test_blocking_service_can_wait_and_check_due() -> None:
         service.create(id="s", model="gpt-4")
         service.append("s", {"role": "user", "content": "word " * 9_000}, wait=True)
         assert service.due("s", EventCount(1)) is False
-        service.call(lambda sessions: sessions.store.take("s", "somebody", 60))  # type: ignore[attr-defined]
+        service.call(lambda sessions: sessions.store.take("s", "compaction", "somebody", 60))  # type: ignore[attr-defined]
         with pytest.raises(NoRoom):
             service.context("s", wait=SHORT)

@@ -25,13 +25,13 @@ async def pair(postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     one, two = (PostgresStore(postgres, tenant=str(tmp_path)) for _ in range(2))
     async with one, two:
         await begin(one, "e1")
-        assert await one.take("s", "ann", LONG)
+        assert await one.take("s", "compaction", "ann", LONG)
         yield one, two
 
 
 async def wait_until_released(store: Any) -> None:
-    while (left := await store.held("s")) is not None:
-        await store.changed("s", left)
+    while (left := await store.held("s", "compaction")) is not None:
+        await store.changed("s", "compaction", left)
 
 
 async def test_lease_release_notifies_waiters(pair: tuple[Any, Any]) -> None:
@@ -41,7 +41,7 @@ async def test_lease_release_notifies_waiters(pair: tuple[Any, Any]) -> None:
             for _ in range(3):
                 group.start_soon(wait_until_released, two)
             await listening_connection(two)
-            await one.release("s", "ann")
+            await one.release("s", "compaction", "ann")
 
 
 async def test_lease_session_deleted_notifies_waiters(pair: tuple[Any, Any]) -> None:
@@ -61,12 +61,12 @@ async def test_lease_listening_connection_broken_is_reopened(pair: tuple[Any, An
             first = await listening_connection(two)
             await terminate_connections(hand)
             assert await listening_connection(two, other_than=first) is not first
-            await one.release("s", "ann")
+            await one.release("s", "compaction", "ann")
 
 
 async def test_lease_without_notifications_is_polled(pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = pair
-    await two.held("s")
+    await two.held("s", "compaction")
 
     async def refuse() -> Any:
         raise OSError("no more connections")
@@ -76,7 +76,7 @@ async def test_lease_without_notifications_is_polled(pair: tuple[Any, Any], monk
         async with anyio.create_task_group() as group:
             group.start_soon(wait_until_released, two)
             await anyio.sleep(0.05)
-            await one.release("s", "ann")
+            await one.release("s", "compaction", "ann")
 
 
 async def test_lease_expiry_uses_server_clock(pair: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,9 +85,9 @@ async def test_lease_expiry_uses_server_clock(pair: tuple[Any, Any], monkeypatch
 
     _, two = pair
     monkeypatch.setattr(time, "time", lambda: 4_000_000_000.0)
-    left = await two.held("s")
+    left = await two.held("s", "compaction")
     assert left is not None and 0 < left <= LONG
-    assert not await two.take("s", "ben", LONG)
+    assert not await two.take("s", "compaction", "ben", LONG)
 
 
 async def listening_connection(store: Any, other_than: Any = None) -> Any:

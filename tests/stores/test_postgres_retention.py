@@ -41,7 +41,7 @@ async def test_expire_deletes_older_sessions(store: PostgresStore) -> None:
 
 
 async def test_expire_deletes_all_rows(store: PostgresStore, postgres: str) -> None:
-    await store.take("s3", "ann", 60)
+    await store.take("s3", "compaction", "ann", 60)
     keys = "SELECT key FROM holdfast.sessions WHERE tenant = $1"
     gone = await store._run(lambda c, _: c.fetch(keys, store._tenant))
     assert len(await store.expire(datetime(2100, 1, 1).astimezone())) == 4

@@ -71,10 +71,13 @@ async def test_schema_missing_tables_raises_with_remedy(empty: str) -> None:
 
 
 async def test_schema_behind_raises_with_remedy(migrated: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    newer = schema.Migration(2, "-- A table more.\nCREATE TABLE holdfast.more (id integer);", 1)
     known = schema.load_migrations()
+    here, next_one = len(known), len(known) + 1
+    newer = schema.Migration(next_one, "-- A table more.\nCREATE TABLE holdfast.more (id integer);", here)
     monkeypatch.setattr(schema, "load_migrations", lambda: (*known, newer))
-    with pytest.raises(StoreError, match="is at schema 1, and this Holdfast needs 2: run `holdfast migrate`"):
+    with pytest.raises(
+        StoreError, match=f"is at schema {here}, and this Holdfast needs {next_one}: run `holdfast migrate`"
+    ):
         await open_and_list(migrated)
     await open_and_list(migrated, migrate=True)
     monkeypatch.setattr(schema, "load_migrations", lambda: known)
@@ -83,7 +86,9 @@ async def test_schema_behind_raises_with_remedy(migrated: str, monkeypatch: pyte
 
 async def test_schema_too_new_raises(migrated: str) -> None:
     async with raw_connection(migrated) as connection:
-        await connection.execute("INSERT INTO holdfast.migrations (number, why, digest, oldest) VALUES (2, '', '', 2)")
+        await connection.execute(
+            "INSERT INTO holdfast.migrations (number, why, digest, oldest) VALUES (99, '', '', 99)"
+        )
     for migrate in (False, True):
         with pytest.raises(StoreError, match=r"was migrated by a newer Holdfast .* upgrade this one"):
             await open_and_list(migrated, migrate=migrate)
@@ -98,7 +103,9 @@ async def test_schema_changed_digest_raises(migrated: str) -> None:
 
 async def test_migrate_failure_applies_nothing(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
     known = schema.load_migrations()
-    broken = msgspec.structs.replace(known[0], number=2, script="-- It fails.\nCREATE TABLE holdfast.events ()")
+    broken = msgspec.structs.replace(
+        known[0], number=len(known) + 1, script="-- It fails.\nCREATE TABLE holdfast.events ()"
+    )
     monkeypatch.setattr(schema, "load_migrations", lambda: (*known, broken))
     with pytest.raises(StoreError, match="already exists"):
         await open_and_list(empty, migrate=True)
@@ -119,7 +126,7 @@ async def test_store_works_with_documented_rights(migrated: str, postgres_server
         await begin(store, "e1", "e2")
         assert await ids(store) == ["e1", "e2"]
         assert len(await store.search("says")) == 2
-        assert await store.take("s", "ann", 60)
+        assert await store.take("s", "compaction", "ann", 60)
         await store.delete("s")
     async with raw_connection(migrated) as connection:
         await connection.execute("DROP OWNED BY holdfast_application")

@@ -29,7 +29,7 @@ async def acme(postgres: str, tmp_path: Path) -> AsyncIterator[PostgresStore]:
         await begin(opened, "e1", "e2", owner="ann")
         await opened.append("s", [message("secret", "the secret word")], media={"d": "data"})
         await fork(opened, "s", 2, "f")
-        await opened.take("s", "ann", 60)
+        await opened.take("s", "compaction", "ann", 60)
         yield opened
 
 
@@ -53,10 +53,10 @@ CALLS: dict[str, tuple[Callable[[PostgresStore], Awaitable[Any]], Any]] = {
     "problems": (lambda store: store.problems("s"), UnknownSession),
     "search": (lambda store: store.search("secret"), []),
     "ids": (lambda store: store.ids("s", "e", 5), UnknownSession),
-    "take": (lambda store: store.take("s", "me", 60), UnknownSession),
-    "release": (lambda store: store.release("s", "ann"), None),
-    "held": (lambda store: store.held("s"), None),
-    "changed": (lambda store: store.changed("s", 60), None),
+    "take": (lambda store: store.take("s", "compaction", "me", 60), UnknownSession),
+    "release": (lambda store: store.release("s", "compaction", "ann"), None),
+    "held": (lambda store: store.held("s", "compaction"), None),
+    "changed": (lambda store: store.changed("s", "compaction", 60), None),
 }
 
 
@@ -82,7 +82,7 @@ async def test_store_of_other_tenant_finds_and_changes_nothing(
     assert await ids(acme) == ["e1", "e2", "secret"]
     assert await ids(acme, "f") == ["e1", "e2"]
     assert await acme.media("s", ["d"]) == {"d": "data"}
-    assert await acme.held("s") is not None
+    assert await acme.held("s", "compaction") is not None
     assert [hit.event.id for hit in await acme.search("secret word")] == ["secret"]
 
 
@@ -103,7 +103,7 @@ async def test_same_session_id_in_two_tenants_is_separate(acme: PostgresStore, o
             await fill_search_index(acme)
             await fill_search_index(other)
         assert [hit.event.body for hit in await other.search("secret")] == [message("", "another secret").body]
-    assert await other.take("s", "me", 60), "leases are per tenant"
+    assert await other.take("s", "compaction", "me", 60), "leases are per tenant"
     await other.delete("s")
     assert await ids(acme) == ["e1", "e2", "secret"]
 

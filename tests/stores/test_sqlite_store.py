@@ -251,7 +251,7 @@ class TestSchema:
         for _ in range(2):
             async with SQLiteStore(path) as store:
                 await store.sessions()
-        assert run(path, "PRAGMA user_version") == [(3,)]
+        assert run(path, "PRAGMA user_version") == [(4,)]
 
     async def test_open_newer_schema_raises(self, path: Path) -> None:
         run(path, "PRAGMA user_version = 99")

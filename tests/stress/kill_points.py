@@ -170,7 +170,9 @@ async def read_state(service: SessionService) -> Any:
             "events": [msgspec.to_builtins(event) for event in events],
             "media": await service.store.media(record.id, digests),
             "problems": [each for each in await service.store.problems(record.id) if "skipped" not in each],
-            "held": None if isinstance(service.store, PostgresStore) else await service.store.held(record.id),  # type: ignore[attr-defined]
+            "held": None
+            if isinstance(service.store, PostgresStore)
+            else await service.store.held(record.id, "compaction"),  # type: ignore[attr-defined]
         }
     return msgspec.json.decode(msgspec.json.encode(state))
 

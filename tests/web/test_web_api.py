@@ -113,7 +113,7 @@ async def test_session_page_tells_that_it_is_being_compacted() -> None:
     async with run_inspector() as running:
         await talk(running.sessions)
         assert "being compacted" not in (await running.get("/s/s")).text
-        assert await running.sessions.store.take("s", "a worker", 30)
+        assert await running.sessions.store.take("s", "compaction", "a worker", 30)
         assert "being compacted now" in (await running.get("/s/s")).text
         assert (await running.json("/api/s/s"))["compacting"] is True
 

@@ -29,7 +29,7 @@ async def test_store_alone_tells_what_is_compacted_due_or_failing() -> None:
         seq = await compact(service, "done")
         body = {"outcome": "summary_failed", "why": "the model is away", "failures": 2, "retry_at": 0, "calls": 1}
         await service.store.append("failing", [Event(new_id(), EventKind.ATTEMPT, now(), body)])
-        assert await service.store.take("leased", "a worker", 30)
+        assert await service.store.take("leased", "compaction", "a worker", 30)
         reply = await running.json("/api/jobs")
         found = [(one["path"], one["state"]) for one in reply["sessions"]]
         assert found == [

@@ -11,6 +11,7 @@ import anyio
 
 from ..compaction import Abort
 from ..context.events import Event
+from ..hooks.emitter import emit
 from ..hooks.events import CompactionCompleted, CompactionEvent, CompactionSkipped
 from ..messages import (
     CUT_OFF_MARK,
@@ -43,7 +44,6 @@ from .events import (
     ToolStarted,
     Unsent,
     WindowUsage,
-    emit,
 )
 from .keeper import Keeper
 from .mentions import AttachFiles, Attachments

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Literal
 
 import msgspec
 
@@ -12,7 +11,6 @@ from ..hooks.events import CompactionEvent
 from ..models.calls import ReplyDeltaKind
 from ..tokens import Usage
 
-log = logging.getLogger("holdfast")
 RunStatus = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
 """How a run ended: finished, stopped by the user, model failure, reply cut off with room left in the window, too many
 steps."""
@@ -167,12 +165,3 @@ AgentEvent = (
     | CompactionEvent
 )
 EventListener = Callable[[AgentEvent], object]
-E = TypeVar("E")
-
-
-def emit(listener: Callable[[E], object], event: E) -> None:
-    """Calls a listener; logs its exceptions instead of raising them."""
-    try:
-        listener(event)
-    except Exception:
-        log.exception("the listener for %s failed", type(event).__name__)

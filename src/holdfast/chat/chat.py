@@ -11,7 +11,6 @@ from functools import partial
 import anyio
 
 from ..agent import Agent
-from ..agent.continuation import is_unfinished
 from ..agent.events import (
     AgentEvent,
     ErrorEvent,
@@ -23,16 +22,17 @@ from ..agent.events import (
     SessionOrigin,
     ToolOutput,
     Unsent,
-    emit,
 )
 from ..agent.tools.command import MAX_COMMAND_SECONDS, RunCommand, command_tool
 from ..agent.tools.mcp_client import McpServers
 from ..compaction import Abort, CompactionResult, Policy
 from ..context.events import SessionRecord
 from ..errors import InvalidInput, Outcome, plain_reason
+from ..hooks.emitter import emit
 from ..hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped, CompactionStarted
 from ..messages import Message, Text, decode_all, is_framed, replace_lone_surrogates
 from ..models.calls import ChatModel
+from ..sessions.continuation import is_unfinished
 from ..sessions.session_ids import find_session
 from ..tokens.catalog import takes_images
 from .config import ChatConfig

@@ -23,7 +23,6 @@ from ..agent.tools import (
 )
 from ..agent.tools.mcp_client import McpServers
 from ..agent.tools.mcp_config import McpServerConfig
-from ..agent.window import ContextWindow
 from ..compaction import Policy
 from ..context.events import SessionRecord
 from ..messages import ToolCall, encode_tools
@@ -31,6 +30,7 @@ from ..models.calls import ChatModel
 from ..recall import Recall
 from ..sessions import SessionService
 from ..sessions.history import FOLDER
+from ..sessions.window import ContextWindow
 from ..settings import Settings, project_folders, user_file
 from ..tokens.catalog import takes_images
 

@@ -235,7 +235,8 @@ class View:
             return
         if shown.role != message.role:
             self._close_pending_calls(shown, event.id)
-        if rules.binds_reasoning and event.seq < self.checkpoint_seq:
+        outdated = body.get("made_on", self.checkpoint_id or "") != (self.checkpoint_id or "")
+        if rules.binds_reasoning and (event.seq < self.checkpoint_seq or outdated):
             self._drop_bound_reasoning(event.id, shown, rules)
         changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
         shown = apply_edits(shown, changes) if changes else shown
@@ -276,7 +277,7 @@ class View:
         self.calibration = self.calibration.learn(size, usage)
 
     def _drop_bound_reasoning(self, event_id: str, message: Message, rules: FormatRules) -> None:
-        """Drops reasoning appended while the compaction ran: it is bound to the messages before the compaction."""
+        """Drops reasoning made before the compaction and appended later: it is bound to the messages before it."""
         known = self.checkpoint.edits.get(event_id, ())
         parts = apply_edits(message, known).parts
         if left := [Edit(index) for index, part in enumerate(parts) if is_bound(part, rules)]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from ..compaction import CompactionResult, Notify, SummarizerRun
 from ..context.events import new_id
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger("holdfast")
+E = TypeVar("E")
 ERROR_OUTCOME = "error"
 """Outcome in the event of a compaction that raised."""
 _FAILED_OUTCOMES = (ERROR_OUTCOME, Outcome.SUMMARY_FAILED, Outcome.CANNOT_FIT, Outcome.ABORTED)
@@ -116,10 +117,15 @@ class EventEmitter:
 
     def _emit(self, event: CompactionEvent) -> None:
         for listener in self._listeners:
-            try:
-                listener(event)
-            except Exception:
-                log.exception("a listener raised on %s", type(event).__name__)
+            emit(listener, event)
+
+
+def emit(listener: Callable[[E], object], event: E) -> None:
+    """Calls a listener; logs its exceptions instead of raising them."""
+    try:
+        listener(event)
+    except Exception:
+        log.exception("the listener for %s failed", type(event).__name__)
 
 
 def _describe_notice(notice: Notice) -> str:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import anyio
 
 from ..agent import Keeper
-from ..agent.window import ContextWindow
 from ..compaction import PolicyLike
 from ..compaction.policy import find_policy
 from ..errors import UnknownSession
@@ -32,6 +31,7 @@ from ..recall import Recall
 from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
 from ..sessions.origin import listed_events
+from ..sessions.window import ContextWindow
 from ..stores import Log, MemoryStore, open_store
 from ..stores.base import ProcessGuard
 from ..tokens.budget import require_positive

@@ -1,7 +1,8 @@
 """Background compaction as seen by an application: one call at the end of each turn, one before the next.
 
-Over the soft threshold (the preset's trigger) a compaction is enqueued. A turn waits for one that is running; over the
-hard threshold, where no room is left for a reply, also for one that is enqueued.
+Over the soft threshold (the preset's trigger) a compaction is enqueued. The lease of the session decides who compacts:
+a turn waits for a worker that holds it. Over the hard threshold, where no room is left for a reply, it also waits for
+a worker to begin, at most as long as a lease lasts, and then compacts without a model.
 """
 
 from __future__ import annotations
@@ -12,79 +13,21 @@ from typing import TYPE_CHECKING, Self
 
 import anyio
 
-from ..errors import CorruptLog, InvalidInput, NoRoom, QueueError, StoreError, UnknownSession
+from ..context import Request
+from ..errors import InvalidInput, NoRoom, QueueError
 from ..hooks.timeouts import require_seconds
-from ..models import scrub
 from ..sessions import Context, SessionService
+from ..sessions.steps import SessionSteps, session_window
 from ..tokens.budget import DEFAULT_RESERVE
 from .queue import SESSION_DOMAIN, InProcessQueue, Job, Queue, QueueSettings
 from .runner import JobRunner
+from .sweeper import Sweeper
 
 if TYPE_CHECKING:
-    from ..types import Request, Trigger
+    from ..types import Trigger
 
 
 log = logging.getLogger("holdfast.jobs")
-
-
-class Sweeper:
-    """Enqueues sessions whose trigger fires. A session is checked again only after its version changed."""
-
-    def __init__(self, sessions: SessionService, queue: Queue, domain: str = SESSION_DOMAIN) -> None:
-        self.sessions = sessions
-        self.queue = queue
-        self.domain = domain
-        self._seen: dict[str, int] = {}
-        """Session ids with the version at which they were checked."""
-
-    async def sweep_once(self) -> int:
-        """Scans the store once; returns how many sessions were enqueued."""
-        found, seen = 0, {}
-        for record in await self.sessions.list():
-            if record.version and self._seen.get(record.id) != record.version:
-                try:
-                    due = await self.sessions.due(record.id)
-                except UnknownSession:
-                    continue  # deleted since it was listed
-                except Exception as problem:  # one session must not stop the others
-                    if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
-                        raise
-                    log.warning("session %s cannot be checked: %s", record.id, scrub(str(problem)))
-                    due = False
-                if due:
-                    await self.queue.enqueue(Job(self.domain, record.id))
-                    found += 1
-            seen[record.id] = record.version
-        self._seen = seen
-        return found
-
-    async def sweep_forever(self, every: float) -> None:
-        """Sweeps now and every `every` seconds. An unreachable store or queue is retried at the next sweep."""
-        while True:
-            try:
-                await self.sweep_once()
-            except Exception as problem:  # the application goes on, whatever a sweep met
-                log.warning("the sweep failed: %s", scrub(str(problem)))
-            await anyio.sleep(every)
-
-
-class SweepingWorker:
-    """A worker without a queue server: it finds sessions to compact by sweeping the store."""
-
-    def __init__(self, runner: JobRunner) -> None:
-        self.runner = runner
-
-    async def run(self, stop: anyio.Event) -> None:
-        """Runs until `stop` is set. Running jobs then have the grace period to finish."""
-        settings = self.runner.settings
-        async with InProcessQueue(self.runner, settings) as queue:
-            queue.start_periodic(Sweeper(self.runner.sessions, queue).sweep_forever, settings.sweep)
-            await stop.wait()
-
-    async def ping(self) -> None:
-        """Does nothing: there is no queue server."""
-
-
 TURN_TIMEOUT = 60.0
 """Seconds that a turn waits for a compaction."""
 _POLL_SECONDS = 0.1
@@ -145,35 +88,44 @@ class BackgroundCompactor:
         session_id: str,
         timeout: float = TURN_TIMEOUT,  # noqa: ASYNC109 - a timeout leads to a fallback, not to a cancellation
     ) -> Context:
-        """Returns the context to send, after a running compaction and, over the hard threshold, an enqueued one.
+        """Returns the context to send, after a running compaction; over the hard threshold it makes room itself.
 
-        After `timeout` seconds it logs a warning and returns the context uncompacted, with `timed_out` set, if that
-        fits the window, else raises NoRoom.
+        A running compaction is waited for until `timeout`, then a warning is logged and `timed_out` is set. Raises
+        NoRoom, with the smallest context, if nothing more can be archived and the context exceeds the window.
         """
         require_seconds(timeout)
         with anyio.move_on_after(timeout) as wait:
             await self.sessions.ready(session_id)
             if await self._is_full(session_id):
                 await self._enqueue(session_id)
-                await self._wait_for_room(session_id)
-        context = await self.sessions.context(session_id)
+                await self._wait_for_worker(session_id)
         if wait.cancelled_caught:
-            context.timed_out = True
-            log.warning("session %r: no compaction ended within %g s, the turn starts uncompacted", session_id, timeout)
-        window = self.sessions.window_of(await self.sessions.get(session_id))
-        if window is not None and context.tokens > window:
-            raise NoRoom(session_id, context.tokens, window, timeout)
+            log.warning("session %r: no compaction ended within %g s", session_id, timeout)
+        context = await self._make_room(session_id)
+        context.timed_out = wait.cancelled_caught
         return context
 
     async def _is_full(self, session_id: str) -> bool:
         """True over both thresholds: below the soft one no worker would compact, so waiting is useless."""
         return await self.sessions.due(session_id) and await self.sessions.due(session_id, self.hard)
 
-    async def _wait_for_room(self, session_id: str) -> None:
-        while await self._is_full(session_id):
+    async def _wait_for_worker(self, session_id: str) -> None:
+        """Waits while the session is full: at most a lease for a worker to begin, then until that one ends."""
+        latest = anyio.current_time() + self.sessions.lease_seconds
+        while await self._is_full(session_id) and anyio.current_time() < latest:
+            await anyio.sleep(min(_POLL_SECONDS, self.sessions.lease_seconds))
             await self.sessions.ready(session_id)
-            if await self._is_full(session_id):
-                await anyio.sleep(_POLL_SECONDS)
+
+    async def _make_room(self, session_id: str) -> Context:
+        """Compacts without a model where no reply would fit."""
+        record = await self.sessions.get(session_id)
+        window = session_window(self.sessions, record)
+        steps = SessionSteps(self.sessions, session_id, window)
+        context, _ = await steps.make_room(0 if await self._is_full(session_id) else None)
+        known = self.sessions.window_of(record)
+        if known is not None and context.tokens > window.size:
+            raise NoRoom(session_id, context.tokens, window.size, messages=context.messages)
+        return context
 
     async def _enqueue(self, session_id: str) -> bool:
         if self._queue is None:

@@ -1,15 +1,17 @@
-"""Sessions over a store: append, context, compact, explain, fork, undo."""
+"""Sessions over a store: append, context, turns, compact, explain, fork, undo."""
 
 from ..context import CompactionParameters
 from ..ledger import LeftOutLine, PageExplanation, PageLine
-from .blocking import BlockingSessionService
+from .blocking import BlockingSessionService, BlockingTurn
 from .explain import CompactionPreview, EventFate, Explanation
 from .handoff import Handoff
 from .live import Context, ContextSize
 from .service import SessionService
+from .turn import Turn
 
 __all__ = [
     "BlockingSessionService",
+    "BlockingTurn",
     "CompactionParameters",
     "CompactionPreview",
     "Context",
@@ -21,4 +23,5 @@ __all__ = [
     "PageExplanation",
     "PageLine",
     "SessionService",
+    "Turn",
 ]

@@ -9,9 +9,11 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 from ..compaction import PolicyLike
 from ..context.events import SessionRecord
 from ..io.portal import portal
+from ..messages import Json, ToolCall
 from ..stores import Log
 from ..tokens import Estimator
 from .service import SessionService
+from .turn import Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,6 +27,58 @@ def _blocking(
 
     call.__name__, call.__doc__ = method.__name__, method.__doc__
     return call
+
+
+def _in_turn(method: Callable[Concatenate[Turn, P], Awaitable[R]]) -> Callable[Concatenate[BlockingTurn, P], R]:
+    def call(self: BlockingTurn, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return portal.run(lambda: method(self._turn, *args, **kwargs))
+
+    call.__name__, call.__doc__ = method.__name__, method.__doc__
+    return call
+
+
+class BlockingTurn:
+    """`Turn` for blocking callers, inside its `with` block."""
+
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self.id, self.session_id, self.key = turn.id, turn.session_id, turn.key
+
+    def __enter__(self) -> Self:
+        portal.run(self._turn.__aenter__)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        portal.run(lambda: self._turn.__aexit__(kind, problem, trace))
+
+    @property
+    def done(self) -> bool:
+        """Whether the model has given its last reply, now or in an earlier attempt."""
+        return self._turn.done
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether an earlier attempt at this turn ended without its reply."""
+        return self._turn.interrupted
+
+    @property
+    def reply(self) -> Json | None:
+        """The last stored reply, as the provider's message."""
+        return self._turn.reply
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls to run: those of the last reply that have no stored result."""
+        return self._turn.calls
+
+    say = _in_turn(Turn.say)
+    request = _in_turn(Turn.request)
+    receive = _in_turn(Turn.receive)
+    results = _in_turn(Turn.results)
+    overflow = _in_turn(Turn.overflow)
+    cut_off = _in_turn(Turn.cut_off)
 
 
 class BlockingSessionService:
@@ -70,6 +124,10 @@ class BlockingSessionService:
     def window_of(self, record: SessionRecord) -> int | None:
         """Returns the context window of a session, if the service, the catalog or the preset knows it."""
         return self._service.window_of(record)
+
+    def turn(self, session_id: str, *, id: str) -> BlockingTurn:
+        """Returns one turn of a conversation, to be used in a `with` block."""
+        return BlockingTurn(self._service.turn(session_id, id=id))
 
     create = _blocking(SessionService.create)
     get = _blocking(SessionService.get)

@@ -33,7 +33,7 @@ from ..strategies.memory import BlendMemory, pin_memory
 from ..strategies.read_back import read_notes_back
 from ..triggers import always
 from .breaker import open_breaker, record_failure
-from .lease import CompactionLease, LeaseTaken
+from .lease import LeaseTaken, SessionLease
 from .live import LiveSession
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..hooks.hooks import Listener
     from ..models.calls import Limits, Model
     from ..types import Clock, StrategyLike, SummarizerLike, Trigger
-    from .lease import CompactionLeases, RunningCompactions
+    from .lease import RunningCompactions, SessionLeases
     from .notes import SessionStartTexts
 
 log = logging.getLogger("holdfast")
@@ -55,7 +55,7 @@ class CompactingService(Protocol):
     limits: Limits | None
     clock: Clock
     _running: RunningCompactions
-    _leases: CompactionLeases
+    _leases: SessionLeases
     _start_texts: SessionStartTexts
 
     def window_of(self, record: SessionRecord) -> int | None: ...
@@ -87,7 +87,7 @@ async def compact_session(
     """`SessionService.compact`, with limits and two switches for loops and workers.
 
     `will_retry`: a failure is not recorded, because the caller retries it itself. `urgent`: the circuit breaker is
-    ignored, because the model has refused the context as it is.
+    ignored, because the model has refused the context as it is, and no running compaction is waited for.
     """
     if on_conflict not in ("skip", "rebase"):
         raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
@@ -128,18 +128,20 @@ async def compact_session(
     )
     with hooks:
         while True:
-            if automatic and (session_id, lane) in service._running:
+            if automatic and not urgent and (session_id, lane) in service._running:
                 with abort.scope():
                     await service._running.wait_idle((session_id, lane))
                 await live.refresh()
             wants_lease = lane is None and not nested and not abort.aborted
             try:
                 with service._running.running((session_id, lane)):
-                    async with service._leases.lease(session_id, required=automatic, wanted=wants_lease) as lease:
-                        return await commit(lease)
+                    async with service._leases.lease(
+                        session_id, "compaction", required=automatic and not urgent
+                    ) as lease:
+                        return await commit(lease if wants_lease else None)
             except LeaseTaken:
                 with abort.scope():
-                    await service._leases.wait_released(session_id)
+                    await service._leases.wait_released(session_id, "compaction")
                 await live.refresh()
 
 
@@ -191,7 +193,7 @@ class _Commit:
         self.respects_breaker = respects_breaker
         self.records_failure = records_failure
 
-    async def __call__(self, lease: CompactionLease | None) -> CompactionResult:
+    async def __call__(self, lease: SessionLease | None) -> CompactionResult:
         """The lease is acquired once it is clear that there is something to do."""
         live, lane, clock = self.live, self.lane, self.service.clock
         started = time.perf_counter()

@@ -1,30 +1,35 @@
-"""Which sessions are being compacted now: a registry in this process, and a lease in the store for other processes.
+"""Who works on a session now: a registry of compactions in this process, and leases in the store for all processes.
 
-The lease saves the cost of two summaries of the same messages. It does not make commits safe: compare-and-set does,
-with or without a lease.
+Leases save work: two summaries of the same messages, two replies to the same words. They do not make writes safe:
+event ids and compare-and-set do, with or without a lease.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import threading
+import weakref
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Self
 
 import anyio
-from anyio.abc import TaskGroup
+import anyio.to_thread
 
 from ..context.events import new_id
 from ..errors import StoreError
 from ..io.processes import process_name
-from ..stores import Log
-from ..stores.base import Lease
+from ..stores import Lease, LeaseName, Log
 
 log = logging.getLogger("holdfast")
 Lane = tuple[str, str | None]
 """A session's id and a lane in it."""
-LEASE_SECONDS = 30.0
-"""How long a lease lasts unless it is renewed: others wait at most this long for a worker that died."""
+LEASE_SECONDS = 10.0
+"""How long a lease lasts unless it is renewed: others wait at most this long for a process that died."""
 _RELEASE_TIMEOUT = 5.0
 """Seconds to release a lease after a cancellation; then it expires by itself."""
 _running_in: ContextVar[frozenset[Lane]] = ContextVar("compactions that this task is part of", default=frozenset())
@@ -69,87 +74,142 @@ class LeaseTaken(Exception):
     """Another process holds the lease."""
 
 
-class CompactionLease:
-    """The lease of one compaction: acquired when there is something to do, renewed while it is done."""
+class SessionLease:
+    """A lease on one session: acquired inside its `async with` block, renewed from a thread, released at the end."""
 
-    def __init__(
-        self, lease: Lease | None, session_id: str, seconds: float, group: TaskGroup, *, required: bool
-    ) -> None:
-        self._lease = lease
+    def __init__(self, leases: SessionLeases, session_id: str, name: LeaseName, *, required: bool) -> None:
+        self._leases = leases
         self._session_id = session_id
-        self._seconds = seconds
+        self._name = name
         self._required = required
-        self._group = group
         self._owner = f"{new_id()}@{process_name()}"
         self._tried = False
         """A cancelled acquisition may have succeeded, so the lease is released anyway."""
+        self._renewal: Future[None] | None = None
+        self._renewing = threading.Lock()
+        """Held by each renewal: the release waits for one that has begun."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.release()
 
     async def acquire(self) -> None:
-        """Raises LeaseTaken if another process holds it and it is required; without it, the compaction proceeds."""
-        if self._lease is None:
+        """Raises LeaseTaken if another process holds it and it is required; without it, the work proceeds."""
+        lease = self._leases.store
+        if lease is None:
             return
         self._tried = True
         try:
-            taken = await self._lease.take(self._session_id, self._owner, self._seconds)
+            taken = await lease.take(self._session_id, self._name, self._owner, self._leases.seconds)
         except StoreError as error:
-            log.warning("the lease of session %s could not be acquired: %s", self._session_id, error)
+            log.warning("the %s lease of session %s could not be acquired: %s", self._name, self._session_id, error)
             return
         if taken:
-            self._group.start_soon(self._renew, self._lease)
+            self._renewal = self._leases.start(_renew(weakref.ref(self), self._leases.seconds / 3))
         elif self._required:
             raise LeaseTaken
 
-    async def _renew(self, lease: Lease) -> None:
-        """Renews the lease until another process has taken it, as after a pause of the whole process."""
-        held = True
-        while held:
-            await anyio.sleep(self._seconds / 3)
+    async def renew(self) -> bool:
+        """Renews the lease; False once it was released or another process has taken it, as after a long pause."""
+        lease = self._leases.store
+        with self._renewing:
+            if lease is None or not self._tried:
+                return False
             try:
-                held = await lease.take(self._session_id, self._owner, self._seconds)
+                return await lease.take(self._session_id, self._name, self._owner, self._leases.seconds)
             except StoreError as error:
-                log.warning("the lease of session %s was not renewed: %s", self._session_id, error)
+                log.warning("the %s lease of session %s was not renewed: %s", self._name, self._session_id, error)
+                return True
 
     async def release(self) -> None:
-        if self._lease is None or not self._tried:
+        lease = self._leases.store
+        if lease is None or not self._tried:
             return
+        self._tried = False
         try:
             with anyio.move_on_after(_RELEASE_TIMEOUT, shield=True):
-                await self._lease.release(self._session_id, self._owner)
+                if self._renewing.locked():
+                    await anyio.to_thread.run_sync(self._wait_renewed)
+                await lease.release(self._session_id, self._name, self._owner)
         except StoreError as error:
-            log.warning("the lease of session %s was not released and will expire: %s", self._session_id, error)
+            log.warning(
+                "the %s lease of session %s was not released and will expire: %s", self._name, self._session_id, error
+            )
+        if self._renewal is not None:
+            self._renewal.cancel()
+
+    def _wait_renewed(self) -> None:
+        if self._renewing.acquire(timeout=_RELEASE_TIMEOUT):
+            self._renewing.release()
 
 
-class CompactionLeases:
-    """The leases of a store; without effect in a store that has none."""
+async def _renew(lease: weakref.ref[SessionLease], interval: float) -> None:
+    """Renews a lease until it is released, lost, or forgotten by its holder."""
+    held = True
+    while held:
+        await asyncio.sleep(interval)
+        holder = lease()
+        held = holder is not None and await holder.renew()
+        del holder
+
+
+class SessionLeases:
+    """The leases of a store, renewed by one thread; without effect in a store that has none."""
 
     def __init__(self, store: Log, seconds: float) -> None:
-        self._lease = store if isinstance(store, Lease) else None
-        self._seconds = seconds
+        self.store = store if isinstance(store, Lease) else None
+        self.seconds = seconds
+        self._starting = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
 
-    @asynccontextmanager
-    async def lease(self, session_id: str, *, required: bool, wanted: bool = True) -> AsyncIterator[CompactionLease]:
-        """A lease for one compaction, released at the end of the block however it ends."""
-        failure: Exception | None = None
-        lease: CompactionLease | None = None
-        try:
-            async with anyio.create_task_group() as group:
-                store_lease = self._lease if wanted else None
-                lease = CompactionLease(store_lease, session_id, self._seconds, group, required=required)
-                try:
-                    yield lease
-                except Exception as error:
-                    failure = error  # raised again below: the task group would wrap it in an ExceptionGroup
-                finally:
-                    group.cancel_scope.cancel()
-        finally:
-            if lease is not None:
-                await lease.release()  # after the renewal task has ended
-        if failure is not None:
-            raise failure
+    def lease(self, session_id: str, name: LeaseName, *, required: bool = True) -> SessionLease:
+        return SessionLease(self, session_id, name, required=required)
 
-    async def wait_released(self, session_id: str) -> None:
-        """Waits until no process holds the lease; a dead worker's lease expires."""
-        if self._lease is None:
+    async def wait_released(self, session_id: str, name: LeaseName) -> None:
+        """Waits until no process holds the lease; that of a dead process expires."""
+        if self.store is None:
             return
-        while (left := await self._lease.held(session_id)) is not None:
-            await self._lease.changed(session_id, max(left, 0.01))
+        while (left := await self.store.held(session_id, name)) is not None:
+            await self.store.changed(session_id, name, max(left, 0.01))
+
+    def start(self, renewal: Coroutine[Any, Any, None]) -> Future[None]:
+        """Runs a renewal in the thread: the event loop of the work may be busy for longer than a lease lasts."""
+        with self._starting:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), name="holdfast-leases", daemon=True)
+                self._thread.start()
+                weakref.finalize(self, _stop, self._loop)
+        return asyncio.run_coroutine_threadsafe(renewal, self._loop)
+
+    async def close(self) -> None:
+        """Ends the thread."""
+        with self._starting:
+            loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
+        if loop is not None and thread is not None:
+            _stop(loop)
+            await anyio.to_thread.run_sync(thread.join)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.run_until_complete(_end_renewals())
+    loop.close()
+
+
+async def _end_renewals() -> None:
+    renewals = asyncio.all_tasks() - {asyncio.current_task()}
+    for renewal in renewals:
+        renewal.cancel()
+    await asyncio.gather(*renewals, return_exceptions=True)
+    await asyncio.sleep(0)  # connections that a store has dropped are closed in the loop's next round
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    with suppress(RuntimeError):  # it has ended already
+        loop.call_soon_threadsafe(loop.stop)

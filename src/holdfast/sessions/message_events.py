@@ -40,7 +40,10 @@ def message_events(
     aside: bool = False,
     made_on: str | None = None,
 ) -> MessageEvents:
-    """Returns events for one or several messages, preceded by results for tool calls that these leave open."""
+    """Returns events for one or several messages, preceded by results for tool calls that these leave open.
+
+    `made_on` is the checkpoint ("" for none) of the request that a reply answers, if another one is in force by now.
+    """
     messages, _ = decode_all(_as_list(given), format)
     if not messages:
         raise InvalidInput("There is nothing to append: pass a message, or a list of at least one.")
@@ -124,7 +127,7 @@ def _add(
             body["media"] = sorted(media)
         if usage is not None:
             body["usage"] = msgspec.to_builtins(usage)
-            body |= ({"model": model} if model else {}) | ({} if made_on is None else {"made_on": made_on})
+            body |= {"model": model} if model else {}
         if synthetic:
             body["synthetic"] = True
         if aside:
@@ -133,6 +136,8 @@ def _add(
             body["closes"] = True
         if source is not None:
             body["source"] = source
+        if made_on is not None:
+            body["made_on"] = made_on
         out.media |= media
         out.events.append(Event(f"{name}.{index}" if index else name, EventKind.MESSAGE, now(), body, lane))
 

@@ -28,9 +28,10 @@ from ..triggers import always
 from ..triggers.combine import token_limit
 from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
 from .history import EventPages, find_events, head_event_ids, verify_session, view_at
-from .lease import LEASE_SECONDS, CompactionLeases, RunningCompactions
+from .lease import LEASE_SECONDS, RunningCompactions, SessionLeases
 from .live import Context, ContextSize, LiveSession, SessionPolicy, read_context
 from .transfer import export_session
+from .window import ContextWindow
 
 if TYPE_CHECKING:
     from ..types import EstimatorLike, StrategyLike
@@ -73,8 +74,10 @@ class SessionReader:
         self.window = window
         self.healed_views = 0
         """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
+        self.windows: dict[str, ContextWindow] = {}
+        """Windows by model, with what overflows taught about them."""
         self._running = RunningCompactions()
-        self._leases = CompactionLeases(store, lease)
+        self._leases = SessionLeases(store, lease)
         self._given_estimator = estimator
         self._estimator = Tokenizer() if estimator is None else estimator_for(estimator)
         self._open: OrderedDict[str, LiveSession] = OrderedDict()
@@ -112,6 +115,11 @@ class SessionReader:
         return estimator_for(policy.estimator), policy.calibrated
 
     @property
+    def lease_seconds(self) -> float:
+        """How long others wait for a process that died."""
+        return self._leases.seconds
+
+    @property
     def estimator(self) -> Estimator:
         """The estimator that counts tokens, unless a session's policy has another."""
         return self._counting(self.preset)[0]
@@ -129,6 +137,7 @@ class SessionReader:
         self._closed = True
         self._open.clear()
         await self.store.close()
+        await self._leases.close()
 
     async def get(self, session_id: str) -> SessionRecord:
         """Returns a session's record."""
@@ -255,7 +264,7 @@ class SessionReader:
             if not await self._running.wait_idle((session_id, lane)):
                 return False
             if lane is None:
-                await self._leases.wait_released(session_id)
+                await self._leases.wait_released(session_id, "compaction")
             return True
         return False
 

@@ -17,18 +17,20 @@ from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
 from ..triggers import always
+from .appending import append_events
 from .breaker import open_breaker
 from .compactor import blend_session_memory, compact_session
 from .handoff import Handoff, handoff_session, title_session
 from .history import fork_record
 from .lease import LEASE_SECONDS
 from .marks import pin_event, undo_compaction
-from .message_events import message_events, new_events
+from .message_events import message_events
 from .notes import SessionStartTexts, append_memory
 from .reader import Events, SessionReader
 from .redaction import redact_event, redact_text
-from .restore import RestoreLimits, restore_after_results, restore_deferred, restore_event
+from .restore import RestoreLimits, restore_after_results, restore_event
 from .transfer import import_session
+from .turn import Turn
 
 if TYPE_CHECKING:
     from ..compaction import Abort, CompactionResult, Notify
@@ -183,13 +185,14 @@ class SessionService(SessionReader):
             aside=aside,
             made_on=made_on,
         )
-        events = ready.events if id is None else await new_events(live, ready)
-        done = await self.store.append(session_id, events, after=after, media=ready.media)
-        if done.fresh:
-            await live.appended(done.events, done.version)
-        if live.deferred_restores:
-            await restore_deferred(live, lane)
-        return await live.with_media(done.events)
+        return await append_events(live, ready, lane, after=after, named=id is not None)
+
+    def turn(self, session_id: str, *, id: str) -> Turn:
+        """Returns one turn of a conversation, to be used in an `async with` block: see `Turn`.
+
+        `id` names the turn, as the request of a client does: the same id again continues it, or returns its reply.
+        """
+        return Turn(self, session_id, id)
 
     async def restore(
         self,

@@ -6,7 +6,7 @@ import os
 
 from ..errors import InvalidInput
 from ..models import scrub
-from .base import Appended, Hit, Lease, Log, Rewrite, Search, Slice, Unchanged, Where
+from .base import Appended, Hit, Lease, LeaseName, Log, Rewrite, Search, Slice, Unchanged, Where
 from .jsonl import JSONLStore
 from .memory import MemoryStore
 from .postgres import PostgresStore
@@ -17,6 +17,7 @@ __all__ = [
     "Hit",
     "JSONLStore",
     "Lease",
+    "LeaseName",
     "Log",
     "MemoryStore",
     "PostgresStore",

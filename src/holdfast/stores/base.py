@@ -227,23 +227,35 @@ class Search(Protocol):
         ...
 
 
+LeaseName = Literal["turn", "compaction"]
+"""What a lease on a session is for; those of one session are independent of each other."""
+
+
 @runtime_checkable
 class Lease(Protocol):
-    """Lease on a session while it is being compacted. It has an owner and expires if it is not renewed."""
+    """Leases on a session, one of each name. A lease has an owner and expires if it is not renewed.
 
-    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+    `take` is also called from the event loop of another thread, which renews leases.
+    """
+
+    async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
         """Takes or renews the lease for `seconds`; False while another owner holds it."""
         ...
 
-    async def release(self, session_id: str, owner: str) -> None:
+    async def release(self, session_id: str, name: LeaseName, owner: str) -> None:
         """Releases the lease if `owner` holds it, and wakes waiters."""
         ...
 
-    async def held(self, session_id: str) -> float | None:
+    async def held(self, session_id: str, name: LeaseName) -> float | None:
         """Returns the seconds until the lease expires; None if nobody holds it."""
         ...
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
+    async def changed(
+        self,
+        session_id: str,
+        name: LeaseName,
+        timeout: float,  # noqa: ASYNC109 - part of the protocol
+    ) -> None:
         """Waits until the lease may be free, or for `timeout` seconds; may return early, so check again."""
         ...
 
@@ -253,7 +265,7 @@ POLL_SECONDS = 0.1
 
 
 class LeaseWaiters:
-    """Waiters by session id; only releases in this process are notified."""
+    """Waiters by session id, for leases of any name; only releases in this process are notified."""
 
     def __init__(self) -> None:
         self._waiters: dict[str, list[anyio.Event]] = {}
@@ -263,7 +275,7 @@ class LeaseWaiters:
             waiter.set()
 
     async def wait(self, session_id: str, seconds: float) -> None:
-        """Waits until the lease is released in this process, or for `seconds`."""
+        """Waits until a lease of the session is released in this process, or for `seconds`."""
         waiter = anyio.Event()
         self._waiters.setdefault(session_id, []).append(waiter)
         try:

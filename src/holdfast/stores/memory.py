@@ -24,7 +24,7 @@ from .append import (
     plan_rewrite,
     with_new_fields,
 )
-from .base import ANYWHERE, Appended, Hit, LeaseWaiters, Rewrite, Slice, Unchanged, Where
+from .base import ANYWHERE, Appended, Hit, LeaseName, LeaseWaiters, Rewrite, Slice, Unchanged, Where
 from .search import CALL_LOOKBACK, EventFilter, Match, Query
 
 
@@ -34,30 +34,31 @@ class _HeldLease(NamedTuple):
 
 
 class MemoryLeases:
-    """Leases by session id, with owner and expiry; wakes waiters at once, since all are in this process."""
+    """Leases with owner and expiry; wakes waiters at once, since all are in this process."""
 
     def __init__(self) -> None:
-        self._leases: dict[str, _HeldLease] = {}
+        self._leases: dict[str, dict[LeaseName, _HeldLease]] = {}
         self._waiters = LeaseWaiters()
 
-    def take(self, session_id: str, owner: str, seconds: float) -> bool:
-        lease = self._active(session_id)
+    def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
+        lease = self._active(session_id, name)
         if lease is not None and lease.owner != owner:
             return False
-        self._leases[session_id] = _HeldLease(owner, time.monotonic() + seconds)
+        self._leases.setdefault(session_id, {})[name] = _HeldLease(owner, time.monotonic() + seconds)
         return True
 
-    def release(self, session_id: str, owner: str) -> None:
-        lease = self._leases.get(session_id)
+    def release(self, session_id: str, name: LeaseName, owner: str) -> None:
+        lease = self._leases.get(session_id, {}).get(name)
         if lease is not None and lease.owner == owner:
-            self.drop(session_id)
+            del self._leases[session_id][name]
+            self._waiters.notify(session_id)
 
-    def held(self, session_id: str) -> float | None:
-        lease = self._active(session_id)
+    def held(self, session_id: str, name: LeaseName) -> float | None:
+        lease = self._active(session_id, name)
         return None if lease is None else max(0.0, lease.until - time.monotonic())
 
-    async def changed(self, session_id: str, seconds: float) -> None:
-        left = self.held(session_id)
+    async def changed(self, session_id: str, name: LeaseName, seconds: float) -> None:
+        left = self.held(session_id, name)
         if left is not None:
             await self._waiters.wait(session_id, min(seconds, left))
 
@@ -65,8 +66,8 @@ class MemoryLeases:
         self._leases.pop(session_id, None)
         self._waiters.notify(session_id)
 
-    def _active(self, session_id: str) -> _HeldLease | None:
-        lease = self._leases.get(session_id)
+    def _active(self, session_id: str, name: LeaseName) -> _HeldLease | None:
+        lease = self._leases.get(session_id, {}).get(name)
         return lease if lease is not None and lease.until > time.monotonic() else None
 
 
@@ -258,18 +259,23 @@ class MemoryStore:
         found = {entry.event.id for entry in self._visible(session_id) if entry.event.id.startswith(prefix)}
         return sorted(found)[: max(0, limit)]
 
-    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
+    async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
         self._get(session_id)
-        return self._leases.take(session_id, owner, seconds)
+        return self._leases.take(session_id, name, owner, seconds)
 
-    async def release(self, session_id: str, owner: str) -> None:
-        self._leases.release(session_id, owner)
+    async def release(self, session_id: str, name: LeaseName, owner: str) -> None:
+        self._leases.release(session_id, name, owner)
 
-    async def held(self, session_id: str) -> float | None:
-        return self._leases.held(session_id)
+    async def held(self, session_id: str, name: LeaseName) -> float | None:
+        return self._leases.held(session_id, name)
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
-        await self._leases.changed(session_id, timeout)
+    async def changed(
+        self,
+        session_id: str,
+        name: LeaseName,
+        timeout: float,  # noqa: ASYNC109 - part of the protocol
+    ) -> None:
+        await self._leases.changed(session_id, name, timeout)
 
     async def close(self) -> None:
         self._closed = True

@@ -95,7 +95,7 @@ class JobPages:
             if len(self._known) > _KEPT_SESSIONS:
                 self._known.popitem(last=False)
         store = self._sessions.store
-        lease = await store.held(record.id) if isinstance(store, Lease) else None
+        lease = await store.held(record.id, "compaction") if isinstance(store, Lease) else None
         return known if lease is None else msgspec.structs.replace(known, state="compacting", lease=lease)
 
     async def _read(self, record: SessionRecord) -> tuple[SessionJob, float]:

@@ -76,7 +76,7 @@ async def read_overview(sessions: SessionService, record: SessionRecord) -> Over
 
 async def _is_leased(sessions: SessionService, session_id: str) -> bool:
     store = sessions.store
-    return isinstance(store, Lease) and await store.held(session_id) is not None
+    return isinstance(store, Lease) and await store.held(session_id, "compaction") is not None
 
 
 async def read_title(sessions: SessionService, record: SessionRecord) -> str:

@@ -46,8 +46,9 @@ def hide_session(folder: SessionFolder, session_id: str) -> None:
     with folder.exclusive_lock():
         folder.read_header(session_id)
         os.rename(folder.log_file(session_id), folder.hidden_file(session_id))
-        with suppress(FileNotFoundError):
-            os.unlink(folder.lease_file(session_id))
+        for lease in folder.lease_files(session_id):
+            with suppress(FileNotFoundError):
+                os.unlink(lease)
         files.sync_folder(folder.path)
 
 
@@ -187,7 +188,7 @@ def _remove_files(folder: SessionFolder, session_id: str) -> Iterator[float]:
     shutil.rmtree(media, ignore_errors=True)
     with open(path, "rb"), folder.exclusive_lock():  # open, so that the system frees it after the lock is released
         folder.index.remove_file(session_id)
-        for each in (folder.lock_file(session_id), folder.lease_file(session_id), path):
+        for each in (folder.lock_file(session_id), *folder.lease_files(session_id), path):
             with suppress(FileNotFoundError):
                 os.unlink(each)
         files.sync_folder(folder.path)

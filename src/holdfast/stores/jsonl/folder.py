@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import lru_cache
-from typing import BinaryIO
+from typing import BinaryIO, get_args
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ...context.events import EventKind, LaneTip, SessionRecord, lane_key
 from ...errors import CorruptLog, UnknownSession
 from ...io import files
 from ..append import NO_TIP, LogEntry
+from ..base import LeaseName
 from .format import (
     MAX_SEQ,
     CompleteAppend,
@@ -86,8 +87,11 @@ class SessionFolder:
     def lock_file(self, session_id: str) -> str:
         return os.path.join(self.path, file_name(session_id) + ".lock")
 
-    def lease_file(self, session_id: str) -> str:
-        return os.path.join(self.path, file_name(session_id) + ".lease")
+    def lease_file(self, session_id: str, name: LeaseName) -> str:
+        return os.path.join(self.path, f"{file_name(session_id)}.{name}.lease")
+
+    def lease_files(self, session_id: str) -> list[str]:
+        return [self.lease_file(session_id, name) for name in get_args(LeaseName)]
 
     @contextmanager
     def session_lock(self, session_id: str, writing: bool = True) -> Iterator[None]:

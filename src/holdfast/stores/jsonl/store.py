@@ -25,6 +25,7 @@ from ..base import (
     POLL_SECONDS,
     Appended,
     Hit,
+    LeaseName,
     LeaseWaiters,
     ProcessGuard,
     Rewrite,
@@ -44,50 +45,49 @@ class _StoredLease(msgspec.Struct, frozen=True):
     owner: str
     until: float
     """Seconds since 1970, by this machine's clock."""
-    seconds: float | None = None
+    seconds: float
     """Its length. A lease with longer to go was taken before the clock was set back."""
 
     def left(self) -> float:
-        left = self.until - time.time()
-        return left if self.seconds is None else min(left, self.seconds)
+        return min(self.until - time.time(), self.seconds)
 
 
-def take_lease(folder: SessionFolder, session_id: str, owner: str, seconds: float) -> bool:
+def take_lease(folder: SessionFolder, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
     folder.require_session(session_id)
     with folder.shared_lock(writing=True), folder.session_lock(session_id):
-        lease = _active_lease(folder, session_id)
+        lease = _active_lease(folder, session_id, name)
         taken = lease is None or lease.owner == owner
         if lease is None or lease.owner == owner:
             lease = _StoredLease(owner, time.time() + seconds, seconds)
-        with open(folder.lease_file(session_id), "wb") as file:
+        with open(folder.lease_file(session_id, name), "wb") as file:
             file.write(msgspec.json.encode(msgspec.structs.replace(lease, until=time.time() + lease.left())))
         return taken
 
 
-def release_lease(folder: SessionFolder, session_id: str, owner: str) -> None:
-    if not os.path.exists(folder.lease_file(session_id)):
+def release_lease(folder: SessionFolder, session_id: str, name: LeaseName, owner: str) -> None:
+    if not os.path.exists(folder.lease_file(session_id, name)):
         return
     with folder.shared_lock(writing=True), folder.session_lock(session_id):
-        lease = _read_lease(folder, session_id)
+        lease = _read_lease(folder, session_id, name)
         if lease is not None and lease.owner == owner:
-            os.unlink(folder.lease_file(session_id))
+            os.unlink(folder.lease_file(session_id, name))
 
 
-def lease_seconds_left(folder: SessionFolder, session_id: str) -> float | None:
-    if not os.path.exists(folder.lease_file(session_id)):
+def lease_seconds_left(folder: SessionFolder, session_id: str, name: LeaseName) -> float | None:
+    if not os.path.exists(folder.lease_file(session_id, name)):
         return None
     with folder.shared_lock(), folder.session_lock(session_id, writing=False):
-        lease = _active_lease(folder, session_id)
+        lease = _active_lease(folder, session_id, name)
     return None if lease is None else max(0.0, lease.left())
 
 
-def _active_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:
-    lease = _read_lease(folder, session_id)
+def _active_lease(folder: SessionFolder, session_id: str, name: LeaseName) -> _StoredLease | None:
+    lease = _read_lease(folder, session_id, name)
     return lease if lease is not None and lease.until > time.time() and not has_ended(lease.owner) else None
 
 
-def _read_lease(folder: SessionFolder, session_id: str) -> _StoredLease | None:
-    with suppress(FileNotFoundError, msgspec.MsgspecError), open(folder.lease_file(session_id), "rb") as file:
+def _read_lease(folder: SessionFolder, session_id: str, name: LeaseName) -> _StoredLease | None:
+    with suppress(FileNotFoundError, msgspec.MsgspecError), open(folder.lease_file(session_id, name), "rb") as file:
         return msgspec.json.decode(file.read(), type=_StoredLease)
     return None
 
@@ -206,17 +206,22 @@ class JSONLStore:
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
         return await self._run(lambda folder: reads.ids_with_prefix(folder, session_id, prefix, limit))
 
-    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
-        return await self._run(lambda folder: take_lease(folder, session_id, owner, seconds))
+    async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
+        return await self._run(lambda folder: take_lease(folder, session_id, name, owner, seconds))
 
-    async def release(self, session_id: str, owner: str) -> None:
-        await self._run(lambda folder: release_lease(folder, session_id, owner))
+    async def release(self, session_id: str, name: LeaseName, owner: str) -> None:
+        await self._run(lambda folder: release_lease(folder, session_id, name, owner))
         self._waiters.notify(session_id)
 
-    async def held(self, session_id: str) -> float | None:
-        return await self._run(lambda folder: lease_seconds_left(folder, session_id))
+    async def held(self, session_id: str, name: LeaseName) -> float | None:
+        return await self._run(lambda folder: lease_seconds_left(folder, session_id, name))
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
+    async def changed(
+        self,
+        session_id: str,
+        name: LeaseName,
+        timeout: float,  # noqa: ASYNC109 - part of the protocol
+    ) -> None:
         await self._waiters.wait(session_id, min(timeout, POLL_SECONDS))
 
     async def close(self) -> None:

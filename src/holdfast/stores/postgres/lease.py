@@ -1,4 +1,4 @@
-"""The compaction lease as a row, and notifications when it is released."""
+"""Leases as rows, and notifications when one is released."""
 
 from __future__ import annotations
 
@@ -11,27 +11,30 @@ from typing import Any
 import anyio
 
 from ...errors import UnknownSession
+from ..base import LeaseName
 from .rows import escape_nul, load_statements
 
 _LEASE_SQL = load_statements("leases.sql")
 
 
-async def take_lease(connection: Any, tenant: str, session_id: str, owner: str, seconds: float) -> bool:
+async def take_lease(
+    connection: Any, tenant: str, session_id: str, name: LeaseName, owner: str, seconds: float
+) -> bool:
     known, taken = await connection.fetchrow(
-        _LEASE_SQL["take"], tenant, escape_nul(session_id), escape_nul(owner), seconds
+        _LEASE_SQL["take"], tenant, escape_nul(session_id), name, escape_nul(owner), seconds
     )
     if not known:
         raise UnknownSession(session_id)
     return bool(taken)
 
 
-async def release_lease(connection: Any, tenant: str, session_id: str, owner: str) -> None:
-    await connection.execute(_LEASE_SQL["release"], tenant, escape_nul(session_id), escape_nul(owner))
+async def release_lease(connection: Any, tenant: str, session_id: str, name: LeaseName, owner: str) -> None:
+    await connection.execute(_LEASE_SQL["release"], tenant, escape_nul(session_id), name, escape_nul(owner))
 
 
-async def active_lease(connection: Any, tenant: str, session_id: str) -> tuple[int, float] | None:
-    """Returns the session's key and the seconds until its lease expires; None if nobody holds it."""
-    row = await connection.fetchrow(_LEASE_SQL["held"], tenant, escape_nul(session_id))
+async def active_lease(connection: Any, tenant: str, session_id: str, name: LeaseName) -> tuple[int, float] | None:
+    """Returns the session's key and the seconds until the lease expires; None if nobody holds it."""
+    row = await connection.fetchrow(_LEASE_SQL["held"], tenant, escape_nul(session_id), name)
     return None if row is None else (row["session"], row["seconds"])
 
 
@@ -69,7 +72,7 @@ class LeaseNotifications:
 
     @contextmanager
     def subscribe(self, key: int) -> Iterator[anyio.Event]:
-        """Yields an event that is set when the session's lease is released."""
+        """Yields an event that is set when a lease of the session is released."""
         released = anyio.Event()
         waiters = self._waiters.setdefault(str(key), [])
         waiters.append(released)

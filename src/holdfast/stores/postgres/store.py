@@ -13,7 +13,7 @@ import anyio
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidLimit, StoreClosed
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
-from ..base import ANYWHERE, Appended, Hit, ProcessGuard, Rewrite, Slice, Unchanged, Where
+from ..base import ANYWHERE, Appended, Hit, LeaseName, ProcessGuard, Rewrite, Slice, Unchanged, Where
 from ..search import SearchRequest
 from . import deletion, lease, reads, schema, search, writes
 from .connections import ConnectionPool, ConnectionWork, PostgresAddress
@@ -187,30 +187,35 @@ class PostgresStore:
 
     # -- leases --------------------------------------------------------------------------------------
 
-    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
-        return await self._run(lambda c, _: lease.take_lease(c, self._tenant, session_id, owner, seconds))
+    async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
+        return await self._run(lambda c, _: lease.take_lease(c, self._tenant, session_id, name, owner, seconds))
 
-    async def release(self, session_id: str, owner: str) -> None:
-        await self._run(lambda c, _: lease.release_lease(c, self._tenant, session_id, owner))
+    async def release(self, session_id: str, name: LeaseName, owner: str) -> None:
+        await self._run(lambda c, _: lease.release_lease(c, self._tenant, session_id, name, owner))
 
-    async def held(self, session_id: str) -> float | None:
-        lease = await self._held(session_id)
+    async def held(self, session_id: str, name: LeaseName) -> float | None:
+        lease = await self._held(session_id, name)
         return None if lease is None else lease[1]
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
-        lease = await self._held(session_id)
+    async def changed(
+        self,
+        session_id: str,
+        name: LeaseName,
+        timeout: float,  # noqa: ASYNC109 - part of the protocol
+    ) -> None:
+        lease = await self._held(session_id, name)
         if lease is None:
             return
         notifications = self._loop_resources.notifications
         with notifications.subscribe(lease[0]) as released:
             interval = await notifications.ensure_listening()
-            lease = await self._held(session_id)  # it may have been released before we listened
+            lease = await self._held(session_id, name)  # it may have been released before we listened
             if lease is not None:
                 with anyio.move_on_after(min(timeout, lease[1], interval)):
                     await released.wait()
 
-    async def _held(self, session_id: str) -> tuple[int, float] | None:
-        return await self._run(lambda c, _: lease.active_lease(c, self._tenant, session_id))
+    async def _held(self, session_id: str, name: LeaseName) -> tuple[int, float] | None:
+        return await self._run(lambda c, _: lease.active_lease(c, self._tenant, session_id, name))
 
     # -- connections --------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from ..base import (
     POLL_SECONDS,
     Appended,
     Hit,
+    LeaseName,
     LeaseWaiters,
     ProcessGuard,
     Rewrite,
@@ -33,40 +34,42 @@ from .connection import begin, open_reader, open_writer, poll_for_locks, transla
 from .rows import read_session, session_chain
 from .writer import WriterThread
 
-_LIMIT_LEASE = "UPDATE leases SET until = ?2 + seconds WHERE session = ?1 AND until > ?2 + seconds"
+_LIMIT_LEASE = "UPDATE leases SET until = ?3 + seconds WHERE session = ?1 AND name = ?2 AND until > ?3 + seconds"
 """A lease with longer to go than its length was taken before the clock was set back."""
 _TAKE_LEASE = """
-INSERT INTO leases (session, owner, until, seconds) VALUES (?1, ?2, ?3, ?5)
-ON CONFLICT (session) DO UPDATE SET owner = excluded.owner, until = excluded.until, seconds = excluded.seconds
-WHERE leases.owner = excluded.owner OR leases.until <= ?4
+INSERT INTO leases (session, name, owner, until, seconds) VALUES (?1, ?2, ?3, ?4, ?6)
+ON CONFLICT (session, name) DO UPDATE SET owner = excluded.owner, until = excluded.until, seconds = excluded.seconds
+WHERE leases.owner = excluded.owner OR leases.until <= ?5
 """
-_RELEASE_LEASE = "DELETE FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?) AND owner = ?"
-_LEASE_OWNER = "SELECT owner FROM leases WHERE session = ?"
+_RELEASE_LEASE = """
+DELETE FROM leases WHERE session = (SELECT key FROM sessions WHERE id = ?) AND name = ? AND owner = ?
+"""
+_LEASE_OWNER = "SELECT owner FROM leases WHERE session = ? AND name = ?"
 _LEASE_UNTIL = """
-SELECT min(until - ?2, coalesce(seconds, until)), owner FROM leases
-WHERE session = (SELECT key FROM sessions WHERE id = ?1)
+SELECT min(until - ?3, seconds), owner FROM leases
+WHERE session = (SELECT key FROM sessions WHERE id = ?1) AND name = ?2
 """
-_HAS_LEASES = "SELECT 1 FROM pragma_table_info('leases') WHERE name = 'seconds'"
+_HAS_LEASES = "SELECT 1 FROM pragma_table_info('leases') WHERE name = 'name'"
 
 
-def take_lease(connection: sqlite3.Connection, session_id: str, owner: str, seconds: float) -> bool:
+def take_lease(connection: sqlite3.Connection, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
     key, now = session_chain(connection, session_id)[0][0], time.time()
-    holder = connection.execute(_LEASE_OWNER, (key,)).fetchone()
+    holder = connection.execute(_LEASE_OWNER, (key, name)).fetchone()
     if holder is not None and has_ended(holder[0]):
-        connection.execute(_RELEASE_LEASE, (session_id, holder[0]))
-    connection.execute(_LIMIT_LEASE, (key, now))
-    return connection.execute(_TAKE_LEASE, (key, owner, now + seconds, now, seconds)).rowcount == 1
+        connection.execute(_RELEASE_LEASE, (session_id, name, holder[0]))
+    connection.execute(_LIMIT_LEASE, (key, name, now))
+    return connection.execute(_TAKE_LEASE, (key, name, owner, now + seconds, now, seconds)).rowcount == 1
 
 
-def release_lease(connection: sqlite3.Connection, session_id: str, owner: str) -> None:
-    connection.execute(_RELEASE_LEASE, (session_id, owner))
+def release_lease(connection: sqlite3.Connection, session_id: str, name: LeaseName, owner: str) -> None:
+    connection.execute(_RELEASE_LEASE, (session_id, name, owner))
 
 
-def lease_seconds_left(connection: sqlite3.Connection, session_id: str) -> float | None:
+def lease_seconds_left(connection: sqlite3.Connection, session_id: str, name: LeaseName) -> float | None:
     """Returns None if nobody holds the lease, or if a read-only file is too old to have leases."""
     if connection.execute(_HAS_LEASES).fetchone() is None:
         return None
-    row = connection.execute(_LEASE_UNTIL, (session_id, time.time())).fetchone()
+    row = connection.execute(_LEASE_UNTIL, (session_id, name, time.time())).fetchone()
     left = 0.0 if row is None or has_ended(row[1]) else row[0]
     return left if left > 0 else None
 
@@ -204,17 +207,22 @@ class SQLiteStore:
     async def ids(self, session_id: str, prefix: str, limit: int) -> list[str]:
         return await self._read(lambda c: reads.ids_with_prefix(c, session_id, prefix, limit))
 
-    async def take(self, session_id: str, owner: str, seconds: float) -> bool:
-        return await self._writer.run(lambda c: take_lease(c, session_id, owner, seconds))
+    async def take(self, session_id: str, name: LeaseName, owner: str, seconds: float) -> bool:
+        return await self._writer.run(lambda c: take_lease(c, session_id, name, owner, seconds))
 
-    async def release(self, session_id: str, owner: str) -> None:
-        await self._writer.run(lambda c: release_lease(c, session_id, owner))
+    async def release(self, session_id: str, name: LeaseName, owner: str) -> None:
+        await self._writer.run(lambda c: release_lease(c, session_id, name, owner))
         self._waiters.notify(session_id)
 
-    async def held(self, session_id: str) -> float | None:
-        return await self._read(lambda c: lease_seconds_left(c, session_id))
+    async def held(self, session_id: str, name: LeaseName) -> float | None:
+        return await self._read(lambda c: lease_seconds_left(c, session_id, name))
 
-    async def changed(self, session_id: str, timeout: float) -> None:  # noqa: ASYNC109 - part of the protocol
+    async def changed(
+        self,
+        session_id: str,
+        name: LeaseName,
+        timeout: float,  # noqa: ASYNC109 - part of the protocol
+    ) -> None:
         await self._waiters.wait(session_id, min(timeout, POLL_SECONDS))
 
     async def close(self) -> None:

@@ -7,7 +7,7 @@ import msgspec
 
 from ..context.events import Event
 from ..messages import Json, Message, ToolCall, decode_one, is_framed, is_interrupted
-from ..sessions import Context
+from .live import Context
 
 
 def drop_incomplete_calls(messages: Iterable[Message]) -> list[Message]:

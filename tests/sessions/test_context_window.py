@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.agent.window import ContextWindow
 from holdfast.models import classify
+from holdfast.sessions.window import ContextWindow
 
 SENT = 3_529
 

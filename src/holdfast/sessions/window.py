@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from ..sessions import Context
 from ..tokens import Estimator, count_tokens
 from ..tokens.budget import Utilization, require_positive
 from ..tokens.catalog import CATALOG
+from .live import Context
 
 _MENTIONS_TOKENS = re.compile(r"token|context|prompt|too long|(?<!content.)length", re.IGNORECASE)
 """Matches errors about too many tokens; errors about too many bytes use other words."""

@@ -1,0 +1,304 @@
+"""Keeps a stored session inside its model's window around each model call: before it, on overflow, on a cut-off reply.
+
+`Turn` and `Keeper` call these functions, and so does background compaction where no worker makes room in time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
+
+import anyio
+
+from ..compaction import Abort, CompactionResult, Policy
+from ..compaction.policy import find_policy
+from ..compaction.presets import DEFAULT_PRESET
+from ..context import Request, interrupted_result
+from ..context.events import Event, SessionRecord
+from ..hooks.emitter import emit
+from ..hooks.events import CompactionEvent, Continued
+from ..messages import (
+    Message,
+    copy_json,
+    decode_all,
+    encode_all,
+    framed_message,
+    replace_lone_surrogates,
+    reply_usage,
+    unpack_reply,
+)
+from ..messages.frameworks import restore_objects
+from ..models import failure_from_exception
+from ..models.calls import Failure, StepReply
+from ..strategies import KeepLedger
+from ..triggers import always
+from .compactor import compact_session
+from .continuation import LengthRecovery, OverflowRecovery, continue_prompt, drop_incomplete_calls
+from .live import Context
+from .window import ContextWindow
+
+if TYPE_CHECKING:
+    from ..types import MessageLike, SummarizerLike, UsageLike
+    from .service import SessionService
+
+
+log = logging.getLogger("holdfast")
+AUTO_COMPACTION_OFF = "automatic compaction is off: compact by hand, or turn it on"
+_FULL_UTILIZATION = 0.80
+"""Below this utilization a reply was not cut off by the window."""
+READY_TIMEOUT_SECONDS = 300.0
+"""How long a step waits for a running compaction; no compaction job takes longer."""
+
+
+def session_window(sessions: SessionService, record: SessionRecord) -> ContextWindow:
+    """Returns the window of a session; what overflows teach about a model's window is shared."""
+    usual, model = (sessions.preset or find_policy(DEFAULT_PRESET)).usual_window, record.model or ""
+    if model not in sessions.windows:
+        sessions.windows[model] = ContextWindow(sessions.window_of(record), record.model, usual)
+    return sessions.windows[model]
+
+
+class SessionSteps:
+    """The steps of one session's model calls; a failed compaction never raises."""
+
+    def __init__(
+        self,
+        sessions: SessionService,
+        session_id: str,
+        window: ContextWindow,
+        *,
+        policy: Policy | None = None,
+        summarizer: SummarizerLike | None = None,
+        auto: bool = True,
+        format: str | None = None,
+        listen: Callable[[CompactionEvent], object] | None = None,
+    ) -> None:
+        self.sessions = sessions
+        self._session_id = session_id
+        self._given_policy = policy
+        self.window = window
+        self.summarizer = summarizer
+        self.auto = auto
+        """Whether automatic compaction is on; if off, only `compact()` compacts."""
+        self.format = format
+        self.listen = listen
+        self.abort = Abort()
+        self.prompt_id: str | None = None
+        """Event id of the next prompt to continue, so that a retry does not append a second one."""
+        self._retried_version: int | None = None
+        """Session version after the last overflow recovery; unchanged means that the retry overflowed, too."""
+        self._length_recovered = False
+        self._made_on: str | None = None
+        """The checkpoint that the next reply is requested with."""
+
+    @property
+    def session_id(self) -> str:
+        """Id of the stored session."""
+        return self._session_id
+
+    async def policy(self) -> Policy:
+        """Returns the session's policy; one that was given becomes the session's, for every process."""
+        if self._given_policy is not None:
+            await self.sessions.set_policy(self.session_id, self._given_policy)
+            self._given_policy = None
+        return await self.sessions.policy(self.session_id)
+
+    async def context(self) -> Context:
+        """Returns the session's current context in the format of the steps."""
+        return await self.sessions.context(self.session_id, format=self.format)
+
+    # -- before and after a model call -------------------------------------------------------------------
+
+    async def prepare(self) -> Context:
+        """Returns the context to send: waits for a running compaction, closes interrupted calls, compacts if due.
+
+        A context that is over the window even so is compacted without a model, whatever the preset does on failure:
+        the provider would refuse it.
+        """
+        ready = await self.sessions.ready(self.session_id, READY_TIMEOUT_SECONDS)
+        await self._close_interrupted_calls()
+        compacted = ready and await self.compact_if_due()
+        context, shrunk = await self.make_room()
+        return await self._with_continue_prompt(context, compacted=compacted or shrunk)
+
+    async def store(
+        self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None
+    ) -> list[Event]:
+        """Stores a reply without incomplete tool calls; shielded from cancellation, because the user has seen it."""
+        messages = drop_incomplete_calls(self.decode_reply(reply)[0])
+        with anyio.CancelScope(shield=True):
+            if messages:
+                model = reply.model if isinstance(reply, StepReply) else None
+                return await self.sessions.append(
+                    self.session_id,
+                    messages,
+                    usage=usage or reply_usage(reply),
+                    model=model,
+                    made_on=self._made_on,
+                )
+        return []
+
+    def decode_reply(self, reply: StepReply | MessageLike | Sequence[MessageLike]) -> tuple[list[Message], str]:
+        """Returns the messages of a reply as an SDK returned it, and their format."""
+        given: Any = reply.messages if isinstance(reply, StepReply) else reply
+        given = given if isinstance(given, list | tuple) else [given]
+        payloads = [payload for item in given for payload in unpack_reply(item)]
+        return decode_all([replace_lone_surrogates(copy_json(payload)) for payload in payloads], self.format)
+
+    async def _close_interrupted_calls(self) -> None:
+        """Appends an error result for each interrupted tool call: providers reject calls without results."""
+        if calls := await self.sessions.waiting(self.session_id):
+            closing = Message("tool", tuple(interrupted_result(call) for call in calls))
+            await self.sessions.append(self.session_id, closing)
+
+    async def _with_continue_prompt(self, context: Context, *, compacted: bool) -> Context:
+        """Returns the context to send, with a prompt to continue if the model was interrupted."""
+        if text := continue_prompt(context, compacted=compacted, stored=self._stored):
+            prompt = framed_message(text, aside=True)
+            await self.sessions.append(self.session_id, prompt, id=self.prompt_id, aside=True)
+            if self.listen is not None and compacted:
+                emit(self.listen, Continued(self.session_id, text))
+            context, _ = await self.make_room()
+        self._made_on = context.checkpoint
+        return self._returned(context, compacted)
+
+    @property
+    def _stored(self) -> bool:
+        """Whether the messages come from a session, not from a caller's list."""
+        return True
+
+    def _returned(self, context: Context, compacted: bool) -> Context:
+        context.messages = restore_objects(context.messages, context.format, None)
+        return context
+
+    # -- compaction -----------------------------------------------------------------------------------------
+
+    async def compact_if_due(self) -> bool:
+        """Compacts if the preset's trigger fires; returns whether tokens were saved."""
+        if not self.auto:
+            return False
+        result = await self._compact_automatically(None, self.window.size)
+        return result is not None and result.tokens_saved > 0
+
+    async def compact(
+        self, instructions: str | None = None, abort: Abort | None = None, *, without_model: bool = False
+    ) -> CompactionResult:
+        """Compacts now, regardless of the trigger and of `auto`; `without_model` by the ledger, not by the preset."""
+        strategy = KeepLedger() if without_model else None
+        return await self._compact(always, self.window.size, strategy, instructions=instructions, abort=abort)
+
+    async def make_room(self, limit: int | None = None) -> tuple[Context, bool]:
+        """Returns the context, and whether the ledger had to compact it because it was over the window or `limit`.
+
+        The circuit breaker does not apply, and no other process is waited for: the provider would refuse the context
+        as it is.
+        """
+        context, size = await self.context(), self.window.size
+        if not self.auto or context.tokens <= (size if limit is None else limit):
+            return context, False
+        result = await self._compact_automatically(_fires_unless_undone, size, KeepLedger(), urgent=True)
+        if result is None or not result.tokens_saved:
+            return context, False
+        return await self.context(), True
+
+    # -- overflow and cut-off replies ------------------------------------------------------------------------
+
+    async def on_overflow(self, problem: Failure | BaseException, *, streamed: bool = False) -> OverflowRecovery:
+        """Compacts after the provider rejected the prompt as too long; allows one retry."""
+        failure = problem if isinstance(problem, Failure) else failure_from_exception(problem)
+        if failure.kind != "overflow":
+            return OverflowRecovery(False, f"not a context overflow ({failure.kind}): {failure.why}")
+        before = await self.context()
+        sent = before.tokens
+        self.window.learn(failure.window, sent, failure.why)
+        if streamed:
+            return OverflowRecovery(False, "part of the reply was already shown: a retry would show it twice")
+        if not self.auto:
+            return OverflowRecovery(False, AUTO_COMPACTION_OFF)
+        if self._retried_version == before.version:
+            return OverflowRecovery(False, "the prompt was too long again after it had been compacted")
+        budget = max(1, min(self.window.size, sent - 1))
+        result = await self._compact_automatically(_fires_always, budget)
+        if result is None or result.tokens_after >= sent:
+            result = await self._compact_automatically(_fires_always, budget, KeepLedger(), urgent=True)
+        if (after := await self.context()).tokens >= sent:
+            why = result.why if result is not None else "the compaction failed"
+            return OverflowRecovery(False, f"it could not be made smaller: {why}")
+        context = await self._with_continue_prompt(after, compacted=True)
+        self._retried_version = context.version
+        return OverflowRecovery(True, context=context)
+
+    async def on_length(
+        self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None
+    ) -> LengthRecovery:
+        """Stores a cut-off reply with its complete calls; compacts and continues if the window was full."""
+        decoded, format = self.decode_reply(reply)
+        kept = drop_incomplete_calls(decoded)
+        events = await self.store(reply, usage)
+        status, why = await self.compact_if_full()
+        calls = tuple(call for message in kept for call in message.calls)
+        return LengthRecovery(status, encode_all(kept, format), calls, events, why)
+
+    async def compact_if_full(self) -> tuple[Literal["go_on", "max_tokens"], str]:
+        """Compacts once if a stored reply was cut off in a full window; else returns `max_tokens` and the reason."""
+        full = self.window.utilization(await self.context(), self.sessions.estimator)
+        if full <= _FULL_UTILIZATION:
+            return "max_tokens", f"the reply is too long, with {full:.0%} of the window in use"
+        if not self.auto:
+            return "max_tokens", AUTO_COMPACTION_OFF
+        if self._length_recovered:
+            return "max_tokens", "the reply was cut off again after a compaction"
+        result = await self._compact_automatically(_fires_always, self.window.size)
+        if result is None or not result.tokens_saved:
+            return "max_tokens", f"nothing could be compacted: {result.why if result else 'the compaction failed'}"
+        self._length_recovered = True
+        await self._with_continue_prompt(await self.context(), compacted=True)
+        return "go_on", ""
+
+    # -- internals ---------------------------------------------------------------------------------------------
+
+    async def _compact_automatically(
+        self, trigger: Callable[[Request], bool] | None, budget: int, strategy: Any = None, *, urgent: bool = False
+    ) -> CompactionResult | None:
+        """Compacts without a request from the user; logs exceptions and returns None."""
+        try:
+            return await self._compact(trigger, budget, strategy, urgent=urgent)
+        except Exception:
+            log.exception("compaction of session %s failed: the conversation continues uncompacted", self.session_id)
+            return None
+
+    async def _compact(
+        self,
+        trigger: Callable[[Request], bool] | None,
+        budget: int,
+        strategy: Any = None,
+        *,
+        instructions: str | None = None,
+        abort: Abort | None = None,
+        urgent: bool = False,
+    ) -> CompactionResult:
+        compact = partial(compact_session, self.sessions, urgent=True) if urgent else self.sessions.compact
+        policy = await self.policy()
+        return await compact(
+            self.session_id,
+            trigger,
+            on_conflict="rebase",
+            preset=policy.changed(window=self.window.size, strategy=strategy),
+            budget=budget if budget < self.window.size else None,
+            instructions=instructions,
+            summarizer=self.summarizer,
+            abort=abort or self.abort,
+            listen=self.listen,
+        )
+
+
+def _fires_always(request: Request) -> bool:
+    """Always fires, but unlike `always` respects the circuit breaker."""
+    return True
+
+
+def _fires_unless_undone(request: Request) -> bool:
+    """Fires unless the user has undone a compaction and not written since."""
+    return not request.view.undone
