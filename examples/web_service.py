@@ -1,17 +1,17 @@
-"""Chat sessions behind an HTTP API: stored in SQLite, compacted when they approach the model's window.
+"""A chat with tools behind HTTP: replies are streamed, any number of replicas share a store, and each may be killed.
 
     pip install 'holdfast-context[openai]' starlette uvicorn
     OPENAI_API_KEY=… python examples/web_service.py 8000
 
-    curl -X POST localhost:8000/sessions                                     -> {"id": "…"}
-    curl -X POST localhost:8000/sessions/ID -d '{"text": "Hello"}'           -> {"reply": "…", "tokens": 31}
-    curl localhost:8000/sessions/ID                                          -> {"version": 2, "tokens": 31}
+    curl -X POST localhost:8000/sessions                                            -> {"id": "…"}
+    curl -N -X PUT localhost:8000/sessions/ID/turns/1 -d '{"text": "6 times 7?"}'   -> data: {"delta": "42"} …
 
-OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window, STORE another store.
+The client names each turn. If the connection breaks it sends the same request again, to any replica: the turn goes on
+where it stopped, or its reply comes back. STORE=postgresql://… is for several machines, and QUEUE=redis://… for
+`holdfast worker`. OPENAI_BASE_URL and OPENAI_MODEL select another server and model, WINDOW its context window.
 """
 
-from __future__ import annotations
-
+import json
 import os
 import sys
 from collections.abc import AsyncIterator
@@ -19,64 +19,75 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
-from openai import AsyncOpenAI
+from openai import AsyncOpenAI, BadRequestError
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
-from holdfast import HoldfastError, Keeper, SessionService, open_store
-from holdfast.errors import UnknownSession
+from holdfast import HoldfastError, SessionService, open_store
+from holdfast.jobs import BackgroundCompactor, BullMQQueue
 
-MODEL = os.environ.get("OPENAI_MODEL", "gpt-5-mini")
-WINDOW = int(os.environ.get("WINDOW", "0")) or None
-STORE = os.environ.get("STORE", "sqlite:///sessions.db")
+MODEL, QUEUE = os.environ.get("OPENAI_MODEL", "gpt-5-mini"), os.environ.get("QUEUE")
+STORE, WINDOW = os.environ.get("STORE", "sqlite:///sessions.db"), int(os.environ.get("WINDOW", "0")) or None
+NUMBERS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "required": ["a", "b"]}
+TOOLS = [{"type": "function", "function": {"name": "multiply", "description": "a times b", "parameters": NUMBERS}}]
 
 
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Any]]:
-    async with SessionService(open_store(STORE)) as sessions, AsyncOpenAI() as client:
-        yield {"sessions": sessions, "client": client}
+    sessions = SessionService(open_store(STORE), preset="holdfast", window=WINDOW)
+    background = BackgroundCompactor(sessions, BullMQQueue(QUEUE) if QUEUE else None)
+    async with sessions, background, AsyncOpenAI() as client:
+        yield {"sessions": sessions, "background": background, "client": client}
 
 
 async def create(request: Request) -> JSONResponse:
-    session = await request.state.sessions.create(model=MODEL, format="openai-chat", system="Answer briefly.")
+    session = await request.state.sessions.create(model=MODEL, format="openai-chat", system="Be brief.", tools=TOOLS)
     return JSONResponse({"id": session.id}, 201)
 
 
-async def reply(request: Request) -> JSONResponse:
-    sessions: SessionService = request.state.sessions
-    session_id = request.path_params["id"]
-    await sessions.append(session_id, {"role": "user", "content": (await request.json())["text"]})
-    keeper = Keeper(sessions, session_id, model=MODEL, window=WINDOW)
-    context = await keeper.prepare_step()  # compacts if the window is nearly full
-    async with request.state.client.chat.completions.stream(
-        model=MODEL, stream_options={"include_usage": True}, **context.request
-    ) as stream:
-        completion = await stream.get_final_completion()
-    text = completion.choices[0].message.content
-    await keeper.on_step_finish({"role": "assistant", "content": text}, completion.usage)
-    return JSONResponse({"reply": text, "tokens": (await keeper.context()).tokens})
+async def answer(request: Request, session_id: str, turn_id: str, text: str) -> AsyncIterator[dict[str, Any]]:
+    async with request.state.sessions.turn(session_id, id=turn_id) as turn:
+        if not turn.done:
+            await turn.say(text)
+        while not turn.done:
+            results = [(call, call.arguments_dict["a"] * call.arguments_dict["b"]) for call in turn.calls]
+            await turn.results(
+                [{"role": "tool", "tool_call_id": c.id, "content": str(result)} for c, result in results]
+            )
+            sent = {"model": MODEL, "stream_options": {"include_usage": True}, **await turn.request()}
+            try:
+                async with request.state.client.chat.completions.stream(**sent) as stream:
+                    async for event in stream:
+                        if event.type == "content.delta":
+                            yield {"delta": event.delta}
+                    completion = await stream.get_final_completion()
+            except BadRequestError as error:
+                if not (await turn.overflow(error)).retry:
+                    raise
+            else:
+                cut = completion.choices[0].finish_reason == "length"
+                await (turn.cut_off if cut else turn.receive)(completion)
+        yield {"reply": turn.reply["content"]}
+    await request.state.background.on_turn_end(session_id)
 
 
-async def show(request: Request) -> JSONResponse:
-    context = await request.state.sessions.context(request.path_params["id"])
-    return JSONResponse({"version": context.version, "tokens": context.tokens, "messages": len(context)})
+async def turn(request: Request) -> StreamingResponse:
+    text = (await request.json())["text"]
+
+    async def events() -> AsyncIterator[str]:
+        try:
+            async for event in answer(request, request.path_params["id"], request.path_params["turn"], text):
+                yield f"data: {json.dumps(event)}\n\n"
+        except HoldfastError as error:
+            yield f"data: {json.dumps({'error': str(error)})}\n\n"
+
+    return StreamingResponse(events(), media_type="text/event-stream")
 
 
-async def failed(request: Request, error: Exception) -> JSONResponse:
-    return JSONResponse({"error": str(error)}, 404 if isinstance(error, UnknownSession) else 400)
-
-
-app = Starlette(
-    routes=[
-        Route("/sessions", create, methods=["POST"]),
-        Route("/sessions/{id}", reply, methods=["POST"]),
-        Route("/sessions/{id}", show),
-    ],
-    exception_handlers={HoldfastError: failed},
-    lifespan=lifespan,
-)
+routes = [Route("/sessions", create, methods=["POST"]), Route("/sessions/{id}/turns/{turn}", turn, methods=["PUT"])]
+app = Starlette(routes=routes, lifespan=lifespan)
 
 if __name__ == "__main__":
     uvicorn.run(app, port=int(sys.argv[1]), log_level="warning")

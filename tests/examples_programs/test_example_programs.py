@@ -8,13 +8,7 @@ import re
 import socket
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -153,26 +147,6 @@ def test_local_model_that_is_down_falls_back_to_the_ledger() -> None:
     assert "written by the ledger instead of the model" in printed
 
 
-def test_web_service_keeps_sessions_and_compacts_them(tmp_path: Path) -> None:
-    with ProviderServer("Good day. " * 50, window=6_000) as server:
-        settings = {"STORE": f"sqlite:///{tmp_path}/sessions.db", "WINDOW": "6000"}
-        with serve(server, **settings) as address:
-            status, session = call(f"{address}/sessions", "POST")
-            assert status == 201
-            where = f"{address}/sessions/{session['id']}"
-            for _ in range(25):
-                status, answered = call(where, "POST", {"text": "Tell me about the harbour. " * 40})
-                assert status == 200 and answered["reply"].startswith("Good day.")
-                assert answered["tokens"] < 6_000
-            status, shown = call(where, "GET")
-            assert shown["messages"] < 50 and shown["version"] > 50
-            status, refused = call(f"{address}/sessions/nobody", "GET")
-            assert status == 404 and "no session 'nobody'" in refused["error"]
-        assert not server.refused and not server.overflowed
-        with serve(server, **settings) as address:
-            assert call(f"{address}/sessions/{session['id']}", "GET") == (200, shown)
-
-
 def free_port() -> int:
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -180,39 +154,9 @@ def free_port() -> int:
         return port
 
 
-@contextmanager
-def serve(server: ProviderServer, **more: str) -> Iterator[str]:
-    port = free_port()
-    command = [sys.executable, str(PROGRAMS / "web_service.py"), str(port)]
-    with subprocess.Popen(command, env=environment(server, **more), stderr=subprocess.PIPE, text=True) as process:
-        try:
-            deadline = time.monotonic() + 60
-            while time.monotonic() < deadline and process.poll() is None:
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.05)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            process.terminate()
-            assert process.stderr is not None
-            errors = process.stderr.read()
-    assert "Traceback" not in errors, errors
-
-
-def call(url: str, method: str, body: Any = None) -> tuple[int, Any]:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json"}, method=method)
-    try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, json.load(error)
-
-
 def test_every_program_is_run_by_a_test() -> None:
-    frameworks = Path(__file__).parents[1] / "integrations" / "test_programs.py"
-    tests = Path(__file__).read_text(encoding="utf-8") + frameworks.read_text(encoding="utf-8")
+    folder = Path(__file__).parent
+    files = (Path(__file__), folder / "web_replicas.py", folder.parent / "integrations" / "test_programs.py")
+    tests = "".join(path.read_text(encoding="utf-8") for path in files)
     unnamed = [path.name for path in sorted(PROGRAMS.glob("*.py")) if f'"{path.name}"' not in tests]
     assert [name for name in unnamed if "__main__" in (PROGRAMS / name).read_text(encoding="utf-8")] == []

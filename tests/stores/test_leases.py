@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.errors import UnknownSession
 from holdfast.io.processes import process_name
-from holdfast.stores import JSONLStore, PostgresStore, SQLiteStore, open_store
+from holdfast.stores import JSONLStore, PostgresStore, SQLiteStore
 from holdfast.stores.base import Lease
 from holdfast.stores.jsonl import store as jsonl_store
 from holdfast.stores.sqlite import store as sqlite_store
@@ -63,12 +63,11 @@ async def test_lease_expired_can_be_taken_over(store: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when a process started")
-@pytest.mark.parametrize("name", ["log.db", "log"])
-async def test_lease_of_a_process_that_has_ended_is_free_at_once(tmp_path: Path, name: str) -> None:
+async def test_lease_of_a_process_that_has_ended_is_free_at_once(reopen: Callable[[], Any]) -> None:
     """Whatever the clock says; that of a running process is not."""
     script = "from holdfast.io.processes import process_name; print(process_name())"
     ended = (await anyio.run_process([sys.executable, "-c", script])).stdout.decode().strip()
-    async with open_store(tmp_path / name) as store:
+    async with reopen() as store:
         await begin(store)
         assert await store.take("s", "compaction", f"worker@{ended}", 3_600)
         assert await store.held("s", "compaction") is None

@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 
 from ...errors import UnknownSession
+from ...io.processes import has_ended
 from ..base import LeaseName
 from .rows import escape_nul, load_statements
 
@@ -20,11 +21,14 @@ _LEASE_SQL = load_statements("leases.sql")
 async def take_lease(
     connection: Any, tenant: str, session_id: str, name: LeaseName, owner: str, seconds: float
 ) -> bool:
-    known, taken = await connection.fetchrow(
-        _LEASE_SQL["take"], tenant, escape_nul(session_id), name, escape_nul(owner), seconds
-    )
+    """Takes a lease whose process has ended on this machine at once; on another machine, when it expires."""
+    arguments = tenant, escape_nul(session_id), name, escape_nul(owner), seconds
+    known, taken, holder = await connection.fetchrow(_LEASE_SQL["take"], *arguments)
     if not known:
         raise UnknownSession(session_id)
+    if not taken and holder is not None and has_ended(holder):
+        await connection.execute(_LEASE_SQL["release"], *arguments[:3], holder)
+        _, taken, _ = await connection.fetchrow(_LEASE_SQL["take"], *arguments)
     return bool(taken)
 
 
@@ -35,7 +39,7 @@ async def release_lease(connection: Any, tenant: str, session_id: str, name: Lea
 async def active_lease(connection: Any, tenant: str, session_id: str, name: LeaseName) -> tuple[int, float] | None:
     """Returns the session's key and the seconds until the lease expires; None if nobody holds it."""
     row = await connection.fetchrow(_LEASE_SQL["held"], tenant, escape_nul(session_id), name)
-    return None if row is None else (row["session"], row["seconds"])
+    return None if row is None or has_ended(row["owner"]) else (row["session"], row["seconds"])
 
 
 log = logging.getLogger("holdfast.stores.postgres")

@@ -10,7 +10,10 @@ WITH session AS (
     WHERE l.owner = excluded.owner OR l.until <= clock_timestamp()
     RETURNING l.session
 )
-SELECT EXISTS (SELECT FROM session) AS known, EXISTS (SELECT FROM taken) AS taken
+SELECT
+    EXISTS (SELECT FROM session) AS known,
+    EXISTS (SELECT FROM taken) AS taken,
+    (SELECT l.owner FROM holdfast.leases AS l JOIN session AS s ON s.key = l.session WHERE l.name = $3) AS holder
 
 -- name: release
 WITH lowered AS (
@@ -21,6 +24,6 @@ WITH lowered AS (
 SELECT pg_notify('holdfast_lease', l.session::text) FROM lowered AS l
 
 -- name: held
-SELECT l.session, extract(epoch FROM l.until - clock_timestamp())::float8 AS seconds
+SELECT l.session, l.owner, extract(epoch FROM l.until - clock_timestamp())::float8 AS seconds
 FROM holdfast.leases AS l JOIN holdfast.sessions AS s ON s.key = l.session
 WHERE s.tenant = $1 AND s.id = $2 AND l.name = $3 AND l.until > clock_timestamp()
