@@ -12,11 +12,11 @@ from .frame import is_framed
 from .parts import Message, Text
 
 _OPENINGS = re.compile(
-    r"#{1,4} Session Summary \(Compaction Round \d+\)"
+    r"\s*(?:#{1,4} Session Summary \(Compaction Round \d+\)"
     r"|This session is being continued from a previous conversation"
     r"|Another language model (?:started to solve this problem|worked on this task) and produced a summary"
     r"|\*?The conversation history before this point was compacted into the following summary"
-    r"|The following is a summary of a branch that this conversation came back from"
+    r"|The following is a summary of a branch that this conversation came back from)"
 )
 """The openings of the layer document, Claude Code, Codex CLI, and pi, for a compaction and for a branch."""
 OPENCODE_QUESTION = "What did we do so far?"
@@ -25,9 +25,10 @@ OPENCODE_QUESTION = "What did we do so far?"
 
 def is_foreign_summary(message: Message) -> bool:
     """Whether another tool wrote this message as a summary of the conversation before it."""
-    if message.role not in ("user", "assistant") or not message.parts or type(first := message.parts[0]) is not Text:
+    parts = message.parts
+    if not parts or type(first := parts[0]) is not Text or message.role not in ("user", "assistant"):
         return False
-    return _OPENINGS.match(first.text.lstrip()) is not None and not message.calls
+    return _OPENINGS.match(first.text) is not None and not message.calls
 
 
 def is_note(message: Message) -> bool:

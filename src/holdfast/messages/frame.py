@@ -24,7 +24,8 @@ def add_frame(text: str, *, aside: bool = False) -> str:
 
 def is_framed(message: Message) -> bool:
     """Whether this is an unchanged note written by Holdfast."""
-    if len(message.parts) != 1 or type(only := message.parts[0]) is not Text or only.text[-1:] != "]":
+    parts = message.parts
+    if len(parts) != 1 or type(only := parts[0]) is not Text or only.text[-1:] != "]":
         return False
     return _is_framed_text(only.text)
 
@@ -41,13 +42,10 @@ def is_aside(message: Message) -> bool:
 
 def split_notes(messages: list[Message]) -> list[Message]:
     """Separates notes from what a program joined to them, if only a blank; the same list if there is nothing to do."""
-    if not any(map(_may_join_note, messages)):
+    marked = [message for message in messages for part in message.parts if type(part) is Text and _OPEN in part.text]
+    if all(map(is_framed, marked)):
         return messages
     return [piece for message in messages for piece in _split_note(message)]
-
-
-def _may_join_note(message: Message) -> bool:
-    return any(type(part) is Text and _OPEN in part.text for part in message.parts) and not is_framed(message)
 
 
 def _split_note(message: Message) -> list[Message]:
@@ -91,7 +89,7 @@ def quote_system(message: Message) -> Message:
 def is_system_message(message: Message) -> bool:
     """Whether this is a system message of the caller, in its own role or quoted; a summary in that role is none."""
     if message.role == "user":
-        return message.text.startswith(_SYSTEM_QUOTE) and is_framed(message)
+        return is_framed(message) and message.text.startswith(_SYSTEM_QUOTE)
     return message.role == "system" and not is_framed(message)
 
 
