@@ -152,6 +152,28 @@ def test_summary_is_kept_where_dropping_it_would_not_reach_the_target() -> None:
     assert decision.plan is not None and [shown.message for shown in decision.plan.head][:1] == [NOTE]
 
 
+PAGE = framed_message(
+    "[Notes on the earlier conversation: 2 messages are no longer shown.]\n\n## Task [1]\nSound the basin.\n\n"
+    "## Later user messages\n[2] Never use feet. It rains.\n\n## Relevant excerpts\n" + "the tide rose again\n" * 60
+)
+
+
+def test_h10_page_gives_way_to_an_unread_result_but_for_task_and_rules() -> None:
+    loop: Messages = [user(50), assistant(50), user(50), calls("b"), result("b", 300)]
+    decision = decide(archive(2, PAGE), loop, budget=450, target=100)
+    assert decision.plan is not None and decision.tokens_after <= 450
+    page, *_, last = decision.plan.messages
+    assert "Sound the basin." in page.text and "[2] Never use feet." in page.text
+    assert "tide" not in page.text and "rains" not in page.text
+    assert last.results[0].text == loop[4]["content"]
+
+
+def test_h10_unread_result_is_shortened_no_further_than_the_limit_requires() -> None:
+    loop: Messages = [user(50), calls("b"), result("b", 900)]
+    decision = decide(archive(0), loop, budget=500, target=100)
+    assert 480 <= decision.tokens_after <= 500
+
+
 def test_remarks_of_the_plan_reach_the_decision() -> None:
     assert decide(archive(2, remarks=("restored a fact",))).remarks == ("restored a fact",)
 

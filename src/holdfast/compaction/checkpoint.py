@@ -10,7 +10,7 @@ from ..context import Carry, Checkpoint, Edit, HeadItem, HeadMessage, Plan, View
 from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..messages import COMMON
-from ..strategies.truncation import user_topics
+from ..strategies.history import user_topics
 
 if TYPE_CHECKING:
     from .result import Cost

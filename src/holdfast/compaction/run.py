@@ -22,8 +22,8 @@ from ..errors import Outcome, SummaryFailed, plain_reason
 from ..ledger import weights_digest
 from ..messages import COMMON, Json
 from ..models import scrub
+from ..strategies.base import run_strategy
 from ..strategies.parameters import describe_parameters
-from ..strategies.pipeline import run_strategy
 from ..tokens.catalog import Prices, prices_of
 from .decide import Decision, validate_plan
 from .driver import SummarizerRun, in_thread, without_model

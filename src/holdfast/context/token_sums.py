@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
+from itertools import accumulate
 from typing import Any
 
 from ..messages import Message, to_json
@@ -42,8 +43,7 @@ class TokenSums:
         self.head = [known[id(message)] if id(message) in known else measure(message) for message in head]
 
     def load(self, messages: Sequence[Message]) -> None:
-        measure, total = self.estimator.measure, 0
-        self.cumulative = [0, *[total := total + measure(message) for message in messages]]
+        self.cumulative = list(accumulate(map(self.estimator.measure, messages), initial=0))
 
     def add(self, message: Message, units: int | None = None) -> None:
         self.cumulative.append(self.cumulative[-1] + (self.estimator.measure(message) if units is None else units))

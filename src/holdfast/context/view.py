@@ -23,6 +23,8 @@ from ..messages import (
     drop_rejected_parts,
     is_bound,
     is_filler,
+    is_foreign_summary,
+    is_framed,
     is_note,
     is_system_message,
     is_vendor_summary,
@@ -39,8 +41,6 @@ from .events import Event, EventKind, message_in
 from .references import READ_TOOL
 from .token_sums import TokenSums
 
-_SUMMARY_ROLES = ("assistant", "system")
-"""Roles other than the user's that may hold a framed summary."""
 SYNTHETIC_ID_SUFFIX = "~"
 """Suffix of the id of a tool result that only the view adds: the log has no event for it."""
 
@@ -122,26 +122,22 @@ class View:
         self.messages, self.ids = messages, ids
         self.token_sums.load(messages)
         self._count_inserted_turns()
-        self.systems = [index for index, m in enumerate(messages) if is_system_message(m)]
-        quoted = set(self.systems)
-        self._classify_users([index for index, m in enumerate(messages) if m.role == "user" and index not in quoted])
+        roles = [message.role for message in messages]
+        users = [index for index, role in enumerate(roles) if role == "user"]
+        named = [index for index, role in enumerate(roles) if role == "system"] if "system" in roles else []
+        framed = [index for index in users if is_framed(messages[index])]
+        self.systems = sorted(index for index in (*named, *framed) if is_system_message(messages[index]))
+        self.fillers = [index for index in framed if is_filler(messages[index])]
+        notes = set(framed).union(index for index in users if is_foreign_summary(messages[index]))
+        self.synthetic = sorted(notes.difference(self.systems, self.fillers))
+        notes.update(pair := opening_pair(messages))
+        self.turns = [index for index in users if index not in notes] if notes else users
         opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
         others = [index for index in opaque if messages[index].raw is not None and is_vendor_summary(messages[index])]
         spoken = self.turns[0] if self.turns else len(messages)  # a reply to the user may look like a note, and is none
-        others += [
-            index
-            for index, m in enumerate(messages)
-            if m.role in _SUMMARY_ROLES and (m.role == "system" or index < spoken) and is_note(m)
-        ]
-        self.synthetic = sorted({*self.synthetic, *others, *opening_pair(messages)})
-
-    def _classify_users(self, users: list[int]) -> None:
-        """Separates real user messages from framed notes and fillers."""
-        notes = {index for index in users if is_note(self.messages[index])}
-        self.fillers = sorted(index for index in notes if is_filler(self.messages[index]))
-        self.synthetic = sorted(notes.difference(self.fillers))
-        notes.update(opening_pair(self.messages))
-        self.turns = [index for index in users if index not in notes] if notes else users
+        replies = [index for index, role in enumerate(roles[:spoken]) if role == "assistant"]
+        others += [index for index in (*named, *replies) if is_note(messages[index])]
+        self.synthetic = sorted({*self.synthetic, *others, *pair})
 
     def _count_inserted_turns(self) -> None:
         rules = rules_for(self.format)

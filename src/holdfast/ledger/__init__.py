@@ -9,7 +9,7 @@ from .lines import find_task
 from .name_scores import score_names
 from .names import find_names, find_words, name_kind
 from .page import LedgerPage, PageRenderer
-from .parse import is_section_heading, parse_page
+from .parse import is_section_heading, parse_page, shorten_page
 from .paths import base_name, list_by_folder
 from .sections import PartKey, SectionRenderer, part_key
 from .text import (
@@ -71,6 +71,7 @@ __all__ = [
     "quote_structure",
     "required_facts",
     "score_names",
+    "shorten_page",
     "steps_since",
     "take_fitting",
     "trim_ledger",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..context.references import NUMBER
+from ..context.references import NUMBER, citation
 from .commands import parse_command_line
 from .entries import FileRecord, Ledger, MentionStats
+from .facts import find_constraints
 from .lines import LedgerLine, LineKind
 from .names import find_exact_names, name_kind
 from .paths import group_by_base_name, parse_file_list, shortest_unique_path
@@ -51,6 +52,18 @@ _SECTION_HEADINGS = (USER_MESSAGES, PLAN, CALLS, ERRORS, FILES, COMMANDS, CONCLU
 def is_section_heading(line: str) -> bool:
     """Whether a line of a page opens one of its sections."""
     return line in _SECTION_HEADINGS or _CITED_HEADING.match(line) is not None
+
+
+def shorten_page(text: str) -> str:
+    """Returns a page with its opening, the task and the user's rules: what stays where nothing else has room."""
+    kept = [text.partition("\n")[0]]
+    for title, body in _split_sections(text):
+        if (cited := _CITED_HEADING.match(title)) and cited[1] == TASK:
+            kept.append("\n".join([title, *body]).rstrip())
+        elif title == USER_MESSAGES:
+            rules = [(place, rule) for place, words in parse_cited(body) for rule in find_constraints(words)]
+            kept += ["\n".join([title, *(f"{citation(place)} {rule}" for place, rule in rules)])] if rules else []
+    return "\n\n".join(kept)
 
 
 def parse_page(text: str) -> Ledger:

@@ -26,7 +26,8 @@ def add_frame(text: str, *, aside: bool = False) -> str:
 
 def is_framed(message: Message) -> bool:
     """Whether this is an unchanged note written by Holdfast."""
-    if len(message.parts) != 1 or type(only := message.parts[0]) is not Text or only.text[-1:] != "]":
+    parts = message.parts
+    if len(parts) != 1 or type(only := parts[0]) is not Text or only.text[-1:] != "]":
         return False
     return _is_framed_text(only.text)
 
@@ -43,13 +44,10 @@ def is_aside(message: Message) -> bool:
 
 def split_notes(messages: list[Message]) -> list[Message]:
     """Separates notes from what a program joined to them, if only a blank; the same list if there is nothing to do."""
-    if not any(map(_may_join_note, messages)):
+    marked = [message for message in messages for part in message.parts if type(part) is Text and _OPEN in part.text]
+    if all(map(is_framed, marked)):
         return messages
     return [piece for message in messages for piece in _split_note(message)]
-
-
-def _may_join_note(message: Message) -> bool:
-    return any(type(part) is Text and _OPEN in part.text for part in message.parts) and not is_framed(message)
 
 
 def _split_note(message: Message) -> list[Message]:
@@ -93,7 +91,7 @@ def quote_system(message: Message) -> Message:
 def is_system_message(message: Message) -> bool:
     """Whether this is a system message of the caller, in its own role or quoted; a summary in that role is none."""
     if message.role == "user":
-        return message.text.startswith(_SYSTEM_QUOTE) and is_framed(message)
+        return is_framed(message) and message.text.startswith(_SYSTEM_QUOTE)
     return message.role == "system" and not is_framed(message)
 
 
@@ -125,11 +123,11 @@ def is_interrupted(message: Message) -> bool:
 
 
 _OPENINGS = re.compile(
-    r"#{1,4} Session Summary \(Compaction Round \d+\)"
+    r"\s*(?:#{1,4} Session Summary \(Compaction Round \d+\)"
     r"|This session is being continued from a previous conversation"
     r"|Another language model (?:started to solve this problem|worked on this task) and produced a summary"
     r"|\*?The conversation history before this point was compacted into the following summary"
-    r"|The following is a summary of a branch that this conversation came back from"
+    r"|The following is a summary of a branch that this conversation came back from)"
 )
 """The openings of the layer document, Claude Code, Codex CLI, and pi, for a compaction and for a branch."""
 OPENCODE_QUESTION = "What did we do so far?"
@@ -138,9 +136,10 @@ OPENCODE_QUESTION = "What did we do so far?"
 
 def is_foreign_summary(message: Message) -> bool:
     """Whether another tool wrote this message as a summary of the conversation before it."""
-    if message.role not in ("user", "assistant") or not message.parts or type(first := message.parts[0]) is not Text:
+    parts = message.parts
+    if not parts or type(first := parts[0]) is not Text or message.role not in ("user", "assistant"):
         return False
-    return _OPENINGS.match(first.text.lstrip()) is not None and not message.calls
+    return _OPENINGS.match(first.text) is not None and not message.calls
 
 
 def is_note(message: Message) -> bool:

@@ -77,7 +77,7 @@ def _decoded(text: str) -> Any:
 
 
 def _may_be_deep(text: str) -> bool:
-    return text.count("{") + text.count("[") > _MAX_DEPTH
+    return len(text) > _MAX_DEPTH and text.count("{") + text.count("[") > _MAX_DEPTH
 
 
 def _is_deep(value: Any) -> bool:

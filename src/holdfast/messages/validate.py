@@ -161,6 +161,8 @@ def is_trivially_valid(messages: Sequence[Message], rules: FormatRules, ready: b
             continue
         if pending or (not parts and has_no_content(message, rules)):
             return False
+        if len(parts) == 1 and type(parts[0]) is Text:
+            continue
         for part in parts:
             if type(part) is ToolCall and part.id not in pending:
                 pending.add(part.id)

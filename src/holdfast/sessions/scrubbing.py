@@ -16,7 +16,7 @@ from ..ledger import PAGE_OPENING, is_section_heading
 from ..ledger.entries import Ledger
 from ..ledger.lines import LineKind
 from ..messages import Json, Message, Part, Text, ToolCall, ToolResult, add_frame, is_framed, strip_frame
-from ..strategies.truncation import user_topics
+from ..strategies.history import user_topics
 from ..summaries.structured_headings import OWN_HEADINGS, OWN_TITLE
 from ..tokens import part_text
 

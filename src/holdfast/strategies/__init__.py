@@ -1,9 +1,9 @@
 """Strategies decide what to archive and what replaces it: a request in, a plan out, no I/O."""
 
-from .base import as_strategy
+from .base import as_strategy, run_strategy
 from .fallback import LAST_RESORTS, LastResort, with_fallback
 from .ledger import KeepLedger
-from .pipeline import Pipeline, run_strategy
+from .pipeline import Pipeline
 from .pruning import CLEARED, PruneToolResults
 from .summary import Summary, SummaryWriter
 from .summary_kinds import RecursiveSummary, StateSummary, StructuredSummary

@@ -6,6 +6,8 @@ a failure for each, so that a test can replay it with fixed answers.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 from ..context import Plan, Request, Skip
 from ..errors import InvalidInput
 from ..models.calls import Steps
@@ -48,3 +50,11 @@ def as_strategy(given: Strategy | StrategyFunction) -> Strategy:
     if not callable(given):
         raise InvalidInput(f"A strategy is a callable from a request to a plan, not {type(given).__name__}.")
     return FunctionStrategy(given)
+
+
+def run_strategy(strategy: StrategyFunction, request: Request) -> Steps[Plan | Skip]:
+    """Runs a strategy inside a generator with `yield from`, whether or not it calls a model."""
+    answer = strategy(request)
+    if isinstance(answer, Generator):
+        answer = yield from answer
+    return answer

@@ -14,8 +14,8 @@ import msgspec
 from ..context import Plan, Request, Skip
 from ..errors import Outcome, SummaryFailed, plain_reason
 from ..models.calls import Steps
+from .base import run_strategy
 from .ledger import KeepLedger
-from .pipeline import run_strategy
 from .truncation import Truncate
 
 if TYPE_CHECKING:

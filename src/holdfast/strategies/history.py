@@ -8,8 +8,12 @@ import msgspec
 
 from ..context import Request, View
 from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, clip, is_ledger_page
-from ..messages import Message, Text, ToolResult, framed_message, is_framed, strip_frame
+from ..messages import Message, Text, ToolResult, framed_message, is_framed, is_note, strip_frame
 from ..tokens import Estimator
+
+_MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
+_CLEARABLE = ("function", "custom", "function_call")
+"""Results of built-in tools have their own structure, which text cannot replace."""
 
 
 def count_newly_archived(request: Request, cut: int) -> int:
@@ -103,3 +107,19 @@ def full_history_text(request: Request, ledger: Ledger) -> str:
     texts += [*(line.text for line in lines), *(step for step, _ in ledger.plan), *ledger.names]
     texts += [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
     return "\n".join([*view.prompt_overhead, *texts])
+
+
+def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
+    """Returns the first words of the first and of the newest user messages."""
+    topics = [*carried, *(_first_words(m) for m in dropped if m.role == "user" and m.text and not is_note(m))]
+    return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
+
+
+def _first_words(message: Message) -> str:
+    words = " ".join(message.text.split())
+    return words if len(words) <= _MAX_TOPIC_CHARS else words[: _MAX_TOPIC_CHARS - 1].rstrip() + "…"
+
+
+def is_clearable(result: ToolResult) -> bool:
+    """Whether a placeholder text may replace this result."""
+    return result.kind in _CLEARABLE

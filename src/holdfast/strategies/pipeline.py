@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 from ..context import Plan, Request, Skip
 from ..errors import InvalidInput, Outcome
 from ..models.calls import Steps
 from ..types import Strategy, StrategyFunction
-from .base import BaseStrategy, as_strategy
-
-
-def run_strategy(strategy: StrategyFunction, request: Request) -> Steps[Plan | Skip]:
-    """Runs a strategy inside a generator with `yield from`, whether or not it calls a model."""
-    answer = strategy(request)
-    if isinstance(answer, Generator):
-        answer = yield from answer
-    return answer
+from .base import BaseStrategy, as_strategy, run_strategy
 
 
 class Pipeline(BaseStrategy):

@@ -10,11 +10,10 @@ from ..ledger import find_user_replies
 from ..messages import Message, Text, ToolResult, open_tool_loop_start
 from ..tokens.budget import require_not_negative
 from .base import BaseStrategy
+from .history import is_clearable
 
 CLEARED = "[Old tool result cleared.]"
 """Text that replaces a cleared tool result."""
-_CLEARABLE = ("function", "custom", "function_call")
-"""Results of built-in tools have their own structure, which text cannot replace."""
 
 
 class PruneToolResults(BaseStrategy):
@@ -67,11 +66,6 @@ class PruneToolResults(BaseStrategy):
         if view.tokens - view.tokens_of(view.units() - saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
         return request.plan.edit(edits).made_by("pruning")
-
-
-def is_clearable(result: ToolResult) -> bool:
-    """Whether a placeholder text may replace this result."""
-    return result.kind in _CLEARABLE
 
 
 def _tools(messages: list[Message]) -> dict[tuple[int, str], str]:

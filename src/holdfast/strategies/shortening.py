@@ -9,8 +9,7 @@ from ..errors import Outcome
 from ..messages import ToolResult
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
-from .history import message_numbers, previous_ledger
-from .pruning import is_clearable
+from .history import is_clearable, message_numbers, previous_ledger
 from .trail import shortened_text
 
 _MARK_CHARS = 16

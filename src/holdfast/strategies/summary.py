@@ -50,7 +50,7 @@ from ..summaries.state_writer import split_state
 from ..summaries.structured_parse import original_task
 from ..tokens import count_tokens
 from ..tokens.budget import require_not_negative, require_positive
-from .base import BaseStrategy
+from .base import BaseStrategy, run_strategy
 from .fallback import LAST_RESORTS, LastResort, as_fallback, with_fallback
 from .history import (
     count_newly_archived,
@@ -62,7 +62,6 @@ from .history import (
     user_message_numbers,
 )
 from .ledger import KeepLedger
-from .pipeline import run_strategy
 from .trail import CUT_NOTE, add_hidden_lines
 from .truncation import TruncateAsSummary
 

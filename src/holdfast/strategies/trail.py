@@ -39,8 +39,7 @@ from ..messages import (
 )
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
-from .history import message_numbers, message_texts, message_tokens, previous_ledger
-from .pruning import is_clearable
+from .history import is_clearable, message_numbers, message_texts, message_tokens, previous_ledger
 from .windows import KEEP_TOKENS, KeepRecent, archives_nothing, snap_to_turn
 
 CUT_MARK = "[cut: {:,}]"

@@ -12,18 +12,17 @@ import msgspec
 
 from ..context import Plan, Request, Skip
 from ..errors import Outcome
-from ..messages import Message, framed_message, is_framed, is_note
+from ..messages import Message, framed_message, is_framed
 from ..models.calls import Steps
 from ..tokens.budget import require_positive
-from .base import BaseStrategy
-from .pipeline import run_strategy
+from .base import BaseStrategy, run_strategy
+from .history import user_topics
 from .windows import KEEP_TOKENS, archive_before, snap_to_turn
 
 if TYPE_CHECKING:
     from ..types import Strategy
 
 _NOTE = re.compile(r"(?:^|\n\n)\[Earlier conversation left out: ([\d,]+) messages(?: in ([\d,]+) rounds)?")
-_MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
 _MAX_ATTEMPTS = 4
 
 
@@ -133,17 +132,6 @@ def parse_truncation_note(message: Message) -> TruncationNote | None:
         return None
     topics = tuple(line[2:] for line in message.text.splitlines() if line.startswith("- "))
     return TruncationNote(int(found[1].replace(",", "")), int((found[2] or "1").replace(",", "")), topics)
-
-
-def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
-    """Returns the first words of the first and of the newest user messages."""
-    topics = [*carried, *(_first_words(m) for m in dropped if m.role == "user" and m.text and not is_note(m))]
-    return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
-
-
-def _first_words(message: Message) -> str:
-    words = " ".join(message.text.split())
-    return words if len(words) <= _MAX_TOPIC_CHARS else words[: _MAX_TOPIC_CHARS - 1].rstrip() + "…"
 
 
 def is_truncation_note(message: Message) -> bool:

@@ -102,8 +102,11 @@ class CharsPerPiece:
 
     def measure(self, message: Message) -> int:
         parts = message.parts
-        if len(parts) == 1 and type(only := parts[0]) is Text:
-            return 2 - (-len(only.text) // 4)
+        if len(parts) == 1:
+            if type(only := parts[0]) is Text:
+                return 2 - (-len(only.text) // 4)
+            if type(only) is ToolResult:
+                return 2 - (-result_length(only) // 4)
         total = 2
         for part in parts:
             if type(part) is ToolResult:

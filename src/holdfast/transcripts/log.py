@@ -23,8 +23,7 @@ from ..context.token_sums import prompt_overhead
 from ..ledger import HistoryExtractor, score_names, trim_ledger
 from ..messages import COMMON, Json, Message, ToolResult, decode_all, extract_media
 from ..sessions.history import FOLDER, TITLE
-from ..strategies.history import message_numbers, previous_ledger
-from ..strategies.truncation import user_topics
+from ..strategies.history import message_numbers, previous_ledger, user_topics
 from ..tokens import Estimator
 from .transcript import (
     CLEARED_RESULT,

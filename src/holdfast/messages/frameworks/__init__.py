@@ -204,8 +204,11 @@ def dump_objects(messages: Iterable[Any]) -> tuple[list[Any], OriginalObjects | 
     given: list[Any] = []
     originals: OriginalObjects | None = None
     for item in messages:
-        name = None if type(item) is Message else framework_of(item)
-        if name is None:
+        kind = type(item)
+        if kind is Message or (kind is dict and type(item.get("content")) is str):
+            given.append(item)
+            continue
+        if (name := framework_of(item)) is None:
             given.append(item)
             continue
         payloads = list(dump_object(item, name))
