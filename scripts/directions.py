@@ -1,13 +1,17 @@
 """Checks import directions: a part imports only parts above it in this list, so there are no cycles.
 
 Imports under TYPE_CHECKING are exempt. The faces do not import each other; the command line, on top, starts them all.
+`--answers` checks instead that each question of `QUESTIONS` is answered in its own place only.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple, TypeGuard
 
 PACKAGE = Path(__file__).resolve().parent.parent / "src" / "holdfast"
 PARTS = [
@@ -55,6 +59,98 @@ def main() -> int:
     return 1 if wrong else 0
 
 
+LIMIT_WORDS = frozenset(("budget", "window", "limit", "threshold"))
+"""Names of what a policy resolves end in one of these."""
+ID_WORDS = frozenset(("ids", "digests"))
+"""Names of lists of chained ids end in one of these."""
+_LOOPS = (
+    ast.For,
+    ast.AsyncFor,
+    ast.While,
+    ast.comprehension,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
+
+
+class Question(NamedTuple):
+    """A question that has one answer, the places that may give it, and how to find an answer in a file."""
+
+    name: str
+    places: tuple[str, ...]
+    """Files, or folders with a slash at the end."""
+    find: Callable[[ast.AST], Iterator[ast.AST]]
+
+
+def halved_limits(tree: ast.AST) -> Iterator[ast.AST]:
+    """Finds `budget // 2`, and the same of a window, a limit or a threshold."""
+    for node in ast.walk(tree):
+        if is_half(node) and last_word(node.left) in LIMIT_WORDS:
+            yield node
+
+
+def is_half(node: ast.AST) -> TypeGuard[ast.BinOp]:
+    """Whether this is something divided by two, as a whole number."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv) and ast.unparse(node.right) == "2"
+
+
+def computed_sizes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Finds calls that turn units into the tokens of a context."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            called = node.func
+            if called.attr == "tokens_of" or (called.attr == "tokens" and last_word(called.value) == "calibration"):
+                yield node
+
+
+def compared_lists(tree: ast.AST) -> Iterator[ast.AST]:
+    """Finds loops that look for chained ids, or for the place where two lists part."""
+    seen: set[ast.AST] = set()
+    for loop in ast.walk(tree):
+        if not isinstance(loop, _LOOPS):
+            continue
+        bisects = isinstance(loop, ast.While) and any(map(is_half, ast.walk(loop)))
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq) and node not in seen:
+                items = [side for side in (node.left, node.comparators[0]) if isinstance(side, ast.Subscript)]
+                if (bisects and len(items) == 2) or any(last_word(item.value) in ID_WORDS for item in items):
+                    seen.add(node)
+                    yield node
+
+
+def last_word(node: ast.AST) -> str:
+    """Returns the last word of a name or attribute; empty for other expressions."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return re.split("_", name)[-1].lower()
+
+
+QUESTIONS = (
+    Question("when and how far to compact", ("compaction/policy.py",), halved_limits),
+    Question("the size of a context", ("compaction/size.py", "context/view.py"), computed_sizes),
+    Question("what of a list is known", ("follow/",), compared_lists),
+)
+
+
+def other_answers() -> Iterator[str]:
+    """Yields the places outside its own where a question is answered."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        tree, name = ast.parse(path.read_text()), path.relative_to(PACKAGE).as_posix()
+        for question in QUESTIONS:
+            if not any(name == place or (place.endswith("/") and name.startswith(place)) for place in question.places):
+                for node in question.find(tree):
+                    shown = f"{ast.unparse(node)} answers {question.name}: ask {' or '.join(question.places)}"
+                    yield f"{name}:{getattr(node, 'lineno', 0)}: {shown}"
+
+
+def check_answers() -> int:
+    """Prints the places where a question is answered a second time."""
+    found = list(other_answers())
+    print("\n".join(found) if found else f"{len(QUESTIONS)} questions, each answered in one place")
+    return 1 if found else 0
+
+
 def allowed(part: str, used: str) -> bool:
     if part == TOP:
         return True
@@ -93,4 +189,4 @@ def imports_of(path: Path) -> list[tuple[int, str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(check_answers() if "--answers" in sys.argv else main())

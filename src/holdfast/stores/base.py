@@ -125,7 +125,7 @@ class ProcessGuard:
     def enter(self) -> None:
         """Binds to this process; raises StoreError in a forked child of the bound one."""
         if self.is_elsewhere:
-            raise StoreError("This store was used before the process forked: open it again in the child process.")
+            raise StoreError("This store was opened before the process forked: open it again in the child process.")
         self._process = os.getpid()
 
 
