@@ -148,7 +148,7 @@ def test_h7_objects_of_another_process_are_named_and_the_presets_own_stand_in() 
 
 
 @pytest.mark.anyio
-async def test_h7_missing_objects_are_said_in_the_result() -> None:
+async def test_h7_missing_objects_are_remarks_of_the_result() -> None:
     store = MemoryStore()
     application = SessionService(store, estimator="chars/4", preset=Policy(name="harbour", trigger=always))
     await application.create(id="s")

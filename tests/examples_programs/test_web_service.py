@@ -32,8 +32,8 @@ async def _read(store: str, session: str) -> tuple[list[str], int]:
     async with SessionService(open_store(store)) as sessions:
         assert not check(list(await sessions.context(session)), "openai-chat")
         events = await sessions.events(session)
-        said = [event.id for event in events if event.kind == "message" and "~" not in event.id]
-        return said, sum(event.kind == "compaction" for event in events)
+        ids = [event.id for event in events if event.kind == "message" and "~" not in event.id]
+        return ids, sum(event.kind == "compaction" for event in events)
 
 
 def test_h9_turn_retried_after_a_restart_goes_on_where_it_stopped(tmp_path: Path) -> None:
