@@ -11,6 +11,7 @@ import zstandard
 from gateway_harness import RunningGateway, run_gateway
 
 from client_lists import aider_requests
+from holdfast import MemoryStore, SessionService
 from holdfast.messages import Json
 from providers import ProviderServer
 
@@ -138,3 +139,20 @@ async def test_moved_reminder_of_aider_does_not_fork(reminder: Any) -> None:
             assert [sum(text.startswith(f"{one}") for text in texts) for one in asked] == [1] * 16
             assert sum(text == f"Done: {asked[3]}" for text in texts) == 1
             assert await running.sessions.verify(session.id) == []
+
+
+@pytest.mark.parametrize("reminder", ["user", "sys"])
+async def test_moved_reminder_is_recognised_after_a_restart_and_in_a_compacted_session(reminder: Any) -> None:
+    """Each gateway has the store alone; a message that is in the log with its reminder stays there as it is."""
+    sessions = SessionService(MemoryStore())
+    asked = [f"Rename tide_{number} to ebb_{number}. " + "The tide was high at the pier. " * 90 for number in range(16)]
+    outcomes = []
+    with ProviderServer("Aye.", window=6_000) as server:
+        for messages in aider_requests(asked, reminder):
+            async with run_gateway(server.anthropic_url, sessions=sessions, window=6_000) as running:
+                outcomes.append(await post(running, "openai-chat", {"messages": messages}, {}))
+        assert server.refused == [] and server.overflowed == 0
+        assert asked[-1] in json.dumps(server.requests[-1].body)
+    [session] = await sessions.list()
+    assert "compacted" in outcomes
+    assert await sessions.verify(session.id) == []

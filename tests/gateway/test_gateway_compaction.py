@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 from gateway_harness import FORMATS, ClientConversation, run_gateway
@@ -109,6 +110,27 @@ async def test_conversation_that_is_no_longer_in_memory_is_found_in_the_store(mo
             sessions = await running.sessions.list()
             assert [session.version for session in sessions] == [5, 5]
             assert all(session.parent is None for session in sessions)
+
+
+async def test_long_list_that_is_not_known_is_read_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its beginning does not recognise has to be read whole; other requests do not wait for it."""
+    monkeypatch.setattr(client_sessions, "_THREAD_FROM_BYTES", 0)
+    read, threads = client_sessions.MessageList.read, list[int]()
+
+    def read_and_note(raw: bytes) -> client_sessions.MessageList:
+        threads.append(threading.get_ident())
+        return read(raw)
+
+    monkeypatch.setattr(client_sessions.MessageList, "read", read_and_note)
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            client = ClientConversation(running.model("openai-chat"))
+            for text in ("Ahoy.", "When is high water?"):
+                client.say(text)
+                await client.step()
+            [session] = await running.sessions.list()
+            assert session.version == 3
+    assert len(threads) == 1 and threads[0] != threading.get_ident()
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -10,7 +10,7 @@ import pytest
 
 from client_lists import aider_requests
 from holdfast import Keeper, MemoryStore, SessionService, compact
-from holdfast.errors import InvalidLimit
+from holdfast.errors import InvalidInput, InvalidLimit
 from holdfast.messages import copy_json
 from holdfast.sessions import message_list
 
@@ -230,3 +230,27 @@ async def test_stored_list_with_whole_replies_is_found_again() -> None:
     again = Keeper(sessions, "s", format="anthropic")
     await again.prepare_step([*history, {"role": "assistant", "content": "8 m."}, {"role": "user", "content": "Why?"}])
     assert again.session_id == "s"
+
+
+@pytest.mark.anyio
+async def test_another_conversation_is_a_session_of_its_own_with_its_own_system_prompt() -> None:
+    sessions = SessionService(MemoryStore())
+    keeper = Keeper(sessions, format="openai-chat")
+    for name in ("pier", "quay"):
+        system = {"role": "system", "content": f"You keep the {name}."}
+        given = [system, {"role": "user", "content": f"Where is the {name}?"}]
+        assert (await keeper.prepare_step(given)).messages == given
+        record = await sessions.get(keeper.session_id)
+        assert record.parent is None and record.system == [system]
+    assert len(await sessions.list()) == 2
+
+
+@pytest.mark.anyio
+async def test_invalid_list_leaves_the_session_as_it_was() -> None:
+    keeper = Keeper(format="openai-chat")
+    await keeper.prepare_step(talk(5))
+    session = keeper.session_id
+    with pytest.raises(InvalidInput):
+        await keeper.prepare_step([{"role": "user", "content": "edited"}, {"role": "nobody", "content": "?"}])
+    assert (await keeper.prepare_step(talk(7))).messages == talk(7)
+    assert keeper.session_id == session

@@ -78,15 +78,6 @@ class MessageList:
         leading = count_leading_system([_decode(item) for item in items[:_LEADING_LIMIT]])
         return cls(items[leading:], items[:leading])
 
-    @classmethod
-    async def read_in_thread(cls, raw: bytes) -> MessageList:
-        """Parses a whole list and computes its ids, in a thread if it is long."""
-        if len(raw) < _THREAD_FROM_BYTES:
-            return cls.read(raw)
-        read = await anyio.to_thread.run_sync(cls.read, raw)
-        await anyio.to_thread.run_sync(read.given.digested)
-        return read
-
     @property
     def leading_messages(self) -> list[Json]:
         return [_decode(item) for item in self.leading]
@@ -94,6 +85,17 @@ class MessageList:
     def after(self, known: int) -> list[Json]:
         """Returns the parsed messages after the known ones, without marks for the prompt cache."""
         return [without_cache_marks(message) for message in self.messages[known:]]
+
+
+async def _read_whole(raw: bytes) -> MessageList:
+    """Parses a whole list and computes its ids; in a thread if it is long."""
+
+    def read() -> MessageList:
+        given = MessageList.read(raw)
+        given.given.digested()
+        return given
+
+    return read() if len(raw) < _THREAD_FROM_BYTES else await anyio.to_thread.run_sync(read)
 
 
 def _decode(item: bytes) -> Json:
@@ -165,7 +167,7 @@ class ClientSessions:
             if conversation.log.match(given.given).logged == len(conversation.log.ids):
                 return SessionMatch(caller, given, conversation)
         else:
-            given = await MessageList.read_in_thread(raw)
+            given = await _read_whole(raw)
         best = nearest(self._by_caller.get(caller, []), given.given, lambda one: one.log)
         return SessionMatch(caller, given, best)
 

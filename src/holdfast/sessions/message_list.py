@@ -87,8 +87,8 @@ class MessageListSession:
         self._owns_sessions = owned
         self.sessions = sessions
         self.session_id = ""
-        self._stored = stored
-        """Id of the session that the list, or the beginning of it, continues; None if there is nothing to fork."""
+        self._is_stored, self._root = stored is not None, stored or ""
+        """Id of the session of which an edited list continues a fork; empty if there is none."""
         self.usage: Any = None
         """What the provider reported for the reply that comes next."""
         self._format = format
@@ -111,9 +111,10 @@ class MessageListSession:
         known = self._known_by_objects(messages, first)
         if known is None:
             known = await self._known_by_content(messages[first:])
+        is_new, known = known is None, known or 0
         new = messages[first + known :]
         units, decoded = await read_in_thread(len(new), self._read, messages, first, known)
-        if not self.session_id:
+        if is_new:
             await self._start_session()
         ends, appended, added = list(accumulate(map(len, units))), 0, 0
         separate = split_notes(decoded)
@@ -153,10 +154,10 @@ class MessageListSession:
                 return len(known.objects) if unchanged else None
         return None
 
-    async def _known_by_content(self, messages: Sequence[Any]) -> int:
-        """How many of these messages the session has; opens the one that they continue, or leaves it to be created."""
+    async def _known_by_content(self, messages: Sequence[Any]) -> int | None:
+        """How many of these messages the session has, or the one that they continue, which is opened; else None."""
         known_lists = [known for known in (self._history, self._returned) if known.log.ids]
-        if known_lists or self._stored is not None:
+        if known_lists or self._root:
             units, given = await read_in_thread(len(messages), _digested, messages)
             ends = list(accumulate(map(len, units)))
         for known in known_lists:
@@ -168,15 +169,12 @@ class MessageListSession:
                 return count
         if len(self._returned.objects):
             self.usage = None  # it is the size of a compacted context, which this list is not
-        self._history, self._returned = _KnownList(), _KnownList()
-        if self._stored is None:
-            if self.session_id and self._owns_sessions:
-                await self.sessions.delete(self.session_id)
-            self.session_id = ""
-            return 0
-        self.session_id, log, shared = await find_origin(self.sessions, self._stored, given)
+        origin = await find_origin(self.sessions, self._root, given, always=self._is_stored) if self._root else None
+        if origin is None:
+            return None
+        self.session_id, log, shared = origin
         count = bisect_right(ends, shared)
-        self._history = _KnownList(messages[:count], log)
+        self._history, self._returned = _KnownList(messages[:count], log), _KnownList()
         self._note_forms(messages[:count], units[:count])
         return count
 
@@ -222,12 +220,15 @@ class MessageListSession:
 
     async def _start_session(self) -> None:
         """Starts a session for another conversation."""
+        if self.session_id and self._owns_sessions:
+            await self.sessions.delete(self.session_id)
         record = dict(self._record)
         if self._leading and record.get("system") is None:
             record["system"] = self._leading
         self.session_id = (await self.sessions.create(**record)).id
-        self._stored = None if self._owns_sessions else self.session_id
+        self._root = "" if self._owns_sessions else self.session_id
         await anyio.to_thread.run_sync(self.sessions.estimator.measure_text, "loads the tokenizer")
+        self._history, self._returned = _KnownList(), _KnownList()
         self._note_forms((), ())
 
     def _with_usage(self, new: list[Message], *, continued: bool) -> list[tuple[list[Message], Any]]:

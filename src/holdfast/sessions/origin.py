@@ -40,8 +40,13 @@ def nearest(logs: Iterable[_Log], given: GivenList, follower: Callable[[_Log], F
     return most[2] if most and most[0] else None
 
 
-async def find_origin(sessions: SessionService, session_id: str, given: GivenList) -> ListOrigin:
-    """Returns the session or its fork whose whole log the list starts with; creates a fork if there is none."""
+async def find_origin(
+    sessions: SessionService, session_id: str, given: GivenList, *, always: bool = True
+) -> ListOrigin | None:
+    """Returns the session or its fork whose whole log the list starts with; creates a fork if there is none.
+
+    A list that shares nothing with any of them continues in another session like the first one if `always`.
+    """
     logs: list[tuple[str, Follower, list[Event]]] = []
     for number in count(1):
         name = session_id if number == 1 else f"{session_id}~{number}"
@@ -55,6 +60,8 @@ async def find_origin(sessions: SessionService, session_id: str, given: GivenLis
         logs.append((name, log, events))
     empty = next((log for log in logs if not log[2]), None)
     best = nearest(logs, given, lambda log: log[1]) or empty
+    if best is None and not always:
+        return None
     if best is None:
         record = await sessions.get(session_id)
         fields = {key: getattr(record, key) for key in ("system", "tools", "format", "model", "owner", "metadata")}
