@@ -24,7 +24,6 @@ from holdfast import Abort, BlockingSessionService, CompactionResult, MemoryStor
 from holdfast.errors import InvalidLimit, NoRoom, StoreError
 from holdfast.hooks import BeforeCompaction, Hooks
 from holdfast.models import ScriptedModel
-from holdfast.sessions.compactor import compact_session
 from holdfast.stores import LeaseName, Log
 from holdfast.triggers import EventCount, always, never
 
@@ -225,7 +224,7 @@ async def test_lease_is_released_however_a_compaction_ends(store: Log) -> None:
         raise ValueError("nothing comes to mind")
 
     for summarizer, outcome in ((broken, Outcome.SUMMARY_FAILED), (ScriptedModel(SUMMARY_TEXT), Outcome.COMPACTED)):
-        result = await compact_session(service, "s", FULL, SUMMARY, "rebase", summarizer=summarizer, will_retry=True)
+        result = await service.compact("s", FULL, SUMMARY, "rebase", summarizer=summarizer, record_failure=False)
         assert result.outcome is outcome
         assert await store.held("s", "compaction") is None  # type: ignore[attr-defined]
     with pytest.raises(ZeroDivisionError):  # not wrapped in an exception group
@@ -430,7 +429,7 @@ async def test_will_retry_allows_an_attempt_without_new_messages() -> None:
     """W12: a job's second attempt calls the model."""
     service = await open_session(says=[])
     for will_retry, outcome in ((True, "summary_failed"), (False, "summary_failed"), (False, "breaker_open")):
-        assert (await compact_session(service, "s", FULL, SUMMARY, will_retry=will_retry)).outcome == outcome
+        assert (await service.compact("s", FULL, SUMMARY, record_failure=not will_retry)).outcome == outcome
 
 
 def test_blocking_service_can_wait_and_check_due() -> None:

@@ -179,7 +179,7 @@ MUTATIONS = (
     ),
     _mutation(
         "a rebased compaction has no condition",
-        "sessions/compactor.py",
+        "sessions/commit.py",
         "else Unchanged(lane=lane, mark=tip.mark)",
         "else None",
         f"{REDACTION} -k 'compaction_made_from_the_old_text and sqlite'",
@@ -187,7 +187,7 @@ MUTATIONS = (
     ),
     _mutation(
         "a strict compaction is rebased",
-        "sessions/compactor.py",
+        "sessions/commit.py",
         "strict = self.strict or (lane is not None",
         "strict = (lane is not None",
         MARKS,

@@ -10,6 +10,7 @@ from ..compaction.policy import find_policy
 from ..compaction.presets import DEFAULT_PRESET
 from ..context.events import Event
 from ..errors import InvalidInput
+from ..hooks import Hooks
 from ..hooks.events import CompactionEvent
 from ..messages import reply_usage
 from ..models.calls import StepReply
@@ -45,6 +46,7 @@ class Keeper(SessionSteps):
         system: SystemLike | None = None,
         tools: ToolsLike | None = None,
         format: str | None = None,
+        hooks: Hooks | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
         if session_id is not None and sessions is None:
@@ -70,6 +72,7 @@ class Keeper(SessionSteps):
             summarizer=summarizer,
             auto=auto,
             format=format,
+            hooks=hooks,
             listen=listen,
         )
 

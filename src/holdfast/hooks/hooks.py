@@ -63,6 +63,14 @@ class Hooks:
         self.listen: tuple[Listener, ...] = tuple(map(validate_listener, _as_sequence(listen)))
         self.timeout = timeout
 
+    def joined(self, other: Hooks | None) -> Hooks:
+        """Returns these hooks followed by others."""
+        if other is None:
+            return self
+        names = ("before", "after", "session_start", "listen")
+        both = {name: (*getattr(self, name), *getattr(other, name)) for name in names}
+        return Hooks(**both, timeout=max(self.timeout, other.timeout))
+
     def around(
         self, session: str, lane: str | None = None, origin: Origin = "manual", listen: Listener | None = None
     ) -> HookRunner:

@@ -16,11 +16,11 @@ from typing import Any
 import anyio
 import msgspec
 
+from ..compaction import Policy
 from ..errors import JobFailed, Outcome, UnknownSession
 from ..messages.json_text import decodable
-from ..models import Limits, scrub
+from ..models import scrub
 from ..sessions import SessionService
-from ..sessions.compactor import compact_session
 from .queue import Job, QueueSettings
 
 
@@ -115,13 +115,9 @@ class JobRunner:
         return done
 
     async def _compact(self, job: Job, will_retry: bool) -> JobResult:
-        result = await compact_session(
-            self.sessions,
-            job.entity_id,
-            on_conflict="rebase",
-            preset=await self.sessions.policy(job.entity_id),
-            limits=await self._limits(job.entity_id),
-            will_retry=will_retry,
+        policy = await self.sessions.policy(job.entity_id)
+        result = await self.sessions.compact(
+            job.entity_id, on_conflict="rebase", preset=self._with_limits(policy), record_failure=not will_retry
         )
         if result.outcome is Outcome.SUMMARY_FAILED:
             raise JobFailed(f"the summary failed: {result.why}")
@@ -129,16 +125,15 @@ class JobRunner:
             raise JobFailed(f"it lost the race, and the session is still over its threshold: {result.why}")
         return JobResult(result.outcome, result.tokens_before, result.tokens_after, result.why, result.round)
 
-    async def _limits(self, session_id: str) -> Limits:
+    @staticmethod
+    def _with_limits(policy: Policy) -> Policy:
         """Where a failed summary fails the job, the queue's attempts are all there are: calls are not retried as well.
 
         Other presets fall back in the same attempt, and keep their own retries.
         """
-        policy = await self.sessions.policy(session_id)
-        limits = self.sessions.limits or policy.limits
         if getattr(policy.strategy, "last_resort", None) not in ("unchanged", "ask", "error"):
-            return limits
-        return msgspec.structs.replace(limits, attempts=1)
+            return policy
+        return policy.changed(limits=msgspec.structs.replace(policy.limits, attempts=1))
 
     def _failed(self, job: Job, why: str, *, retryable: bool = True) -> JobFailed:
         self.stats.count(FAILED_OUTCOME)

@@ -28,7 +28,7 @@ from ..strategies.parameters import build_fallback, build_strategy
 from ..tokens import estimator_for
 from ..triggers import always
 from ..types import Strategy
-from .compactor import prepare_view
+from .commit import prepare_view
 from .history import view_from
 from .live import LiveSession
 

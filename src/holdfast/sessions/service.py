@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..compaction import CompactionRun, Policy, PolicyLike, SummarizerRun, resolve
+from ..compaction import Abort, CompactionRun, Policy, PolicyLike, SummarizerRun, resolve
 from ..context.events import Event, EventKind, SessionRecord, new_id, now
 from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
@@ -19,13 +19,13 @@ from ..summaries.memory import blend_is_due
 from ..triggers import always
 from .appending import append_events
 from .breaker import open_breaker
-from .compactor import blend_session_memory, compact_session
+from .commit import CompactionCall, Compactor
 from .handoff import Handoff, handoff_session, title_session
 from .history import fork_record
 from .lease import LEASE_SECONDS
 from .marks import pin_event, undo_compaction
 from .message_events import message_events
-from .notes import SessionStartTexts, append_memory
+from .notes import append_memory
 from .reader import Events, SessionReader
 from .redaction import redact_event, redact_text
 from .restore import RestoreLimits, restore_after_results, restore_event
@@ -33,7 +33,7 @@ from .transfer import import_session
 from .turn import Turn
 
 if TYPE_CHECKING:
-    from ..compaction import Abort, CompactionResult, Notify
+    from ..compaction import CompactionResult, Notify
     from ..hooks.hooks import Listener
     from ..models.calls import Limits, Model
     from ..types import (
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         Trigger,
         UsageLike,
     )
+    from .live import LiveSession
 
 
 class SessionService(SessionReader):
@@ -80,7 +81,7 @@ class SessionService(SessionReader):
         self.hooks = hooks or Hooks()
         self.limits = limits
         """Limits of model calls, in place of those of each policy."""
-        self._start_texts = SessionStartTexts()
+        self._compactor = Compactor(self._leases, self._running, self.hooks, clock, self.window_of)
 
     def use_preset(self, preset: PolicyLike) -> None:
         """Switches to another preset and its estimator; open sessions are measured again when next used."""
@@ -249,7 +250,10 @@ class SessionService(SessionReader):
         min_saving: float | None = None,
         notify: Notify | None = None,
         abort: Abort | None = None,
+        hooks: Hooks | None = None,
         listen: Listener | None = None,
+        urgent: bool = False,
+        record_failure: bool = True,
     ) -> CompactionResult:
         """Asks the trigger; if it fires, runs the strategy and commits its plan by compare-and-set.
 
@@ -258,26 +262,43 @@ class SessionService(SessionReader):
         trigger that counts tokens sets the target: half of its threshold. If another writer is
         faster, the outcome is `conflict` and nothing is lost: `skip` aborts on any concurrent append, `rebase` only on
         a compaction, pin or undo. Messages appended meanwhile follow the summary. An automatic compaction (one with a
-        trigger) first waits for a running one, here or in another process. `listen` receives this compaction's
-        events, like the listeners of the service's hooks; hooks do not run for a compaction made by a hook.
+        trigger) first waits for a running one, here or in another process, unless it is `urgent`: then the model has
+        refused the context as it is, and the circuit breaker is ignored, too. `record_failure=False` is for a caller
+        that retries a failure itself. `hooks` run after those of the service, and `listen` receives this compaction's
+        events; hooks do not run for a compaction made by a hook.
         """
-        return await compact_session(
-            self,
-            session_id,
-            trigger,
-            strategy,
-            on_conflict,
-            preset=preset,
-            lane=lane,
+        if on_conflict not in ("skip", "rebase"):
+            raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
+        live = await self._live(session_id, refresh=True)
+        await live.view(lane)
+        policy = resolve(
+            live.policy if preset is None and strategy is None else preset,
             budget=budget,
             target=target,
+            trigger=trigger,
+            strategy=strategy,
+            summarizer=self._summarizer(summarizer),
             instructions=instructions,
-            summarizer=summarizer,
             min_saving=min_saving,
+            limits=self.limits if preset is None else None,
+        )
+        if trigger is None and budget is None and not policy.name:
+            policy = policy.changed(trigger=always)
+        automatic = (trigger is not None or bool(policy.name)) and policy.trigger is not always
+        if min_saving is None and not automatic:
+            policy = policy.changed(min_saving=0.0)
+        call = CompactionCall(
+            lane=lane,
+            strict=on_conflict == "skip",
+            automatic=automatic,
+            urgent=urgent,
+            record_failure=record_failure,
             notify=notify,
-            abort=abort,
+            abort=abort or Abort(),
+            hooks=hooks,
             listen=listen,
         )
+        return await self._compactor.compact(live, policy, call)
 
     async def due(self, session_id: str, trigger: Trigger | None = None, *, lane: str | None = None) -> bool:
         """Whether an automatic compaction would run now, by this trigger or the session's policy; writes nothing."""
@@ -367,7 +388,9 @@ class SessionService(SessionReader):
         live = await self._live(session_id, refresh=True)
         event = await append_memory(live, text, lane, id)
         if self.model is not None and blend_is_due(read_memory(await live.view(lane))):
-            await blend_session_memory(self, live, lane, automatic=True)
+            await self._compactor.blend_memory(
+                live, self._memory_policy(None), CompactionCall(lane=lane, automatic=True, record_failure=False)
+            )
         return event
 
     async def blend_memory(
@@ -381,7 +404,8 @@ class SessionService(SessionReader):
     ) -> CompactionResult:
         """Blends the oldest notes into the memory's summary, if there are enough; without a model they stay."""
         live = await self._live(session_id, refresh=True)
-        return await blend_session_memory(self, live, lane, summarizer, notify, abort)
+        call = CompactionCall(lane=lane, record_failure=False, notify=notify, abort=abort or Abort())
+        return await self._compactor.blend_memory(live, self._memory_policy(summarizer), call)
 
     # -- the owner's rights ----------------------------------------------------------------------------
 
@@ -411,6 +435,12 @@ class SessionService(SessionReader):
         if self.preset is None and self.window is None:
             return None
         return (self.preset or resolve(window=self.window)).stored()
+
+    def _automatic_policy(self, live: LiveSession) -> Policy:
+        return super()._automatic_policy(live).changed(limits=self.limits)
+
+    def _memory_policy(self, summarizer: SummarizerLike | None) -> Policy:
+        return resolve(summarizer=self._summarizer(summarizer), limits=self.limits)
 
     def _summarizer(self, given: SummarizerLike | None) -> Model | None:
         """Returns the model of one call: the given one, else the service's own."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
@@ -17,6 +16,7 @@ from ..compaction.policy import find_policy
 from ..compaction.presets import DEFAULT_PRESET
 from ..context import Request, interrupted_result
 from ..context.events import Event, SessionRecord
+from ..hooks import Hooks
 from ..hooks.emitter import emit
 from ..hooks.events import CompactionEvent, Continued
 from ..messages import (
@@ -34,7 +34,6 @@ from ..models import failure_from_exception
 from ..models.calls import Failure, StepReply
 from ..strategies import KeepLedger
 from ..triggers import always
-from .compactor import compact_session
 from .continuation import LengthRecovery, OverflowRecovery, continue_prompt, drop_incomplete_calls
 from .live import Context
 from .window import ContextWindow
@@ -73,6 +72,7 @@ class SessionSteps:
         summarizer: SummarizerLike | None = None,
         auto: bool = True,
         format: str | None = None,
+        hooks: Hooks | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
         self.sessions = sessions
@@ -83,6 +83,8 @@ class SessionSteps:
         self.auto = auto
         """Whether automatic compaction is on; if off, only `compact()` compacts."""
         self.format = format
+        self.hooks = hooks
+        """Hooks around its compactions, after those of the service."""
         self.listen = listen
         self.abort = Abort()
         self.prompt_id: str | None = None
@@ -279,9 +281,8 @@ class SessionSteps:
         abort: Abort | None = None,
         urgent: bool = False,
     ) -> CompactionResult:
-        compact = partial(compact_session, self.sessions, urgent=True) if urgent else self.sessions.compact
         policy = await self.policy()
-        return await compact(
+        return await self.sessions.compact(
             self.session_id,
             trigger,
             on_conflict="rebase",
@@ -290,7 +291,9 @@ class SessionSteps:
             instructions=instructions,
             summarizer=self.summarizer,
             abort=abort or self.abort,
+            hooks=self.hooks,
             listen=self.listen,
+            urgent=urgent,
         )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
@@ -18,14 +19,12 @@ from ..compaction import (
     Notify,
     Partition,
     Policy,
-    PolicyLike,
     SummarizerRun,
-    resolve,
 )
 from ..compaction.checkpoint import checkpoint_of
 from ..context import Checkpoint, Plan, View
 from ..context.events import Event, EventKind, LaneTip, new_id, now
-from ..errors import InvalidInput, Outcome
+from ..errors import Outcome
 from ..hooks import Hooks
 from ..messages import Json, encode_all, extract_media
 from ..stores import Unchanged
@@ -35,182 +34,117 @@ from ..triggers import always
 from .breaker import open_breaker, record_failure
 from .lease import LeaseTaken, SessionLease
 from .live import LiveSession
+from .notes import SessionStartTexts
 
 if TYPE_CHECKING:
     from ..context.events import SessionRecord
     from ..hooks import HookRunner
     from ..hooks.hooks import Listener
-    from ..models.calls import Limits, Model
-    from ..types import Clock, StrategyLike, SummarizerLike, Trigger
+    from ..types import Clock
     from .lease import RunningCompactions, SessionLeases
-    from .notes import SessionStartTexts
 
 log = logging.getLogger("holdfast")
 
 
-class CompactingService(Protocol):
-    """What a compaction uses of the `SessionService` it runs in."""
+class CompactionCall(msgspec.Struct, frozen=True, kw_only=True):
+    """How one compaction of a session is run, whatever its policy says."""
 
-    hooks: Hooks
-    limits: Limits | None
-    clock: Clock
-    _running: RunningCompactions
-    _leases: SessionLeases
-    _start_texts: SessionStartTexts
-
-    def window_of(self, record: SessionRecord) -> int | None: ...
-    def _summarizer(self, given: SummarizerLike | None) -> Model | None: ...
-    async def _live(self, session_id: str, *, refresh: bool = False) -> LiveSession: ...
-
-
-async def compact_session(
-    service: CompactingService,
-    session_id: str,
-    trigger: Trigger | None = None,
-    strategy: StrategyLike | None = None,
-    on_conflict: Literal["skip", "rebase"] = "skip",
-    *,
-    preset: PolicyLike | None = None,
-    lane: str | None = None,
-    budget: int | None = None,
-    target: int | None = None,
-    instructions: str | None = None,
-    summarizer: SummarizerLike | None = None,
-    min_saving: float | None = None,
-    notify: Notify | None = None,
-    abort: Abort | None = None,
-    listen: Listener | None = None,
-    limits: Limits | None = None,
-    will_retry: bool = False,
-    urgent: bool = False,
-) -> CompactionResult:
-    """`SessionService.compact`, with limits and two switches for loops and workers.
-
-    `will_retry`: a failure is not recorded, because the caller retries it itself. `urgent`: the circuit breaker is
-    ignored, because the model has refused the context as it is, and no running compaction is waited for.
-    """
-    if on_conflict not in ("skip", "rebase"):
-        raise InvalidInput(f"on_conflict is 'skip' or 'rebase', not {on_conflict!r}.")
-    live = await service._live(session_id, refresh=True)
-    await live.view(lane)
-    if preset is None and strategy is None:
-        preset = live.policy
-    policy = resolve(
-        preset,
-        budget=budget,
-        target=target,
-        trigger=trigger,
-        strategy=strategy,
-        summarizer=service._summarizer(summarizer),
-        instructions=instructions,
-        min_saving=min_saving,
-        limits=limits or service.limits,
-    )
-    if trigger is None and budget is None and not policy.name:
-        policy = policy.changed(trigger=always)
-    automatic = (trigger is not None or bool(policy.name)) and policy.trigger is not always
-    if min_saving is None and not automatic:
-        policy = policy.changed(min_saving=0.0)
-    nested = service._running.is_nested((session_id, lane))
-    own = Hooks(listen=service.hooks.listen) if nested else service.hooks
-    hooks = own.around(session_id, lane, "auto" if automatic else "manual", listen)
-    abort = abort or Abort()
-    commit = _Commit(
-        service,
-        live,
-        lane,
-        policy,
-        SummarizerRun(policy.summarizer, policy.limits, hooks.with_listeners(notify), abort),
-        hooks,
-        strict=on_conflict == "skip",
-        respects_breaker=automatic and not urgent,
-        records_failure=not will_retry,
-    )
-    with hooks:
-        while True:
-            if automatic and not urgent and (session_id, lane) in service._running:
-                with abort.scope():
-                    await service._running.wait_idle((session_id, lane))
-                await live.refresh()
-            wants_lease = lane is None and not nested and not abort.aborted
-            try:
-                with service._running.running((session_id, lane)):
-                    async with service._leases.lease(
-                        session_id, "compaction", required=automatic and not urgent
-                    ) as lease:
-                        return await commit(lease if wants_lease else None)
-            except LeaseTaken:
-                with abort.scope():
-                    await service._leases.wait_released(session_id, "compaction")
-                await live.refresh()
+    lane: str | None = None
+    strict: bool = False
+    """Any concurrent append is a conflict, not only another compaction, pin or undo."""
+    automatic: bool = False
+    """Nobody asked for it: it waits for a running one, and respects the circuit breaker."""
+    urgent: bool = False
+    """The model refused the context as it is: it waits for none, and ignores the circuit breaker."""
+    record_failure: bool = True
+    """Whether a failure counts for the circuit breaker."""
+    notify: Notify | None = None
+    abort: Abort = msgspec.field(default_factory=Abort)
+    hooks: Hooks | None = None
+    """Hooks of this compaction, after those of the service."""
+    listen: Listener | None = None
 
 
-async def blend_session_memory(
-    service: CompactingService,
-    live: LiveSession,
-    lane: str | None,
-    summarizer: SummarizerLike | None = None,
-    notify: Notify | None = None,
-    abort: Abort | None = None,
-    *,
-    automatic: bool = False,
-) -> CompactionResult:
-    """Blends the oldest memory notes into their summary. No message is archived, so no hook runs."""
-    hooks = Hooks().around(live.id, lane, "auto" if automatic else "manual")
-    policy = resolve(strategy=BlendMemory(), trigger=always, summarizer=service._summarizer(summarizer), min_saving=0.0)
-    calls = SummarizerRun(policy.summarizer, service.limits, notify, abort)
-    commit = _Commit(
-        service, live, lane, policy, calls, hooks, strict=False, respects_breaker=automatic, records_failure=False
-    )
-    with service._running.running((live.id, lane)):
-        return await commit(None)
+class Compactor:
+    """Compacts lanes of a service's sessions: lease, hooks, circuit breaker, and a compare-and-set commit."""
+
+    def __init__(
+        self,
+        leases: SessionLeases,
+        running: RunningCompactions,
+        hooks: Hooks,
+        clock: Clock,
+        window_of: Callable[[SessionRecord], int | None],
+    ) -> None:
+        self.leases = leases
+        self.running = running
+        self.hooks = hooks
+        self.clock = clock
+        self.window_of = window_of
+        self.start_texts = SessionStartTexts()
+
+    async def compact(self, live: LiveSession, policy: Policy, call: CompactionCall) -> CompactionResult:
+        """Runs the policy on a lane; waits for a running compaction if this one is automatic and not urgent."""
+        key, waits = (live.id, call.lane), call.automatic and not call.urgent
+        nested = self.running.is_nested(key)
+        own = Hooks(listen=self.hooks.listen) if nested else self.hooks.joined(call.hooks)
+        with own.around(*key, "auto" if call.automatic else "manual", call.listen) as hooks:
+            commit = _Commit(self, live, policy, call, hooks)
+            while True:
+                if waits and key in self.running:
+                    with call.abort.scope():
+                        await self.running.wait_idle(key)
+                    await live.refresh()
+                wants_lease = call.lane is None and not nested and not call.abort.aborted
+                try:
+                    with self.running.running(key):
+                        async with self.leases.lease(live.id, "compaction", required=waits) as lease:
+                            return await commit(lease if wants_lease else None)
+                except LeaseTaken:
+                    with call.abort.scope():
+                        await self.leases.wait_released(live.id, "compaction")
+                    await live.refresh()
+
+    async def blend_memory(self, live: LiveSession, policy: Policy, call: CompactionCall) -> CompactionResult:
+        """Blends the oldest memory notes into their summary. No message is archived, so no hook runs."""
+        hooks = Hooks().around(live.id, call.lane, "auto" if call.automatic else "manual")
+        policy = policy.changed(strategy=BlendMemory(), trigger=always, min_saving=0.0)
+        with self.running.running((live.id, call.lane)):
+            return await _Commit(self, live, policy, call, hooks)(None)
 
 
 class _Commit:
     """One attempt to compact a lane and to commit the result."""
 
     def __init__(
-        self,
-        service: CompactingService,
-        live: LiveSession,
-        lane: str | None,
-        policy: Policy,
-        calls: SummarizerRun,
-        hooks: HookRunner,
-        *,
-        strict: bool,
-        respects_breaker: bool,
-        records_failure: bool,
+        self, compactor: Compactor, live: LiveSession, policy: Policy, call: CompactionCall, hooks: HookRunner
     ) -> None:
-        self.service = service
+        self.compactor = compactor
         self.live = live
-        self.lane = lane
         self.policy = policy
-        self.calls = calls
+        self.call = call
         self.hooks = hooks
-        self.strict = strict
-        """Any concurrent append is a conflict, not only another compaction, pin or undo."""
-        self.respects_breaker = respects_breaker
-        self.records_failure = records_failure
+        self.summarizer = SummarizerRun(policy.summarizer, policy.limits, hooks.with_listeners(call.notify), call.abort)
 
     async def __call__(self, lease: SessionLease | None) -> CompactionResult:
         """The lease is acquired once it is clear that there is something to do."""
-        live, lane, clock = self.live, self.lane, self.service.clock
+        live, call, clock = self.live, self.call, self.compactor.clock
+        lane = call.lane
         started = time.perf_counter()
-        await self.service._start_texts.append_pending(live, lane)
+        await self.compactor.start_texts.append_pending(live, lane)
         view = await live.view(lane)
         version, tip, known_lanes = live.version, live.tip(lane), live.record.lanes
         run = CompactionRun(
             view,
             self.policy,
-            self.calls,
-            window=self.service.window_of(live.record),
+            self.summarizer,
+            window=self.compactor.window_of(live.record),
             session_id=live.id,
             model=live.record.model,
             started=started,
         )
         skipped = run.not_triggered()
-        if skipped is None and self.respects_breaker:
+        if skipped is None and call.automatic and not call.urgent:
             skipped = open_breaker(run.request, self.policy.trigger, clock())
         if skipped is not None:
             return self.hooks.finish_unchanged(self._result(run, view, skipped))
@@ -219,7 +153,7 @@ class _Commit:
         view = prepare_view(run, view)
         decision = await self.hooks.decide(run)
         if decision.plan is None or decision.outcome is not Outcome.COMPACTED:  # what cannot be sent is not committed
-            if self.records_failure:
+            if call.record_failure:
                 await record_failure(live, lane, view, decision, run.summarizer.meter, clock())
             return self.hooks.finish_unchanged(self._result(run, view, decision))
         cost = run.cost(decision)
@@ -233,7 +167,7 @@ class _Commit:
             body["media"] = sorted(media)
         event = Event(new_id(), EventKind.COMPACTION, now(), body, lane)
         moved = LaneTip(tip.mark, event.id, start, tip.base, tip.base_epoch)
-        strict = self.strict or (lane is not None and lane not in known_lanes)  # a lane without events has no mark
+        strict = call.strict or (lane is not None and lane not in known_lanes)  # a lane without events has no mark
         unchanged = Unchanged(version=version) if strict else Unchanged(lane=lane, mark=tip.mark)
         with anyio.CancelScope(shield=True):  # a cancellation in here would report that nothing changed
             done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
@@ -249,7 +183,7 @@ class _Commit:
         _log_metrics(live.id, lane, result)
         if checkpoint.carry.round > view.checkpoint.carry.round:
             text = await self.hooks.run_session_start(run.request.at(Plan.of(shown)), result.round, run)
-            if text is not None and await self.service._start_texts.append(live, lane, text):
+            if text is not None and await self.compactor.start_texts.append(live, lane, text):
                 result = self._result(run, view, decision, await live.view(lane), checkpoint, cost)
         return await self.hooks.run_after(completed, result, run)
 
