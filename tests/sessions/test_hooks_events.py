@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
@@ -20,7 +21,7 @@ from compaction_session import (
 )
 from holdfast import Abort, Outcome, SessionService, SlidingWindow, TokenCount
 from holdfast.context import Request
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, SummaryFailed
 from holdfast.hooks import (
     ACCURACY_NOTICE,
     CompactionBoundary,
@@ -236,16 +237,26 @@ async def test_h12_cannot_fit_emits_failed_and_commits_nothing() -> None:
     assert await service.round("s") == 0
 
 
-async def test_strategy_exception_emits_failed_and_raises() -> None:
+@pytest.mark.parametrize(
+    ("error", "raises", "outcome", "why"),
+    [
+        (LookupError("no such plan"), False, "summary_failed", "the strategy failed: no such plan"),
+        (SummaryFailed("no such plan"), True, "error", "The compaction failed, nothing has changed: no such plan"),
+    ],
+    ids=["a strategy that breaks", "an error that was asked for"],
+)
+async def test_strategy_exception_emits_failed(error: Exception, raises: bool, outcome: str, why: str) -> None:
+    """L11: only the policy `error` raises in an agent's loop."""
+
     def broken(request: Request) -> Any:
-        raise LookupError("no such plan")
+        raise error
 
     events = EventRecorder()
     service = await open_session(Hooks(listen=events))
-    with pytest.raises(LookupError):
-        await service.compact("s", always, broken)
+    with pytest.raises(SummaryFailed) if raises else nullcontext():
+        assert (await service.compact("s", always, broken)).outcome == outcome
     assert events.names == ["Started", "Failed"]
-    assert (events[-1].outcome, events[-1].why) == ("error", "no such plan")
+    assert events[-1].outcome == outcome and events[-1].why.startswith(why)
     assert not service.compacting("s")
 
 

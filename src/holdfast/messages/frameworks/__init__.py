@@ -205,7 +205,7 @@ def dump_objects(messages: Iterable[Any]) -> tuple[list[Any], OriginalObjects | 
     originals: OriginalObjects | None = None
     for item in messages:
         kind = type(item)
-        if kind is Message or (kind is dict and type(item.get("content")) is str):
+        if kind is Message or (kind is dict and type(item.get("content")) is not list):
             given.append(item)
             continue
         if (name := framework_of(item)) is None:
