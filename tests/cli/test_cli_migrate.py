@@ -18,10 +18,8 @@ def empty(new_database: Callable[[], str]) -> str:
 def test_migrate_creates_tables_once(run: Run, empty: str) -> None:
     newest = len(load_migrations())
     missing = run("migrate", empty, "--check")
-    assert (missing.exit_code, missing.stdout.splitlines()[-1][-len(" lacks 1 migration.") :]) == (
-        1,
-        " lacks 1 migration.",
-    )
+    assert missing.exit_code == 1
+    assert missing.stdout.splitlines()[-1].endswith(f" lacks {newest} migrations.")
     assert run("migrate", empty, "--check").exit_code == 1, "nothing was changed"
     made = run("migrate", empty)
     assert made.exit_code == 0

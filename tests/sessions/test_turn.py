@@ -34,7 +34,7 @@ async def names(service: SessionService) -> list[str]:
     return [event.id for event in await service.events("s", kind="message")]
 
 
-async def test_h9_turn_goes_from_say_to_done(reopen: Callable[[], Any]) -> None:
+async def test_h9_events_of_a_turn_are_named_after_it(reopen: Callable[[], Any]) -> None:
     service, harbour = await open_service(reopen()), Harbour()
     async with service:
         reply = await harbour.answer(service, "t")
@@ -308,7 +308,7 @@ async def test_h9_request_compacts_when_due_without_a_model() -> None:
 
 
 async def test_h9_request_goes_on_when_the_process_that_compacts_has_died() -> None:
-    """Nobody waits longer than a lease; then a turn that needs room compacts, without a model if need be."""
+    """Nobody waits longer than a lease; then the turn that needs room compacts, without a model if need be."""
     service = await open_service(window=3_000)
     await service.append("s", [{"role": "user", "content": "the tide rises " * 30}] * 40)
     assert await service.store.take("s", "compaction", "killed", 0.2)  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import anyio
 
 from ..context import Request
-from ..errors import InvalidInput, NoRoom, QueueError
+from ..errors import InvalidInput, QueueError
 from ..hooks.timeouts import require_seconds
 from ..sessions import Context, SessionService
 from ..sessions.steps import SessionSteps, session_window
@@ -119,12 +119,9 @@ class BackgroundCompactor:
     async def _make_room(self, session_id: str) -> Context:
         """Compacts without a model where no reply would fit."""
         record = await self.sessions.get(session_id)
-        window = session_window(self.sessions, record)
-        steps = SessionSteps(self.sessions, session_id, window)
+        steps = SessionSteps(self.sessions, session_id, session_window(self.sessions, record))
         context, _ = await steps.make_room(0 if await self._is_full(session_id) else None)
-        known = self.sessions.window_of(record)
-        if known is not None and context.tokens > window.size:
-            raise NoRoom(session_id, context.tokens, window.size, messages=context.messages)
+        steps.require_room(context)
         return context
 
     async def _enqueue(self, session_id: str) -> bool:

@@ -16,6 +16,7 @@ from ..compaction.policy import find_policy
 from ..compaction.presets import DEFAULT_PRESET
 from ..context import Request, interrupted_result
 from ..context.events import Event, SessionRecord
+from ..errors import NoRoom
 from ..hooks import Hooks
 from ..hooks.emitter import emit
 from ..hooks.events import CompactionEvent, Continued
@@ -89,6 +90,8 @@ class SessionSteps:
         self.abort = Abort()
         self.prompt_id: str | None = None
         """Event id of the next prompt to continue, so that a retry does not append a second one."""
+        self._last_result: CompactionResult | None = None
+        """Of the last compaction without a model; it has the smallest context even where that was not committed."""
         self._retried_version: int | None = None
         """Session version after the last overflow recovery; unchanged means that the retry overflowed, too."""
         self._length_recovered = False
@@ -201,9 +204,19 @@ class SessionSteps:
         if not self.auto or context.tokens <= (size if limit is None else limit):
             return context, False
         result = await self._compact_automatically(_fires_unless_undone, size, KeepLedger(), urgent=True)
+        self._last_result = result
         if result is None or not result.tokens_saved:
             return context, False
         return await self.context(), True
+
+    def require_room(self, context: Context) -> None:
+        """Raises NoRoom, with the smallest valid context, if the context exceeds the window."""
+        if context.tokens <= self.window.size:
+            return
+        result, tokens, messages = self._last_result, context.tokens, context.messages
+        if result is not None and result.tokens_after < tokens:
+            tokens, messages = result.tokens_after, list(result.messages)
+        raise NoRoom(self.session_id, tokens, self.window.size, messages=messages)
 
     # -- overflow and cut-off replies ------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import anyio
 
 from ..context.events import Event, EventKind, message_in
-from ..errors import DuplicateEvent, InvalidInput, NoRoom, StaleVersion, TurnSuperseded
+from ..errors import DuplicateEvent, InvalidInput, StaleVersion, TurnSuperseded
 from ..messages import (
     CUT_OFF_MARK,
     Json,
@@ -154,8 +154,7 @@ class Turn:
             raise InvalidInput("Nothing to send: call say() first, and stop when receive() returned False.")
         self._steps.prompt_id = f"{self.id}/{self._state.replies}~{self._version}"
         context = await self._steps.prepare()
-        if context.tokens > self._steps.window.size:
-            raise NoRoom(self.session_id, context.tokens, self._steps.window.size, messages=context.messages)
+        self._steps.require_room(context)
         self._made = context.version, context.checkpoint
         return context.request
 
