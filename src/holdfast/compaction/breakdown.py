@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..context.token_sums import prompt_overhead
+from ..context.token_sums import measure_prompt, prompt_overhead
 from ..io.text import first_line
 from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_note
 from ..tokens import Estimator, ReportedUsage
@@ -163,9 +163,9 @@ class _TokenTally:
         self._units: dict[tuple[ShareKind, str, bool], int] = {}
         self._counts: dict[tuple[ShareKind, str], int] = {}
 
-    def add_overhead(self, kind: ShareKind, label: str, texts: Sequence[str]) -> None:
-        for text in texts:
-            self._put(kind, label, False, self._estimator.measure_text(text))
+    def add_overhead(self, kind: ShareKind, label: str, parts: Sequence[str | Message]) -> None:
+        if parts:
+            self._put(kind, label, False, measure_prompt(self._estimator, parts))
             self._counts[kind, label] = 1
 
     def add(self, message: Message, names: dict[str, str]) -> list[tuple[Part, int]]:

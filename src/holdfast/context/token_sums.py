@@ -7,16 +7,16 @@ from copy import copy
 from itertools import accumulate
 from typing import Any
 
-from ..messages import Message, to_json
+from ..messages import Message, decode_all, to_json
 from ..tokens import Estimator
 
 
 class TokenSums:
     """Units of one view by one estimator; `cumulative[i]` is the sum over the first i live messages."""
 
-    def __init__(self, estimator: Estimator, prompt_overhead: Sequence[str] = ()) -> None:
+    def __init__(self, estimator: Estimator, prompt_overhead: Sequence[str | Message] = ()) -> None:
         self.estimator = estimator
-        self.overhead = sum(map(estimator.measure_text, prompt_overhead))
+        self.overhead = measure_prompt(estimator, prompt_overhead)
         """Units of the system prompt and the tool definitions."""
         self.head: list[int] = []
         self.cumulative = [0]
@@ -58,14 +58,24 @@ class TokenSums:
         return self.overhead + sum(self.head) + self.cumulative[-1]
 
 
-def prompt_overhead(system: Any, tools: Any) -> tuple[str, ...]:
-    """Returns the text of the system prompt and of the tools, which take room in the window next to the messages."""
-    texts = []
-    if system:
-        texts.append(system if isinstance(system, str) else to_json(_plain(system)))
+def measure_prompt(estimator: Estimator, parts: Sequence[str | Message]) -> int:
+    """Returns the units of the parts of a prompt."""
+    return sum(estimator.measure_text(part) if isinstance(part, str) else estimator.measure(part) for part in parts)
+
+
+def prompt_overhead(system: Any, tools: Any) -> tuple[str | Message, ...]:
+    """Returns the system prompt and the text of the tools, which take room in the window next to the messages.
+
+    A prompt that is a list of messages has the same size as those messages in a conversation.
+    """
+    parts: list[str | Message] = []
+    if isinstance(system, list) and all(isinstance(item, Mapping) and "role" in item for item in system):
+        parts += decode_all(system)[0]
+    elif system:
+        parts.append(system if isinstance(system, str) else to_json(_plain(system)))
     if tools:
-        texts.append(to_json(_plain(tools)))
-    return tuple(texts)
+        parts.append(to_json(_plain(tools)))
+    return tuple(parts)
 
 
 def _plain(value: Any) -> Any:

@@ -61,7 +61,7 @@ class View:
         estimator: Estimator,
         *,
         format: str = COMMON,
-        prompt_overhead: Sequence[str] = (),
+        prompt_overhead: Sequence[str | Message] = (),
         lane: str | None = None,
         calibrated: bool = False,
     ) -> None:
@@ -389,7 +389,7 @@ class View:
     @property
     def has_recall(self) -> bool:
         """Whether the model can read archived messages: the tools of the prompt include `recall_read`."""
-        return any(f'"{READ_TOOL}"' in text for text in self.prompt_overhead)
+        return any(isinstance(part, str) and f'"{READ_TOOL}"' in part for part in self.prompt_overhead)
 
     @property
     def leading_system_count(self) -> int:

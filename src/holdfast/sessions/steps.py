@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
+import msgspec
 
 from ..compaction import Abort, CompactionResult, Policy
 from ..compaction.policy import find_policy
 from ..compaction.presets import DEFAULT_PRESET
 from ..context import Request, interrupted_result
 from ..context.events import Event, SessionRecord
-from ..errors import NoRoom
+from ..errors import NoRoom, Outcome
 from ..hooks import Hooks
 from ..hooks.emitter import emit
 from ..hooks.events import CompactionEvent, Continued
@@ -34,13 +35,14 @@ from ..messages.frameworks import restore_objects
 from ..models import failure_from_exception
 from ..models.calls import Failure, StepReply
 from ..strategies import KeepLedger
+from ..tokens.budget import Reserve
 from ..triggers import always
 from .continuation import LengthRecovery, OverflowRecovery, continue_prompt, drop_incomplete_calls
 from .live import Context
 from .window import ContextWindow
 
 if TYPE_CHECKING:
-    from ..types import MessageLike, SummarizerLike, UsageLike
+    from ..types import MessageLike, Strategy, SummarizerLike, UsageLike
     from .service import SessionService
 
 
@@ -203,8 +205,7 @@ class SessionSteps:
         context, size = await self.context(), self.window.size
         if not self.auto or context.tokens <= (size if limit is None else limit):
             return context, False
-        result = await self._compact_automatically(_fires_unless_undone, size, KeepLedger(), urgent=True)
-        self._last_result = result
+        self._last_result = result = await self._compact_without_model(_fires_unless_undone, size)
         if result is None or not result.tokens_saved:
             return context, False
         return await self.context(), True
@@ -237,7 +238,7 @@ class SessionSteps:
         budget = max(1, min(self.window.size, sent - 1))
         result = await self._compact_automatically(_fires_always, budget)
         if result is None or result.tokens_after >= sent:
-            result = await self._compact_automatically(_fires_always, budget, KeepLedger(), urgent=True)
+            result = await self._compact_without_model(_fires_always, budget)
         if (after := await self.context()).tokens >= sent:
             why = result.why if result is not None else "the compaction failed"
             return OverflowRecovery(False, f"it could not be made smaller: {why}")
@@ -274,12 +275,28 @@ class SessionSteps:
 
     # -- internals ---------------------------------------------------------------------------------------------
 
+    async def _compact_without_model(self, trigger: Callable[[Request], bool], budget: int) -> CompactionResult | None:
+        """Compacts by the ledger, without waiting for others; down to the budget where nothing leaves room for more.
+
+        A context that leaves less than the usual room for a reply is sent all the same: the alternative is no reply.
+        """
+        result = await self._compact_automatically(trigger, budget, KeepLedger(), urgent=True)
+        if result is not None and result.outcome is Outcome.CANNOT_FIT and result.tokens_after <= budget:
+            return await self._compact_automatically(trigger, budget, KeepLedger(), Reserve(), urgent=True)
+        return result
+
     async def _compact_automatically(
-        self, trigger: Callable[[Request], bool] | None, budget: int, strategy: Any = None, *, urgent: bool = False
+        self,
+        trigger: Callable[[Request], bool] | None,
+        budget: int,
+        strategy: Strategy | None = None,
+        reply: Reserve | None = None,
+        *,
+        urgent: bool = False,
     ) -> CompactionResult | None:
         """Compacts without a request from the user; logs exceptions and returns None."""
         try:
-            return await self._compact(trigger, budget, strategy, urgent=urgent)
+            return await self._compact(trigger, budget, strategy, reply, urgent=urgent)
         except Exception:
             log.exception("compaction of session %s failed: the conversation continues uncompacted", self.session_id)
             return None
@@ -288,18 +305,21 @@ class SessionSteps:
         self,
         trigger: Callable[[Request], bool] | None,
         budget: int,
-        strategy: Any = None,
+        strategy: Strategy | None = None,
+        reply: Reserve | None = None,
         *,
         instructions: str | None = None,
         abort: Abort | None = None,
         urgent: bool = False,
     ) -> CompactionResult:
-        policy = await self.policy()
+        policy = (await self.policy()).changed(window=self.window.size, strategy=strategy)
+        if reply is not None:
+            policy = msgspec.structs.replace(policy, reply=reply)
         return await self.sessions.compact(
             self.session_id,
             trigger,
             on_conflict="rebase",
-            preset=policy.changed(window=self.window.size, strategy=strategy),
+            preset=policy,
             budget=budget if budget < self.window.size else None,
             instructions=instructions,
             summarizer=self.summarizer,

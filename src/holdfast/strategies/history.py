@@ -106,7 +106,8 @@ def full_history_text(request: Request, ledger: Ledger) -> str:
     texts = [*map(message_text, messages), *(call.arguments_json for message in messages for call in message.calls)]
     texts += [*(line.text for line in lines), *(step for step, _ in ledger.plan), *ledger.names]
     texts += [*(file.path for file in ledger.files), *(command.text for command in ledger.commands)]
-    return "\n".join([*view.prompt_overhead, *texts])
+    prompt = (part if isinstance(part, str) else message_text(part) for part in view.prompt_overhead)
+    return "\n".join([*prompt, *texts])
 
 
 def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
