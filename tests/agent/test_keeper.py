@@ -190,7 +190,7 @@ async def test_invalid_window_is_rejected(window: Any) -> None:
 async def test_unknown_model_uses_preset_window_until_an_error_reports_one() -> None:
     """(behaviour 14)"""
     keeper = await open_keeper([user_message(), *tool_steps(20)], model="nobody/knows-this", window=None)
-    assert keeper.window.size == keeper.preset.usual_window
+    assert keeper.window.size == (await keeper.policy()).usual_window
     await keeper.on_overflow(Failure("overflow", "too long", window=6_000))
     assert keeper.window.size == 6_000
 

@@ -15,7 +15,7 @@ from holdfast.compaction.presets import preset
 from holdfast.messages import Media, Message, Text
 
 pytestmark = pytest.mark.anyio
-TWO_KEPT = preset("pi", 1_000, 550)
+TWO_KEPT = preset("pi", reserve=1_000, keep=550)
 """Keeps two long messages."""
 
 
@@ -200,7 +200,7 @@ class TestPiDocumentCompactions:
             await harness.run_all("/compact")
             assert await harness.context_names() == "Summary u4 a4"
             await harness.send_prompts("u5", "u6", "u7")
-            harness.chat.configure(preset=preset("pi", 1_000, 20_000))
+            harness.chat.configure(preset=preset("pi", reserve=1_000, keep=20_000))
             await harness.run_all("/compact")
             assert await harness.context_names() == "Summary u5 a5 u6 a6 u7 a7"
 
@@ -209,6 +209,6 @@ class TestPiDocumentCompactions:
             await harness.send_prompts("u1", "u2", "u3", "u4")
             await harness.run_all("/compact")
             await harness.send_prompts("u5", "u6", "u7")
-            harness.chat.configure(preset=preset("pi", 1_000, 800))
+            harness.chat.configure(preset=preset("pi", reserve=1_000, keep=800))
             await harness.run_all("/compact")
             assert await harness.context_names() == "Summary u7 a7"

@@ -104,7 +104,7 @@ async def test_preset_without_argument_lists_all_and_marks_current(harness: Comm
 async def test_preset_switch_works_for_every_preset(harness: CommandHarness, name: str) -> None:
     text = await harness.run_all(f"/preset {name.upper()}")
     assert text.startswith(f"This conversation now uses the preset {name}.")
-    assert harness.chat.preset.name == harness.chat.agent.keeper.preset.name == name
+    assert harness.chat.preset.name == (await harness.chat.agent.keeper.policy()).name == name
     assert "compacts" in text
     assert name in await harness.run_all("/context")
 

@@ -27,7 +27,7 @@ def model(name: str) -> ScriptedAgentModel:
 
 
 async def test_cost_counts_session_and_run_with_compactions_apart(tmp_path: Path) -> None:
-    async with CommandHarness(tmp_path, model(KNOWN), preset=preset("pi", 1_000, 550)).open() as chat:
+    async with CommandHarness(tmp_path, model(KNOWN), preset=preset("pi", reserve=1_000, keep=550)).open() as chat:
         assert (await chat.run("/cost")).text == "No model has reported any usage yet."
         await chat.run_all("When is low water?", "And then?", "/compact")
         shown = collapse((await chat.run("/cost")).text)

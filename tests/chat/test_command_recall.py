@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[CommandHarness]:
     """`#1 u1 #2 a1 …`; a compaction has archived what is before u3."""
-    async with CommandHarness(tmp_path, preset=preset("pi", 1_000, 550)).open() as harness:
+    async with CommandHarness(tmp_path, preset=preset("pi", reserve=1_000, keep=550)).open() as harness:
         await harness.run_all(f"u1 The crane is on quay 3. {LONG}")
         await harness.send_prompts("u2", "u3")
         await harness.run_all("/compact")
@@ -74,7 +74,7 @@ async def test_recall_of_range_restores_messages_together(harness: CommandHarnes
 
 
 async def test_recall_of_long_message_is_limited_and_continues(tmp_path: Path) -> None:
-    async with CommandHarness(tmp_path, preset=preset("pi", 1_000, 550)).open() as harness:
+    async with CommandHarness(tmp_path, preset=preset("pi", reserve=1_000, keep=550)).open() as harness:
         await harness.run_all("Depths: " + " ".join(f"berth {n} has {n * 7} cm" for n in range(2_000)))
         await harness.send_prompts("u2", "u3")
         await harness.run_all("/compact")
@@ -95,7 +95,7 @@ async def test_recall_with_invalid_reference_reports_error(harness: CommandHarne
 
 async def test_pin_survives_compaction_until_unpinned(tmp_path: Path) -> None:
     steps = [f"a{number} {LONG * 4}" for number in range(1, 9)]
-    async with CommandHarness(tmp_path, steps, preset=preset("pi", 1_000, 1_600)).open() as harness:
+    async with CommandHarness(tmp_path, steps, preset=preset("pi", reserve=1_000, keep=1_600)).open() as harness:
         await harness.run_all("u1", "u2", "u3")
         assert (await harness.run_all("/pin")).startswith("Nothing is pinned")
         assert (await harness.run_all("/pin #2")).startswith("#2 stays visible through every compaction: a1")
@@ -141,7 +141,7 @@ async def test_pin_with_invalid_arguments_reports_error(harness: CommandHarness,
 
 async def test_context_shows_tokens_by_kind_and_tool(tmp_path: Path) -> None:
     async with CommandHarness(
-        tmp_path, [read_long(), "Read."], preset=preset("pi", 1_000, 550), window=9_000
+        tmp_path, [read_long(), "Read."], preset=preset("pi", reserve=1_000, keep=550), window=9_000
     ).open() as harness:
         await harness.run_all("Read the berths.")
         context = await harness.sessions.context(harness.id)

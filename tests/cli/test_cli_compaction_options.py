@@ -10,7 +10,7 @@ import pytest
 from cli_files import Run, conversation, loaded, write_json
 from cli_models import SUMMARY, Serve, at
 
-from holdfast import check
+from holdfast import check, preset
 from holdfast.compaction.presets import PRESETS
 from providers import ProviderServer
 
@@ -105,15 +105,15 @@ def test_report_without_model_omits_summary(run: Run, chat: Path) -> None:
     assert facts["summary"] is None and facts["notice"] is None and facts["remarks"] == []
 
 
-@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "spring"])
-def test_preset_below_threshold_suggests_command(preset: str, run: Run, chat: Path) -> None:
-    result = run("compact", chat, "--preset", preset)
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "spring"])
+def test_preset_below_threshold_suggests_command(name: str, run: Run, chat: Path) -> None:
+    result = run("compact", chat, "--preset", name)
     assert result.exit_code == 0
     report = words(result.stdout)
-    assert f"Nothing to do: {preset} compacts {preset(preset).figures['compacts']}." in report
+    assert f"Nothing to do: {name} compacts {preset(name).figures['compacts']}." in report
     advice = report.rpartition("To compact anyway: holdfast ")[2].split()
-    assert advice == ["compact", str(chat), "--preset", preset, "--now"]
-    assert run(*advice).exit_code == (0 if preset in LAST_RESORT else 3)
+    assert advice == ["compact", str(chat), "--preset", name, "--now"]
+    assert run(*advice).exit_code == (0 if name in LAST_RESORT else 3)
 
 
 def test_now_works_without_preset(run: Run, chat: Path) -> None:

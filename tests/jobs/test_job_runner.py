@@ -6,11 +6,11 @@ import logging
 
 import anyio
 import pytest
-from job_sessions import PRESET, Slow, rounds, service_with, talk, until
+from job_sessions import Slow, rounds, service_with, talk, until
 
 from compaction_session import SUMMARY_TEXT, append_turns
 from holdfast import MemoryStore, SessionService
-from holdfast.errors import InvalidInput, StoreError
+from holdfast.errors import StoreError
 from holdfast.jobs import Job, JobFailed, JobRunner, QueueSettings
 from holdfast.models import Failure, ScriptedModel
 
@@ -160,9 +160,3 @@ async def test_job_runner_errors_and_logs_hide_secrets(caplog: pytest.LogCapture
         await JobRunner(service_with(store=Broken()))(JOB)
     assert "0s7erhaven" not in str(caught.value)
     assert "0s7erhaven" not in "".join(record.getMessage() for record in caplog.records)
-
-
-def test_job_runner_requires_a_preset() -> None:
-    with pytest.raises(InvalidInput, match="needs a preset"):
-        JobRunner(SessionService(MemoryStore()))
-    assert JobRunner(SessionService(MemoryStore(), preset=PRESET)).settings == QueueSettings()

@@ -80,6 +80,7 @@ class ChatConfig:
 
     def __post_init__(self) -> None:
         self.system = self.system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
+        self.sessions.use_preset(self.preset)
         self._load_instructions()
 
     def _load_instructions(self) -> None:

@@ -95,8 +95,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the policy's own trigger decides: only then gap and freed share apply."""
-        return "trigger" not in self.changes
+        """Whether the policy's own threshold decides: only then gap and freed share apply.
+
+        A trigger by hand, or one of an application's policy that counts something else, is never held back.
+        """
+        return "trigger" not in self.changes and (self.threshold is not None or self.trigger is _OWN)
 
     def bounds(self, window: int | None, overhead: int, fires_at: int | None = None) -> Bounds:
         """Returns the numbers in a window where system prompt and tools take `overhead` tokens.

@@ -15,6 +15,7 @@ from operator import is_
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from ..compaction import acompact
 from ..compaction.policy import find_policy
 from ..messages import Message as NeutralMessage
 from ..messages import Part, Role, Text, ToolCall, ToolResult
@@ -29,7 +30,7 @@ except ModuleNotFoundError as problem:
     raise not_installed("agent-framework") from problem
 
 if TYPE_CHECKING:
-    from ..compaction import PolicyLike, acompact
+    from ..compaction import PolicyLike
     from ..hooks.events import CompactionEvent
     from ..stores import Log
     from ..types import SummarizerLike

@@ -18,7 +18,6 @@ from ..errors import InvalidInput, QueueError
 from ..hooks.timeouts import require_seconds
 from ..sessions import Context, SessionService
 from ..sessions.steps import SessionSteps, session_window
-from ..tokens.budget import DEFAULT_RESERVE
 from .queue import SESSION_DOMAIN, InProcessQueue, Job, Queue, QueueSettings
 from .runner import JobRunner
 from .sweeper import Sweeper
@@ -36,8 +35,7 @@ _POLL_SECONDS = 0.1
 
 def no_room_for_reply(request: Request) -> bool:
     """The default hard threshold: fires when less than a reply's reserve of the window is free."""
-    budget = request.budget
-    return budget is not None and request.tokens > budget - min(DEFAULT_RESERVE, budget // 4)
+    return request.budget is not None and request.tokens > request.budget
 
 
 class BackgroundCompactor:

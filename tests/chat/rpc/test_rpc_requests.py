@@ -204,7 +204,7 @@ async def test_compact_emits_events_and_responds_when_done(tmp_path: Path) -> No
 async def test_compact_failure_is_an_error_record(tmp_path: Path) -> None:
     """P9: pi leaves it to the user; nothing has changed."""
     model = ScriptedAgentModel([LONG, LONG, "fine"], answers=Failure("auth", "the key is wrong"))
-    async with rpc_client(tmp_path, model, preset=preset("pi", 1_000, 1_000), window=20_000) as client:
+    async with rpc_client(tmp_path, model, preset=preset("pi", reserve=1_000, keep=1_000), window=20_000) as client:
         await send_prompts(client, "Read the tables.", "Read them again.", "And now?")
         messages = await client.request(type="get_messages")
         error = await client.request_error(type="compact")
@@ -216,7 +216,7 @@ async def test_compact_failure_is_an_error_record(tmp_path: Path) -> None:
 
 async def test_p9_every_action_offered_after_a_failed_compaction_is_a_request(tmp_path: Path) -> None:
     model = ScriptedAgentModel([LONG, LONG, "fine", "on"], answers=Failure("auth", "the key is wrong"))
-    async with rpc_client(tmp_path, model, preset=preset("pi", 1_000, 1_000), window=20_000) as client:
+    async with rpc_client(tmp_path, model, preset=preset("pi", reserve=1_000, keep=1_000), window=20_000) as client:
         await send_prompts(client, "Read the tables.", "Read them again.", "And now?")
         error = await client.request_error(type="compact")
         assert error.endswith(
@@ -233,7 +233,7 @@ async def test_p9_every_action_offered_after_a_failed_compaction_is_a_request(tm
 
 async def test_automatic_compaction_failure_is_an_error_record(tmp_path: Path) -> None:
     model = ScriptedAgentModel([LONG, "fine"], answers=Failure("auth", "the key is wrong"))
-    async with rpc_client(tmp_path, model, preset=preset("pi", 1_000, 1_000), window=5_500) as client:
+    async with rpc_client(tmp_path, model, preset=preset("pi", reserve=1_000, keep=1_000), window=5_500) as client:
         await send_prompts(client, "Read the tables.", "And now?")
     errors = [record for record in client.records if record["type"] == "error"]
     assert errors and all("id" not in error and "the key is wrong" in error["error"] for error in errors)
