@@ -61,7 +61,9 @@ async def test_compact_with_nothing_to_compact_says_why(harness: CommandHarness,
 
 async def test_p9_compact_with_failed_summary_reports_error_and_changes_nothing(tmp_path: Path) -> None:
     model = ScriptedAgentModel(["a1 " * 900, "a2 " * 900, "a3 " * 900], answers=Failure("auth", "the key is wrong"))
-    async with CommandHarness(tmp_path, model, preset=preset("pi", reserve=1_000, keep=550), window=8_000).open() as harness:
+    async with CommandHarness(
+        tmp_path, model, preset=preset("pi", reserve=1_000, keep=550), window=8_000
+    ).open() as harness:
         await harness.send_prompts("u1", "u2", "u3")
         before = await harness.texts()
         assert "the key is wrong" in collapse(await harness.run_all("/compact"))
@@ -172,7 +174,9 @@ async def test_autocompact_names_overriding_environment_variable(
 
 async def test_p14_compact_command_while_agent_runs_continues_run(tmp_path: Path) -> None:
     steps = [*[read_long()] * 6, "All is read."]
-    async with CommandHarness(tmp_path, steps, preset=preset("pi", reserve=1_000, keep=3_000), window=200_000).open() as harness:
+    async with CommandHarness(
+        tmp_path, steps, preset=preset("pi", reserve=1_000, keep=3_000), window=200_000
+    ).open() as harness:
         harness.chat.send("Read it six times.")
         for _ in range(5):
             await harness.wait_for_event("ToolFinished")

@@ -70,10 +70,10 @@ def test_h9_web_service_compacts_after_an_overflow_and_names_what_it_cannot_do(t
     ):
         session = create(one.port)
         for number in range(6):
-            events = put_turn(one.port, session, f"t{number}", question(number, 6, 7, padding=100))
+            events = put_turn(one.port, session, f"t{number}", question(number, 6, 7, padding=120))
             assert "reply" in events[-1], json.dumps(events)
         assert server.overflowed == 1, "the window is learned"
-        assert "No" not in str(put_turn(one.port, session, "t5", question(5, 6, 7, padding=100)))
+        assert "No" not in str(put_turn(one.port, session, "t5", question(5, 6, 7, padding=120)))
         (event,) = put_turn(one.port, session, "huge", "word " * 9_000)
         assert "nothing more can be archived" in event["error"]
         (event,) = put_turn(one.port, "nobody", "t", "hello")

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.lab.simulation import SimulatedRun, Simulation
 from holdfast.lab.trial import reply_positions
-from holdfast.lab.tuning import POLICIES, Policy, SimulatedSession, _cost, choose_policy
+from holdfast.lab.tuning import POLICIES, SimulatedPolicy, SimulatedSession, _cost, choose_policy
 from holdfast.tokens import estimator_for
 from holdfast.tokens.catalog import CATALOG
 from lab_story import long_history, transcript
@@ -31,7 +31,7 @@ def test_large_window_never_compacts() -> None:
 @pytest.mark.parametrize("strategy", ["ledger", "window", "truncation", "pruning"])
 def test_small_window_compacts_and_loses_cache(strategy: str) -> None:
     lived = simulation(8_000)
-    run = lived.run(Policy(strategy, 0.7, 0.5))
+    run = lived.run(SimulatedPolicy(strategy, 0.7, 0.5))
     assert run.compactions >= 2
     assert run.sent < simulation(10**6).run(POLICIES[0]).sent
     assert run.uncached > lived.largest, "after each compaction the whole context is new"
@@ -39,7 +39,7 @@ def test_small_window_compacts_and_loses_cache(strategy: str) -> None:
 
 
 def test_lower_target_compacts_less_often() -> None:
-    far, near = (simulation(8_000).run(Policy("window", 0.85, target)) for target in (0.25, 0.5))
+    far, near = (simulation(8_000).run(SimulatedPolicy("window", 0.85, target)) for target in (0.25, 0.5))
     assert far.compactions < near.compactions
 
 
@@ -64,7 +64,7 @@ def _simulated(kept: dict[str, float], sent: dict[str, int]) -> SimulatedSession
 def test_cheapest_of_best_policies_is_chosen() -> None:
     kept = {"ledger": 0.95, "window": 0.6, "truncation": 0.6, "pruning": 0.94}
     dear = choose_policy([_simulated(kept, {"window": 10, "pruning": 5_000})])
-    assert dear.best is not None and dear.best.policy == Policy("pruning", 0.5, 0.25)
+    assert dear.best is not None and dear.best.policy == SimulatedPolicy("pruning", 0.5, 0.25)
     cheap = choose_policy([_simulated(kept, {"window": 10, "ledger": 5_000})])
     assert cheap.best is not None and cheap.best.policy.strategy == "ledger"
     assert "ledger at 50% down to 25%" in cheap.sentence

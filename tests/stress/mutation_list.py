@@ -188,7 +188,7 @@ MUTATIONS = (
     _mutation(
         "a strict compaction is rebased",
         "sessions/commit.py",
-        "strict = self.strict or (lane is not None",
+        "strict = call.strict or (lane is not None",
         "strict = (lane is not None",
         MARKS,
     ),
@@ -231,15 +231,15 @@ MUTATIONS = (
     _mutation(
         "a compaction takes no lease",
         "sessions/lease.py",
-        "        if self._lease is None:\n            return\n        self._tried = True",
-        "        if self._lease is not None:\n            return\n        self._tried = True",
+        "        if lease is None:\n            return\n        self._tried = True",
+        "        if lease is not None:\n            return\n        self._tried = True",
         "tests/jobs/test_job_runner.py -k two_workers",
     ),
     _mutation(
         "SQLite gives a lease to every owner",
         "stores/sqlite/store.py",
-        "WHERE leases.owner = excluded.owner OR leases.until <= ?4",
-        "WHERE leases.owner = excluded.owner OR leases.until <= ?4 OR TRUE",
+        "WHERE leases.owner = excluded.owner OR leases.until <= ?5",
+        "WHERE leases.owner = excluded.owner OR leases.until <= ?5 OR TRUE",
         f"{LEASES} -k 'one_owner and sqlite'",
     ),
     _mutation(
@@ -259,8 +259,8 @@ MUTATIONS = (
     _mutation(
         "SQLite releases the lease of another owner",
         "stores/sqlite/store.py",
-        "(SELECT key FROM sessions WHERE id = ?) AND owner = ?",
-        "(SELECT key FROM sessions WHERE id = ?) AND owner <> ?||'-'",
+        "(SELECT key FROM sessions WHERE id = ?) AND name = ? AND owner = ?",
+        "(SELECT key FROM sessions WHERE id = ?) AND name = ? AND owner <> ?||'-'",
         f"{LEASES} -k 'one_owner and sqlite'",
     ),
     _mutation(

@@ -13,7 +13,7 @@ from ..messages import require_message_list
 from .driver import Abort, Notify, SummarizerRun
 from .policy import Policy, PolicyLike, resolve
 from .result import CompactionResult
-from .stateless import GivenList, StatelessCompaction
+from .stateless import ListedMessages, StatelessCompaction
 
 if TYPE_CHECKING:
     from ..hooks import Hooks
@@ -81,7 +81,7 @@ def compact(
         min_saving=min_saving,
         limits=limits,
     )
-    given = GivenList(messages, format, system, tools, usage if policy.calibrated else None, numbers)
+    given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers)
     work = StatelessCompaction(given, policy, SummarizerRun(policy.summarizer, policy.limits, notify, abort), previous)
     if policy.summarizer is None and hooks is None:
         return work.result(work.run.decide())
@@ -133,7 +133,7 @@ async def acompact(
         min_saving=min_saving,
         limits=limits,
     )
-    given = GivenList(messages, format, system, tools, usage if policy.calibrated else None, numbers)
+    given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers)
     run = SummarizerRun(policy.summarizer, policy.limits, notify, abort)
     work = await to_thread.run_sync(lambda: StatelessCompaction(given, policy, run, previous))
     if (decision := work.run.not_triggered()) is not None:

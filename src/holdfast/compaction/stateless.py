@@ -34,7 +34,7 @@ START = "start"
 """The boundary of a checkpoint that only edits: nothing is archived."""
 
 
-class GivenList(NamedTuple):
+class ListedMessages(NamedTuple):
     """A list of messages as it was passed in, with what belongs to it."""
 
     messages: Iterable[MessageLike]
@@ -49,7 +49,7 @@ class StatelessCompaction:
     """One compaction of a list of messages: builds the view from the list, and the result from the decision."""
 
     def __init__(
-        self, given: GivenList, policy: Policy, summarizer: SummarizerRun, previous: CheckpointLike | None
+        self, given: ListedMessages, policy: Policy, summarizer: SummarizerRun, previous: CheckpointLike | None
     ) -> None:
         started = time.perf_counter()
         messages, self._originals = dump_objects(given.messages)

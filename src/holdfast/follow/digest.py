@@ -80,9 +80,29 @@ class ChainedIds(Sequence[str]):
     def __getitem__(self, index: slice) -> Sequence[str]: ...
     def __getitem__(self, index: int | slice) -> str | Sequence[str]:
         if isinstance(index, slice):
-            return [self[at] for at in range(len(self))[index]]
+            return _SlicedIds(self, range(len(self))[index])
         index = range(len(self))[index]
         while len(self._ids) <= index:
             before = self._ids[-1] if self._ids else self._before
             self._ids.append(chained_id(before, content_digest(self._messages[len(self._ids)])))
         return self._ids[index]
+
+
+class _SlicedIds(Sequence[str]):
+    """Some of the ids of a list, which are computed when they are first read, too: each takes the whole message."""
+
+    def __init__(self, ids: ChainedIds, places: range) -> None:
+        self._ids = ids
+        self._places = places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[str]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str]:
+        return (
+            _SlicedIds(self._ids, self._places[index]) if isinstance(index, slice) else self._ids[self._places[index]]
+        )

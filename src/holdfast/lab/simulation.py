@@ -32,7 +32,7 @@ STRATEGIES: dict[str, Callable[[int], Strategy]] = {
 }
 
 
-class Policy(msgspec.Struct, frozen=True, order=True):
+class SimulatedPolicy(msgspec.Struct, frozen=True, order=True):
     """A strategy with its threshold and target as fractions of the window."""
 
     strategy: str
@@ -45,7 +45,7 @@ class Policy(msgspec.Struct, frozen=True, order=True):
 
 
 POLICIES = tuple(
-    Policy(strategy, threshold, target)
+    SimulatedPolicy(strategy, threshold, target)
     for strategy in STRATEGIES
     for threshold in THRESHOLDS
     for target in TARGETS
@@ -56,7 +56,7 @@ POLICIES = tuple(
 class SimulatedRun(msgspec.Struct, frozen=True):
     """Result of one session under one policy."""
 
-    policy: Policy
+    policy: SimulatedPolicy
     calls: int
     """Number of model calls."""
     compactions: int
@@ -100,7 +100,7 @@ class Simulation:
         """Tokens of the whole history, scaled to the provider's count."""
         return int(self.estimator.tokens(self._sums[-1]) * self.scale)
 
-    def run(self, policy: Policy) -> SimulatedRun:
+    def run(self, policy: SimulatedPolicy) -> SimulatedRun:
         """Replays all model calls, compacting whenever the context exceeds the threshold."""
         limit, target = int(self.window * policy.threshold), int(self.window * policy.target / self.scale)
         head: list[Json] = []

@@ -16,7 +16,7 @@ from ..transcripts import read_transcript
 from .corpus import in_half, session_name
 from .results import LabSettings
 from .run import map_files
-from .simulation import POLICIES, Policy, SimulatedRun, Simulation
+from .simulation import POLICIES, SimulatedPolicy, SimulatedRun, Simulation
 
 KEPT_TOLERANCE = 0.02
 """Policies within this distance of the best retention count as equal; the cheapest of them wins."""
@@ -35,7 +35,7 @@ class SimulatedSession(msgspec.Struct, frozen=True):
 class PolicyResult(msgspec.Struct, frozen=True):
     """Totals of one policy over all sessions."""
 
-    policy: Policy
+    policy: SimulatedPolicy
     compactions: int
     sent: int
     cached: int
@@ -104,7 +104,7 @@ def choose_policy(sessions: Sequence[SimulatedSession]) -> TuningAdvice:
     return TuningAdvice(len(sessions), compacted, calls, lines, best, _sentence(best, lines, compacted))
 
 
-def _policy_result(place: int, policy: Policy, sessions: Sequence[SimulatedSession]) -> PolicyResult:
+def _policy_result(place: int, policy: SimulatedPolicy, sessions: Sequence[SimulatedSession]) -> PolicyResult:
     runs = [one.runs[place] for one in sessions]
     costs = [_cost(one.model, run) for one, run in zip(sessions, runs, strict=True)]
     kept = [share for run in runs for share in run.kept]

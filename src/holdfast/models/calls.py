@@ -13,6 +13,7 @@ import msgspec
 
 from ..errors import InvalidLimit
 from ..messages import Json, Media, Tool, ToolCall
+from ..messages.json_text import decodable
 from ..tokens import Usage
 from ..tokens.budget import require_not_negative, require_positive
 
@@ -152,6 +153,7 @@ class ChatModel(Protocol):
         ...
 
 
+@decodable
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Time-outs, retries and concurrency of the model calls of one compaction."""
 

@@ -191,7 +191,7 @@ class SessionLeases:
         """Ends the thread."""
         with self._starting:
             loop, thread, self._loop, self._thread = self._loop, self._thread, None, None
-        if loop is not None and thread is not None:
+        if loop is not None and thread is not None and thread.is_alive():  # a fork has no thread, and shares the pipe
             _stop(loop)
             await anyio.to_thread.run_sync(thread.join)
 
