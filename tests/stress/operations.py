@@ -178,9 +178,7 @@ async def _perform(service: SessionService, call: Call) -> Done:
             if call.kind != "window":
                 strategy = KeepLedger(300) if call.kind == "ledger" else PruneToolResults(call.size * 30, 0)
             result = await service.compact(session, always, strategy, call.mode, lane=lane)
-            smaller = result.tokens_after < result.tokens_before  # what cannot fit is committed if it is smaller
-            done = result.outcome is Outcome.COMPACTED or (result.outcome is Outcome.CANNOT_FIT and smaller)
-            return Done(DONE if done else UNCHANGED, why=str(result.outcome))
+            return Done(DONE if result.outcome is Outcome.COMPACTED else UNCHANGED, why=str(result.outcome))
         case "pin" | "unpin":
             await service.pin(session, call.event or "", pinned=call.kind == "pin", id=call.id, after=call.after)
         case "undo" | "undo_to":

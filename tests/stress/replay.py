@@ -41,7 +41,7 @@ class Labelled:
         plan = self._strategy(request)  # type: ignore[operator]
         if isinstance(plan, Skip):
             return plan
-        return msgspec.structs.replace(plan, strategy=seen_label(self._label, self._mode, request))
+        return msgspec.structs.replace(plan, strategies=(seen_label(self._label, self._mode, request),))
 
 
 def batch_ids(name: str, size: int) -> list[str]:

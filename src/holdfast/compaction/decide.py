@@ -36,7 +36,8 @@ class Decision(msgspec.Struct, frozen=True):
 def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, min_saving: float = 0.0) -> Decision:
     """Accepts only a plan whose context is valid for its wire format and smaller than before.
 
-    Over the limit any saving counts: `min_saving` is for contexts that fit as they are.
+    Over the limit any saving counts: `min_saving` is for contexts that fit as they are. Without a budget the strategy's
+    own target is the limit; a result over that is accepted, since only a budget says what cannot be sent.
     """
     before = request.tokens
     limit = request.budget if request.budget is not None else strategy.target
@@ -64,7 +65,7 @@ def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, 
         why = f"{before} tokens would become {after}"
         return Decision(Outcome.NO_PROGRESS if fits else Outcome.CANNOT_FIT, before, before, why)
     fits = limit is None or after <= limit
-    outcome = Outcome.COMPACTED if fits else Outcome.CANNOT_FIT
+    outcome = Outcome.COMPACTED if fits or request.budget is None else Outcome.CANNOT_FIT
     why = "" if fits else f"the smallest valid context has {after} tokens, over the limit of {limit}"
     return Decision(outcome, before, after, why, _tokens_saved(request, plan), plan, plan.remarks)
 

@@ -100,6 +100,11 @@ class BlockingSessionService:
         """The estimator that counts tokens."""
         return self._service.estimator
 
+    @property
+    def lease_seconds(self) -> float:
+        """How long others wait for a process that died."""
+        return self._service.lease_seconds
+
     def call(self, work: Callable[[SessionService], Awaitable[R]]) -> R:
         """Runs async work on the service, in the portal's thread."""
         return portal.run(lambda: work(self._service))
