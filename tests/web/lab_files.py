@@ -10,7 +10,7 @@ from holdfast.lab.contestants import LEDGER
 from holdfast.lab.page import render_page
 from holdfast.lab.report import ContestantInfo, KindReport, LabReport, LedgerLead, MeanInterval, ResultCell
 from holdfast.lab.results import QUANTITIES, LabSettings
-from holdfast.lab.simulation import Policy
+from holdfast.lab.simulation import SimulatedPolicy
 from holdfast.lab.tuning import PolicyResult, TuningAdvice
 
 BUDGETS = (2_000, 4_000, 8_000)
@@ -33,7 +33,7 @@ def lab_report(other: str = "tail window", kind: str = "codex") -> LabReport:
 
 
 def tuning_advice(strategy: str = "ledger") -> TuningAdvice:
-    lines = [PolicyResult(Policy(strategy, 0.85, 0.5), 4, 2_000_000, 1_900_000, 6.5, 2.1, 0.93)]
+    lines = [PolicyResult(SimulatedPolicy(strategy, 0.85, 0.5), 4, 2_000_000, 1_900_000, 6.5, 2.1, 0.93)]
     return TuningAdvice(5, 4, 326, lines, lines[0], f"Best for these sessions: {strategy} at 85% down to 50%.")
 
 
