@@ -47,6 +47,6 @@ async def test_loop_in_docs_runs_for_many_steps(monkeypatch: pytest.MonkeyPatch)
         client: Any = given["client"]
         await client.close()
         assert not server.refused and server.overflowed == 1
-    assert keeper.window.size == 20_000
+    assert (await keeper.size()).window == 20_000
     assert sum(isinstance(event, CompactionCompleted) for event in events) >= 2
     assert len(history) > 100, "the caller's list keeps the whole history"

@@ -190,9 +190,9 @@ async def test_invalid_window_is_rejected(window: Any) -> None:
 async def test_unknown_model_uses_preset_window_until_an_error_reports_one() -> None:
     """(behaviour 14)"""
     keeper = await open_keeper([user_message(), *tool_steps(20)], model="nobody/knows-this", window=None)
-    assert keeper.window.size == (await keeper.policy()).usual_window
+    assert (await keeper.size()).window == (await keeper.policy()).usual_window
     await keeper.on_overflow(Failure("overflow", "too long", window=6_000))
-    assert keeper.window.size == 6_000
+    assert (await keeper.size()).window == 6_000
 
 
 # -- overflow and length -----------------------------------------------------------------------------------
@@ -256,7 +256,7 @@ async def test_sdk_exception_is_classified_as_overflow() -> None:
 
     keeper = await open_keeper([user_message(), *tool_steps(6)])
     assert (await keeper.on_overflow(BadRequest("Error code: 400"))).retry
-    assert keeper.window.size == 5_000
+    assert (await keeper.size()).window == 5_000
 
 
 async def test_auto_off_applies_to_overflow_and_length() -> None:

@@ -15,7 +15,7 @@ from holdfast import MemoryStore, SessionService
 from holdfast.compaction.presets import PRESETS
 from holdfast.messages import decode_all
 from holdfast.models import ScriptedAgentModel
-from holdfast.models.calls import StepCall, StepReply
+from holdfast.models.calls import Failure, StepCall, StepReply
 from holdfast.settings import load_settings
 from holdfast.transcripts import read_transcript
 
@@ -90,7 +90,8 @@ async def test_model_window_comes_from_catalog_or_is_learned(tmp_path: Path) -> 
     model = ScriptedAgentModel(["Hm."], name="anthropic:claude-sonnet-4-5")
     async with CommandHarness(tmp_path, model, window=None).open() as harness:
         assert "200,000 tokens: the model catalog" in await harness.run_all("/model")
-        harness.chat.agent.keeper.window.learn(150_000, 160_000)
+        refused = Failure("overflow", "too long", window=150_000)
+        await harness.chat.sessions.note_overflow(harness.chat.record.id, refused, 160_000)
         assert "150,000 tokens: learned from the model" in await harness.run_all("/model")
 
 

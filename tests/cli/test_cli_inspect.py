@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 from cli_files import FORMATS, Run, claude_code, codex, conversation, loaded, pi, request, write_json, write_lines
 
-from holdfast import SessionService, SlidingWindow
+from holdfast import BlockingSessionService, SessionService, SlidingWindow, SQLiteStore
 from holdfast.stores import open_store
 from holdfast.triggers import always
 
@@ -191,3 +192,35 @@ def test_p3_inspect_names_the_largest_turn_of_a_file_by_reported_usage(run: Run,
         parent = f"e{number}"
     turn = facts(run, write_lines(tmp_path / "session.jsonl", records))["largest_turn"]
     assert (turn["number"], turn["tokens"]) == (3, 3_700)
+
+
+def test_a_stored_session_shows_its_size_and_window_everywhere(run: Run, tmp_path: Path) -> None:
+    """P3."""
+    store = tmp_path / "agent.db"
+    with BlockingSessionService(SQLiteStore(store)) as sessions:
+        for name in ("one", "two"):
+            sessions.create(id=name, model="nobody/knows")
+            sessions.append(name, {"role": "user", "content": "The crane lifts the crates of berth four. " * 30})
+            sessions.append(name, {"role": "assistant", "content": "Aye."}, usage={"input": 900, "output": 3})
+            sessions.set_window(name, 9_000)
+        size = sessions.size("one")
+    listed = json.loads(run("inspect", store, "--json").stdout)["sessions"]
+    assert {row["tokens"] for row in listed} == {size.tokens} == {903}
+    one = json.loads(run("inspect", store, "--session", "one", "--json").stdout)
+    assert (one["tokens"], one["window"]) == (size.tokens, 9_000)
+    assert f"size {size.tokens} reported with #2" in " ".join(run("inspect", store, "--session", "one").stdout.split())
+
+
+def test_the_window_that_a_codex_rollout_records_is_shown(run: Run, tmp_path: Path) -> None:
+    info = {"model_context_window": 258_400, "last_token_usage": {"input_tokens": 90, "output_tokens": 10}}
+    records = [
+        {"type": "session_meta", "payload": {"id": "c-1"}},
+        {"type": "turn_context", "payload": {"model": "gpt-5.5"}},
+        {"type": "response_item", "payload": {"type": "message", "role": "user", "content": "Count the crates."}},
+        {"type": "response_item", "payload": {"type": "message", "role": "assistant", "content": "Twelve."}},
+        {"type": "event_msg", "payload": {"type": "token_count", "info": info}},
+    ]
+    file = tmp_path / "rollout.jsonl"
+    file.write_text("\n".join(map(json.dumps, records)))
+    assert json.loads(run("inspect", file, "--json").stdout)["window"] == 258_400
+    assert "window 258,400 recorded" in run("inspect", file).stdout

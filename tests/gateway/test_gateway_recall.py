@@ -11,7 +11,7 @@ from providers import Answer, Call, ProviderServer, Request, Say
 
 pytestmark = pytest.mark.anyio
 WINDOW = 6_000
-CODES = [f"{number * 7919 % 9973:04}" for number in range(300)]
+CODES = [f"{number * 7919 % 9973:04}" for number in range(400)]
 LIST = "Noted: " + " ".join(f"lock L{number:03} opens with {code};" for number, code in enumerate(CODES))
 QUESTION = "Which code opens lock L217?"
 

@@ -1,13 +1,26 @@
-"""`ContextWindow` learns its size from errors about tokens, not about bytes (G3)."""
+"""A window is learned from errors about tokens, not about bytes (G3)."""
 
 from __future__ import annotations
 
 import pytest
 
 from holdfast.models import classify
-from holdfast.sessions.window import ContextWindow
+from holdfast.models.calls import Failure
+from holdfast.tokens.window import WindowFacts
 
 SENT = 3_529
+
+
+def after(failure: Failure, sent: int, facts: WindowFacts) -> WindowFacts:
+    """Returns the facts after a prompt of this size was refused."""
+    known = facts.window()
+    assert known is not None
+    return facts.after_overflow(known, failure.window, sent, failure.why)
+
+
+def size(facts: WindowFacts) -> int:
+    known = facts.window()
+    return 0 if known is None else known.tokens
 
 
 @pytest.mark.parametrize(
@@ -22,10 +35,9 @@ SENT = 3_529
     ],
 )
 def test_byte_limit_error_keeps_the_window(status: int, words: str) -> None:
-    failure, window = classify(status, words), ContextWindow(200_000, None, 1)
+    failure = classify(status, words)
     assert failure.kind == "overflow"
-    window.learn(failure.window, SENT, failure.why)
-    assert window.size == 200_000
+    assert size(after(failure, SENT, WindowFacts(given=200_000))) == 200_000
 
 
 @pytest.mark.parametrize(
@@ -41,22 +53,20 @@ def test_byte_limit_error_keeps_the_window(status: int, words: str) -> None:
     ],
 )
 def test_token_limit_error_without_a_number_shrinks_the_window(words: str) -> None:
-    failure, window = classify(400, words), ContextWindow(200_000, None, 1)
+    failure = classify(400, words)
     assert (failure.kind, failure.window) == ("overflow", None)
-    window.learn(None, SENT, failure.why)
-    assert window.size == SENT
-    window.learn(None, 9_000, failure.why)
-    assert window.size == SENT, "a later, larger prompt does not enlarge the window"
+    facts = after(failure, SENT, WindowFacts(given=200_000))
+    assert size(facts) == SENT
+    assert size(after(failure, 9_000, facts)) == SENT, "a later, larger prompt does not enlarge the window"
 
 
 def test_token_limit_error_with_a_number_sets_the_window() -> None:
-    failure, window = classify(413, "prompt is too long: 9000 tokens > 3000 maximum"), ContextWindow(200_000, None, 1)
-    window.learn(failure.window, SENT, failure.why)
-    assert window.size == 3_000
+    failure = classify(413, "prompt is too long: 9000 tokens > 3000 maximum")
+    assert size(after(failure, SENT, WindowFacts(given=200_000))) == 3_000
 
 
 def test_window_of_a_model_with_the_suffix_for_a_long_context() -> None:
     """G1: 1,000,000 by a flag where the model has it."""
-    assert ContextWindow(None, "claude-sonnet-4-5[1m]", 1).size == 1_000_000
-    assert ContextWindow(None, "anthropic:claude-sonnet-4-5[1m]", 1).size == 1_000_000
-    assert ContextWindow(None, "claude-sonnet-4-5", 1).size == 200_000
+    assert size(WindowFacts(model="claude-sonnet-4-5[1m]")) == 1_000_000
+    assert size(WindowFacts(model="anthropic:claude-sonnet-4-5[1m]")) == 1_000_000
+    assert size(WindowFacts(model="claude-sonnet-4-5")) == 200_000

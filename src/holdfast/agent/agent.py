@@ -12,7 +12,7 @@ import anyio
 from ..compaction import Abort
 from ..context.events import Event
 from ..hooks.emitter import emit
-from ..hooks.events import CompactionCompleted, CompactionEvent, CompactionSkipped
+from ..hooks.events import CompactionEvent, CompactionSkipped
 from ..messages import (
     CUT_OFF_MARK,
     INTERRUPTED_MARK,
@@ -37,7 +37,6 @@ from .events import (
     RunFinished,
     RunStarted,
     RunStatus,
-    SizeCertainty,
     TextDelta,
     ToolFinished,
     ToolOutput,
@@ -83,7 +82,6 @@ class Agent:
         self.max_steps = max_steps
         self._attach = attach
         self.running = False
-        self.size_certainty: SizeCertainty = "estimated"
         keeper.format, keeper.listen = model.format, self._on_compaction_event
         self._abort = Abort()
         self._steering: deque[str] = deque()
@@ -136,8 +134,8 @@ class Agent:
 
     async def window_usage(self) -> WindowUsage:
         """Returns how full the window is now."""
-        context = await self.keeper.context()
-        return WindowUsage(self.session, context.tokens, self.keeper.window.size, self.size_certainty, self.keeper.auto)
+        size = await self.keeper.size()
+        return WindowUsage(self.session, size.tokens, size.window or 0, size.certainty, self.keeper.auto)
 
     # -- the loop --------------------------------------------------------------------------------------
 
@@ -152,7 +150,7 @@ class Agent:
                 await self._append_prompt(self._steering[0])
                 self._steering.popleft()
             context = await self.keeper.prepare_step()
-            self._emit_usage(context)
+            self._emit(await self.window_usage())
             if self._steering:  # steered during the compaction: deliver after the summary, before the reply
                 continue
             answer = await self._call_model(context)
@@ -215,15 +213,13 @@ class Agent:
                 events = await self.keeper.on_step_finish(self._with_invalid_calls(reply), reply.usage)
             self._partial.clear()
             calls = await self.keeper.sessions.waiting(self.session)
-            if reply.usage is not None:
-                self.size_certainty = "known"
             if events:
                 model = reply.model or self.model.name
                 stored = ReplyStored(
                     self.session, events[-1].id, reply.text, len(calls), reply.finish, model, reply.usage, events[0].seq
                 )
                 self._emit(stored)
-            self._emit_usage(await self.keeper.context())
+            self._emit(await self.window_usage())
         return calls
 
     def _with_invalid_calls(self, reply: StepReply) -> StepReply | list[Json]:
@@ -279,7 +275,6 @@ class Agent:
             raise
 
     async def _append(self, message: Message, *, aside: bool = False) -> list[Event]:
-        self.size_certainty = "estimated" if self.size_certainty == "known" else self.size_certainty
         return await self.keeper.sessions.append(self.session, message, aside=aside)
 
     async def _store_partial(self) -> None:
@@ -301,17 +296,10 @@ class Agent:
         self._emit(ToolOutput(self.session, call_id, replace_lone_surrogates(text)))
 
     def _on_compaction_event(self, event: CompactionEvent) -> None:
-        if isinstance(event, CompactionCompleted):
-            self.size_certainty = "unknown"
         skipped = event.why if isinstance(event, CompactionSkipped) else ""
         if not skipped or skipped != self._last_skipped:  # repeated at every step: emitted once
             self._emit(event)
         self._last_skipped = skipped
-
-    def _emit_usage(self, context: Context) -> None:
-        self._emit(
-            WindowUsage(self.session, context.tokens, self.keeper.window.size, self.size_certainty, self.keeper.auto)
-        )
 
     def _finish(self, status: RunStatus, why: str = "") -> RunFinished:
         return RunFinished(self.session, status, why, self._steps)

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from ..compaction.size import SizeCertainty
 from ..hooks.events import CompactionEvent
 from ..models.calls import ReplyDeltaKind
 from ..tokens import Usage
@@ -16,9 +17,6 @@ RunStatus = Literal["done", "aborted", "failed", "max_tokens", "max_steps"]
 steps."""
 SessionOrigin = Literal["new", "resumed", "forked", "handed_off", "switched"]
 """How a conversation came to its current session."""
-SizeCertainty = Literal["known", "estimated", "unknown"]
-"""Whether the context size was reported by the provider (`known`), includes an estimate of newer messages
-(`estimated`), or is estimated as a whole after a compaction until the next reply (`unknown`)."""
 
 
 class RunStarted(msgspec.Struct, frozen=True, tag_field="type", tag="run_started"):

@@ -17,8 +17,8 @@ from ..models.calls import StepReply
 from ..sessions import Context, SessionService
 from ..sessions.message_list import MessageListSession
 from ..sessions.steps import SessionSteps
-from ..sessions.window import ContextWindow
 from ..stores import MemoryStore
+from ..tokens.budget import require_positive
 
 if TYPE_CHECKING:
     from ..types import MessageLike, SummarizerLike, SystemLike, ToolsLike, UsageLike
@@ -39,7 +39,7 @@ class Keeper(SessionSteps):
         session_id: str | None = None,
         *,
         model: str | None = None,
-        window: int | ContextWindow | None = None,
+        window: int | None = None,
         preset: PolicyLike | None = None,
         summarizer: SummarizerLike | None = None,
         auto: bool = True,
@@ -53,21 +53,22 @@ class Keeper(SessionSteps):
             raise InvalidInput("session_id= needs a service: pass the one that stores the session as sessions=.")
         if session_id is not None and (system is not None or tools is not None):
             raise InvalidInput("A session has its own system prompt and tools: pass them to create(), not to Keeper().")
+        if window is not None:
+            require_positive("window", window)
         self._message_list = None
         given = None if preset is None else find_policy(preset)
         own = given or (sessions and sessions.preset) or find_policy(DEFAULT_PRESET)
         if session_id is None or sessions is None:
-            sessions_of_list = sessions or SessionService(MemoryStore(), preset=own)
+            sessions_of_list = sessions or SessionService(MemoryStore(), preset=own, window=window)
             self._message_list = MessageListSession(
                 sessions_of_list, format, owned=sessions is None, system=system, tools=tools, model=model
             )
             sessions = self._message_list.sessions
-        if not isinstance(window, ContextWindow):
-            window = ContextWindow(window, model, own.usual_window)
         super().__init__(
             sessions,
             session_id or "",
-            window,
+            window=window,
+            model=model,
             policy=given,
             summarizer=summarizer,
             auto=auto,

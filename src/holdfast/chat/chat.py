@@ -238,16 +238,16 @@ class Chat(ChatConfig):
         """Changes model, preset or automatic compaction from the next step on."""
         if model is not None or preset is not None:
             self.require_idle()
-        self.model, self.preset = model or self.model, preset or self.preset
+        self.model = model or self.model
         self.auto = self.auto if auto is None else auto
         if preset is not None:
-            self.sessions.use_preset(preset)
+            self._use_preset(preset)
         if model is not None or preset is not None:
             self.agent = self._build_agent(self.record, self.emit)
         self.agent.keeper.auto = self.auto
 
     async def state(self) -> ChatState:
-        context = await self.sessions.context(self.record.id)
+        size = await self.agent.keeper.size()
         return ChatState(
             session=self.record.id,
             parent=self.record.parent,
@@ -255,11 +255,11 @@ class Chat(ChatConfig):
             preset=self.preset.name,
             activity=self.activity,
             auto=self.auto,
-            tokens=context.tokens,
-            window=self.agent.keeper.window.size,
-            known=self.agent.size_certainty,
+            tokens=size.tokens,
+            window=size.window or 0,
+            known=size.certainty,
             waiting=len(self._input_buffer),
-            round=await self.sessions.round(self.record.id),
+            round=size.round,
             folder=str(self.folder.root),
             instructions=tuple(file.summary for file in self.instructions),
         )

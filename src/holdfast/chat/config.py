@@ -30,9 +30,9 @@ from ..models.calls import ChatModel
 from ..recall import Recall
 from ..sessions import SessionService
 from ..sessions.history import FOLDER
-from ..sessions.window import ContextWindow
 from ..settings import Settings, project_folders, user_file
 from ..tokens.catalog import takes_images
+from ..tokens.window import WindowFacts
 
 if TYPE_CHECKING:
     from ..models.calls import Model
@@ -75,21 +75,24 @@ class ChatConfig:
     mcp_configs: Sequence[McpServerConfig] = ()
     mcp: McpServers = field(init=False)
     """MCP servers whose tools the agent may use."""
-    _windows: dict[str, ContextWindow] = field(default_factory=dict, init=False)
-    """By model name, so that a window learned from errors is kept in the next session."""
 
     def __post_init__(self) -> None:
         self.system = self.system or f"{SYSTEM}\n\nThe working folder is {self.folder.root}."
-        self.sessions.use_preset(self.preset)
+        self._use_preset(self.preset)
         self._load_instructions()
+
+    def _use_preset(self, preset: Policy) -> None:
+        """Makes this the policy of the chat's sessions, in the window that was given."""
+        self.preset = preset.changed(window=self.window)
+        self.sessions.use_preset(self.preset)
 
     def _load_instructions(self) -> None:
         """Reads the project instructions; they take at most a quarter of the window, at four characters a token."""
         self.notes = self.problems
         if self.read_project_instructions:
             folders = project_folders(self.folder.root)[::-1]
-            window = ContextWindow(self.window, self.model.name, self.preset.usual_window).size
-            self.instructions, notes = read_instructions(user_file().parent, folders, window)
+            window = self.preset.window_in(WindowFacts(model=self.model.name))
+            self.instructions, notes = read_instructions(user_file().parent, folders, window.tokens if window else 0)
             self.notes = (*self.problems, *notes)
 
     @property
@@ -109,13 +112,10 @@ class ChatConfig:
         return await self.sessions.create(system=self.full_system, tools=tools, model=self.model.name, metadata=about)
 
     def _build_agent(self, record: SessionRecord, on_event: EventListener) -> Agent:
-        window = self._windows.setdefault(
-            self.model.name, ContextWindow(self.window, self.model.name, self.preset.usual_window)
-        )
         keeper = Keeper(
             self.sessions,
             record.id,
-            window=window,
+            model=self.model.name,
             preset=self.preset,
             summarizer=self.summary_model,
             auto=self.auto,

@@ -6,8 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from ..agent.events import AgentEvent, ErrorEvent, RunFinished, SizeCertainty
+from ..agent.events import AgentEvent, ErrorEvent, RunFinished
 from ..compaction import CompactionResult
+from ..compaction.size import SizeCertainty
 from ..errors import Outcome
 from ..hooks.events import CompactionFailed
 from ..strategies.fallback import USER_CHOICES

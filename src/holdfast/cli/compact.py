@@ -70,7 +70,7 @@ def compact_command(
     if out not in (None, "-"):
         check_writable(out, source.path, force=force)
         refuse_existing(out, force=force)
-    window = compaction.resolve_window(window_of(model or source.model), budget)
+    window = compaction.resolve_window(window_of(model, source), budget)
     token_estimator = choose_estimator(estimator or compaction.estimator, window.model)
     limit = compaction.token_limit(window, budget)
     with name_file_in_errors(source):

@@ -123,7 +123,7 @@ class CliCompaction(msgspec.Struct, frozen=True, kw_only=True):
         if self.preset is None:
             return known
         if budget is not None:
-            return msgspec.structs.replace(known, tokens=budget, explicit=True)
+            return msgspec.structs.replace(known, tokens=budget, basis="given")
         return known if known.known else msgspec.structs.replace(known, tokens=self.preset.usual_window)
 
     def token_limit(self, window: ModelWindow, budget: int | None) -> int:

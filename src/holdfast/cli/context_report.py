@@ -37,8 +37,10 @@ class ContextReport(msgspec.Struct, frozen=True):
 
     @property
     def tokens(self) -> int:
-        """The provider's count plus an estimate of newer messages; without a count, an estimate of all."""
+        """The session's size; of a file, the provider's count plus an estimate of newer messages, or an estimate."""
         reported = self.source.reported
+        if self.source.size is not None:
+            return self.source.size.tokens
         if reported is None or self.covered_estimate is None:
             return self.breakdown.tokens
         return Calibration.from_report(self.covered_estimate, reported.tokens).tokens(self.breakdown.tokens)
@@ -111,6 +113,10 @@ def _context_facts(report: ContextReport) -> Table:
         fact("turns", f"{len(parts.turns):,}")
         fact("largest", f"turn {turn.number}, {turn.tokens:,} tokens, from message {turn.index}: {turn.line}")
     fact("tokens", f"{parts.tokens:,} counted with {report.estimator}")
+    if source.size is not None:
+        fact("size", f"{source.size.tokens:,} {source.size.basis}")
+        for remark in source.size.remarks:
+            fact("remark", remark)
     if reported is not None and report.covered_estimate is not None:
         where = "all of it" if reported.covers >= parts.messages else f"the first {reported.covers:,} messages"
         fact(

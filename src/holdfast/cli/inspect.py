@@ -76,7 +76,7 @@ def build_context_report(
     source: Source, *, model: str | None, estimator: str | None, format: str | None
 ) -> ContextReport:
     """Counts tokens and checks the wire format; changes and prints nothing."""
-    window = window_of(model or source.model)
+    window = window_of(model, source)
     token_estimator = choose_estimator(estimator, window.model)
     with name_file_in_errors(source):
         messages, name = decode_all(source.messages, format or source.format)
@@ -130,7 +130,7 @@ def _list_sessions(location: StoreLocation, most: int | None) -> tuple[list[dict
                     "owner": record.owner,
                     "model": record.model,
                     "events": record.version,
-                    "tokens": sessions.context(record.id).tokens,
+                    "tokens": sessions.size(record.id).tokens,
                     "created": record.created,
                     "last": newest[0].time if newest else record.created,
                 }

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from ..compaction.input_repair import decode_payloads, trace_numbers
+from ..compaction.size import Size
 from ..context.events import Event, LaneTip, message_in
 from ..errors import InvalidInput, InvalidLimit
 from ..io.arguments import did_you_mean, unknown_name_message
@@ -148,6 +149,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     reported: ReportedUsage | None = None
     reports: tuple[ReportedUsage, ...] = ()
     """All sizes that the provider reported for these messages, oldest first."""
+    size: Size | None = None
+    """Of a stored session, unless its whole history is read."""
     compacted_at: tuple[int, ...] = ()
     """Indices of the messages before which the context was compacted: sizes across them do not compare."""
     past_compactions: tuple[EarlierCompaction, ...] = ()
@@ -332,6 +335,7 @@ def source_from_session(
         id=record.id,
         path=None,
         reported=ReportedUsage(context.tokens, len(messages)) if context.known and not whole else None,
+        size=None if whole else sessions.size(record.id),
         reports=reports,
         compacted_at=_epoch_changes(logged, numbers) if whole else (),
         past_compactions=tuple(

@@ -11,6 +11,7 @@ from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..messages import COMMON
 from ..strategies.history import user_topics
+from ..tokens.window import WindowFacts
 
 if TYPE_CHECKING:
     from .result import Cost
@@ -84,6 +85,7 @@ def _carry(plan: Plan) -> Carry:
         calibration=view.calibration.reset_size(),
         pins=tuple(sorted(plan.pins)),
         policy=view.policy,
+        window=None if view.window_facts == WindowFacts() else view.window_facts,
         topics=tuple(user_topics(archived, before.topics)),
         before_boundary=before_boundary,
         kept_until=kept_until if plan.cut else before.kept_until,

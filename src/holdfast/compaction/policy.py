@@ -20,7 +20,8 @@ from ..strategies import KeepLedger, StructuredSummary, as_strategy
 from ..strategies.names import parse_strategy
 from ..strategies.parameters import build_strategy, build_trigger, describe_parameters
 from ..tokens import estimator_for
-from ..tokens.budget import DEFAULT_RESERVE, Reserve, Threshold, require_fraction, require_positive
+from ..tokens.budget import DEFAULT_RESERVE, CodexLimit, Reserve, Threshold, require_fraction, require_positive
+from ..tokens.window import Window, WindowFacts
 from ..triggers import OverThreshold
 from ..triggers.combine import require_trigger, token_limit
 
@@ -101,19 +102,22 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """
         return "trigger" not in self.changes and (self.threshold is not None or self.trigger is _OWN)
 
-    def bounds(self, window: int | None, overhead: int, fires_at: int | None = None) -> Bounds:
+    def bounds(self, window: int | Window | None, overhead: int, fires_at: int | None = None) -> Bounds:
         """Returns the numbers in a window where system prompt and tools take `overhead` tokens.
 
-        Where these take two thirds of the threshold and more, the threshold lies just above what compaction can
-        reach: it is lifted, without a jump, to what they take plus a third of it. `fires_at` is the size at which a
-        trigger given by hand fires.
+        Without a window, the policy's own counts. Where prompt and tools take two thirds of the threshold and more,
+        it lies just above what compaction can reach: it is lifted, without a jump, to what they take plus a third of
+        it. `fires_at` is the size at which a trigger given by hand fires.
         """
-        window = self.window or window or (self.usual_window if self.name else None)
-        limit = None if window is None else window - self.reply.of(window)
-        limit = min((size for size in (limit, self.budget) if size is not None), default=fires_at)
+        shown = window.tokens if isinstance(window, Window) else window
+        shown = size = shown or self.window or (self.usual_window if self.name else None)
+        if isinstance(window, Window) and window.whole and isinstance(self.threshold, CodexLimit):
+            size = window.whole  # the share of it is taken once, by the tool or by the preset
+        limit = None if size is None else size - self.reply.of(size)
+        limit = min((most for most in (limit, self.budget) if most is not None), default=fires_at)
         if limit is None:
             return Bounds(None, None, None, self.target, 0)
-        at = documented = limit if self.threshold is None else self.threshold.tokens(window or 0, overhead)
+        at = documented = limit if self.threshold is None else self.threshold.tokens(size or 0, overhead)
         if self.threshold is not None and not self.threshold.contains_overhead:
             at = max(at, overhead + at // 3)
         at = max(1, min(limit, at))
@@ -122,11 +126,13 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         if target is None and self.strategy is not None and "strategy" in self.changes:
             target = self.strategy.target  # a strategy given by hand has its own limit
         if target is None:
-            own = min((window or limit) // 2, limit // 2 if self.budget else limit, int(documented * self.target_share))
+            own = min((size or limit) // 2, limit // 2 if self.budget else limit, int(documented * self.target_share))
             target = max(1, min(at, max(min(own, at - int(room * FREED)), overhead + int(room * _LEAST_ROOM))))
-        return Bounds(window, limit, at, target, int(room * self.gap) if self.name else 0)
+        return Bounds(shown, limit, at, target, int(room * self.gap) if self.name else 0)
 
-    def request(self, view: View, window: int | None = None, session_id: str | None = None) -> tuple[Bounds, Request]:
+    def request(
+        self, view: View, window: Window | None = None, session_id: str | None = None
+    ) -> tuple[Bounds, Request]:
         """Returns this policy's numbers for a view in a window, and the request with them for trigger and strategy."""
         bare, fires_at = Request(view, session_id=session_id), None
         if not self.name and self.budget is None and self.target is None:
@@ -145,6 +151,10 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             summarizer_window=context_window_of(self.summarizer),
             has_summarizer=self.summarizer is not None,
         )
+
+    def window_in(self, facts: WindowFacts) -> Window | None:
+        """Returns the window of a conversation about which these facts are known."""
+        return facts.window(self.window, self.usual_window if self.name else None)
 
     def strategy_for(self, request: Request) -> Strategy:
         """Returns the strategy; the ledger may exceed a target that was not asked for, where notes would not fit."""

@@ -25,6 +25,7 @@ from ..models import scrub
 from ..strategies.base import run_strategy
 from ..strategies.parameters import describe_parameters
 from ..tokens.catalog import Prices, prices_of
+from ..tokens.window import Window
 from .decide import Decision, validate_plan
 from .driver import SummarizerRun, in_thread, without_model
 from .policy import FREED, Policy
@@ -45,7 +46,7 @@ class CompactionRun:
         policy: Policy,
         summarizer: SummarizerRun | None = None,
         *,
-        window: int | None = None,
+        window: Window | None = None,
         session_id: str | None = None,
         model: str | None = None,
         started: float | None = None,
@@ -124,6 +125,8 @@ class CompactionRun:
 
     def _policy_remarks(self, decision: Decision) -> Iterator[str]:
         """Yields what stood in for objects of another process, and whether an automatic compaction freed too little."""
+        if self.request.view.usage_remark:
+            yield self.request.view.usage_remark
         if missing := self.policy.missing:
             yield f"this process does not have {', '.join(missing)}: the preset's own is used"
         threshold = self.request.threshold

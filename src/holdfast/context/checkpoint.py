@@ -10,6 +10,7 @@ import msgspec
 from ..messages import Json, Message, Part, Text, ToolResult
 from ..messages.json_text import decodable
 from ..tokens import Calibration
+from ..tokens.window import WindowFacts
 
 
 class Edit(msgspec.Struct, frozen=True, array_like=True):
@@ -94,6 +95,8 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     pins: tuple[str, ...] = ()
     policy: Json | None = None
     """The newest policy that was set for the session."""
+    window: WindowFacts | None = None
+    """What is known about the window of its model."""
     topics: tuple[str, ...] = ()
     """First words of archived user messages."""
     before_boundary: int = msgspec.field(default=0, name="passed")

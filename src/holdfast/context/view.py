@@ -36,6 +36,7 @@ from ..messages import (
 )
 from ..messages.tool_pairs import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
+from ..tokens.window import WindowFacts
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits
 from .events import Event, EventKind, message_in
 from .references import READ_TOOL
@@ -78,6 +79,14 @@ class View:
         self.calibration = Calibration()
         self._has_report = False
         """Whether a reply since the checkpoint had a report of its size."""
+        self.reported_seq = 0
+        """Seq of the reply whose reported size counts; 0 if the size is an estimate."""
+        self.usage_remark = ""
+        """Why the provider's newest report does not count; empty if it does."""
+        self._reporting_model = ""
+        """The model that reported last: another one counts otherwise."""
+        self.window_facts = WindowFacts()
+        """What the session knows about the window of its model."""
         self.head: list[HeadMessage] = []
         self.ids: Sequence[str] = []
         self.given_numbers: Sequence[int] = ()
@@ -165,6 +174,7 @@ class View:
         view.token_sums.measure_head([shown.message for shown in view.head], known)
         view._other_sums = {}
         view._count_inserted_turns()
+        view.calibration = self.calibration.reset_size()  # the report was of another context, now as once it is stored
         carry = self.checkpoint.carry
         carry = msgspec.structs.replace(carry, before_boundary=carry.before_boundary + cut)
         view.checkpoint = msgspec.structs.replace(self.checkpoint, carry=carry)
@@ -190,6 +200,7 @@ class View:
         self.token_sums.measure_head([shown.message for shown in self.head])
         carry = checkpoint.carry
         self.pins, self.policy = set(carry.pins), carry.policy
+        self.window_facts = carry.window or self.window_facts
         if self.calibrated and carry.counter == self.token_sums.estimator.name:
             self.calibration = carry.calibration
         if self.format == COMMON and carry.format:
@@ -201,7 +212,9 @@ class View:
         if event.kind == EventKind.PIN:
             self._pin(event)
         elif event.kind == EventKind.POLICY:
-            self.policy = event.body["policy"]
+            self.policy = event.body.get("policy", self.policy)
+            if "window" in event.body and event.seq > self.checkpoint_seq:  # an earlier one is in the checkpoint
+                self._set_window_facts(msgspec.convert(event.body["window"], WindowFacts))
         elif event.kind == EventKind.UNDO:
             self.undone = event.seq > self.checkpoint_seq
         elif event.kind == EventKind.ATTEMPT and event.seq > self.checkpoint_seq and event.lane == self.lane:
@@ -251,7 +264,9 @@ class View:
         self.attempted = False
         if self.turns and self.turns[-1] == len(self.messages) - 1:
             self.undone = False
-        if self.calibrated and body.get("usage") and not body.get("foreign_usage"):
+        if shown.role == "assistant" and event.seq > self.checkpoint_seq:
+            self.window_facts = self.window_facts.after_reply()
+        if self.calibrated and body.get("usage") is not None and not body.get("foreign_usage"):
             self._learn(event, msgspec.convert(body["usage"], Usage))
 
     def _learn(self, event: Event, usage: Usage) -> None:
@@ -261,16 +276,38 @@ class View:
         first report since then is ignored if it is nearer to the size before than to the estimate.
         """
         size, made_on = self.token_sums.estimator.tokens(self.units()), event.body.get("made_on")
+        model = event.body.get("model") or self._reporting_model
+        if model != self._reporting_model and self._reporting_model:
+            self.calibration = self.calibration.as_ratio()
+        self._reporting_model = model
         if made_on is None:
             if event.epoch != self.checkpoint_id:
                 return
-            first, self._has_report = not self._has_report and self.checkpoint_id is not None, True
-            if first and _is_nearer(usage.total, self.checkpoint.tokens_before, self.calibration.tokens(size)):
+            made_here = self.checkpoint.parameters is not None  # not by another tool, whose sizes do not compare
+            first, self._has_report = not self._has_report and made_here, True
+            if (
+                first
+                and usage.total
+                and _is_nearer(usage.total, self.checkpoint.tokens_before, self.calibration.tokens(size))
+            ):
                 return
         elif made_on != (self.checkpoint_id or ""):
             return
         self._has_report = True
-        self.calibration = self.calibration.learn(size, usage)
+        continues = len(self.messages) > 1 and self.messages[-2].role == "assistant"  # one reply, in several messages
+        why = self.calibration.why_implausible(size, usage, same_reply=continues)
+        self.usage_remark = f"a report of the provider is ignored: {why}" if why else ""
+        self.calibration = self.calibration.learn(size, usage, same_reply=continues)
+        self.reported_seq = self.reported_seq if why else event.seq
+
+    def _set_window_facts(self, facts: WindowFacts) -> None:
+        """Takes new facts. A report of another model, or one that an overflow disproves, is no size any more."""
+        before, self.window_facts = self.window_facts, facts
+        if facts.model != before.model:
+            self.calibration = self.calibration.as_ratio()
+        elif facts.learned is not None and facts.learned != before.learned and self.tokens < facts.learned:
+            self.usage_remark = f"the provider reported {self.tokens:,} tokens, and refused more than {facts.learned:,}"
+            self.calibration = self.calibration.as_ratio()
 
     def _drop_bound_reasoning(self, event_id: str, message: Message, rules: FormatRules) -> None:
         """Drops reasoning made before the compaction and appended later: it is bound to the messages before it."""
@@ -372,6 +409,14 @@ class View:
         sums = self.token_sums
         shown = sum(size for item, size in zip(self.head, sums.head, strict=True) if item.kind == "system")
         return self._estimate(sums.overhead + shown + sums.cumulative[self.leading_system_count])
+
+    @property
+    def note_tokens(self) -> int:
+        """Estimate of the notes and summaries that are shown before and among the messages."""
+        sums = self.token_sums
+        shown = sum(size for item, size in zip(self.head, sums.head, strict=True) if item.kind == "note")
+        live = sum(sums.cumulative[index + 1] - sums.cumulative[index] for index in self.synthetic)
+        return self._estimate(shown + live)
 
     @property
     def appended_tokens(self) -> int | None:

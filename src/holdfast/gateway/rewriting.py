@@ -10,7 +10,7 @@ from typing import Literal
 import anyio
 import msgspec
 
-from ..agent import ContextWindow, Keeper
+from ..agent import Keeper
 from ..compaction import acompact, preset
 from ..compaction.presets import DEFAULT_PRESET
 from ..errors import CorruptLog, HoldfastError, StoreError
@@ -20,6 +20,7 @@ from ..messages import Json, decode_one
 from ..models.calls import Failure, Model
 from ..sessions import Context, SessionService
 from ..tokens import Usage
+from ..tokens.window import WindowFacts
 from ..triggers import always
 from .client_sessions import Caller, ClientSession, ClientSessions, MessageList
 from .context_editing import ContextEdits
@@ -54,7 +55,6 @@ class RewriteDecision(msgspec.Struct):
     tokens_after: int = 0
     conversation: ClientSession | None = None
     given: MessageList | None = None
-    window: ContextWindow | None = None
     summarizer: Model | None = None
     """Writes the summaries of this client, if not the service's model."""
     compacted: CompactedContext | None = None
@@ -79,8 +79,6 @@ class Rewriter:
         self._store_failed_until = float("-inf")
         self._store_slots = anyio.Semaphore(_STORE_SLOTS)
         self._on_event = on_event
-        self._windows: dict[str, ContextWindow] = {}
-        """By model, as learned from errors."""
         self._running: set[str] = set()
 
     async def decide(
@@ -127,15 +125,16 @@ class Rewriter:
                 conversation = await (self.conversations.follow(match, body) if own else self.conversations.find(match))
                 if conversation is None:
                     return RewriteDecision("unchanged" if own else "side_call")
+                if own:
+                    await self.sessions.set_window(conversation.session_id, model=body.model)
                 size = await self.sessions.size(conversation.session_id)
-        given, window = match.given, self._window(body.model)
+        given = match.given
         decision = RewriteDecision(
             "unchanged" if own else "side_call",
             owner=caller.owner,
             session_id=conversation.session_id,
             conversation=conversation if own else None,
             given=given,
-            window=window,
             summarizer=summarizer,
         )
         keeper = self._keeper(body, decision)
@@ -145,13 +144,12 @@ class Rewriter:
             context = await keeper.context()
             shown = context.messages
             if asked.is_due(context.tokens, lambda: shown, self._measure(body)):
-                usage = await self._compact_as_asked(conversation.session_id, asked, context, window, summarizer)
+                usage = await self._compact_as_asked(conversation.session_id, asked, context, summarizer)
                 context = await keeper.context()
                 if usage is not None:
                     decision.compacted = await self._compacted(conversation, given, context, usage)
             size = await self.sessions.size(conversation.session_id)
-        limit = self._policy.bounds(window.size, 0).limit
-        if own and limit is not None and size.tokens > limit:
+        if own and size.limit is not None and size.tokens > size.limit:
             context = await keeper.prepare_step()
         elif size.is_compacted or continues:
             context = context or await keeper.context()
@@ -175,16 +173,16 @@ class Rewriter:
         session_id: str,
         asked: CompactionRequest,
         context: Context,
-        window: ContextWindow,
         summarizer: Model | None,
     ) -> Usage | None:
         """Compacts a session; returns the summarizer's usage, or None if a threshold was exceeded to no avail."""
-        budget = max(1, min(context.tokens, window.size, asked.threshold or window.size))
+        window = (await self.sessions.size(session_id)).window or context.tokens
+        budget = max(1, min(context.tokens, window, asked.threshold or window))
         result = await self.sessions.compact(
             session_id,
             always if asked.now else lambda request: True,
             on_conflict="rebase",
-            preset=self._policy.changed(window=window.size),
+            preset=self._policy,
             budget=budget,
             instructions=asked.instructions,
             summarizer=summarizer or self.sessions.model,
@@ -211,11 +209,12 @@ class Rewriter:
         messages: list[Json] = msgspec.json.decode(body.messages)
         messages = messages[count_leading_system(messages) :]
         measure = self._measure(body)
-        budget = max(1, min(self._window(body.model).size, sum(map(measure, messages))))
+        window = self._window(body.model)
+        budget = max(1, min(window, sum(map(measure, messages))))
         result = await acompact(
             messages,
             budget=budget,
-            preset=self._policy.changed(window=self._window(body.model).size),
+            preset=self._policy.changed(window=window),
             format=body.protocol.format,
             system=body.system,
             tools=body.value("tools"),
@@ -283,11 +282,12 @@ class Rewriter:
         if not body.has_all_messages:
             return None
         window = self._window(body.model)
-        window.learn(failure.window, 0, failure.why)
+        if failure.window:
+            window = self.sessions.refused[body.model] = failure.window
         messages = msgspec.json.decode(body.messages)
         result = await acompact(
             messages,
-            budget=window.size,
+            budget=window,
             format=body.protocol.format,
             system=body.system,
             tools=body.value("tools"),
@@ -302,8 +302,8 @@ class Rewriter:
 
     async def finish(self, body: RequestBody, decision: RewriteDecision, usage: Usage | None) -> None:
         """Records the usage of a reply, and compacts in the background if the preset's trigger fires."""
-        conversation, window = decision.conversation, decision.window
-        if conversation is None or window is None:
+        conversation = decision.conversation
+        if conversation is None:
             return
         if usage is not None:
             conversation.usage, conversation.made_on = usage, decision.checkpoint
@@ -319,16 +319,16 @@ class Rewriter:
         finally:
             self._running.discard(conversation.session_id)
 
-    def _window(self, model: str) -> ContextWindow:
-        if model not in self._windows:
-            self._windows[model] = ContextWindow(self.sessions.window, model, self._policy.usual_window)
-        return self._windows[model]
+    def _window(self, model: str) -> int:
+        """Returns the window of a model, for a request without a session."""
+        facts = WindowFacts(model=model, learned=self.sessions.refused.get(model))
+        window = facts.window(self.sessions.window or self._policy.window, self._policy.usual_window)
+        return self._policy.usual_window if window is None else window.tokens
 
     def _keeper(self, body: RequestBody, decision: RewriteDecision) -> Keeper:
         return Keeper(
             self.sessions,
             decision.session_id,
-            window=decision.window,
             summarizer=decision.summarizer or self.sessions.model,
             format=body.protocol.format,
             listen=lambda event: self._on_event(event, decision.owner),

@@ -11,6 +11,7 @@ from .events import (
     CompactionStarted,
     Continued,
     Origin,
+    WindowLowered,
 )
 from .hooks import BeforeCompaction, CommandHook, Hooks, Instructions, SessionStart, Veto
 from .runner import HookRunner
@@ -35,4 +36,5 @@ __all__ = [
     "SessionStart",
     "Telemetry",
     "Veto",
+    "WindowLowered",
 ]

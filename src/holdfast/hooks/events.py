@@ -106,6 +106,16 @@ class Continued(msgspec.Struct, frozen=True, tag_field="type", tag="continued"):
     text: str
 
 
+class WindowLowered(msgspec.Struct, frozen=True, tag_field="type", tag="window_lowered"):
+    """The provider refused a prompt as too long. Without a number in its error, the limit is raised again later."""
+
+    session: str
+    before: int
+    after: int
+    why: str = ""
+    """The error."""
+
+
 CompactionEvent = (
     CompactionStarted
     | CompactionProgress
@@ -114,5 +124,6 @@ CompactionEvent = (
     | CompactionFailed
     | CompactionBoundary
     | Continued
+    | WindowLowered
 )
 """Every event that a listener can receive."""

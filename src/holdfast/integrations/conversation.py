@@ -31,7 +31,6 @@ from ..recall import Recall
 from ..recall import tools as recall_tools
 from ..sessions import Context, SessionService
 from ..sessions.origin import listed_events
-from ..sessions.window import ContextWindow
 from ..stores import Log, MemoryStore, open_store
 from ..stores.base import ProcessGuard
 from ..tokens.budget import require_positive
@@ -145,9 +144,10 @@ class AgentConversations:
         with self._opening:
             found = self._open.get(key)
             if found is None:
-                keeps = ContextWindow(self.window or window, self.model or model, self.preset.usual_window)
                 record = {"system": system, "tools": tools and tools(), "format": format}
-                found = AgentConversation(self, key, keeps, record, shortcuts or Shortcuts())
+                found = AgentConversation(
+                    self, key, self.window or window, self.model or model, record, shortcuts or Shortcuts()
+                )
                 self._open[key] = found
             self._open.move_to_end(key)
             while len(self._open) > _OPEN_CONVERSATIONS:
@@ -163,12 +163,15 @@ class AgentConversations:
         with self._opening:
             return list(self._open)
 
-    def keeper(self, session_id: str | None = None, window: ContextWindow | None = None, **options: Any) -> Keeper:
+    def keeper(
+        self, session_id: str | None = None, window: int | None = None, model: str | None = None, **options: Any
+    ) -> Keeper:
         """Returns a keeper with these options, of a stored session if one is named."""
         return Keeper(
             None if session_id is None else self.sessions,
             session_id,
-            window=window or ContextWindow(self.window, self.model, self.preset.usual_window),
+            window=window or self.window,
+            model=model or self.model,
             preset=self.preset,
             summarizer=self.summarizer,
             listen=self.listen,
@@ -197,18 +200,19 @@ class AgentConversation:
         self,
         conversations: AgentConversations,
         key: str,
-        window: ContextWindow,
+        window: int | None,
+        model: str | None,
         record: dict[str, Any],
         shortcuts: Shortcuts,
     ) -> None:
         self._all = conversations
         stored = conversations.stored
         given = {"format": record["format"]} if stored else record
-        self.keeper = conversations.keeper(key if stored else None, window, **given)
+        self.keeper = conversations.keeper(key if stored else None, window, model, **given)
         self._record = {"id": key, **record}
         self._shortcuts = shortcuts
         self._created = not stored
-        self._limit = self._token_limit()
+        self._limit = 0.0
         self._working = anyio.Lock()
         self._reading = threading.Lock()
         self._given = KnownObjects()
@@ -236,7 +240,9 @@ class AgentConversation:
             if self._usage is not None:
                 await self.keeper.on_step_finish([], self._usage)
                 self._usage = None
-            return self._remember(messages, await self.keeper.prepare_step(messages))
+            context = await self.keeper.prepare_step(messages)
+            self._limit = await self._token_limit()
+            return self._remember(messages, context)
 
     def report(self, usage: UsageLike | None) -> None:
         """Records what the provider reported for the newest reply, where the messages themselves do not hold it."""
@@ -261,7 +267,7 @@ class AgentConversation:
             recovery = await self.keeper.on_overflow(failure)
             if not recovery.retry or recovery.context is None:
                 return None
-            self._limit = self._token_limit()
+            self._limit = await self._token_limit()
             return self._remember(messages, recovery.context)
 
     # -- internals ------------------------------------------------------------------------------------
@@ -275,10 +281,10 @@ class AgentConversation:
                 await self._all.sessions.create(**self._record)
             self._created = True
 
-    def _token_limit(self) -> float:
+    async def _token_limit(self) -> float:
         """Returns the tokens below which certainly nothing is due; 0 if the preset's trigger does not say."""
         policy = self._all.preset
-        threshold = policy.bounds(self.keeper.window.size, 0).threshold
+        threshold = policy.bounds((await self.keeper.size()).window, 0).threshold
         return _CERTAIN * threshold if isinstance(policy.trigger, OverThreshold) and threshold else 0.0
 
     def _remember(self, messages: Sequence[Any], context: Context) -> list[Any]:

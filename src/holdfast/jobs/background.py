@@ -17,7 +17,7 @@ from ..context import Request
 from ..errors import InvalidInput, QueueError
 from ..hooks.timeouts import require_seconds
 from ..sessions import Context, SessionService
-from ..sessions.steps import SessionSteps, session_window
+from ..sessions.steps import SessionSteps
 from .queue import SESSION_DOMAIN, InProcessQueue, Job, Queue, QueueSettings
 from .runner import JobRunner
 from .sweeper import Sweeper
@@ -116,10 +116,9 @@ class BackgroundCompactor:
 
     async def _make_room(self, session_id: str) -> Context:
         """Compacts without a model where no reply would fit."""
-        record = await self.sessions.get(session_id)
-        steps = SessionSteps(self.sessions, session_id, session_window(self.sessions, record))
+        steps = SessionSteps(self.sessions, session_id)
         context, _ = await steps.make_room(0 if await self._is_full(session_id) else None)
-        steps.require_room(context)
+        await steps.require_room(context)
         return context
 
     async def _enqueue(self, session_id: str) -> bool:

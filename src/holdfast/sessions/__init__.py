@@ -1,11 +1,12 @@
 """Sessions over a store: append, context, turns, compact, explain, fork, undo."""
 
+from ..compaction.size import Size
 from ..context import CompactionParameters
 from ..ledger import LeftOutLine, PageExplanation, PageLine
 from .blocking import BlockingSessionService, BlockingTurn
 from .explain import CompactionPreview, EventFate, Explanation
 from .handoff import Handoff
-from .live import Context, ContextSize
+from .live import Context
 from .service import SessionService
 from .turn import Turn
 
@@ -15,7 +16,6 @@ __all__ = [
     "CompactionParameters",
     "CompactionPreview",
     "Context",
-    "ContextSize",
     "EventFate",
     "Explanation",
     "Handoff",
@@ -23,5 +23,6 @@ __all__ = [
     "PageExplanation",
     "PageLine",
     "SessionService",
+    "Size",
     "Turn",
 ]

@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from ..compaction import PolicyLike
-from ..context.events import SessionRecord
 from ..io.portal import portal
 from ..messages import Json, ToolCall
 from ..stores import Log
@@ -126,10 +125,6 @@ class BlockingSessionService:
         """Whether a compaction of this session is running in this service."""
         return self._service.compacting(session_id, lane)
 
-    def window_of(self, record: SessionRecord) -> int | None:
-        """Returns the context window of a session, if the service, the catalog or the preset knows it."""
-        return self._service.window_of(record)
-
     def turn(self, session_id: str, *, id: str) -> BlockingTurn:
         """Returns one turn of a conversation, to be used in a `with` block."""
         return BlockingTurn(self._service.turn(session_id, id=id))
@@ -139,6 +134,8 @@ class BlockingSessionService:
     list = _blocking(SessionService.list)
     delete = _blocking(SessionService.delete)
     append = _blocking(SessionService.append)
+    set_window = _blocking(SessionService.set_window)
+    note_overflow = _blocking(SessionService.note_overflow)
     restore = _blocking(SessionService.restore)
     restore_after_results = _blocking(SessionService.restore_after_results)
     remember = _blocking(SessionService.remember)

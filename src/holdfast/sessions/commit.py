@@ -37,9 +37,9 @@ from .live import LiveSession
 from .notes import SessionStartTexts
 
 if TYPE_CHECKING:
-    from ..context.events import SessionRecord
     from ..hooks import HookRunner
     from ..hooks.hooks import Listener
+    from ..tokens.window import Window
     from ..types import Clock
     from .lease import RunningCompactions, SessionLeases
 
@@ -74,7 +74,7 @@ class Compactor:
         running: RunningCompactions,
         hooks: Hooks,
         clock: Clock,
-        window_of: Callable[[SessionRecord], int | None],
+        window_of: Callable[[LiveSession, Policy], Window | None],
     ) -> None:
         self.leases = leases
         self.running = running
@@ -138,7 +138,7 @@ class _Commit:
             view,
             self.policy,
             self.summarizer,
-            window=self.compactor.window_of(live.record),
+            window=self.compactor.window_of(live, self.policy),
             session_id=live.id,
             model=live.record.model,
             started=started,

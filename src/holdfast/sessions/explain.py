@@ -26,6 +26,7 @@ from ..strategies import KeepLedger
 from ..strategies.ledger import ExplainedLedger
 from ..strategies.parameters import build_fallback, build_strategy
 from ..tokens import estimator_for
+from ..tokens.window import Window
 from ..triggers import always
 from ..types import Strategy
 from .commit import prepare_view
@@ -119,7 +120,7 @@ async def explain_compaction(live: LiveSession, event_id: str) -> Explanation:
     )
 
 
-async def preview_compaction(live: LiveSession, view: View, policy: Policy, window: int | None) -> CompactionPreview:
+async def preview_compaction(live: LiveSession, view: View, policy: Policy, window: Window | None) -> CompactionPreview:
     """Plans a compaction of a view without a model and returns what it would do."""
     run = CompactionRun(view, policy, window=window, session_id=live.id, model=live.record.model)
     view = prepare_view(run, view)

@@ -29,6 +29,7 @@ from ..errors import CorruptLog, InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media, rules_for
 from ..stores import Log, Slice
 from ..tokens import Estimator
+from ..tokens.window import WindowFacts
 
 if TYPE_CHECKING:
     from ..compaction import Policy
@@ -72,6 +73,7 @@ class LiveSession:
         self.deferred_restores: dict[str, dict[str, RestoreLimits]] = {}
         """Lane key → ids of archived messages to restore once its open tool calls have their results."""
         self._views: dict[str, View] = {}
+        self._facts = self._first_facts()
         self._moving = anyio.Lock(fast_acquire=True)
         """Held while record and views change, so that they agree whenever it is free."""
 
@@ -115,7 +117,7 @@ class LiveSession:
                 self._views.clear()
             elif event.kind in MARKS:
                 self._views.pop(lane_key(event.lane), None)
-            elif event.kind == EventKind.POLICY:
+            elif event.kind == EventKind.POLICY and "policy" in event.body:
                 self._views.clear()  # another estimator may count from here on
             elif (view := self._views.get(lane_key(event.lane))) is not None:
                 try:
@@ -164,6 +166,19 @@ class LiveSession:
                     self._views[lane_key(each)] = await self._open(each)
             return self._views[key]
 
+    @property
+    def window_facts(self) -> WindowFacts:
+        """What is known about the window of the session's model, by the root's events."""
+        if (root := self._views.get(lane_key(None))) is not None:
+            self._facts = root.window_facts
+        return self._facts
+
+    def _first_facts(self) -> WindowFacts:
+        """What was known when the session was created."""
+        stored = (self.record.policy or {}).get("window", {})
+        facts = msgspec.convert(stored, WindowFacts)
+        return facts if facts.model else msgspec.structs.replace(facts, model=self.record.model)
+
     def forget(self) -> None:
         self._views.clear()
 
@@ -179,7 +194,8 @@ class LiveSession:
             inherited = await self.store.read(self.id, Slice(after=start, until=tip.base))
         own = await self.store.read(self.id, Slice(lane=lane, after=max(start, tip.base), until=record.version))
         if lane is None:
-            newest = next((event.body["policy"] for event in reversed(own) if event.kind == EventKind.POLICY), None)
+            set_since = (event.body.get("policy") for event in reversed(own) if event.kind == EventKind.POLICY)
+            newest = next(filter(None, set_since), None)
             carried = None if checkpoint is None else checkpoint.body.get("carry", {}).get("policy")
             self.policy, self.estimator, self.calibrated = self._choose(newest or carried, record.policy)
         view = View(
@@ -189,6 +205,7 @@ class LiveSession:
             lane=lane,
             calibrated=self.calibrated,
         )
+        view.window_facts = self._first_facts()
         if checkpoint is not None:
             await self._begin(view, checkpoint)
             view.checkpoint_id = tip.epoch
@@ -248,22 +265,6 @@ class LiveSession:
             msgspec.structs.replace(event, body=restore_media(event.body, media)) if event.body.get("media") else event
             for event in events
         ]
-
-
-class ContextSize(msgspec.Struct, frozen=True):
-    """How large the context of a session is."""
-
-    tokens: int
-    messages: int
-    """Messages since the newest compaction, and those that it left."""
-    is_compacted: bool
-    """Whether a compaction is in force."""
-    round: int = 0
-    """How many times the context was compacted."""
-    known: bool = False
-    """Whether the tokens are based on the provider's report, not on an estimate alone."""
-    compacts_at: int | None = None
-    """Size above which the session's policy compacts; None if it does not count tokens."""
 
 
 class Context(Sequence[Any]):

@@ -12,6 +12,7 @@ import msgspec
 
 from ..compaction import Policy, PolicyLike, preset, read_policy, resolve
 from ..compaction.presets import DEFAULT_PRESET
+from ..compaction.size import Size, measure
 from ..context import Request, View
 from ..context.events import Event, SessionRecord
 from ..errors import NoRoom, StoreClosed
@@ -23,15 +24,13 @@ from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..tokens.budget import require_positive
-from ..tokens.catalog import CATALOG
+from ..tokens.window import Window
 from ..triggers import always
-from ..triggers.combine import token_limit
 from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
 from .history import EventPages, find_events, head_event_ids, verify_session, view_at
 from .lease import LEASE_SECONDS, RunningCompactions, SessionLeases
-from .live import Context, ContextSize, LiveSession, SessionPolicy, read_context
+from .live import Context, LiveSession, SessionPolicy, read_context
 from .transfer import export_session
-from .window import ContextWindow
 
 if TYPE_CHECKING:
     from ..types import EstimatorLike, StrategyLike
@@ -74,8 +73,8 @@ class SessionReader:
         self.window = window
         self.healed_views = 0
         """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
-        self.windows: dict[str, ContextWindow] = {}
-        """Windows by model, with what overflows taught about them."""
+        self.refused: dict[str, int] = {}
+        """Windows by model that overflow errors stated to this process: each session learns them."""
         self._running = RunningCompactions()
         self._leases = SessionLeases(store, lease)
         self._given_estimator = estimator
@@ -163,14 +162,31 @@ class SessionReader:
 
     def _request(self, live: LiveSession, view: View, policy: Policy) -> Request:
         """Returns the request that triggers and strategies see: the session's view with its policy's numbers."""
-        return policy.request(view, self.window_of(live.record), live.id)[1]
+        return policy.request(view, self._window(live, policy), live.id)[1]
 
-    def window_of(self, record: SessionRecord) -> int | None:
-        """Returns the context window of a session, if the service, its policy or the catalog knows it."""
-        stored = None if record.policy is None else record.policy.get("changes", {}).get("window")
-        if self.window is not None or stored is not None or record.model:
-            return self.window or stored or CATALOG.window(record.model)
-        return None if self.preset is None else self.preset.usual_window
+    def _window(self, live: LiveSession, policy: Policy | None = None) -> Window | None:
+        """Returns the context window of a session whose view is open, in a policy or in its own."""
+        facts, policy = live.window_facts, policy or self._automatic_policy(live)
+        refused = self.refused.get(facts.model or "")
+        if refused is not None and facts.learned is None:
+            facts = msgspec.structs.replace(facts, learned=refused)
+        if policy.window is None and live.policy is not None:
+            policy = msgspec.structs.replace(policy, window=live.policy.window)
+        if policy.window is None and self.window is not None:
+            policy = msgspec.structs.replace(policy, window=self.window)
+        return policy.window_in(facts)
+
+    def _known_window(self, live: LiveSession) -> Window:
+        """Returns the window of a session in its own policy: a named one always has one."""
+        window = self._window(live)
+        assert window is not None
+        return window
+
+    def _limit(self, live: LiveSession) -> int | None:
+        """Returns the tokens that a session's model takes; None where nothing but a preset's usual window is known."""
+        window = self._window(live)
+        guessed = window is None or (window.basis == "default" and not live.record.model and self.preset is None)
+        return None if window is None or guessed else window.tokens
 
     # -- the context --------------------------------------------------------------------------------------
 
@@ -193,7 +209,7 @@ class SessionReader:
         ready = wait is False or await self._wait_ready(session_id, lane, wait)
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane)
-        limit = budget or self.window_of(live.record)
+        limit = budget or self._limit(live)
         if not ready and limit is not None and view.tokens > limit:
             raise NoRoom(session_id, view.tokens, limit, _wait_seconds(wait))
         wanted = view.format if format is None else format_name(format)
@@ -211,20 +227,12 @@ class SessionReader:
         record = msgspec.structs.replace(live.record, version=event.seq)
         return await read_context(view, record, view.format if format is None else format_name(format))
 
-    async def size(self, session_id: str, lane: str | None = None) -> ContextSize:
+    async def size(self, session_id: str, lane: str | None = None) -> Size:
         """Returns the size of the context without its messages, which costs little however many they are."""
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane)
         policy = self._automatic_policy(live)
-        limit = token_limit(policy.trigger, self._request(live, view, policy))
-        return ContextSize(
-            view.tokens,
-            len(view.messages),
-            view.checkpoint_id is not None,
-            view.checkpoint.carry.round,
-            view.calibration.known_tokens is not None,
-            limit,
-        )
+        return measure(view, policy, self._window(live, policy))
 
     async def round(self, session_id: str, lane: str | None = None) -> int:
         """Returns how many times the context was compacted."""
@@ -324,7 +332,7 @@ class SessionReader:
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane) if at is None else await view_at(live, await live.event(at))
         policy = resolve(preset, strategy=strategy, budget=budget, target=target, trigger=always)
-        return await preview_compaction(live, view, policy, self.window_of(live.record))
+        return await preview_compaction(live, view, policy, self._window(live, policy))
 
     async def export(self, session_id: str) -> ExportedLines:
         """Returns the whole session as plain data, one record a line, to be imported anywhere."""

@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from ..compaction import Abort, CompactionRun, Policy, PolicyLike, SummarizerRun, resolve
 from ..context.events import Event, EventKind, SessionRecord, new_id, now
 from ..errors import Conflict, InvalidInput
@@ -16,6 +18,7 @@ from ..stores import Log
 from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
+from ..tokens.budget import require_positive
 from ..triggers import always
 from .appending import append_events
 from .breaker import open_breaker
@@ -35,7 +38,8 @@ from .turn import Turn
 if TYPE_CHECKING:
     from ..compaction import CompactionResult, Notify
     from ..hooks.hooks import Listener
-    from ..models.calls import Limits, Model
+    from ..models.calls import Failure, Limits, Model
+    from ..tokens.window import Window, WindowFacts
     from ..types import (
         Clock,
         EstimatorLike,
@@ -81,7 +85,7 @@ class SessionService(SessionReader):
         self.hooks = hooks or Hooks()
         self.limits = limits
         """Limits of model calls, in place of those of each policy."""
-        self._compactor = Compactor(self._leases, self._running, self.hooks, clock, self.window_of)
+        self._compactor = Compactor(self._leases, self._running, self.hooks, clock, self._window)
 
     def use_preset(self, preset: PolicyLike) -> None:
         """Switches to another preset and its estimator; open sessions are measured again when next used."""
@@ -104,6 +108,38 @@ class SessionService(SessionReader):
             done = await self.store.append(session_id, [event])
             await live.appended(done.events, done.version)
         return policy
+
+    async def set_window(self, session_id: str, window: int | None = None, *, model: str | None = None) -> None:
+        """Sets the model that a session uses from now on, and its window if the caller knows it, for every process.
+
+        What was learned about the window of another model, and the size that it reported, no longer counts.
+        """
+        if window is not None:
+            require_positive("window", window)
+        live = await self._live(session_id, refresh=True)
+        await live.view()
+        facts = live.window_facts.of_model(model)
+        if window is not None and window != (
+            self._automatic_policy(live).window if facts.given is None else facts.given
+        ):
+            facts = msgspec.structs.replace(facts, given=window)
+        await self._store_facts(live, facts)
+
+    async def note_overflow(self, session_id: str, failure: Failure, sent: int) -> tuple[Window, Window]:
+        """Stores what an overflow error says about the window; returns the window before and after."""
+        live = await self._live(session_id, refresh=True)
+        await live.view()
+        facts, before = live.window_facts, self._known_window(live)
+        if failure.window and facts.model:
+            self.refused[facts.model] = failure.window
+        await self._store_facts(live, facts.after_overflow(before, failure.window, sent, failure.why))
+        return before, self._known_window(live)
+
+    async def _store_facts(self, live: LiveSession, facts: WindowFacts) -> None:
+        if facts != live.window_facts:
+            event = Event(new_id(), EventKind.POLICY, now(), {"window": msgspec.to_builtins(facts)})
+            done = await self.store.append(live.id, [event])
+            await live.appended(done.events, done.version)
 
     # -- sessions -------------------------------------------------------------------------------------
 
@@ -210,7 +246,8 @@ class SessionService(SessionReader):
         takes more than `max_tokens` or would exceed a known window.
         """
         live = await self._live(session_id, refresh=True)
-        limits = RestoreLimits(max_tokens, self.window_of(live.record))
+        await live.view()
+        limits = RestoreLimits(max_tokens, self._limit(live))
         return await restore_event(live, event_id, lane, id, limits)
 
     async def restore_after_results(
@@ -218,7 +255,8 @@ class SessionService(SessionReader):
     ) -> Event | None:
         """Restores like `restore`; while tool calls are open, after their last result, and returns None until then."""
         live = await self._live(session_id, refresh=True)
-        limits = RestoreLimits(max_tokens, self.window_of(live.record))
+        await live.view()
+        limits = RestoreLimits(max_tokens, self._limit(live))
         return await restore_after_results(live, event_id, lane, limits)
 
     async def pin(
@@ -305,7 +343,7 @@ class SessionService(SessionReader):
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane)
         policy = self._automatic_policy(live).changed(trigger=trigger)
-        run = CompactionRun(view, policy, window=self.window_of(live.record), session_id=session_id)
+        run = CompactionRun(view, policy, window=self._window(live, policy), session_id=session_id)
         return run.not_triggered() is None and open_breaker(run.request, policy.trigger, self.clock()) is None
 
     async def prune(

@@ -13,14 +13,13 @@ import anyio
 import msgspec
 
 from ..compaction import Abort, CompactionResult, Policy
-from ..compaction.policy import find_policy
-from ..compaction.presets import DEFAULT_PRESET
+from ..compaction.size import Size
 from ..context import Request, interrupted_result
-from ..context.events import Event, SessionRecord
+from ..context.events import Event
 from ..errors import NoRoom, Outcome
 from ..hooks import Hooks
 from ..hooks.emitter import emit
-from ..hooks.events import CompactionEvent, Continued
+from ..hooks.events import CompactionEvent, Continued, WindowLowered
 from ..messages import (
     Message,
     copy_json,
@@ -39,7 +38,6 @@ from ..tokens.budget import Reserve
 from ..triggers import always
 from .continuation import LengthRecovery, OverflowRecovery, continue_prompt, drop_incomplete_calls
 from .live import Context
-from .window import ContextWindow
 
 if TYPE_CHECKING:
     from ..types import MessageLike, Strategy, SummarizerLike, UsageLike
@@ -54,14 +52,6 @@ READY_TIMEOUT_SECONDS = 300.0
 """How long a step waits for a running compaction; no compaction job takes longer."""
 
 
-def session_window(sessions: SessionService, record: SessionRecord) -> ContextWindow:
-    """Returns the window of a session; what overflows teach about a model's window is shared."""
-    usual, model = (sessions.preset or find_policy(DEFAULT_PRESET)).usual_window, record.model or ""
-    if model not in sessions.windows:
-        sessions.windows[model] = ContextWindow(sessions.window_of(record), record.model, usual)
-    return sessions.windows[model]
-
-
 class SessionSteps:
     """The steps of one session's model calls; a failed compaction never raises."""
 
@@ -69,8 +59,9 @@ class SessionSteps:
         self,
         sessions: SessionService,
         session_id: str,
-        window: ContextWindow,
         *,
+        window: int | None = None,
+        model: str | None = None,
         policy: Policy | None = None,
         summarizer: SummarizerLike | None = None,
         auto: bool = True,
@@ -81,7 +72,8 @@ class SessionSteps:
         self.sessions = sessions
         self._session_id = session_id
         self._given_policy = policy
-        self.window = window
+        self._given_window = window
+        self._given_model = model
         self.summarizer = summarizer
         self.auto = auto
         """Whether automatic compaction is on; if off, only `compact()` compacts."""
@@ -106,15 +98,26 @@ class SessionSteps:
         return self._session_id
 
     async def policy(self) -> Policy:
-        """Returns the session's policy; one that was given becomes the session's, for every process."""
+        """Returns the session's policy; policy, window and model that were given become the session's."""
         if self._given_policy is not None:
             await self.sessions.set_policy(self.session_id, self._given_policy)
             self._given_policy = None
+        if self._given_window is not None or self._given_model is not None:
+            try:
+                await self.sessions.set_window(self.session_id, self._given_window, model=self._given_model)
+                self._given_window = self._given_model = None
+            except Exception:
+                log.exception("the window of session %s could not be stored", self.session_id)
         return await self.sessions.policy(self.session_id)
 
     async def context(self) -> Context:
         """Returns the session's current context in the format of the steps."""
         return await self.sessions.context(self.session_id, format=self.format)
+
+    async def size(self) -> Size:
+        """Returns the size of the session's context, with the window and threshold of its policy."""
+        await self.policy()
+        return await self.sessions.size(self.session_id)
 
     # -- before and after a model call -------------------------------------------------------------------
 
@@ -124,6 +127,7 @@ class SessionSteps:
         A context that is over the window even so is compacted without a model, whatever the preset does on failure:
         the provider would refuse it.
         """
+        await self.policy()
         ready = await self.sessions.ready(self.session_id, READY_TIMEOUT_SECONDS)
         await self._close_interrupted_calls()
         compacted = ready and await self.compact_if_due()
@@ -186,7 +190,7 @@ class SessionSteps:
         """Compacts if the preset's trigger fires; returns whether tokens were saved."""
         if not self.auto:
             return False
-        result = await self._compact_automatically(None, self.window.size)
+        result = await self._compact_automatically(None)
         return result is not None and result.tokens_saved > 0
 
     async def compact(
@@ -194,7 +198,7 @@ class SessionSteps:
     ) -> CompactionResult:
         """Compacts now, regardless of the trigger and of `auto`; `without_model` by the ledger, not by the preset."""
         strategy = KeepLedger() if without_model else None
-        return await self._compact(always, self.window.size, strategy, instructions=instructions, abort=abort)
+        return await self._compact(always, strategy=strategy, instructions=instructions, abort=abort)
 
     async def make_room(self, limit: int | None = None) -> tuple[Context, bool]:
         """Returns the context, and whether the ledger had to compact it because it was over the window or `limit`.
@@ -202,22 +206,24 @@ class SessionSteps:
         The circuit breaker does not apply, and no other process is waited for: the provider would refuse the context
         as it is.
         """
-        context, size = await self.context(), self.window.size
-        if not self.auto or context.tokens <= (size if limit is None else limit):
+        context, size = await self.context(), await self.size()
+        most = size.window if limit is None else limit
+        if not self.auto or most is None or size.tokens <= most:
             return context, False
-        self._last_result = result = await self._compact_without_model(_fires_unless_undone, size)
+        self._last_result = result = await self._compact_without_model(_fires_unless_undone)
         if result is None or not result.tokens_saved:
             return context, False
         return await self.context(), True
 
-    def require_room(self, context: Context) -> None:
+    async def require_room(self, context: Context) -> None:
         """Raises NoRoom, with the smallest valid context, if the context exceeds the window."""
-        if context.tokens <= self.window.size:
+        window = (await self.size()).window
+        if window is None or context.tokens <= window:
             return
         result, tokens, messages = self._last_result, context.tokens, context.messages
         if result is not None and result.tokens_after < tokens:
             tokens, messages = result.tokens_after, list(result.messages)
-        raise NoRoom(self.session_id, tokens, self.window.size, messages=messages)
+        raise NoRoom(self.session_id, tokens, window, messages=messages)
 
     # -- overflow and cut-off replies ------------------------------------------------------------------------
 
@@ -226,21 +232,25 @@ class SessionSteps:
         failure = problem if isinstance(problem, Failure) else failure_from_exception(problem)
         if failure.kind != "overflow":
             return OverflowRecovery(False, f"not a context overflow ({failure.kind}): {failure.why}")
+        await self.policy()
         before = await self.context()
         sent = before.tokens
-        self.window.learn(failure.window, sent, failure.why)
+        known, window = await self.sessions.note_overflow(self.session_id, failure, sent)
+        if self.listen is not None and window != known:
+            emit(self.listen, WindowLowered(self.session_id, known.tokens, window.tokens, failure.why))
         if streamed:
             return OverflowRecovery(False, "part of the reply was already shown: a retry would show it twice")
         if not self.auto:
             return OverflowRecovery(False, AUTO_COMPACTION_OFF)
         if self._retried_version == before.version:
             return OverflowRecovery(False, "the prompt was too long again after it had been compacted")
-        budget = max(1, min(self.window.size, sent - 1))
+        budget = max(1, min(window.tokens, sent - 1))
         result = await self._compact_automatically(_fires_always, budget)
         if result is None or result.tokens_after >= sent:
             result = await self._compact_without_model(_fires_always, budget)
         if (after := await self.context()).tokens >= sent:
-            why = result.why if result is not None else "the compaction failed"
+            least = f"{after.tokens:,} tokens are the least, and {sent:,} were refused"
+            why = (result.why or least) if result is not None else "the compaction failed"
             return OverflowRecovery(False, f"it could not be made smaller: {why}")
         context = await self._with_continue_prompt(after, compacted=True)
         self._retried_version = context.version
@@ -259,14 +269,14 @@ class SessionSteps:
 
     async def compact_if_full(self) -> tuple[Literal["go_on", "max_tokens"], str]:
         """Compacts once if a stored reply was cut off in a full window; else returns `max_tokens` and the reason."""
-        full = self.window.utilization(await self.context(), self.sessions.estimator)
+        full = (await self.size()).utilization
         if full <= _FULL_UTILIZATION:
             return "max_tokens", f"the reply is too long, with {full:.0%} of the window in use"
         if not self.auto:
             return "max_tokens", AUTO_COMPACTION_OFF
         if self._length_recovered:
             return "max_tokens", "the reply was cut off again after a compaction"
-        result = await self._compact_automatically(_fires_always, self.window.size)
+        result = await self._compact_automatically(_fires_always)
         if result is None or not result.tokens_saved:
             return "max_tokens", f"nothing could be compacted: {result.why if result else 'the compaction failed'}"
         self._length_recovered = True
@@ -275,20 +285,25 @@ class SessionSteps:
 
     # -- internals ---------------------------------------------------------------------------------------------
 
-    async def _compact_without_model(self, trigger: Callable[[Request], bool], budget: int) -> CompactionResult | None:
+    async def _compact_without_model(
+        self, trigger: Callable[[Request], bool], budget: int | None = None
+    ) -> CompactionResult | None:
         """Compacts by the ledger, without waiting for others; down to the budget where nothing leaves room for more.
 
         A context that leaves less than the usual room for a reply is sent all the same: the alternative is no reply.
         """
         result = await self._compact_automatically(trigger, budget, KeepLedger(), urgent=True)
-        if result is not None and result.outcome is Outcome.CANNOT_FIT and result.tokens_after <= budget:
+        most = (await self.size()).window if budget is None else budget
+        if result is None or most is None or result.tokens_after > most:
+            return result
+        if result.outcome is Outcome.CANNOT_FIT:
             return await self._compact_automatically(trigger, budget, KeepLedger(), Reserve(), urgent=True)
         return result
 
     async def _compact_automatically(
         self,
         trigger: Callable[[Request], bool] | None,
-        budget: int,
+        budget: int | None = None,
         strategy: Strategy | None = None,
         reply: Reserve | None = None,
         *,
@@ -304,7 +319,7 @@ class SessionSteps:
     async def _compact(
         self,
         trigger: Callable[[Request], bool] | None,
-        budget: int,
+        budget: int | None = None,
         strategy: Strategy | None = None,
         reply: Reserve | None = None,
         *,
@@ -312,7 +327,7 @@ class SessionSteps:
         abort: Abort | None = None,
         urgent: bool = False,
     ) -> CompactionResult:
-        policy = (await self.policy()).changed(window=self.window.size, strategy=strategy)
+        policy = (await self.policy()).changed(strategy=strategy)
         if reply is not None:
             policy = msgspec.structs.replace(policy, reply=reply)
         return await self.sessions.compact(
@@ -320,7 +335,7 @@ class SessionSteps:
             trigger,
             on_conflict="rebase",
             preset=policy,
-            budget=budget if budget < self.window.size else None,
+            budget=budget,
             instructions=instructions,
             summarizer=self.summarizer,
             abort=abort or self.abort,

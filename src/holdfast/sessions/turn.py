@@ -33,7 +33,7 @@ from .appending import append_events
 from .continuation import CONTINUE_PROMPT, LengthRecovery, OverflowRecovery, drop_incomplete_calls
 from .lease import LeaseTaken
 from .message_events import message_events
-from .steps import SessionSteps, session_window
+from .steps import SessionSteps
 from .turn_state import SAY, TurnState, fold_turn, is_unanswered, require_turn_id
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ class Turn:
                 except LeaseTaken:
                     await self._sessions._leases.wait_released(self.session_id, "turn")
             self._live = await self._sessions._live(self.session_id)
-            window = session_window(self._sessions, self._live.record)
-            self._steps = SessionSteps(self._sessions, self.session_id, window)
+            self._steps = SessionSteps(self._sessions, self.session_id)
             await self._fold()
         except BaseException:
             await self._lease.release()
@@ -154,7 +153,7 @@ class Turn:
             raise InvalidInput("Nothing to send: call say() first, and stop when receive() returned False.")
         self._steps.prompt_id = f"{self.id}/{self._state.replies}~{self._version}"
         context = await self._steps.prepare()
-        self._steps.require_room(context)
+        await self._steps.require_room(context)
         self._made = context.version, context.checkpoint
         return context.request
 

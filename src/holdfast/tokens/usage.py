@@ -87,6 +87,10 @@ MIN_RATIO, MAX_RATIO = 0.4, 4.0
 """Bounds of tokens per unit between two replies: anything beyond has another cause than the text."""
 MAX_TOKENS = 20_000_000
 """Larger reports are ignored as errors: no model accepts so many tokens."""
+MIN_SHARE = 0.2
+"""Smaller reports, as a share of the units, are ignored: they are of a part of the prompt, as what was not cached."""
+MAX_REPEATS = 2
+"""How often a report may be repeated while the text grows; then the number is taken for a constant and ignored."""
 
 
 class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,6 +104,10 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     replies: int = 0
     known_tokens: int | None = None
     known_units: int = 0
+    repeats: int = 0
+    """How often the last report was repeated while the text grew."""
+    constant: int | None = None
+    """A number that is reported whatever the text."""
 
     @property
     def ratio(self) -> float:
@@ -111,14 +119,41 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
         """Tokens that units do not explain."""
         return max(0.0, self.base_tokens - self.ratio * self.base_units)
 
-    def learn(self, units: int, usage: Usage) -> Calibration:
-        """Returns the calibration after a successful reply; `units` is the size of the context after it."""
+    def why_implausible(self, units: int, usage: Usage, *, same_reply: bool = False) -> str:
+        """Returns why a report cannot be the size of so many units; empty if it can.
+
+        `same_reply`: the report came with a reply that is stored as several messages, and with an earlier one of them.
+        """
         total = usage.total
-        if not 0 < total <= MAX_TOKENS:
-            return self
-        learned = msgspec.structs.replace(self, replies=self.replies + 1, known_tokens=total, known_units=units)
+        if total > MAX_TOKENS:
+            return f"{total:,} tokens are more than any model accepts"
+        if total < MIN_SHARE * units or not total:
+            return f"{total:,} tokens cannot be all of a context of about {units:,}"
+        if total == self.constant or (self._repeats(total, units, same_reply=same_reply) > MAX_REPEATS):
+            return f"{total:,} tokens are reported whatever is sent"
+        return ""
+
+    def _repeats(self, total: int, units: int, *, same_reply: bool) -> int:
+        """Number of times in a row that the same total was reported for a context that grew."""
+        if same_reply:
+            return self.repeats
+        return self.repeats + 1 if total == self.known_tokens and units > self.known_units else 0
+
+    def learn(self, units: int, usage: Usage, *, same_reply: bool = False) -> Calibration:
+        """Returns the calibration after a successful reply; `units` is the size of the context after it.
+
+        An implausible report changes nothing, but one that turns out to be a constant is no size any more.
+        """
+        total = usage.total
+        repeats = self._repeats(total, units, same_reply=same_reply)
+        if self.why_implausible(units, usage, same_reply=same_reply):
+            constant = repeats > MAX_REPEATS
+            return msgspec.structs.replace(self.as_ratio(), repeats=0, constant=total) if constant else self
+        learned = msgspec.structs.replace(
+            self, replies=self.replies + 1, known_tokens=total, known_units=units, repeats=repeats, constant=None
+        )
         if self.known_tokens is None:
-            small = not self.replies or 2 * units <= self.known_units
+            small = not self.base_tokens or 2 * units <= self.known_units
             return msgspec.structs.replace(learned, base_tokens=total, base_units=units) if small else learned
         more, gained = units - self.known_units, total - self.known_tokens
         if more <= 0 or gained <= 0:  # something was removed: the difference says nothing about what was added
@@ -143,6 +178,10 @@ class Calibration(msgspec.Struct, frozen=True, omit_defaults=True):
     def reset_size(self) -> Calibration:
         """Returns the calibration for a new epoch, without the reported size of the old context."""
         return msgspec.structs.replace(self, known_tokens=None)
+
+    def as_ratio(self) -> Calibration:
+        """Returns tokens per unit alone, where reports are about another prompt, or another model."""
+        return msgspec.structs.replace(self, base_tokens=0, base_units=0, known_tokens=None, repeats=0)
 
     def tokens(self, units: int) -> int:
         """Returns the reported tokens plus an estimate of what came after; without a report, an estimate of all."""

@@ -20,6 +20,8 @@ from .transcript import (
 
 _TYPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _LOG_ONLY = ("internal_chat_message_metadata_passthrough",)
+_WINDOW_SHARE = 0.95
+"""Codex records what is left of the model's window after the share that it keeps free: 258,400 of 272,000."""
 _ENCRYPTED = ("compaction", "compaction_summary", "context_compaction")
 
 
@@ -67,6 +69,7 @@ class _RolloutReader:
         self._unmeasured: int | None = None
         self._totals: Any = None
         self._context: int | None = None
+        self._window: int | None = None
 
     def read_meta(self, payload: Record) -> None:
         """Reads a header. Only the first counts: a forked session repeats its parent's after its own."""
@@ -102,6 +105,8 @@ class _RolloutReader:
     def add_token_count(self, info: Any) -> None:
         """Assigns a usage report to the newest model item; one with unchanged totals is a repetition."""
         last = info.get("last_token_usage") if isinstance(info, dict) else None
+        if isinstance(info, dict):
+            self._window = count_or_none(info.get("model_context_window")) or self._window
         if not isinstance(last, dict):
             return
         report, totals = _TokenReport.of(last), info.get("total_token_usage")
@@ -131,6 +136,8 @@ class _RolloutReader:
             id=self._id,
             warnings=self.warnings.lines(),
             folder=self._folder,
+            window=self._window,
+            whole_window=None if self._window is None else round(self._window / _WINDOW_SHARE),
         )
 
 

@@ -82,15 +82,7 @@ async def import_transcript(service: SessionService, transcript: Transcript, id:
     Importing again resumes an interrupted import, and adds messages that the tool has appended since.
     """
     log = await to_thread.run_sync(log_from_transcript, transcript, service.estimator, id)
-    return await _write_log(service, ImportLog(log.record, [_with_foreign_usage(step) for step in log.steps]))
-
-
-def _with_foreign_usage(step: ImportStep) -> ImportStep:
-    """Marks usage as reported for another tool's prompt: it does not say how large the context is here."""
-    if "usage" not in step.event.body:
-        return step
-    event = msgspec.structs.replace(step.event, body=step.event.body | {"foreign_usage": True})
-    return msgspec.structs.replace(step, event=event)
+    return await _write_log(service, log)
 
 
 async def import_exported(

@@ -25,6 +25,7 @@ from ..messages import COMMON, Json, Message, ToolResult, decode_all, extract_me
 from ..sessions.history import FOLDER, TITLE
 from ..strategies.history import message_numbers, previous_ledger, user_topics
 from ..tokens import Estimator
+from ..tokens.window import WindowFacts
 from .transcript import (
     CLEARED_RESULT,
     PastCompaction,
@@ -53,7 +54,6 @@ def build_carry(view: View, cut: int, version: int) -> Carry:
         archived=before.archived + cut,
         format=None if view.format == COMMON else view.format,
         counter=view.token_sums.estimator.name,
-        calibration=view.calibration.reset_size(),
         topics=tuple(user_topics(gone, before.topics)),
         before_boundary=before.before_boundary + cut,
         kept_until=version if cut else before.kept_until,
@@ -119,6 +119,7 @@ class _ImportLogBuilder:
             format=None if self._format == COMMON else self._format,
             model=transcript.model,
             metadata={"imported": {"from": transcript.kind, "id": transcript.id}} | _about(transcript),
+            policy=_stored_window(transcript),
         )
 
     def build(self) -> ImportLog:
@@ -163,6 +164,8 @@ class _ImportLogBuilder:
         body, media = extract_media(event.body)
         if media:
             body["media"] = sorted(media)
+        if "usage" in body:  # of another tool's prompt: it does not say how large the context is here
+            body = body | {"foreign_usage": True}
         self._events.append(event)
         self._steps.append(ImportStep(msgspec.structs.replace(event, body=body), media, tip))
 
@@ -264,6 +267,14 @@ class _UniqueIds:
 def _about(transcript: Transcript) -> Json:
     """Folder and title as metadata, where the tool knows them."""
     return {key: value for key, value in ((FOLDER, transcript.folder), (TITLE, transcript.title)) if value}
+
+
+def _stored_window(transcript: Transcript) -> Json | None:
+    """The window that the tool recorded, as a session stores it with its policy."""
+    if transcript.window is None:
+        return None
+    facts = WindowFacts(model=transcript.model, recorded=transcript.window, whole=transcript.whole_window)
+    return {"window": msgspec.to_builtins(facts)}
 
 
 def _is_timestamp(time: str | None) -> bool:

@@ -69,6 +69,10 @@ class Transcript(Struct, frozen=True):
     """The folder that the tool worked in."""
     title: str | None = None
     """The title that the tool gave the session."""
+    window: int | None = None
+    """The context window that the tool recorded, as far as it uses it."""
+    whole_window: int | None = None
+    """The whole window, of which `window` is a share."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:

@@ -126,12 +126,13 @@ class Api:
 
     @_answering
     async def sizes(self, request: Request) -> Response:
-        stats = await self.stats.read((await self.record(request)).id)
-        seqs, sizes = stats.curve()
+        record = await self.record(request)
+        stats, size = await self.stats.read(record.id), await self.sessions.size(record.id)
+        seqs, sizes, reported = stats.curve(size.tokens)
         marks = [
             (one.seq, one.before, one.after, one.archived, one.seq in stats.undone) for one in stats.compactions[-400:]
         ]
-        return json_reply({"seqs": seqs, "sizes": sizes, "compactions": marks})
+        return json_reply({"seqs": seqs, "sizes": sizes, "reported": reported, "compactions": marks})
 
     @_answering
     async def price(self, request: Request) -> Response:
@@ -153,7 +154,7 @@ class Api:
         return json_reply(
             {
                 "tokens": size.tokens,
-                "compacts_at": size.compacts_at,
+                "compacts_at": size.threshold,
                 "growth": sum(growth) / len(growth) if growth else 0,
                 "usage": stats.usage,
                 "price": stats.price,

@@ -13,8 +13,6 @@ from ..sessions import SessionService
 from ..sessions.history import TITLE, first_user_line, last_used
 from ..stores import Lease, Slice
 
-_WINDOW_SHARE = 0.85
-"""Share of the window at which a session without a preset is taken to compact."""
 _MAX_TITLE = 200
 
 
@@ -54,7 +52,7 @@ class Overview(msgspec.Struct, frozen=True):
 
 async def read_overview(sessions: SessionService, record: SessionRecord) -> Overview:
     """Reads the live window of a session; constant work for its history."""
-    size, window = await sessions.size(record.id), sessions.window_of(record)
+    size = await sessions.size(record.id)
     return Overview(
         record.id,
         await read_title(sessions, record),
@@ -66,8 +64,8 @@ async def read_overview(sessions: SessionService, record: SessionRecord) -> Over
         await last_used(sessions.store, record),
         size.tokens,
         size.known,
-        window,
-        size.compacts_at or (None if window is None else int(window * _WINDOW_SHARE)),
+        size.window,
+        size.threshold,
         size.round,
         await _last_compaction(sessions, record),
         await _is_leased(sessions, record.id),

@@ -51,8 +51,9 @@ class SessionStats:
 
     def __init__(self, estimator: Estimator, model: str | None) -> None:
         self.version = 0
-        self.seqs, self.sizes = array("I"), array("I")
-        """The size of the root lane's context after each of its events."""
+        self.seqs, self.sizes, self.reported = array("I"), array("I"), array("I")
+        """The size of the root lane's context after each of its events as counted here, and as reported with it; 0
+        where nothing was reported."""
         self.compactions: list[CompactionFacts] = []
         self.replies: list[ReplyFacts] = []
         self.usage = Usage()
@@ -61,7 +62,7 @@ class SessionStats:
         self.undone: set[int] = set()
         """Seqs of compactions that an undo stepped back over."""
         self._estimator, self._model = estimator, model
-        self._size = 0
+        self._size = self._reported = 0
 
     def add(self, event: Event) -> None:
         self.version = event.seq
@@ -78,6 +79,8 @@ class SessionStats:
                 return
         self.seqs.append(event.seq)
         self.sizes.append(self._size)
+        self.reported.append(self._reported)
+        self._reported = 0
 
     def _add_message(self, event: Event) -> None:
         body = event.body
@@ -95,8 +98,7 @@ class SessionStats:
         )
         self.usage = Usage(*(getattr(self.usage, name) + getattr(usage, name) for name in Usage.__struct_fields__))
         self.price = None if self.price is None or price is None else self.price + price
-        if not body.get("foreign_usage"):
-            self._size = usage.total
+        self._reported = usage.total
 
     def _add_compaction(self, event: Event) -> None:
         body = event.body
@@ -114,6 +116,7 @@ class SessionStats:
         self.compactions.append(facts)
         self.seqs.append(event.seq)
         self.sizes.append(facts.before)
+        self.reported.append(0)
         self._size = facts.after
 
     def _add_undo(self, to: str | None) -> None:
@@ -124,13 +127,19 @@ class SessionStats:
                 self.undone.add(facts.seq)
                 self._size += facts.before - facts.after
 
-    def curve(self) -> tuple[list[int], list[int]]:
-        """Returns seqs and sizes, thinned out evenly; the two sides of every compaction stay."""
+    def curve(self, now: int) -> tuple[list[int], list[int], list[int | None]]:
+        """Returns seqs, counted sizes and reported ones, thinned out evenly; the two sides of every compaction stay.
+
+        Both series end in the size `now`.
+        """
         step = max(1, len(self.seqs) // _MAX_POINTS)
         marks = {facts.seq for facts in self.compactions[-_MAX_POINTS // 2 :]}
         last = len(self.seqs) - 1
         chosen = [at for at, seq in enumerate(self.seqs) if at % step == 0 or at == last or (step > 1 and seq in marks)]
-        return [self.seqs[at] for at in chosen], [self.sizes[at] for at in chosen]
+        seqs, reported = [self.seqs[at] for at in chosen], [self.reported[at] or None for at in chosen]
+        if not seqs:
+            return [], [], []
+        return [*seqs, seqs[-1]], [*(self.sizes[at] for at in chosen), now], [*reported, now]
 
 
 class StatsReader:

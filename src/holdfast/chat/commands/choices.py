@@ -33,11 +33,11 @@ _CATALOG_PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "gemini": "g
 async def _run_model(chat: Chat, argument: str) -> CommandResult:
     if argument:
         chat.configure(model=resolve_chat_model(argument))
-    summarizer = chat.summary_model
+    summarizer, size = chat.summary_model, await chat.agent.keeper.size()
     rows = [
         ("model", chat.model.name),
         ("format", chat.model.format),
-        ("window", f"{compaction.window_size(chat):,} tokens: {compaction.window_source(chat)}"),
+        ("window", f"{size.window or 0:,} tokens: {compaction.window_source(chat, size)}"),
         ("summaries", getattr(summarizer, "name", None) or str(summarizer)),
     ]
     changed = (f"This conversation now uses {chat.model.name}.", "") if argument else ()

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from ...compaction.bars import bar, share_bar
 from ...compaction.breakdown import ContextBreakdown, align_shares, break_down
 from ...compaction.presets import takes_sizes
+from ...compaction.size import Size
 from ...errors import HoldfastError, InvalidInput
 from ...messages import decode_all
-from ...sessions import Context
 from ...settings import Settings, load_settings, save_setting
-from ...tokens.catalog import CATALOG
 from ...triggers import OverThreshold
 from .base import ChatCommand, CommandResult, Table, page, split_arguments
 
@@ -26,32 +25,16 @@ def chat_settings(chat: Chat) -> Settings:
     return chat.settings or load_settings(chat.folder.root)
 
 
-def compaction_threshold(chat: Chat) -> int | None:
-    """Returns the tokens at which the preset compacts; None if it has no token threshold."""
-    if not isinstance(chat.preset.trigger, OverThreshold):
-        return None
-    return chat.preset.bounds(window_size(chat), 0).threshold
-
-
-def window_size(chat: Chat) -> int:
-    """Returns the model's window in tokens, as far as it is known."""
-    return chat.agent.keeper.window.size
-
-
-def window_source(chat: Chat) -> str:
+def window_source(chat: Chat, size: Size) -> str:
     """Describes where the window size comes from."""
-    known = CATALOG.find(chat.model.name.rpartition(":")[2])
-    if chat.window is not None:
-        origin = chat_settings(chat).origins.get("window", "default")
-        usual, source = chat.window, "given when the chat was opened" if origin == "default" else origin
-    elif known is not None:
-        usual, source = known.window, "the model catalog"
-    else:
-        usual, source = (
-            chat.preset.usual_window,
-            f"the default of the preset {chat.preset.name}: the model is not in the catalog",
-        )
-    return source if window_size(chat) == usual else "learned from the model, which rejected more"
+    origin = chat_settings(chat).origins.get("window", "default")
+    return {
+        "given": "given when the chat was opened" if origin == "default" else origin,
+        "learned": "learned from the model, which rejected more",
+        "recorded": "recorded by the tool that the session comes from",
+        "reported": "listed by the provider",
+        "catalog": "the model catalog",
+    }.get(size.window_basis, f"the default of the preset {chat.preset.name}: the model is not in the catalog")
 
 
 AUTOCOMPACT_SETTING = "compaction.enabled"
@@ -65,11 +48,11 @@ async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     if not word:
         now = f"Automatic compaction is {'on' if chat.auto else 'off'}."
         change = "Change it: /autocompact on, /autocompact off."
-        return page(now, "", Table(_autocompact_rows(chat)), "", change, draft="/autocompact ")
+        return page(now, "", Table(await _autocompact_rows(chat)), "", change, draft="/autocompact ")
     wanted = word == "on"
     chat.configure(auto=wanted)
     text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"
-    return page(text, "", Table(_autocompact_rows(chat)))
+    return page(text, "", Table(await _autocompact_rows(chat)))
 
 
 def _persist_auto_setting(chat: Chat, wanted: bool) -> str:
@@ -84,12 +67,16 @@ def _persist_auto_setting(chat: Chat, wanted: bool) -> str:
     return f"It is saved in {file}, but {later.origins[AUTOCOMPACT_SETTING]} overrides it at the next start."
 
 
-def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
-    due = compaction_threshold(chat)
+async def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
+    size = await chat.agent.keeper.size()
     rows: list[Sequence[str]] = [
         ("preset", chat.preset.name, f"compacts {chat.preset.figures['compacts']}"),
-        ("window", f"{window_size(chat):,}", window_source(chat)),
-        ("threshold", "–" if due is None else f"{due:,}", "tokens above which this preset compacts"),
+        ("window", f"{size.window or 0:,}", window_source(chat, size)),
+        (
+            "threshold",
+            "–" if size.threshold is None else f"{size.threshold:,}",
+            "tokens above which this preset compacts",
+        ),
     ]
     if not takes_sizes(chat.preset.name):
         return [*rows, ("keeps", "–", chat.preset.figures["keeps"])]
@@ -167,26 +154,33 @@ _USAGE_BAR_WIDTH, _SHARE_BAR_WIDTH, _LABEL_WIDTH = 40, 20, 24
 
 async def _run_context(chat: Chat, argument: str) -> CommandResult:
     split_arguments(argument, 0, CONTEXT.usage)
-    context = await chat.sessions.context(chat.record.id)
+    context, size = await chat.sessions.context(chat.record.id), await chat.agent.keeper.size()
     messages, _ = decode_all(context.messages, context.format)
     parts = break_down(messages, chat.sessions.estimator, context.system, context.tools)
     instructions = [f"project instructions: {file.summary}" for file in chat.instructions]
-    apart = [] if parts.tokens == context.tokens else [f"{parts.tokens:,} by local estimate, of which:"]
+    apart = [] if parts.tokens == size.tokens else [f"{parts.tokens:,} by local estimate, of which:"]
     return page(
-        *_usage_lines(chat, context), *instructions, *apart, "", _breakdown_table(parts), *_largest_results(parts)
+        *_usage_lines(chat, size, len(context)),
+        *instructions,
+        *apart,
+        "",
+        _breakdown_table(parts),
+        *_largest_results(parts),
     )
 
 
-def _usage_lines(chat: Chat, context: Context) -> list[str]:
-    window, due = window_size(chat), compaction_threshold(chat)
-    line = bar([(min(context.tokens, window), "")], window, _USAGE_BAR_WIDTH, track=True).plain
-    counted = "counted by the provider" if context.known else "estimated"
+def _usage_lines(chat: Chat, size: Size, count: int) -> list[str]:
+    window = size.window or 1
+    due = size.threshold if isinstance(chat.preset.trigger, OverThreshold) else None
+    line = bar([(min(size.tokens, window), "")], window, _USAGE_BAR_WIDTH, track=True).plain
+    counted = "counted by the provider" if size.known else "estimated"
     compacts = f"above {due:,} tokens" if due is not None else chat.preset.figures["compacts"]
     off = "" if chat.auto else ", but automatic compaction is off"
     return [
-        f"{line}  {100 * context.tokens / window:.0f} % of {window:,}",
-        f"{context.tokens:,} tokens, {counted}, in {len(context):,} message{'s' if len(context) != 1 else ''}",
+        f"{line}  {100 * size.tokens / window:.0f} % of {window:,}",
+        f"{size.tokens:,} tokens, {counted}, in {count:,} message{'s' if count != 1 else ''}",
         f"{chat.preset.name} compacts {compacts}{off}",
+        *size.remarks,
     ]
 
 

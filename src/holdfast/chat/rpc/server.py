@@ -266,7 +266,7 @@ class RpcConnection:
                 return _session_data(await chat.switch(request.session))
             case SetModelRequest():
                 chat.configure(model=resolve_chat_model(request.model))
-                return ModelData(chat.model.name, chat.agent.keeper.window.size)
+                return ModelData(chat.model.name, (await chat.agent.keeper.size()).window or 0)
             case HandoffRequest():
                 return await self._hand_off(_require_text(request.goal))
         raise AssertionError(request.command)

@@ -10,7 +10,8 @@ from rich.style import Style
 from rich.text import Text
 from textual.widget import Widget
 
-from ...agent.events import SizeCertainty, WindowUsage
+from ...agent.events import WindowUsage
+from ...compaction.size import SizeCertainty
 from ...io.text import sanitize_line
 from ..state import ChatState
 from .drawing import format_count, format_percent

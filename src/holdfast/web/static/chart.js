@@ -31,6 +31,7 @@ export function drawChart(node, data, series, { choose, label = (value) => `#${v
           fill: one.fill ? `${color(one.color)}22` : undefined,
           width: one.width ?? 1.5,
           points: { show: false },
+          spanGaps: one.gaps ?? false,
         }))],
       },
       data,

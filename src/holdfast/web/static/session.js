@@ -102,11 +102,11 @@ function last(compaction) {
 }
 
 async function strip() {
-  const { seqs, sizes, compactions: found } = await read("sizes");
+  const { seqs, sizes, reported, compactions: found } = await read("sizes");
   compactions = found.map(([seq]) => seq);
   if (!seqs.length) return;
-  if (chart) chart.update([seqs, sizes]);
-  else chart = drawChart(byId("strip"), [seqs, sizes], [{ color: "--accent", fill: true }], { choose: (seq) => list.select(seq - 1) });
+  if (chart) chart.update([seqs, sizes, reported]);
+  else chart = drawChart(byId("strip"), [seqs, sizes, reported], [{ color: "--accent", fill: true }, { color: "--soft", gaps: true }], { choose: (seq) => list.select(seq - 1) });
 }
 
 function jump(direction) {
