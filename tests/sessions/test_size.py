@@ -170,7 +170,7 @@ async def test_an_imported_session_has_one_size_wherever_it_is_shown(path: Path)
     async with SessionService(MemoryStore(), preset="holdfast") as service:
         record = await import_transcript(service, read_once(path))
         size, context = await service.size(record.id), await service.context(record.id)
-        seqs, counted, reported = (await StatsReader(service).read(record.id)).curve(size.tokens)
+        _, counted, reported = (await StatsReader(service).read(record.id)).curve(size.tokens)
         assert size.basis == "estimated" and size.threshold is not None
         assert {size.tokens} == {context.tokens, *counted[-1:], *reported[-1:]}
         assert await service.due(record.id) == (size.tokens > size.threshold)
