@@ -45,6 +45,7 @@ def test_overflow_with_a_number_is_a_fact_and_is_not_probed() -> None:
 
 
 def test_overflow_without_a_number_is_probed_upwards_to_the_given_window() -> None:
+    """H8."""
     facts = WindowFacts(given=16_000).after_overflow(Window(16_000, "given"), None, 5_000, "prompt is too long")
     seen = []
     for _ in range(2 * PROBE_AFTER + 1):
