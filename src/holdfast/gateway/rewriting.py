@@ -283,7 +283,8 @@ class Rewriter:
             return None
         window = self._window(body.model)
         if failure.window:
-            window = self.sessions.refused[body.model] = failure.window
+            self.sessions.note_window(body.model, learned=failure.window)
+            window = failure.window
         messages = msgspec.json.decode(body.messages)
         result = await acompact(
             messages,
@@ -321,7 +322,7 @@ class Rewriter:
 
     def _window(self, model: str) -> int:
         """Returns the window of a model, for a request without a session."""
-        facts = WindowFacts(model=model, learned=self.sessions.refused.get(model))
+        facts = self.sessions.stated.get(model) or WindowFacts(model=model)
         window = facts.window(self.sessions.window or self._policy.window, self._policy.usual_window)
         return self._policy.usual_window if window is None else window.tokens
 

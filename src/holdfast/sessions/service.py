@@ -19,6 +19,7 @@ from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
 from ..tokens.budget import require_positive
+from ..tokens.window import WindowFacts
 from ..triggers import always
 from .appending import append_events
 from .breaker import open_breaker
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from ..compaction import CompactionResult, Notify
     from ..hooks.hooks import Listener
     from ..models.calls import Failure, Limits, Model
-    from ..tokens.window import Window, WindowFacts
+    from ..tokens.window import Window
     from ..types import (
         Clock,
         EstimatorLike,
@@ -131,9 +132,14 @@ class SessionService(SessionReader):
         await live.view()
         facts, before = live.window_facts, self._known_window(live)
         if failure.window and facts.model:
-            self.refused[facts.model] = failure.window
+            self.note_window(facts.model, learned=failure.window)
         await self._store_facts(live, facts.after_overflow(before, failure.window, sent, failure.why))
         return before, self._known_window(live)
+
+    def note_window(self, model: str, **stated: int) -> None:
+        """Notes what a provider stated about a model's window: `reported` in a list, or `learned` from an error."""
+        known = self.stated.get(model) or WindowFacts(model=model)
+        self.stated[model] = msgspec.structs.replace(known, **stated)
 
     async def _store_facts(self, live: LiveSession, facts: WindowFacts) -> None:
         if facts != live.window_facts:
