@@ -1,7 +1,8 @@
-"""Checks import directions: a part imports only parts above it in this list, so there are no cycles.
+"""Checks import directions, and that each question is answered in one place.
 
-Imports under TYPE_CHECKING are exempt. The faces do not import each other; the command line, on top, starts them all.
-`--answers` checks instead that each question of `QUESTIONS` is answered in its own place only.
+A part imports only parts above it in this list, so there are no cycles. Imports under TYPE_CHECKING are exempt. The
+faces do not import each other; the command line, on top, starts them all. `QUESTIONS` lists the questions, with the
+places that may answer them.
 """
 
 from __future__ import annotations
@@ -44,19 +45,24 @@ TOP = "cli"
 
 
 def main() -> int:
-    wrong: list[str] = []
+    wrong = [*wrong_imports(), *other_answers()]
+    right = f"{len(PARTS) + len(FACES) + 1} parts, every import goes the right way; {len(QUESTIONS)} questions"
+    print("\n".join(wrong) if wrong else f"{right}, each answered in one place")
+    return 1 if wrong else 0
+
+
+def wrong_imports() -> Iterator[str]:
+    """Yields the imports that go the wrong way, and the files of parts that the list does not have."""
     for path in sorted(PACKAGE.rglob("*.py")):
         part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
         if part in ("__init__", "__main__"):
             continue
         if part not in [*PARTS, *FACES, TOP]:
-            wrong.append(f"{path.relative_to(PACKAGE)}: add {part!r} to the list of parts")
+            yield f"{path.relative_to(PACKAGE)}: add {part!r} to the list of parts"
             continue
         for line, used in imports_of(path):
             if used != part and not allowed(part, used):
-                wrong.append(f"{path.relative_to(PACKAGE)}:{line}: {part} must not import {used}")
-    print("\n".join(wrong) if wrong else f"{len(PARTS) + len(FACES) + 1} parts, every import goes the right way")
-    return 1 if wrong else 0
+                yield f"{path.relative_to(PACKAGE)}:{line}: {part} must not import {used}"
 
 
 LIMIT_WORDS = frozenset(("budget", "window", "limit", "threshold"))
@@ -101,7 +107,9 @@ def computed_sizes(tree: ast.AST) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             called = node.func
-            if called.attr == "tokens_of" or (called.attr == "tokens" and last_word(called.value) == "calibration"):
+            if called.attr.lstrip("_") == "tokens_of" or (
+                called.attr == "tokens" and last_word(called.value) == "calibration"
+            ):
                 yield node
 
 
@@ -136,19 +144,17 @@ QUESTIONS = (
 def other_answers() -> Iterator[str]:
     """Yields the places outside its own where a question is answered."""
     for path in sorted(PACKAGE.rglob("*.py")):
-        tree, name = ast.parse(path.read_text()), path.relative_to(PACKAGE).as_posix()
-        for question in QUESTIONS:
-            if not any(name == place or (place.endswith("/") and name.startswith(place)) for place in question.places):
-                for node in question.find(tree):
-                    shown = f"{ast.unparse(node)} answers {question.name}: ask {' or '.join(question.places)}"
-                    yield f"{name}:{getattr(node, 'lineno', 0)}: {shown}"
+        yield from answers_in(path.relative_to(PACKAGE).as_posix(), path.read_text())
 
 
-def check_answers() -> int:
-    """Prints the places where a question is answered a second time."""
-    found = list(other_answers())
-    print("\n".join(found) if found else f"{len(QUESTIONS)} questions, each answered in one place")
-    return 1 if found else 0
+def answers_in(name: str, source: str) -> Iterator[str]:
+    """Yields the places of a file where it answers a question that is not its own."""
+    tree = ast.parse(source)
+    for question in QUESTIONS:
+        if not any(name == place or (place.endswith("/") and name.startswith(place)) for place in question.places):
+            for node in question.find(tree):
+                shown = f"{ast.unparse(node)} answers {question.name}: ask {' or '.join(question.places)}"
+                yield f"{name}:{getattr(node, 'lineno', 0)}: {shown}"
 
 
 def allowed(part: str, used: str) -> bool:
@@ -189,4 +195,4 @@ def imports_of(path: Path) -> list[tuple[int, str]]:
 
 
 if __name__ == "__main__":
-    sys.exit(check_answers() if "--answers" in sys.argv else main())
+    sys.exit(main())

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import MemoryStore, SessionService, preset
+from holdfast.compaction.policy import resolve
 from holdfast.compaction.presets import PRESETS
 from holdfast.context import Checkpoint, HeadMessage, Request
 from holdfast.errors import InvalidInput, InvalidLimit, Outcome
@@ -165,6 +166,14 @@ def test_threshold_before_first_compaction_expects_typical_size() -> None:
     large = request_for(messages, system=system, target=100_000)
     assert CostTrigger(window=900_000).threshold(large) == expected(large, 6_000 + SUMMARY_TOKENS + KEPT_TOKENS, 6_000)
     assert CostTrigger(window=900_000, target=70_000).threshold(small) == expected(small, 70_000, 6_000)
+
+
+def test_policy_says_how_far_where_neither_trigger_nor_request_does() -> None:
+    """In a small window the typical size does not fit: the policy's half of the limit is what the trigger expects."""
+    trigger = CostTrigger(window=40_000)
+    bounds, request = resolve(trigger=trigger).request(request_for(rounds(50, 100)).view)
+    assert bounds.target == request.target == trigger.limit // 2
+    assert trigger.threshold(request) == expected(request, trigger.limit // 2, 0)
 
 
 def compacted(request: Request, after: int) -> Request:

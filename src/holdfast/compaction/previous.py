@@ -66,21 +66,19 @@ def locate(messages: Sequence[Message], previous: PrefixCheckpoint) -> Continuat
 
     Raises CheckpointMismatch if it continues neither.
     """
-    ids = ChainedIds(messages)
-    for index in range(len(messages)):
-        if ids[index] == previous.boundary:
-            given, log = GivenList(messages[index + 1 :], (ids[index],)), Follower((ids[index], *previous.kept))
-            if (match := log.match(given)).logged < len(log.ids):
-                break
-            own, edits = ChainedIds(given.items, before=ids[index]), previous.edits
+    ids, boundary = ChainedIds(messages), previous.boundary
+    if boundary is not None and (index := ids.find(boundary)) is not None:
+        given, log = GivenList(messages[index + 1 :], (boundary,)), Follower((boundary, *previous.kept))
+        if (match := log.match(given)).logged == len(log.ids):
+            own, edits = ChainedIds(given.items, before=boundary), previous.edits
             if log.has_reminder:  # without it a message has another id, and so have all after it
                 edits = {own[at]: edits[known] for at, known in enumerate(match.ids) if known in edits}
             return Continuation(index + 1, own, True, edits)
     if 0 < previous.shown <= len(messages) and ids[previous.shown - 1] == previous.shown_digest:
-        last = previous.kept[-1] if previous.kept else previous.boundary or ""
+        last = previous.kept[-1] if previous.kept else boundary or ""
         live = ChainedIds(messages[previous.lead :], previous.kept, last)
         return Continuation(previous.lead, live, False, previous.edits)
-    if previous.boundary is None:
+    if boundary is None:
         return Continuation(0, ids, True, previous.edits)
     raise CheckpointMismatch(
         "previous= belongs to other messages: pass the whole history, or the last result's messages "

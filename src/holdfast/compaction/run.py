@@ -11,7 +11,8 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, takewhile
+from operator import is_
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -142,18 +143,15 @@ class CompactionRun:
         """Returns the cost of the model calls and of the lost prompt cache; None if nothing changes."""
         if decision.plan is None:
             return None
-        view, sums, meter = self.request.view, self.request.view.token_sums, self.summarizer.meter
-        units, before = sums.overhead, chain((shown.message for shown in view.head), view.messages)
-        for old, new in zip(before, decision.plan.messages, strict=False):
-            if old is not new:
-                break
-            units += sums.estimator.measure(new)
+        view, meter = self.request.view, self.summarizer.meter
+        before = chain((shown.message for shown in view.head), view.messages)
+        same = sum(1 for _ in takewhile(bool, map(is_, before, decision.plan.messages)))
         return cost_of(
             meter.usage,
             prices_of(self.model),
             decision.tokens_before,
             decision.tokens_after,
-            view.tokens_of(units),
+            view.tokens_of_first(same),
             summarizer=(prices_of(meter.model) or Prices()) if meter.model else None,
             calls=meter.calls,
         )

@@ -119,13 +119,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def tokens(self) -> int:
         """Size of the messages as they would be sent."""
-        view, sums = self.view, self.view.token_sums
-        known = {id(shown.message): size for shown, size in zip(self.head, sums.head, strict=True)}
-        ends = sums.cumulative
-        known |= {id(message): ends[at + 1] - ends[at] for at, message in enumerate(view.messages)}
-        measure = sums.estimator.measure
-        units = sum(known[id(m)] if id(m) in known else measure(m) for m in self.messages)
-        return view.tokens_of(sums.overhead + units)
+        return self.view.tokens_as_sent(self.messages)
 
     @property
     def strategy(self) -> str:
@@ -219,14 +213,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
 
     def tokens_after_cut(self, cut: int, extra: int = 0, sums: TokenSums | None = None) -> int:
         """Tokens of the context that this cut would leave, plus `extra` units of notes. Constant work for each cut."""
-        view, sums = self.view, sums or self.view.token_sums
-        units = sums.overhead + extra + sums.cumulative[-1] - sums.cumulative[cut]
-        for shown, size in zip(view.head, sums.head, strict=True):
-            if self.stays_in_head(shown, cut):
-                units += size
-        for index in self.kept_before(cut):
-            units += sums.cumulative[index + 1] - sums.cumulative[index]
-        return view.tokens_of(units, sums)
+        head = (index for index, shown in enumerate(self.view.head) if self.stays_in_head(shown, cut))
+        return self.view.tokens_from(cut, self.kept_before(cut), head, extra, sums)
 
     # -- changes --------------------------------------------------------------------------------------
 

@@ -397,9 +397,40 @@ class View:
     @property
     def tokens(self) -> int:
         """Size of the context: the provider's last reported usage plus an estimate of later messages."""
-        return self.tokens_of(self.units())
+        return self.tokens_with(0)
 
-    def tokens_of(self, units: int, sums: TokenSums | None = None) -> int:
+    def tokens_with(self, units: int) -> int:
+        """Size of the context with so many units more, or fewer if they are negative."""
+        return self._tokens_of(self.units() + units)
+
+    def tokens_from(
+        self, cut: int, earlier: Iterable[int], head: Iterable[int], notes: int = 0, sums: TokenSums | None = None
+    ) -> int:
+        """Size of the live messages from an index on, with these earlier ones, these of the head, and units of notes.
+
+        Constant work for each.
+        """
+        sums = sums or self.token_sums
+        ends = sums.cumulative
+        units = sums.overhead + notes + ends[-1] - ends[cut] + sum(sums.head[index] for index in head)
+        return self._tokens_of(units + sum(ends[index + 1] - ends[index] for index in earlier), sums)
+
+    def tokens_of_first(self, count: int) -> int:
+        """Size of the prompt up to and with so many messages, those of the head included."""
+        sums = self.token_sums
+        live = max(0, count - len(sums.head))
+        return self._tokens_of(sums.overhead + sum(sums.head[:count]) + sums.cumulative[live])
+
+    def tokens_as_sent(self, messages: Iterable[Message]) -> int:
+        """Size of these messages as a prompt of their own; those of this context are not measured again."""
+        sums = self.token_sums
+        ends, measure = sums.cumulative, sums.estimator.measure
+        known = {id(shown.message): size for shown, size in zip(self.head, sums.head, strict=True)}
+        known |= {id(message): ends[at + 1] - ends[at] for at, message in enumerate(self.messages)}
+        units = sum(known[id(message)] if id(message) in known else measure(message) for message in messages)
+        return self._tokens_of(sums.overhead + units)
+
+    def _tokens_of(self, units: int, sums: TokenSums | None = None) -> int:
         size = (sums or self.token_sums).estimator.tokens(units)
         return self.calibration.tokens(size) if self.calibration.replies and sums in (None, self.token_sums) else size
 

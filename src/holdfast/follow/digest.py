@@ -74,6 +74,10 @@ class ChainedIds(Sequence[str]):
     def __len__(self) -> int:
         return len(self._messages)
 
+    def find(self, id: str) -> int | None:
+        """Returns the index of the message with this id, if there is one."""
+        return next((index for index, own in enumerate(self) if own == id), None)
+
     @overload
     def __getitem__(self, index: int) -> str: ...
     @overload

@@ -111,7 +111,7 @@ def _checked_copy(view: View, event: Event, limits: RestoreLimits) -> Message:
     if copies & view.events.keys() - view.checkpoint.edits.keys() - shortened:
         raise InvalidInput(f"Event {event.id!r} is in the context already: there is nothing to restore.")
     copy = _restored_copy(event)
-    after = view.tokens_of(view.units() + view.token_sums.estimator.measure(copy))
+    after = view.tokens_with(view.token_sums.estimator.measure(copy))
     size, limit, window = after - view.tokens, limits.max_tokens, limits.window
     if limit is not None and size > limit:
         raise InvalidInput(

@@ -63,7 +63,7 @@ class PruneToolResults(BaseStrategy):
                     cleared.append(Edit(place, self.placeholder))
             if cleared:
                 edits[index] = tuple(reversed(cleared))
-        if view.tokens - view.tokens_of(view.units() - saved) <= self.minimum:
+        if view.tokens - view.tokens_with(-saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
         return request.plan.edit(edits).made_by("pruning")
 

@@ -49,11 +49,11 @@ class ShortenResults(BaseStrategy):
             return made
 
         def fits(removed: int) -> bool:
-            sums, units = view.token_sums, view.units()
+            sums, units = view.token_sums, 0
             for index, changes in edits(removed).items():
                 units -= sums.cumulative[index + 1] - sums.cumulative[index]
                 units += sums.estimator.measure(apply_edits(view.messages[index], changes))
-            return view.tokens_of(units) <= self.max_tokens
+            return view.tokens_with(units) <= self.max_tokens
 
         if not results or fits(0):
             return Skip(Outcome.NOTHING_TO_COMPACT, "no tool result needs to be shortened")

@@ -80,7 +80,7 @@ class CostTrigger:
             return done
         if self.target is not None:
             return self.target
-        return min(request.target or self.limit // 2, stays + self.summary_tokens + KEPT_TOKENS)
+        return min(request.target or self.limit, stays + self.summary_tokens + KEPT_TOKENS)
 
 
 def cheapest_size(growth: float, after: int, stays: int, summary_tokens: int, ratios: Ratios) -> float:
@@ -102,8 +102,8 @@ def growth_per_call(view: View) -> float | None:
     start = max(view.leading_system_count, len(view.messages) - RECENT_MESSAGES)
     roles = ["", *(message.role for message in view.messages[start:])]
     calls = sum(role == "assistant" != before for before, role in pairwise(roles))
-    units, sums = view.units(), view.token_sums.cumulative
-    gained = view.tokens_of(units) - view.tokens_of(units - (sums[-1] - sums[start]))
+    sums = view.token_sums.cumulative
+    gained = view.tokens - view.tokens_with(sums[start] - sums[-1])
     return gained / calls if calls and gained > 0 else None
 
 
