@@ -125,8 +125,6 @@ class Rewriter:
                 conversation = await (self.conversations.follow(match, body) if own else self.conversations.find(match))
                 if conversation is None:
                     return RewriteDecision("unchanged" if own else "side_call")
-                if own:
-                    await self.sessions.set_window(conversation.session_id, model=body.model)
                 size = await self.sessions.size(conversation.session_id)
         given = match.given
         decision = RewriteDecision(

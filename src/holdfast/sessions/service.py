@@ -10,6 +10,7 @@ import msgspec
 
 from ..compaction import Abort, CompactionRun, Policy, PolicyLike, SummarizerRun, resolve
 from ..context.events import Event, EventKind, SessionRecord, new_id, now
+from ..context.token_sums import measure_prompt, prompt_overhead
 from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
 from ..messages import Json, format_name
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
         UsageLike,
     )
     from .live import LiveSession
+
+_SAME_PROMPT_UNITS, _SAME_PROMPT_SHARE = 100, 0.02
+"""Differences in a prompt that do not matter for its size: a date, a counter."""
 
 
 class SessionService(SessionReader):
@@ -125,6 +129,22 @@ class SessionService(SessionReader):
         ):
             facts = msgspec.structs.replace(facts, given=window)
         await self._store_facts(live, facts)
+
+    async def set_prompt(
+        self, session_id: str, *, system: SystemLike | None = None, tools: ToolsLike | None = None
+    ) -> None:
+        """Counts this system prompt and these tools from now on: a caller sends them in place of the session's own.
+
+        Sizes that were reported with another prompt are a ratio only. Nothing is written while they take about as much
+        room: a prompt may contain the time.
+        """
+        live = await self._live(session_id, refresh=True)
+        sums = (await live.view()).token_sums
+        units = measure_prompt(sums.estimator, prompt_overhead(system, tools))
+        if abs(units - sums.overhead) > max(_SAME_PROMPT_UNITS, _SAME_PROMPT_SHARE * sums.overhead):
+            body = {"prompt": units, "counter": sums.estimator.name}
+            done = await self.store.append(session_id, [Event(new_id(), EventKind.POLICY, now(), body)])
+            await live.appended(done.events, done.version)
 
     async def note_overflow(self, session_id: str, failure: Failure, sent: int) -> tuple[Window, Window]:
         """Stores what an overflow error says about the window; returns the window before and after."""
