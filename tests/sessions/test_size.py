@@ -166,7 +166,7 @@ async def test_a_compaction_reports_the_size_that_the_session_then_has() -> None
 
 @each_nth_session(7)
 async def test_an_imported_session_has_one_size_wherever_it_is_shown(path: Path) -> None:
-    """H8: one had three: 103k as its headline, 92k at the end of its curve, and 114k as the other tool's last report."""
+    """H8: one had three: 103k as its headline, 92k at the end of its curve, 114k as the other tool's last report."""
     async with SessionService(MemoryStore(), preset="holdfast") as service:
         record = await import_transcript(service, read_once(path))
         size, context = await service.size(record.id), await service.context(record.id)

@@ -1,6 +1,6 @@
 """Events, checkpoints, the view (the fold from events to context), requests and plans."""
 
-from ..messages.tool_pairs import INTERRUPTED_TEXT, interrupted_result
+from ..messages.tool_calls import INTERRUPTED_TEXT, interrupted_result
 from .checkpoint import (
     Carry,
     Checkpoint,

@@ -34,7 +34,7 @@ from ..messages import (
     rules_for,
     system_text,
 )
-from ..messages.tool_pairs import ToolCallPairing
+from ..messages.tool_calls import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
 from ..tokens.window import WindowFacts
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits

@@ -20,18 +20,17 @@ from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
 from ..tokens.budget import require_positive
 from ..triggers import always
-from .appending import append_events
 from .breaker import open_breaker
 from .commit import CompactionCall, Compactor
 from .handoff import Handoff, handoff_session, title_session
 from .history import fork_record
 from .lease import LEASE_SECONDS
 from .marks import pin_event, undo_compaction
-from .message_events import message_events
+from .message_events import MessageEvents, message_events, new_events
 from .notes import append_memory
 from .reader import Events, SessionReader
 from .redaction import redact_event, redact_text
-from .restore import RestoreLimits, restore_after_results, restore_event
+from .restore import RestoreLimits, restore_after_results, restore_deferred, restore_event
 from .transfer import import_session
 from .turn import Turn
 
@@ -105,8 +104,7 @@ class SessionService(SessionReader):
         self._know(policy)
         if live.policy is None or live.policy.stored() != policy.stored():
             event = Event(new_id(), EventKind.POLICY, now(), {"policy": policy.stored()})
-            done = await self.store.append(session_id, [event])
-            await live.appended(done.events, done.version)
+            await live.append([event])
         return policy
 
     async def set_window(self, session_id: str, window: int | None = None, *, model: str | None = None) -> None:
@@ -137,9 +135,7 @@ class SessionService(SessionReader):
 
     async def _store_facts(self, live: LiveSession, facts: WindowFacts) -> None:
         if facts != live.window_facts:
-            event = Event(new_id(), EventKind.POLICY, now(), {"window": msgspec.to_builtins(facts)})
-            done = await self.store.append(live.id, [event])
-            await live.appended(done.events, done.version)
+            await live.append([Event(new_id(), EventKind.POLICY, now(), {"window": msgspec.to_builtins(facts)})])
 
     # -- sessions -------------------------------------------------------------------------------------
 
@@ -222,7 +218,20 @@ class SessionService(SessionReader):
             aside=aside,
             made_on=made_on,
         )
-        return await append_events(live, ready, lane, after=after, named=id is not None)
+        return await self._append(live, ready, lane, after=after, named=id is not None)
+
+    async def _append(
+        self, live: LiveSession, ready: MessageEvents, lane: str | None, *, after: int | None, named: bool = True
+    ) -> Events:
+        """Appends message events, and the archived messages that waited for their results; returns them as stored.
+
+        `named`: the caller chose their ids, so this may be a retry.
+        """
+        events = await new_events(live, ready) if named else ready.events
+        done = await live.append(events, after=after, media=ready.media)
+        if live.deferred_restores:
+            await restore_deferred(live, lane)
+        return await live.with_media(done.events)
 
     def turn(self, session_id: str, *, id: str) -> Turn:
         """Returns one turn of a conversation, to be used in an `async with` block: see `Turn`.
@@ -482,4 +491,4 @@ class SessionService(SessionReader):
 
     def _summarizer(self, given: SummarizerLike | None) -> Model | None:
         """Returns the model of one call: the given one, else the service's own."""
-        return resolve_model(given) or self.model
+        return self.model if given is None else resolve_model(given)
