@@ -10,7 +10,6 @@ import msgspec
 
 from ..context import HeadMessage, Plan, Request, View, apply_edits
 from ..context.events import Event, EventKind
-from ..context.token_sums import prompt_overhead
 from ..errors import InvalidInput
 from ..follow import ChainedIds
 from ..messages import COMMON, Json, Message, decode_all, encode_all
@@ -19,6 +18,7 @@ from ..messages.repair import decode_payloads, repair_input, trace_messages, tra
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
+from ..tokens.estimators import prompt_overhead
 from .decide import Decision
 from .driver import Abort, Notify
 from .policy import Policy

@@ -23,12 +23,12 @@ from ..context.events import (
     lane_key,
     message_in,
 )
-from ..context.token_sums import prompt_overhead
 from ..errors import CorruptLog, InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media, rules_for
 from ..messages.repair import decode_payloads, trace_numbers
 from ..stores import Appended, Log, Slice, Unchanged
 from ..tokens import Estimator
+from ..tokens.estimators import prompt_overhead
 from ..tokens.window import WindowFacts
 
 if TYPE_CHECKING:
