@@ -12,7 +12,7 @@ from benchmarks.alone import report_call, run_alone, warm_up
 from benchmarks.measure import Options, Ratio
 from benchmarks.mixes import Json
 from holdfast import compact
-from holdfast.tokens.tokenizer import load_counter
+from holdfast.tokens.estimators import load_counter
 
 BUDGET = 8_000
 QUICK_DIVISOR = 50

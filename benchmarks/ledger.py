@@ -35,8 +35,7 @@ from holdfast.messages import (
     rules_for,
 )
 from holdfast.tokens import estimator_for
-from holdfast.tokens.estimators import part_text
-from holdfast.tokens.tokenizer import load_vocabulary
+from holdfast.tokens.estimators import load_vocabulary, part_text
 from holdfast.transcripts import examples, read_transcript
 
 SIZES = (250_000, 500_000, 1_000_000)

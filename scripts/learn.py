@@ -22,16 +22,19 @@ from holdfast.lab.corpus import in_half, iter_cuts, session_files, session_name
 from holdfast.lab.needs import find_needed
 from holdfast.lab.surprise import ContinuationPart, next_passages
 from holdfast.ledger.extract import HistoryExtractor
-from holdfast.ledger.line_scores import (
+from holdfast.ledger.lines import FILE_KINDS
+from holdfast.ledger.scoring import (
     EDITED_ELSEWHERE,
     EDITED_IN_FILES,
+    NAME_FEATURES,
     OWN_FEATURES,
     REUSED,
     SHARED_FEATURES,
+    feature_products,
     line_features,
+    name_features,
+    name_probability,
 )
-from holdfast.ledger.lines import FILE_KINDS
-from holdfast.ledger.name_scores import NAME_FEATURES, feature_products, name_features, name_probability
 from holdfast.transcripts import read_transcript
 
 CUT_FRACTIONS = tuple(sixteenth / 16 for sixteenth in range(2, 16))

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from holdfast.context import Request, View
-from holdfast.context.token_sums import prompt_overhead
 from holdfast.messages import decode_all
 from holdfast.tokens import estimator_for
+from holdfast.tokens.estimators import prompt_overhead
 
 Json = dict[str, Any]
 Messages = list[Json]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from histories import PROFILES, wire
 from holdfast.cli.options import estimator_names
 from holdfast.compaction.breakdown import ContextBreakdown, align_shares, break_down
-from holdfast.context.token_sums import prompt_overhead
 from holdfast.messages import decode_all, framed_message
 from holdfast.tokens import ReportedUsage, estimator_for
+from holdfast.tokens.estimators import prompt_overhead
 
 CHARS = estimator_for("chars/4")
 

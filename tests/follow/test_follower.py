@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import histories
 from client_lists import aider_requests
 from holdfast.follow import ChainedIds, Follower, GivenList
-from holdfast.follow.tolerances import stable_form
+from holdfast.follow.digest import stable_form
 from holdfast.messages import Json
 
 PROFILES = st.sampled_from(histories.PROFILES)

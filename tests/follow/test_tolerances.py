@@ -8,7 +8,7 @@ import pytest
 
 from client_lists import RULES, aider_requests
 from holdfast.follow import Follower, GivenList, content_digest, count_leading_system
-from holdfast.follow.tolerances import (
+from holdfast.follow.digest import (
     CACHE_MARKS,
     CALL_SIGNATURES,
     GENERATED_IDS,

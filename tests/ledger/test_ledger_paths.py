@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from holdfast.context.references import citation
 from holdfast.ledger import HistoryExtractor, SectionRenderer, parse_page
 from holdfast.ledger.entries import FileRecord
-from holdfast.ledger.paths import abbreviate_root, list_by_folder
+from holdfast.ledger.files import abbreviate_root, list_by_folder
 from holdfast.ledger.text import FILES, PAGE_OPENING, ROOT, ROOT_IS
 
 DEEP = "/home/mira/worktrees/tidebook-berths-and-boats/services/tidebook"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ledger_helpers import Messages, assistant, tool_use, user
 
-from holdfast.ledger import HistoryExtractor, line_scores
-from holdfast.ledger.line_scores import (
+from holdfast.ledger import HistoryExtractor, scoring
+from holdfast.ledger.scoring import (
     EDITED_WEIGHT,
     OWN_FEATURES,
     REUSED_WEIGHT,
@@ -14,8 +14,8 @@ from holdfast.ledger.line_scores import (
     LineScores,
     line_features,
     score_lines,
+    score_names,
 )
-from holdfast.ledger.name_scores import score_names
 from holdfast.ledger.weights import Curve
 from holdfast.messages import decode_all
 
@@ -90,7 +90,7 @@ def test_score_lines_reaches_further_back_with_more_room() -> None:
 @pytest.fixture
 def even_odds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models that give every line the probability 1/2."""
-    monkeypatch.setattr(line_scores, "line_curves", lambda model, features: (Curve.of(0.0),) * len(features))
+    monkeypatch.setattr(scoring, "line_curves", lambda model, features: (Curve.of(0.0),) * len(features))
 
 
 WORTH = {"countRopes": 0.75, "castOff": 0.25}
@@ -118,7 +118,7 @@ def test_text_to_be_written_again_weighs_more_where_most_names_have_room(even_od
 
 def test_few_lines_are_not_worth_more_than_a_certain_need(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where hardly anything is likely to be needed, scores are not scaled up."""
-    monkeypatch.setattr(line_scores, "line_curves", lambda model, features: (Curve.of(-30.0),) * len(features))
+    monkeypatch.setattr(scoring, "line_curves", lambda model, features: (Curve.of(-30.0),) * len(features))
     scores = score_lines(noted(READ), WORTH, ROOM)
     assert total(scores) < 1e-6
     assert scores.per_character == pytest.approx(REUSED_WEIGHT)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.ledger.line_scores import LINE_MODELS, OWN_FEATURES, SHARED_FEATURES, line_curves
-from holdfast.ledger.name_scores import NAME_FEATURES, name_weights
+from holdfast.ledger.scoring import LINE_MODELS, NAME_FEATURES, OWN_FEATURES, SHARED_FEATURES, line_curves, name_weights
 from holdfast.ledger.weights import Curve, CurvePair, load_weights, sum_curves
 
 POINTS = [(1.0, 0.0), (2.0, 4.0), (4.0, -2.0)]

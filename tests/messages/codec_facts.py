@@ -16,8 +16,8 @@ from holdfast.messages import (
     encode_all,
     without_generated_id,
 )
-from holdfast.messages.call_ids import GENERATED_ID_PREFIX
 from holdfast.messages.payload import opaque_text
+from holdfast.messages.tool_calls import GENERATED_ID_PREFIX
 
 Wire = list[dict[str, Any]]
 

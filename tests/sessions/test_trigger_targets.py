@@ -18,7 +18,7 @@ from holdfast.triggers import (
     any_of,
     not_,
 )
-from holdfast.triggers.combine import token_limit
+from holdfast.triggers.limits import token_limit
 from sized import assistant, request_for, user
 
 LIMIT = 2_000

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast import CompactionResult, Outcome, StructuredSummary, Summary, check, compact
-from holdfast.ledger.paths import parse_file_list
+from holdfast.ledger.files import parse_file_list
 from holdfast.ledger.text import EXCERPTS
 from holdfast.messages import framed_message
 from holdfast.models import Failure, Limits, ModelCall, Reply, ScriptedModel

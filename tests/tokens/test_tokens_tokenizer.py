@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.messages import Media, Message, Reasoning, Text, ToolCall, ToolResult, user
-from holdfast.tokens import ENCODINGS, CallableEstimator, CharsPerPiece, Estimator, Tokenizer, estimator_for, tokenizer
-from holdfast.tokens.tokenizer import (
+from holdfast.tokens import ENCODINGS, CallableEstimator, CharsPerPiece, Estimator, Tokenizer, estimator_for, estimators
+from holdfast.tokens.estimators import (
     CALL_OVERHEAD,
     CHUNK_CHARACTERS,
     IMAGE_TOKENS,
@@ -128,7 +128,7 @@ def test_heuristic_count_is_within_35_percent(text: str) -> None:
 
 def test_tokenizer_not_installed_uses_heuristic(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "splintr", None)
-    monkeypatch.setattr(tokenizer, "load_vocabulary", load_vocabulary.__wrapped__)
+    monkeypatch.setattr(estimators, "load_vocabulary", load_vocabulary.__wrapped__)
     load_counter.cache_clear()
     try:
         assert load_counter("o200k_base") is heuristic_count

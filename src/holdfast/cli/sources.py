@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from ..compaction.input_repair import decode_payloads, trace_numbers
 from ..compaction.size import Size
 from ..context.events import Event, LaneTip, message_in
 from ..errors import InvalidInput, InvalidLimit
 from ..io.arguments import did_you_mean, unknown_name_message
 from ..io.files import write_file_atomically
 from ..messages import COMMON, Json, encode_all
+from ..messages.repair import decode_payloads, trace_numbers
 from ..sessions import BlockingSessionService
 from ..tokens import ReportedUsage, Usage
 from ..transcripts import Transcript, entry_numbers, live_context, read_transcript

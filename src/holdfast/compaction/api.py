@@ -10,7 +10,7 @@ from anyio import to_thread
 from ..errors import InvalidLimit
 from ..io.portal import portal
 from ..messages import require_message_list
-from .driver import Abort, Notify, SummarizerRun
+from .driver import Abort, Notify
 from .policy import Policy, PolicyLike, resolve
 from .result import CompactionResult
 from .stateless import ListedMessages, StatelessCompaction
@@ -82,7 +82,7 @@ def compact(
         limits=limits,
     )
     given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers)
-    work = StatelessCompaction(given, policy, SummarizerRun(policy.summarizer, policy.limits, notify, abort), previous)
+    work = StatelessCompaction(given, policy, previous, notify, abort)
     if policy.summarizer is None and hooks is None:
         return work.result(work.run.decide())
     if (decision := work.run.not_triggered()) is not None:
@@ -134,8 +134,7 @@ async def acompact(
         limits=limits,
     )
     given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers)
-    run = SummarizerRun(policy.summarizer, policy.limits, notify, abort)
-    work = await to_thread.run_sync(lambda: StatelessCompaction(given, policy, run, previous))
+    work = await to_thread.run_sync(lambda: StatelessCompaction(given, policy, previous, notify, abort))
     if (decision := work.run.not_triggered()) is not None:
         return await to_thread.run_sync(work.result, decision)
     return await _decide(work, hooks)

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from ..context.token_sums import measure_prompt, prompt_overhead
 from ..io.text import first_line
 from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_note
 from ..tokens import Estimator, ReportedUsage
+from ..tokens.estimators import measure_prompt, prompt_overhead
 
 
 def preview_line(message: Message) -> str:

@@ -115,7 +115,6 @@ class _ModelCaller:
     def __init__(self, model: Model | None, limits: Limits, notify: Notify | None, meter: Meter) -> None:
         self.model, self.limits, self.notify, self.meter = model, limits, notify, meter
         self._deadline = anyio.current_time() + limits.deadline
-        self._window = context_window_of(model)
         self._slots = anyio.CapacityLimiter(limits.concurrency)
 
     async def call_all(self, calls: tuple[ModelCall, ...]) -> tuple[Answer, ...]:
@@ -145,8 +144,9 @@ class _ModelCaller:
 
     async def _attempt(self, model: Model, call: ModelCall, on_delta: Callable[[str], None]) -> Answer:
         answer = await model(call, on_delta)
-        if isinstance(answer, Reply) and self._window and overflowed_silently(answer, self._window):
-            return Failure("overflow", "the prompt was larger than the model's window", window=self._window)
+        window = context_window_of(model) if isinstance(answer, Reply) else None
+        if isinstance(answer, Reply) and window and overflowed_silently(answer, window):
+            return Failure("overflow", "the prompt was larger than the model's window", window=window)
         return answer
 
     def _notify(

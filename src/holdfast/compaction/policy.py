@@ -23,7 +23,7 @@ from ..tokens import estimator_for
 from ..tokens.budget import DEFAULT_RESERVE, CodexLimit, Reserve, Threshold, require_fraction, require_positive
 from ..tokens.window import Window, WindowFacts
 from ..triggers import OverThreshold
-from ..triggers.combine import require_trigger, token_limit
+from ..triggers.limits import require_trigger, token_limit
 
 if TYPE_CHECKING:
     from ..types import EstimatorLike, Strategy, StrategyLike, SummarizerLike, Trigger
@@ -148,7 +148,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             gap=bounds.gap,
             session_id=session_id,
             instructions=self.instructions,
-            summarizer_window=context_window_of(self.summarizer),
+            summarizer_window=None if self.summarizer is None else context_window_of(self.summarizer),
             has_summarizer=self.summarizer is not None,
         )
 
@@ -189,9 +189,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             "window": window,
             "budget": budget,
             "target": target,
-            "trigger": trigger and require_trigger(trigger),
-            "strategy": as_strategy(strategy) if (strategy := _named(strategy)) is not None else None,
-            "summarizer": resolve_model(summarizer),
+            "trigger": None if trigger is None else require_trigger(trigger),
+            "strategy": None if strategy is None else _named(strategy),
+            "summarizer": None if summarizer is None else resolve_model(summarizer),
             "instructions": instructions,
             "estimator": estimator,
             "min_saving": min_saving,
@@ -257,8 +257,10 @@ def read_policy(stored: Json) -> Policy:
     return msgspec.structs.replace(made.changed(**given), missing=tuple(missing))
 
 
-def _named(strategy: StrategyLike | None) -> Any:
-    return parse_strategy(strategy) if isinstance(strategy, str) else strategy
+def _named(given: StrategyLike) -> Strategy | None:
+    """Returns the strategy; None for the name of the library's default."""
+    strategy = parse_strategy(given) if isinstance(given, str) else given
+    return None if strategy is None else as_strategy(strategy)
 
 
 def _as_data(name: str, value: Any) -> Any:

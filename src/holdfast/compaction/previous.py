@@ -1,7 +1,7 @@
-"""The checkpoint of a compaction without a session: it refers to messages by the ids that their content gives them.
+"""The checkpoint of a compaction without a session, and the ids by which it refers to messages.
 
-It fits the messages of the next call, whether those are the whole history or the last result's messages and all that
-came after.
+The ids follow from the messages' content. The checkpoint fits the messages of the next call, whether those are the
+whole history or the last result's messages and all that came after.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from ..errors import CheckpointMismatch
 from ..follow import ChainedIds, Follower, GivenList
 from ..messages import Message
 from ..messages.json_text import decodable
+from ..messages.repair import trace_numbers
 
 
 @decodable
@@ -92,3 +93,17 @@ def continued_numbers(previous: PrefixCheckpoint, count: int) -> list[int]:
     known = [0] * previous.lead + list(previous.numbers or range(archived + 1, archived + 1 + len(previous.kept)))
     last = max([archived, *known])
     return [*known, *range(last + 1, last + 1 + count - len(known))][:count]
+
+
+def message_ids(given: Sequence[Message], history: Sequence[Message], known: Sequence[str] = ()) -> Sequence[str]:
+    """Returns an id for each given message: that of the message of the repaired history with the same parts.
+
+    `known` are the ids of the history, unless they are those of a history without a checkpoint.
+    """
+    own, known = ChainedIds(given), known or ChainedIds(history)
+    if history is given:
+        return known
+    ids: dict[int, str] = {}
+    for index, number in enumerate(trace_numbers(history, given, range(1, len(given) + 1))):
+        ids.setdefault(number, known[index])
+    return [ids.get(number, own[number - 1]) for number in range(1, len(given) + 1)]

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import chain, takewhile
 from operator import is_
 from typing import TYPE_CHECKING
@@ -18,17 +19,31 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .. import __version__
-from ..context import Checkpoint, CompactionParameters, Plan, Skip, View
+from ..context import (
+    Carry,
+    Checkpoint,
+    CompactionParameters,
+    Edit,
+    HeadItem,
+    HeadMessage,
+    Plan,
+    Skip,
+    View,
+    event_id_ranges,
+)
+from ..context.checkpoint import EventIdRange
+from ..context.events import message_in
 from ..errors import Outcome, SummaryFailed, plain_reason
 from ..ledger import weights_digest
 from ..messages import COMMON, Json
 from ..models import scrub
 from ..strategies.base import run_strategy
+from ..strategies.history import user_topics
 from ..strategies.parameters import describe_parameters
 from ..tokens.catalog import Prices, prices_of
-from ..tokens.window import Window
+from ..tokens.window import Window, WindowFacts
 from .decide import Decision, validate_plan
-from .driver import SummarizerRun, in_thread, without_model
+from .driver import Abort, Notify, SummarizerRun, in_thread, without_model
 from .policy import FREED, Policy
 from .result import CompactionResult, Cost, Partition, cost_of
 
@@ -45,26 +60,38 @@ class CompactionRun:
         self,
         view: View,
         policy: Policy,
-        summarizer: SummarizerRun | None = None,
         *,
         window: Window | None = None,
         session_id: str | None = None,
         model: str | None = None,
         started: float | None = None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
     ) -> None:
         self.started = time.perf_counter() if started is None else started
         """When the caller began."""
         self.policy = policy
         self.model = model
         """The conversation's model, for prices."""
-        self.summarizer = summarizer or SummarizerRun(policy.summarizer, policy.limits)
-        """The model calls of this compaction."""
+        self.notify = notify
+        self.abort = abort
         self.bounds, self.request = policy.request(view, window, session_id)
-        self.chosen = policy.strategy_for(self.request)
+        self._replaced_by: Strategy | None = None
+
+    @cached_property
+    def summarizer(self) -> SummarizerRun:
+        """The model calls of this compaction."""
+        return SummarizerRun(self.policy.summarizer, self.policy.limits, self.notify, self.abort)
+
+    @cached_property
+    def chosen(self) -> Strategy:
         """The policy's strategy."""
-        self.strategy = self.chosen
+        return self.policy.strategy_for(self.request)
+
+    @property
+    def strategy(self) -> Strategy:
         """The strategy that made the plan: a hook may replace the policy's."""
-        self.min_saving = self.chosen.min_saving if policy.min_saving is None else policy.min_saving
+        return self.chosen if self._replaced_by is None else self._replaced_by
 
     def not_triggered(self) -> Decision | None:
         """Returns the decision to do nothing if the trigger does not fire, or the policy's own fires too soon."""
@@ -113,14 +140,15 @@ class CompactionRun:
         self, strategy: Strategy, check: Callable[[Plan | Skip], Plan | Skip] = lambda answer: answer
     ) -> Decision:
         """Runs this strategy and validates its plan; `check` sees the plan first and may raise."""
-        self.strategy = strategy
+        self._replaced_by = None if strategy is self.chosen else strategy
         answer = await self.summarizer.drive(run_strategy(strategy, self.request))
         return await in_thread(lambda: self._validate(strategy, check(answer)))
 
     def _validate(self, strategy: Strategy, answer: Plan | Skip) -> Decision:
         if not isinstance(answer, Plan | Skip):
             raise TypeError(f"it returned {type(answer).__name__}: a strategy returns a Plan or a Skip")
-        decision = validate_plan(self.request, strategy, answer, min_saving=self.min_saving)
+        least = self.chosen.min_saving if self.policy.min_saving is None else self.policy.min_saving
+        decision = validate_plan(self.request, strategy, answer, min_saving=least)
         remarks = tuple(self._policy_remarks(decision))
         return msgspec.structs.replace(decision, remarks=(*decision.remarks, *remarks)) if remarks else decision
 
@@ -210,3 +238,82 @@ class CompactionRun:
             policy=self.policy.stored(),
             bounds=self.bounds,
         )
+
+
+def checkpoint_of(
+    plan: Plan, tokens_before: int, tokens_after: int, cost: Cost | None, *, previous: str | None
+) -> Checkpoint:
+    """Returns the checkpoint to which this plan leads; `previous` names the one that it replaces."""
+    view = plan.base
+    boundary = next((id for index in range(plan.cut - 1, -1, -1) if _is_stored(id := view.ids[index], view)), None)
+    archived = event_id_ranges(view.ids, (index for index in plan.archived if _is_stored(view.ids[index], view)))
+    dropped = (EventIdRange(shown.source, shown.source, 1) for shown in plan.dropped if shown.source in view.events)
+    return Checkpoint(
+        boundary=boundary or view.checkpoint.boundary,
+        head=tuple(_head_item(shown, view) for shown in plan.head),
+        edits=_edits(plan, boundary),
+        carry=_carry(plan),
+        archived=(*dropped, *archived),
+        tokens_before=tokens_before,
+        tokens_after=tokens_after,
+        summary=plan.summary,
+        previous=previous,
+        strategy=plan.strategy,
+        fallback=plan.fallback or None,
+        remarks=plan.remarks,
+        cost=None if cost is None else msgspec.to_builtins(cost),
+    )
+
+
+def _is_stored(id: str, view: View) -> bool:
+    """Whether a log holds this message; in a list without a log, the list does."""
+    return id in view.events or not view.events
+
+
+def _head_item(shown: HeadMessage, view: View) -> HeadItem:
+    """A reference if the event is shown unchanged, else the message itself."""
+    if not view.events:
+        return HeadItem(shown.kind, shown.source, shown.message)
+    if (event := view.events.get(shown.source or "")) is None:
+        return HeadItem(shown.kind, None, shown.message)
+    return HeadItem(shown.kind, event.id, None if message_in(event) == shown.message else shown.message)
+
+
+def _edits(plan: Plan, boundary: str | None) -> dict[str, tuple[Edit, ...]]:
+    """Edits of the messages after the boundary: the plan's, and earlier ones, also of messages that these emptied."""
+    view, earlier = plan.base, plan.base.checkpoint.edits
+    start = 0 if boundary not in view.events else view.events[boundary].seq
+    edits = {id: earlier[id] for id, seq in view.hidden.items() if seq > start}
+    for index in range(plan.cut, len(view.messages)) if earlier else sorted(plan.edits):
+        if changes := plan.edits.get(index) or earlier.get(view.ids[index]):
+            edits[view.ids[index]] = changes
+    return edits
+
+
+def _carry(plan: Plan) -> Carry:
+    """Everything later compactions need from before the boundary. Only archived messages raise the round."""
+    view, before = plan.base, plan.base.checkpoint.carry
+    archived, numbers = [view.messages[index] for index in plan.archived], view.numbers
+    count = len({numbers[index] for index in plan.archived}) if numbers else len(archived)
+    if view.given_numbers:
+        before_boundary = max([before.before_boundary, *view.given_numbers[: plan.cut]])
+    else:
+        before_boundary = before.before_boundary + plan.cut
+    kept_until = view.version if view.events else len(view.messages) - plan.cut
+    return Carry(
+        round=before.round + plan.archives,
+        archived=before.archived + count + len(plan.dropped),
+        format=None if view.format == COMMON else view.format,
+        counter=view.token_sums.estimator.name,
+        calibration=view.calibration.reset_size(),
+        pins=tuple(sorted(plan.pins)),
+        policy=view.policy,
+        window=None if view.window_facts == WindowFacts() else view.window_facts,
+        prompt=view.prompt_units,
+        topics=tuple(user_topics(archived, before.topics)),
+        before_boundary=before_boundary,
+        kept_until=kept_until if plan.cut else before.kept_until,
+        ledger=before.ledger if plan.ledger is None else plan.ledger(),
+        state=before.state if plan.state is None else plan.state,
+        memory=before.memory if plan.memory is None else plan.memory,
+    )

@@ -8,7 +8,7 @@ import msgspec
 
 from ..tokens.budget import Utilization
 from ..tokens.window import Window, WindowBasis
-from ..triggers.combine import token_limit
+from ..triggers.limits import token_limit
 
 if TYPE_CHECKING:
     from ..context import View

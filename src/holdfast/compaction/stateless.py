@@ -10,22 +10,21 @@ import msgspec
 
 from ..context import HeadMessage, Plan, Request, View, apply_edits
 from ..context.events import Event, EventKind
-from ..context.token_sums import prompt_overhead
 from ..errors import InvalidInput
 from ..follow import ChainedIds
 from ..messages import COMMON, Json, Message, decode_all, encode_all
 from ..messages.frameworks import dump_objects, restore_objects
+from ..messages.repair import decode_payloads, repair_input, trace_messages, trace_numbers
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
-from .checkpoint import checkpoint_of
+from ..tokens.estimators import prompt_overhead
 from .decide import Decision
-from .driver import SummarizerRun
-from .input_repair import decode_payloads, message_ids, repair_input, trace_messages, trace_numbers
+from .driver import Abort, Notify
 from .policy import Policy
-from .previous import PrefixCheckpoint, as_checkpoint, continued_numbers, locate
+from .previous import PrefixCheckpoint, as_checkpoint, continued_numbers, locate, message_ids
 from .result import CompactionResult, Cost, Partition
-from .run import CompactionRun
+from .run import CompactionRun, checkpoint_of
 
 if TYPE_CHECKING:
     from ..types import CheckpointLike, MessageLike, SystemLike, ToolsLike, UsageLike
@@ -49,7 +48,12 @@ class StatelessCompaction:
     """One compaction of a list of messages: builds the view from the list, and the result from the decision."""
 
     def __init__(
-        self, given: ListedMessages, policy: Policy, summarizer: SummarizerRun, previous: CheckpointLike | None
+        self,
+        given: ListedMessages,
+        policy: Policy,
+        previous: CheckpointLike | None,
+        notify: Notify | None = None,
+        abort: Abort | None = None,
     ) -> None:
         started = time.perf_counter()
         messages, self._originals = dump_objects(given.messages)
@@ -65,14 +69,15 @@ class StatelessCompaction:
         self.start, self.whole = 0, True
         if self.previous is None:
             view.load(self.history, ChainedIds(self.history))
-            read_notes_back(view)
+            if view.synthetic:
+                read_notes_back(view)
         else:
             self.start, self.whole = _resume(view, self.history, self.previous)
         if given.usage is not None:
             self._calibrate(view, given.usage)
         self.numbers = self._message_numbers(given.numbers)
         view.given_numbers = self._live_numbers(view, given.numbers is not None)
-        self.run = CompactionRun(view, policy, summarizer, started=started)
+        self.run = CompactionRun(view, policy, started=started, notify=notify, abort=abort)
 
     def _calibrate(self, view: View, usage: UsageLike | ReportedUsage) -> None:
         """Makes a provider's report the size of the context up to the reply it came with."""

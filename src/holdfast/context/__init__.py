@@ -1,6 +1,7 @@
 """Events, checkpoints, the view (the fold from events to context), requests and plans."""
 
-from ..messages.tool_pairs import INTERRUPTED_TEXT, interrupted_result
+from ..messages.tool_calls import INTERRUPTED_TEXT, interrupted_result
+from ..tokens.estimators import TokenSums
 from .checkpoint import (
     Carry,
     Checkpoint,
@@ -15,7 +16,6 @@ from .checkpoint import (
 )
 from .plan import Plan, Skip
 from .request import Request
-from .token_sums import TokenSums
 from .view import SYNTHETIC_ID_SUFFIX, HeadMessage, View
 
 __all__ = [

@@ -23,8 +23,8 @@ from ..messages import (
     strip_frame,
 )
 from ..tokens import Estimator
+from ..tokens.estimators import TokenSums
 from .checkpoint import Edit, HeadKind, apply_edits, merge_edits
-from .token_sums import TokenSums
 from .view import HeadMessage, View
 
 _ORDER = {"system": 0, "note": 1, "pin": 2, "preamble": 3, "turn": 4}

@@ -34,13 +34,13 @@ from ..messages import (
     rules_for,
     system_text,
 )
-from ..messages.tool_pairs import ToolCallPairing
+from ..messages.tool_calls import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
+from ..tokens.estimators import TokenSums
 from ..tokens.window import WindowFacts
 from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits
 from .events import Event, EventKind, message_in
 from .references import READ_TOOL
-from .token_sums import TokenSums
 
 SYNTHETIC_ID_SUFFIX = "~"
 """Suffix of the id of a tool result that only the view adds: the log has no event for it."""

@@ -1,14 +1,22 @@
-"""Recognises a list of messages: how much of it a log has, where it leaves the log, and the ids of what is new."""
+"""Recognises a list of messages: how much of it a log has, where it leaves the log, and the ids of what is new.
+
+Two tolerances concern the list: system messages at its beginning may change (LEADING_SYSTEM, `count_leading_system`),
+and a reminder may move to its end (MOVED_REMINDER, `MovedReminder`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ..messages import Json, Message
+from ..messages import Json, Message, decode_all, is_note
+from ..messages.frameworks import framework_of
 from .digest import ChainedIds, chained_id, content_digest
-from .tolerances import MovedReminder
+
+_SYSTEM_ROLES = ("system", "developer")
+_MAX_SUFFIXES, _MAX_SUFFIX_CHARS, _MAX_COMPARED_CHARS = 300, 20_000, 10_000_000
+"""Line breaks at the end of a message at which a reminder may begin, its length, and that of all texts with it."""
 
 
 class ListMatch(NamedTuple):
@@ -131,3 +139,76 @@ def common_length(some: Sequence[str], other: Sequence[str]) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if some[middle - 1] == other[middle - 1] else (low, middle - 1)
     return low
+
+
+def count_leading_system(messages: Sequence[Any]) -> int:
+    """Counts the system messages that a list begins with, which may change; a note of a compaction is none of them."""
+    return next((at for at, message in enumerate(messages) if not _is_leading(message)), len(messages))
+
+
+def _is_leading(message: Any) -> bool:
+    if framework_of(message) is None:
+        role = message.get("role") if isinstance(message, Mapping) else getattr(message, "role", None)
+        if role not in _SYSTEM_ROLES:
+            return False
+    decoded, _ = decode_all([message])
+    return all(one.role == "system" and not is_note(one) for one in decoded)
+
+
+class MovedReminder:
+    """A reminder that a client moves along with the newest user message.
+
+    aider ends its newest user message with its rules, or sends them as a system message after it; the same message
+    has none of it in the next request.
+    """
+
+    def __init__(self, messages: Sequence[Json | Message]) -> None:
+        self._messages = messages
+        spoken = (at for at in reversed(range(len(messages))) if _is_spoken(self._payload(at)))
+        self.newest = next(spoken, 0)
+        """Index of the newest message with words of the user."""
+
+    def _payload(self, index: int) -> Json:
+        message = self._messages[index]
+        if not isinstance(message, Message):
+            return message
+        return {"role": message.role, "content": message.text} if message.raw is None else message.raw
+
+    def with_suffix(self, index: int) -> Iterator[Json]:
+        """Yields a user message with each end of the newest one: as it was sent when it was the newest itself."""
+        payload = self._payload(index)
+        if index >= self.newest or not _is_spoken(payload):
+            return
+        name, blocks = _blocks(payload)
+        _, newest = _blocks(self._payload(self.newest))
+        for at in range(len(newest) - 1, 0, -1):
+            yield payload | {name: [*blocks, *newest[at:]]}
+        own, last = blocks[-1], newest[-1]
+        if isinstance(own.get("text"), str) and isinstance(text := last.get("text"), str):
+            start, first = len(text), max(0, len(text) - _MAX_SUFFIX_CHARS)
+            for _ in range(min(_MAX_SUFFIXES, _MAX_COMPARED_CHARS // (len(own["text"]) + _MAX_SUFFIX_CHARS))):
+                if (start := text.rfind("\n", first, start)) < 0:
+                    break
+                yield payload | {name: [*blocks[:-1], own | {"text": own["text"] + text[start:]}]}
+
+    def follower(self) -> Json | None:
+        """Returns the message at the end that followed an earlier user message, if the list ends with one."""
+        last = len(self._messages) - 1
+        if last < 1 or self._payload(last).get("role") not in ("user", *_SYSTEM_ROLES):
+            return None
+        return self._payload(last) if _is_spoken(self._payload(last - 1)) else None
+
+
+def _is_spoken(payload: Json) -> bool:
+    """Whether this is a message of the user that has text: not only results of tools."""
+    return payload.get("role") == "user" and any("text" in block for block in _blocks(payload)[1])
+
+
+def _blocks(payload: Json) -> tuple[str, list[Json]]:
+    """Returns the blocks of a message and the field that has them; of a text alone, that text as a block."""
+    name = "parts" if "parts" in payload else "content"
+    content = payload.get(name)
+    if isinstance(content, str):
+        return name, [{"type": "text", "text": content}]
+    blocks = content if isinstance(content, list) else []
+    return name, [block for block in blocks if isinstance(block, dict)]

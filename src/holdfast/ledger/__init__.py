@@ -4,13 +4,13 @@ from .carry import is_ledger_page, merge_ledgers, trim_ledger
 from .entries import FileRecord, Ledger
 from .explain import LeftOutLine, PageExplanation, PageLine, explain_page, page_lines
 from .extract import HistoryExtractor
-from .facts import Fact, find_constraints, missing_facts, required_facts, steps_since
-from .lines import find_task
-from .name_scores import score_names
+from .facts import Fact, missing_facts, required_facts, steps_since
+from .files import base_name, list_by_folder
+from .lines import find_constraints, find_task
 from .names import find_names, find_words, name_kind
 from .page import LedgerPage, PageRenderer
 from .parse import is_section_heading, parse_page, shorten_page
-from .paths import base_name, list_by_folder
+from .scoring import score_names
 from .sections import PartKey, SectionRenderer, part_key
 from .text import (
     BRIEF_CHARS,
@@ -24,14 +24,11 @@ from .text import (
     take_fitting,
 )
 from .tool_calls import failed_exit_line, find_user_replies, outcome_lines
-from .trail import MAX_SHARE, MAX_TALK_SHARE, TrailStep, choose_trail
 from .weights import weights_digest
 
 __all__ = [
     "BRIEF_CHARS",
     "COUNTED",
-    "MAX_SHARE",
-    "MAX_TALK_SHARE",
     "PAGE_OPENING",
     "READABLE_CHARS",
     "ROUND",
@@ -46,9 +43,7 @@ __all__ = [
     "PageRenderer",
     "PartKey",
     "SectionRenderer",
-    "TrailStep",
     "base_name",
-    "choose_trail",
     "clip",
     "explain_page",
     "failed_exit_line",

@@ -255,7 +255,7 @@ class HistoryExtractor:
             self._add_lines(reminders, "output", "", place, part)
         for change in changed:
             self._file_lines.remove_replaced(change, self.lines)
-        shown = of_file or action.kind == "search" or shows_file_versions(action.command)
+        shown = of_file or action.kind == "search" or (action.command and shows_file_versions(action.command))
         self._outputs.append(
             (text, LedgerLine("", "file" if shown else "output", source, place, 0, self.time, part=part))
         )

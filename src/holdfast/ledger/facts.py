@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from .entries import Ledger
-from .lines import LedgerLine, find_task
+from .lines import CONSTRAINT, SENTENCE, LedgerLine, find_task
 from .names import find_names, find_words, name_kind
 from .plan import without_step_number
 from .text import BRIEF_CHARS, clip
@@ -19,12 +19,6 @@ from .tool_calls import is_finished
 
 FactKind = Literal["task", "constraint", "pending", "error", "file", "statement"]
 """The task, the user's constraints, open work, errors, changed files, and other statements of the user."""
-_CONSTRAINT = re.compile(
-    r"(?i)\b(?:always|never|must(?:n't)?|don't|do not|only|from now on|make sure|no longer|at (?:least|most)|"
-    r"immer|niemals|nie|nur|muss|müssen|nicht|kein\w*|ab jetzt|toujours|jamais|doit|siempre|nunca|debe)\b"
-    r"|必须|不要|不能|始终|一定|只能|دائما|أبدا|يجب|لا ت"
-)
-_SENTENCE = re.compile(r"[^.!?。！？؟\n]+(?:[.!?](?!\s|$)[^.!?。！？؟\n]*)*[.!?。！？؟]*")
 _MAX_ERROR_FACTS = 3
 _EXACT_KINDS = ("number", "figure", "code", "file")
 _MIN_WORD_SHARE = 0.6
@@ -83,21 +77,14 @@ def _printed_errors(errors: Sequence[LedgerLine]) -> list[LedgerLine]:
     return [line for line in errors if line.kind != "file"]
 
 
-def find_constraints(text: str) -> list[str]:
-    """Returns the sentences of a user's text that are worded as rules."""
-    if not _CONSTRAINT.search(text):
-        return []
-    return [sentence.strip() for sentence in _SENTENCE.findall(text) if _CONSTRAINT.search(sentence)]
-
-
 def _sentence_kind(sentence: str) -> FactKind:
-    return "constraint" if _CONSTRAINT.search(sentence) else "statement"
+    return "constraint" if CONSTRAINT.search(sentence) else "statement"
 
 
 def _sentences(ledger: Ledger) -> Iterator[tuple[str, int, int]]:
     for line in ledger.users:
-        for order, sentence in enumerate(_SENTENCE.findall(line.text)):
-            if len(find_words(sentence)) >= _MIN_WORDS or _CONSTRAINT.search(sentence):
+        for order, sentence in enumerate(SENTENCE.findall(line.text)):
+            if len(find_words(sentence)) >= _MIN_WORDS or CONSTRAINT.search(sentence):
                 yield sentence.strip(), line.place, order
 
 
@@ -120,7 +107,7 @@ class _SummaryLine:
 
     @cached_property
     def is_constraint(self) -> bool:
-        return _CONSTRAINT.search(self.line) is not None
+        return CONSTRAINT.search(self.line) is not None
 
 
 def _is_covered(fact: Fact, lines: Sequence[_SummaryLine], whole: frozenset[str], summary: str) -> bool:

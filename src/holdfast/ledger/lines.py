@@ -289,6 +289,21 @@ def find_task(users: Sequence[LedgerLine]) -> LedgerLine | None:
     return next(asked, users[0] if users else None)
 
 
+CONSTRAINT = re.compile(
+    r"(?i)\b(?:always|never|must(?:n't)?|don't|do not|only|from now on|make sure|no longer|at (?:least|most)|"
+    r"immer|niemals|nie|nur|muss|müssen|nicht|kein\w*|ab jetzt|toujours|jamais|doit|siempre|nunca|debe)\b"
+    r"|必须|不要|不能|始终|一定|只能|دائما|أبدا|يجب|لا ت"
+)
+SENTENCE = re.compile(r"[^.!?。！？؟\n]+(?:[.!?](?!\s|$)[^.!?。！？؟\n]*)*[.!?。！？؟]*")
+
+
+def find_constraints(text: str) -> list[str]:
+    """Returns the sentences of a user's text that are worded as rules."""
+    if not CONSTRAINT.search(text):
+        return []
+    return [sentence.strip() for sentence in SENTENCE.findall(text) if CONSTRAINT.search(sentence)]
+
+
 def is_placeholder_reply(text: str) -> bool:
     """Whether a program inserted this text for an empty assistant turn."""
     return text.strip() == _EMPTY_REPLY

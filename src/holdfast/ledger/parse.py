@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ..context.references import NUMBER, citation
 from .commands import parse_command_line
 from .entries import FileRecord, Ledger, MentionStats
-from .facts import find_constraints
-from .lines import LedgerLine, LineKind
+from .files import group_by_base_name, parse_file_list, shortest_unique_path
+from .lines import LedgerLine, LineKind, find_constraints
 from .names import find_exact_names, name_kind
-from .paths import group_by_base_name, parse_file_list, shortest_unique_path
 from .plan import parse_plan_lines
 from .text import (
     ALSO,

@@ -10,12 +10,7 @@ from itertools import groupby, islice
 from .commands import core_command, ran_in_one_folder, rerun_score, run_status
 from .entries import CommandRecord, take_within
 from .extract import HistoryExtractor
-from .facts import find_constraints
-from .line_scores import LineScores, score_lines
-from .lines import LedgerLine, find_task
-from .name_scores import score_names
-from .names import find_names
-from .paths import (
+from .files import (
     abbreviate_root,
     base_name,
     group_by_base_name,
@@ -24,7 +19,10 @@ from .paths import (
     parse_file_list,
     shortest_unique_path,
 )
+from .lines import LedgerLine, find_constraints, find_task
+from .names import find_names
 from .plan import plan_lines
+from .scoring import LineScores, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (
     ALSO,

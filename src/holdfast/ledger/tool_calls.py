@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from ..messages import Message, ToolCall, ToolResult
+from .files import base_name, is_path
 from .lines import is_wrapper_line, split_reminders
-from .paths import base_name, is_path
 from .shell_files import FileChange, is_search_command, parse_diff, parse_file_writes, parse_patch, printed_path
 from .text import BRIEF_CHARS, clip, clip_to_line, take_fitting
 

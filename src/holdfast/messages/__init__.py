@@ -1,7 +1,6 @@
 """Neutral messages, codecs for each wire format, validation, repair and legal cut points."""
 
-from .call_ids import GENERATED_ID_PREFIX, CallIdAssigner, without_generated_id
-from .codec import decode_all, decode_one, encode_all, format_name, require_message_list
+from .codec import COMMON, FORMATS, decode_all, decode_one, detect_format, encode_all, format_name, require_message_list
 from .cuts import (
     cut_at_or_after,
     cut_at_or_before,
@@ -11,7 +10,6 @@ from .cuts import (
     only_reasoning,
     open_tool_loop_start,
 )
-from .detection import COMMON, FORMATS, detect_format
 from .frame import (
     CONTINUE,
     CUT_OFF_MARK,
@@ -38,6 +36,7 @@ from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, To
 from .payload import copy_json, describe_media, extract_media, replace_lone_surrogates, restore_media
 from .repair import join_results, normalize_for_wire, repair, repair_messages, repair_pairs
 from .sdk import reply_usage, unpack_reply
+from .tool_calls import GENERATED_ID_PREFIX, CallIdAssigner, item_id, without_generated_id
 from .tool_definitions import Tool, encode_tools, request_fields
 from .validate import (
     FORMAT_RULES,
@@ -52,7 +51,6 @@ from .validate import (
     has_no_content,
     is_bound,
     is_vendor_summary,
-    item_id,
     needs_user_between,
     rules_for,
 )

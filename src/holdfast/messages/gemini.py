@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .call_ids import GENERATED_ID_PREFIX
 from .json_text import to_json
 from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from .payload import as_list, as_text, drop_none, mime_of, placeholder_text, result_texts
+from .tool_calls import GENERATED_ID_PREFIX
 
 name = "gemini"
 OPAQUE = frozenset(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"))

@@ -1,4 +1,7 @@
-"""Makes messages valid for a wire format: `repair` for broken histories, `normalize_for_wire` before sending."""
+"""Makes messages valid for a wire format: `repair` for broken histories, `normalize_for_wire` before sending.
+
+`trace_messages` finds what each repaired message was made from: ids and numbers belong to the messages as passed.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from .call_ids import GENERATED_ID_PREFIX
-from .codec import codec_of, decode_all, encode_all, format_name, is_format, require_message_list
+import msgspec
+
+from .codec import COMMON, codec_of, decode_all, encode_all, format_name, is_format, require_message_list
 from .cuts import only_reasoning
-from .frame import CONTINUE, OPENING
+from .frame import CONTINUE, OPENING, split_notes
 from .frameworks import dump_objects, restore_objects
-from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from .tool_pairs import interrupted_result
+from .parts import Json, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from .tool_calls import GENERATED_ID_PREFIX, interrupted_result, item_id
 from .validate import (
     FormatRules,
     adds_user_content,
@@ -24,7 +28,6 @@ from .validate import (
     find_problems,
     is_bound,
     is_vendor_summary,
-    item_id,
     needs_user_between,
     rules_for,
 )
@@ -338,3 +341,50 @@ def _without_item_id(part: Part) -> Part:
     if not isinstance(part, Opaque):
         return part
     return Opaque(part.kind, {key: value for key, value in part.data.items() if key != "id"}, part.origin)
+
+
+def repair_input(messages: list[Message], format: str) -> list[Message]:
+    """Returns the messages, repaired if their wire format requires it; the same list if not."""
+    rules, separate = rules_for(format), split_notes(messages)
+    if not find_problems(separate, rules):
+        return separate
+    return decode_payloads(encode_all(repair_messages(separate, rules), format), format)
+
+
+def decode_payloads(payloads: list[Json], format: str) -> list[Message]:
+    """Decodes what `encode_all` returned for this format."""
+    return decode_all(payloads, None if format == COMMON else format)[0]
+
+
+def trace_numbers(history: Iterable[Message], given: Sequence[Message], numbers: Sequence[int]) -> list[int]:
+    """Returns a number for each message of a repaired history: that of the given message with the same parts.
+
+    A message that repair inserted takes the number of the one before it.
+    """
+    traced, last = [], 0
+    for indices in trace_messages(history, given):
+        last = numbers[indices[0]] if indices else last
+        traced.append(last)
+    return traced
+
+
+def trace_messages(messages: Iterable[Message], among: Iterable[Message]) -> Iterator[list[int]]:
+    """Yields, for each message, the indices of those among others that have the same parts, in order."""
+    indices: dict[bytes, deque[int]] = {}
+    for index, message in enumerate(among):
+        for part in message.parts:
+            indices.setdefault(_content_key(part), deque()).append(index)
+    for message in messages:
+        yield [indices[key].popleft() for key in map(_content_key, message.parts) if indices.get(key)]
+
+
+def _content_key(part: Part) -> bytes:
+    """A part's content without the ids that join calls and results: repair may change those."""
+    if isinstance(part, ToolCall):
+        part = ToolCall("", part.name, part.arguments_dict, part.kind)
+    elif isinstance(part, ToolResult):
+        part = ToolResult("", part.content, part.is_error)
+    try:
+        return msgspec.json.encode(part, order="sorted")
+    except UnicodeEncodeError:
+        return repr(part).encode(errors="surrogatepass")

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..errors import InvalidInput
-from .call_ids import GENERATED_ID_PREFIX
-from .codec import decode_all, format_name
-from .detection import COMMON
+from .codec import COMMON, decode_all, format_name
 from .frameworks import CONVERSE, FRAMEWORKS
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from .tool_calls import GENERATED_ID_PREFIX, item_id
 
 if TYPE_CHECKING:
     from ..types import MessageLike
@@ -138,12 +137,6 @@ def is_vendor_summary(message: Message) -> bool:
 
 
 _SUMMARY_KINDS = frozenset(("compaction", "compaction_summary", "context_compaction"))
-
-
-def item_id(message: Message) -> str | None:
-    """Returns the id of an OpenAI Responses item."""
-    name = None if message.raw is None else message.raw.get("id")
-    return name if isinstance(name, str) else None
 
 
 def is_trivially_valid(messages: Sequence[Message], rules: FormatRules, ready: bool) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ..compaction import Abort, Notify, SummarizerRun
-from ..compaction.input_repair import message_ids, repair_input
+from ..compaction.previous import message_ids
 from ..messages import Json, decode_all, encode_tools
+from ..messages.repair import repair_input
 from ..models import resolve_model
 from ..sessions import BlockingSessionService, SessionService
 from ..sessions.message_list import HISTORY_SESSION, store_history

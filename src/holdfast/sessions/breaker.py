@@ -13,7 +13,7 @@ from ..compaction import Decision, Meter
 from ..context import Request, View
 from ..context.events import Event, EventKind, new_id, now
 from ..errors import Outcome
-from ..triggers.combine import always, fires_on_anything
+from ..triggers.limits import always, fires_on_anything
 from .live import LiveSession
 
 if TYPE_CHECKING:
@@ -66,7 +66,4 @@ async def record_failure(
         "retry_at": time + pause,
         "calls": meter.calls,
     }
-    event = Event(new_id(), EventKind.ATTEMPT, now(), body, lane)
-    done = await live.store.append(live.id, [event])
-    if done.fresh:
-        await live.appended(done.events, done.version)
+    await live.append([Event(new_id(), EventKind.ATTEMPT, now(), body, lane)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,9 +20,8 @@ from ..compaction import (
     Notify,
     Partition,
     Policy,
-    SummarizerRun,
 )
-from ..compaction.checkpoint import checkpoint_of
+from ..compaction.run import checkpoint_of
 from ..context import Checkpoint, Plan, View
 from ..context.events import Event, EventKind, LaneTip, new_id, now
 from ..errors import Outcome
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..hooks.hooks import Listener
     from ..tokens.window import Window
     from ..types import Clock
-    from .lease import RunningCompactions, SessionLeases
+    from .lease import Lane, RunningCompactions, SessionLeases
 
 log = logging.getLogger("holdfast")
 
@@ -87,8 +87,7 @@ class Compactor:
         """Runs the policy on a lane; waits for a running compaction if this one is automatic and not urgent."""
         key, waits = (live.id, call.lane), call.automatic and not call.urgent
         nested = self.running.is_nested(key)
-        own = Hooks(listen=self.hooks.listen) if nested else self.hooks.joined(call.hooks)
-        with own.around(*key, "auto" if call.automatic else "manual", call.listen) as hooks:
+        with self._hooks_around(key, call, nested) as hooks:
             commit = _Commit(self, live, policy, call, hooks)
             while True:
                 if waits and key in self.running:
@@ -105,57 +104,66 @@ class Compactor:
                         await self.leases.wait_released(live.id, "compaction")
                     await live.refresh()
 
+    def _hooks_around(self, key: Lane, call: CompactionCall, nested: bool) -> AbstractContextManager[HookRunner | None]:
+        """Returns the hooks of one compaction; None if nobody is to be asked or notified."""
+        own = self.hooks if call.hooks is None or nested else self.hooks.joined(call.hooks)
+        own = Hooks(listen=own.listen) if nested else own
+        listens = call.listen is not None  # a list that listens is false while it is empty
+        if not (own.before or own.after or own.session_start or own.listen or listens):
+            return nullcontext()
+        return own.around(*key, "auto" if call.automatic else "manual", call.listen)
+
     async def blend_memory(self, live: LiveSession, policy: Policy, call: CompactionCall) -> CompactionResult:
         """Blends the oldest memory notes into their summary. No message is archived, so no hook runs."""
-        hooks = Hooks().around(live.id, call.lane, "auto" if call.automatic else "manual")
         policy = policy.changed(strategy=BlendMemory(), trigger=always, min_saving=0.0)
         with self.running.running((live.id, call.lane)):
-            return await _Commit(self, live, policy, call, hooks)(None)
+            return await _Commit(self, live, policy, call, None)(None)
 
 
 class _Commit:
     """One attempt to compact a lane and to commit the result."""
 
     def __init__(
-        self, compactor: Compactor, live: LiveSession, policy: Policy, call: CompactionCall, hooks: HookRunner
+        self, compactor: Compactor, live: LiveSession, policy: Policy, call: CompactionCall, hooks: HookRunner | None
     ) -> None:
         self.compactor = compactor
         self.live = live
         self.policy = policy
         self.call = call
         self.hooks = hooks
-        self.summarizer = SummarizerRun(policy.summarizer, policy.limits, hooks.with_listeners(call.notify), call.abort)
 
     async def __call__(self, lease: SessionLease | None) -> CompactionResult:
         """The lease is acquired once it is clear that there is something to do."""
-        live, call, clock = self.live, self.call, self.compactor.clock
+        live, call, clock, hooks = self.live, self.call, self.compactor.clock, self.hooks
         lane = call.lane
         started = time.perf_counter()
-        await self.compactor.start_texts.append_pending(live, lane)
+        if self.compactor.start_texts.pending:
+            await self.compactor.start_texts.append_pending(live, lane)
         view = await live.view(lane)
         version, tip, known_lanes = live.version, live.tip(lane), live.record.lanes
         run = CompactionRun(
             view,
             self.policy,
-            self.summarizer,
             window=self.compactor.window_of(live, self.policy),
             session_id=live.id,
             model=live.record.model,
             started=started,
+            notify=call.notify if hooks is None else hooks.with_listeners(call.notify),
+            abort=call.abort,
         )
         skipped = run.not_triggered()
         if skipped is None and call.automatic and not call.urgent:
             skipped = open_breaker(run.request, self.policy.trigger, clock())
         if skipped is not None:
-            return self.hooks.finish_unchanged(self._result(run, view, skipped))
+            return self._unchanged(run, view, skipped)
         if lease is not None:
             await lease.acquire()
         view = prepare_view(run, view)
-        decision = await self.hooks.decide(run)
+        decision = await (run.decide_with_model() if hooks is None else hooks.decide(run))
         if decision.plan is None or decision.outcome is not Outcome.COMPACTED:  # what cannot be sent is not committed
             if call.record_failure:
                 await record_failure(live, lane, view, decision, run.summarizer.meter, clock())
-            return self.hooks.finish_unchanged(self._result(run, view, decision))
+            return self._unchanged(run, view, decision)
         cost = run.cost(decision)
         sizes = decision.tokens_before, decision.tokens_after
         checkpoint = checkpoint_of(decision.plan, *sizes, cost, previous=view.checkpoint_id)
@@ -170,22 +178,26 @@ class _Commit:
         strict = call.strict or (lane is not None and lane not in known_lanes)  # a lane without events has no mark
         unchanged = Unchanged(version=version) if strict else Unchanged(lane=lane, mark=tip.mark)
         with anyio.CancelScope(shield=True):  # a cancellation in here would report that nothing changed
-            done = await live.store.append(live.id, [event], when=unchanged, tip=moved, media=media)
+            done = await live.append([event], when=unchanged, tip=moved, media=media)
             if done.conflict:
-                await live.refresh()
                 size, why = decision.tokens_before, f"another writer moved the session to version {done.version}"
                 lost = Decision(Outcome.CONFLICT, size, size, why, remarks=decision.remarks)
-                return self.hooks.finish_unchanged(self._result(run, await live.view(lane), lost))
-            await live.appended(done.events, done.version, moved)
+                return self._unchanged(run, await live.view(lane), lost)
             shown = await live.view(lane)
             result = self._result(run, view, decision, shown, checkpoint, cost)
-            completed = self.hooks.finish_committed(result, event.id, run)
+            completed = None if hooks is None else hooks.finish_committed(result, event.id, run)
         _log_metrics(live.id, lane, result)
+        if hooks is None:
+            return result
         if checkpoint.carry.round > view.checkpoint.carry.round:
-            text = await self.hooks.run_session_start(run.request.at(Plan.of(shown)), result.round, run)
+            text = await hooks.run_session_start(run.request.at(Plan.of(shown)), result.round, run)
             if text is not None and await self.compactor.start_texts.append(live, lane, text):
                 result = self._result(run, view, decision, await live.view(lane), checkpoint, cost)
-        return await self.hooks.run_after(completed, result, run)
+        return await hooks.run_after(completed, result, run)
+
+    def _unchanged(self, run: CompactionRun, view: View, decision: Decision) -> CompactionResult:
+        result = self._result(run, view, decision)
+        return result if self.hooks is None else self.hooks.finish_unchanged(result)
 
     def _result(
         self,
@@ -231,9 +243,13 @@ class _Commit:
 
 def prepare_view(run: CompactionRun, view: View) -> View:
     """Sets the view that the run compacts: a snapshot in which memory notes stay and earlier notes are read back."""
-    run.request = run.request.at(Plan.of(pin_memory(view.snapshot())))
-    read_notes_back(run.request.view)
-    return run.request.view
+    view = view.snapshot()
+    if view.synthetic or view.checkpoint.carry.memory is not None:
+        view = pin_memory(view)
+    if view.synthetic:
+        read_notes_back(view)
+    run.request = run.request.at(Plan.of(view))
+    return view
 
 
 def _log_metrics(session_id: str, lane: str | None, result: CompactionResult) -> None:

@@ -13,8 +13,8 @@ from typing import Literal
 import msgspec
 
 from ..compaction import CompactionRun, Cost, Decision, Policy, resolve
-from ..compaction.checkpoint import checkpoint_of
 from ..compaction.driver import in_thread
+from ..compaction.run import checkpoint_of
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Edit, HeadItem, View
 from ..context.events import Event, EventKind, LaneTip
 from ..context.references import reference

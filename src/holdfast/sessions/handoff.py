@@ -183,7 +183,8 @@ async def title_session(live: LiveSession, run: SummarizerRun, lane: str | None)
 
 async def _request(live: LiveSession, lane: str | None, run: SummarizerRun) -> Request:
     view = pin_memory((await live.view(lane)).snapshot())
-    read_notes_back(view)
+    if view.synthetic:
+        read_notes_back(view)
     return Request(view, session_id=live.id, summarizer_window=context_window_of(run.model))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -12,7 +12,6 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from ..compaction.input_repair import decode_payloads, trace_numbers
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import (
     DECODE_ERRORS,
@@ -24,11 +23,12 @@ from ..context.events import (
     lane_key,
     message_in,
 )
-from ..context.token_sums import prompt_overhead
 from ..errors import CorruptLog, InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media, rules_for
-from ..stores import Log, Slice
+from ..messages.repair import decode_payloads, trace_numbers
+from ..stores import Appended, Log, Slice, Unchanged
 from ..tokens import Estimator
+from ..tokens.estimators import prompt_overhead
 from ..tokens.window import WindowFacts
 
 if TYPE_CHECKING:
@@ -139,7 +139,24 @@ class LiveSession:
         self._views.pop(key, None)
         self._on_heal()
 
-    async def appended(self, events: Sequence[Event], version: int, tip: LaneTip | None = None) -> None:
+    async def append(
+        self,
+        events: Sequence[Event],
+        *,
+        after: int | None = None,
+        when: Unchanged | None = None,
+        tip: LaneTip | None = None,
+        media: Mapping[str, str] | None = None,
+    ) -> Appended:
+        """Appends events to the log and applies them; after a conflict, applies what other writers appended."""
+        done = await self.store.append(self.id, events, after=after, when=when, tip=tip, media=media)
+        if done.conflict:
+            await self.refresh()
+        elif done.fresh:
+            await self._appended(done.events, done.version, tip)
+        return done
+
+    async def _appended(self, events: Sequence[Event], version: int, tip: LaneTip | None) -> None:
         """Applies what this process appended; refreshes first if other writers were faster."""
         async with self._moving:
             if events[0].seq == self.version + 1 and version == self.version + len(events):

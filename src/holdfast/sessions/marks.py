@@ -45,12 +45,7 @@ async def _mark(live: LiveSession, event: Event, tip: LaneTip, after: int | None
     """Appends a mark if the lane has no newer one than `tip`, which is made from what was seen; else reads it again."""
     if after is not None and (tip.mark > after or _started_since(live, event.lane, after)):
         return False
-    done = await live.store.append(live.id, [event], when=Unchanged(lane=event.lane, mark=tip.mark), tip=tip)
-    if done.conflict:
-        await live.refresh()
-    elif done.fresh:
-        await live.appended(done.events, done.version, tip)
-    return not done.conflict
+    return not (await live.append([event], when=Unchanged(lane=event.lane, mark=tip.mark), tip=tip)).conflict
 
 
 def _started_since(live: LiveSession, lane: str | None, version: int) -> bool:

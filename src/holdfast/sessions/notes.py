@@ -28,34 +28,31 @@ async def append_memory(live: LiveSession, text: str, lane: str | None, id: str 
         raise InvalidInput(f"Tool calls wait for their results ({names}): append those, then remember this.")
     ready = message_events(note, view, lane=lane, ids=id, synthetic=True, format=live.record.format)
     events = [msgspec.structs.replace(event, body={**event.body, "memory": True}) for event in ready.events]
-    done = await live.store.append(live.id, events)
-    if done.fresh:
-        await live.appended(done.events, done.version)
-    return done.events[0]
+    return (await live.append(events)).events[0]
 
 
 class SessionStartTexts:
     """Texts of session-start hooks, appended as soon as no tool call waits for its result."""
 
     def __init__(self) -> None:
-        self._pending: dict[Lane, str] = {}
+        self.pending: dict[Lane, str] = {}
+        """Texts that wait, by session and lane."""
 
     async def append(self, live: LiveSession, lane: str | None, text: str) -> bool:
         """Appends the text unless the context shows it already. Returns whether the context changed."""
-        self._pending[live.id, lane] = text
+        self.pending[live.id, lane] = text
         return await self.append_pending(live, lane)
 
     async def append_pending(self, live: LiveSession, lane: str | None) -> bool:
         """Appends a text that had to wait, if it can be appended now."""
-        if (live.id, lane) not in self._pending:
+        if (live.id, lane) not in self.pending:
             return False
         view = await live.view(lane)
         if view.pending_calls:
             return False
-        aside = framed_message(self._pending.pop((live.id, lane)), aside=True)
+        aside = framed_message(self.pending.pop((live.id, lane)), aside=True)
         if any(message.parts == aside.parts for message in chain((one.message for one in view.head), view.messages)):
             return False
         ready = message_events(aside, view, lane=lane, format=live.record.format, aside=True)
-        done = await live.store.append(live.id, ready.events, media=ready.media)
-        await live.appended(done.events, done.version)
+        await live.append(ready.events, media=ready.media)
         return True

@@ -62,11 +62,9 @@ async def restore_event(
         ready = message_events(
             copy, view, lane=lane, ids=id, synthetic=True, format=live.record.format, source=source.id
         )
-        done = await live.store.append(live.id, ready.events, when=unchanged, media=ready.media)
+        done = await live.append(ready.events, when=unchanged, media=ready.media)
         if not done.conflict:
-            await live.appended(done.events, done.version)
             return (await live.with_media(done.events))[0]
-        await live.refresh()
 
 
 async def restore_after_results(

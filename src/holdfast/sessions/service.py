@@ -10,7 +10,6 @@ import msgspec
 
 from ..compaction import Abort, CompactionRun, Policy, PolicyLike, SummarizerRun, resolve
 from ..context.events import Event, EventKind, SessionRecord, new_id, now
-from ..context.token_sums import measure_prompt, prompt_overhead
 from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
 from ..messages import Json, format_name
@@ -20,20 +19,20 @@ from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
 from ..tokens.budget import require_positive
+from ..tokens.estimators import measure_prompt, prompt_overhead
 from ..tokens.window import WindowFacts
 from ..triggers import always
-from .appending import append_events
 from .breaker import open_breaker
 from .commit import CompactionCall, Compactor
 from .handoff import Handoff, handoff_session, title_session
 from .history import fork_record
 from .lease import LEASE_SECONDS
 from .marks import pin_event, undo_compaction
-from .message_events import message_events
+from .message_events import MessageEvents, message_events, new_events
 from .notes import append_memory
 from .reader import Events, SessionReader
 from .redaction import redact_event, redact_text
-from .restore import RestoreLimits, restore_after_results, restore_event
+from .restore import RestoreLimits, restore_after_results, restore_deferred, restore_event
 from .transfer import import_session
 from .turn import Turn
 
@@ -110,8 +109,7 @@ class SessionService(SessionReader):
         self._know(policy)
         if live.policy is None or live.policy.stored() != policy.stored():
             event = Event(new_id(), EventKind.POLICY, now(), {"policy": policy.stored()})
-            done = await self.store.append(session_id, [event])
-            await live.appended(done.events, done.version)
+            await live.append([event])
         return policy
 
     async def set_window(self, session_id: str, window: int | None = None, *, model: str | None = None) -> None:
@@ -143,8 +141,7 @@ class SessionService(SessionReader):
         units = measure_prompt(sums.estimator, prompt_overhead(system, tools))
         if abs(units - sums.overhead) > max(_SAME_PROMPT_UNITS, _SAME_PROMPT_SHARE * sums.overhead):
             body = {"prompt": units, "counter": sums.estimator.name}
-            done = await self.store.append(session_id, [Event(new_id(), EventKind.POLICY, now(), body)])
-            await live.appended(done.events, done.version)
+            await live.append([Event(new_id(), EventKind.POLICY, now(), body)])
 
     async def note_overflow(self, session_id: str, failure: Failure, sent: int) -> tuple[Window, Window]:
         """Stores what an overflow error says about the window; returns the window before and after."""
@@ -152,20 +149,13 @@ class SessionService(SessionReader):
         await live.view()
         facts, before = live.window_facts, self._known_window(live)
         if failure.window and facts.model:
-            self.note_window(facts.model, learned=failure.window)
+            self.stated.note(facts.model, learned=failure.window)
         await self._store_facts(live, facts.after_overflow(before, failure.window, sent, failure.why))
         return before, self._known_window(live)
 
-    def note_window(self, model: str, **stated: int) -> None:
-        """Notes what a provider stated about a model's window: `reported` in a list, or `learned` from an error."""
-        known = self.stated.get(model) or WindowFacts(model=model)
-        self.stated[model] = msgspec.structs.replace(known, **stated)
-
     async def _store_facts(self, live: LiveSession, facts: WindowFacts) -> None:
         if facts != live.window_facts:
-            event = Event(new_id(), EventKind.POLICY, now(), {"window": msgspec.to_builtins(facts)})
-            done = await self.store.append(live.id, [event])
-            await live.appended(done.events, done.version)
+            await live.append([Event(new_id(), EventKind.POLICY, now(), {"window": msgspec.to_builtins(facts)})])
 
     # -- sessions -------------------------------------------------------------------------------------
 
@@ -248,7 +238,20 @@ class SessionService(SessionReader):
             aside=aside,
             made_on=made_on,
         )
-        return await append_events(live, ready, lane, after=after, named=id is not None)
+        return await self._append(live, ready, lane, after=after, named=id is not None)
+
+    async def _append(
+        self, live: LiveSession, ready: MessageEvents, lane: str | None, *, after: int | None, named: bool = True
+    ) -> Events:
+        """Appends message events, and the archived messages that waited for their results; returns them as stored.
+
+        `named`: the caller chose their ids, so this may be a retry.
+        """
+        events = await new_events(live, ready) if named else ready.events
+        done = await live.append(events, after=after, media=ready.media)
+        if live.deferred_restores:
+            await restore_deferred(live, lane)
+        return await live.with_media(done.events)
 
     def turn(self, session_id: str, *, id: str) -> Turn:
         """Returns one turn of a conversation, to be used in an `async with` block: see `Turn`.
@@ -508,4 +511,4 @@ class SessionService(SessionReader):
 
     def _summarizer(self, given: SummarizerLike | None) -> Model | None:
         """Returns the model of one call: the given one, else the service's own."""
-        return resolve_model(given) or self.model
+        return self.model if given is None else resolve_model(given)

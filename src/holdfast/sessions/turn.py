@@ -29,7 +29,6 @@ from ..messages import (
 )
 from ..models.calls import Failure, StepReply
 from ..stores import Slice
-from .appending import append_events
 from .continuation import CONTINUE_PROMPT, LengthRecovery, OverflowRecovery, drop_incomplete_calls
 from .lease import LeaseTaken
 from .message_events import message_events
@@ -236,7 +235,7 @@ class Turn:
                 ready = message_events(
                     messages, view, lane=None, ids=ids, format=live.record.format, made_on=made_on, **fields
                 )
-                events = await append_events(live, ready, None, after=after)
+                events = await self._sessions._append(live, ready, None, after=after)
             except (StaleVersion, DuplicateEvent) as problem:
                 await self._fold()
                 self._require_current()

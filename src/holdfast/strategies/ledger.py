@@ -21,8 +21,6 @@ from ..context.references import citation
 from ..errors import Outcome
 from ..ledger import (
     COUNTED,
-    MAX_SHARE,
-    MAX_TALK_SHARE,
     PAGE_OPENING,
     ROUND,
     HistoryExtractor,
@@ -30,7 +28,6 @@ from ..ledger import (
     PageExplanation,
     PageRenderer,
     SectionRenderer,
-    choose_trail,
     explain_page,
     is_ledger_page,
     outcome_lines,
@@ -50,7 +47,17 @@ from .history import (
     shorten_notes,
     user_message_numbers,
 )
-from .trail import CUT_NOTE, REQUEST_NOTE, ShortenedTrail, add_hidden_lines, shorten_request, shortened_text
+from .trail import (
+    CUT_NOTE,
+    MAX_SHARE,
+    MAX_TALK_SHARE,
+    REQUEST_NOTE,
+    ShortenedTrail,
+    add_hidden_lines,
+    choose_trail,
+    shorten_request,
+    shortened_text,
+)
 from .windows import archives_nothing
 
 PAGE_TOKENS = 16_000

@@ -30,12 +30,10 @@ _TAGGED_FILES = re.compile(r"<(read|modified)-files>\n(.*?)\n</\1-files>", re.DO
 
 
 def read_notes_back(view: View) -> None:
-    """Sets the checkpoint of a view without one to what the notes among its messages state."""
+    """Sets the checkpoint of a view without one to what the notes among its messages, one or more, state."""
     if view.checkpoint.carry.round or view.checkpoint.carry.ledger is not None:
         return
     notes = [view.messages[index] for index in view.synthetic]
-    if not notes:
-        return
     first_turn = view.turns[0] if view.turns else len(view.messages)
     ledgers = [
         read_note(view.messages[index], opens_context=index < first_turn)

@@ -28,9 +28,9 @@ from ..ledger import (
     required_facts,
     take_fitting,
 )
+from ..ledger.files import parse_file_list
 from ..ledger.lines import LedgerLine
 from ..ledger.parse import parse_cited, parse_number, parse_page
-from ..ledger.paths import parse_file_list
 from ..ledger.text import unquote_structure
 
 LOG_HEADING = "## From the log, word for word"

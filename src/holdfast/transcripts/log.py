@@ -19,12 +19,12 @@ from ..context import (
     event_id_ranges,
 )
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, digest_of, now
-from ..context.token_sums import prompt_overhead
 from ..ledger import HistoryExtractor, score_names, trim_ledger
 from ..messages import COMMON, Json, Message, ToolResult, decode_all, extract_media
 from ..sessions.history import FOLDER, TITLE
 from ..strategies.history import message_numbers, previous_ledger, user_topics
 from ..tokens import Estimator
+from ..tokens.estimators import prompt_overhead
 from ..tokens.window import WindowFacts
 from .transcript import (
     CLEARED_RESULT,

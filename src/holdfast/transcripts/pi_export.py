@@ -15,10 +15,10 @@ import msgspec
 
 from ..context import Checkpoint, HeadMessage, View
 from ..context.events import Event, EventKind, SessionRecord, message_in
-from ..context.token_sums import prompt_overhead
 from ..messages import COMMON, Json, Message, Text, encode_all, is_vendor_summary, opening_pair, rules_for
 from ..sessions.history import FOLDER, TITLE
 from ..tokens import Estimator, Usage
+from ..tokens.estimators import prompt_overhead
 from .pi import NO_FOLDER, PI_SUMMARY_PREFIX
 from .transcript import Record, TranscriptWarnings
 

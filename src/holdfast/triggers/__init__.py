@@ -1,6 +1,5 @@
 """Triggers decide when to compact: any callable from a request to a bool."""
 
-from .combine import all_of, always, any_of, never, not_
 from .cost import CostTrigger
 from .limits import (
     ByteCount,
@@ -13,6 +12,11 @@ from .limits import (
     TokenCount,
     TurnCount,
     WorkstreamTrigger,
+    all_of,
+    always,
+    any_of,
+    never,
+    not_,
     pi_trigger,
 )
 

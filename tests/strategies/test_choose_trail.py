@@ -7,8 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.ledger import TrailStep, choose_trail
-from holdfast.ledger.trail import MAX_SHARE, reused_characters
+from holdfast.strategies.trail import MAX_SHARE, TrailStep, choose_trail, reused_characters
 
 ROOM = 10_000
 
