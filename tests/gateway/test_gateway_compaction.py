@@ -62,6 +62,21 @@ async def test_overflow_is_recovered_before_the_client_sees_it(format: str) -> N
             assert running.gateway.metrics.requests[format, "recovered"] == server.overflowed
 
 
+async def test_window_in_the_list_of_models_that_passes_is_used() -> None:
+    """H8: the model is in no catalog; the client asks for the list, and no request is ever too long."""
+    with ProviderServer(task, window=WINDOW, models=("harbor",)) as server:
+        async with run_gateway(server.anthropic_url) as running:
+            client = ClientConversation(running.model("openai-chat"))
+            assert [model.id async for model in running.openai().models.list()] == ["harbor"]
+            client.say("Read all berths in order.")
+            for number in range(1, STEPS + 2):
+                reply = await client.step([result(number)] if number <= STEPS else [])
+            assert reply.text == "All berths are read." and server.overflowed == 0
+            [session] = await running.sessions.list()
+            size = await running.sessions.size(session.id)
+            assert (size.window, size.window_basis) == (WINDOW, "reported") and size.round >= 1
+
+
 async def test_unchanged_request_and_side_calls_leave_the_conversation_alone() -> None:
     with ProviderServer("Aye.") as server:
         async with run_gateway(server.anthropic_url) as running:

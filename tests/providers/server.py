@@ -128,7 +128,9 @@ class ProviderServer:
         protocol = _protocol_for(path)
         if method == "GET" and path == "/v1/models":
             self.requests.append(Request("models", path, headers))
-            listed = [{"id": model, "object": "model", "created": 1, "owned_by": "tests"} for model in self._models]
+            size = {} if self.window is None else {"context_length": self.window}
+            about = {"object": "model", "created": 1, "owned_by": "tests", **size}
+            listed = [{"id": model, **about} for model in self._models]
             await connection.answer(200, {"object": "list", "data": listed})
             return
         if protocol is None or method != "POST":

@@ -166,7 +166,7 @@ async def test_a_compaction_reports_the_size_that_the_session_then_has() -> None
 
 @each_nth_session(7)
 async def test_an_imported_session_has_one_size_wherever_it_is_shown(path: Path) -> None:
-    """H8: one had three: 103k as its headline, 92k at the end of its curve, 114k as the other tool's last report."""
+    """H8: one had three: 103k in its headline, 92k at the end of its curve, 114k as the other tool reported it."""
     async with SessionService(MemoryStore(), preset="holdfast") as service:
         record = await import_transcript(service, read_once(path))
         size, context = await service.size(record.id), await service.context(record.id)
@@ -174,3 +174,22 @@ async def test_an_imported_session_has_one_size_wherever_it_is_shown(path: Path)
         assert size.basis == "estimated" and size.threshold is not None
         assert {size.tokens} == {context.tokens, *counted[-1:], *reported[-1:]}
         assert await service.due(record.id) == (size.tokens > size.threshold)
+
+
+async def test_other_tools_are_counted_and_what_was_reported_before_them_is_a_ratio_only() -> None:
+    """H8: a client connected a server of tools in the middle of its conversation."""
+    service = await opened(preset="holdfast", window=64_000)
+    await service.append("s", [text_of("user"), text_of("assistant")], usage={"input": 900, "output": 100})
+    before = await service.size("s")
+    tools = [{"type": "function", "function": {"name": f"tool{n}", "description": WORDS * 5}} for n in range(20)]
+    await service.set_prompt("s", tools=tools)
+    after = await service.size("s")
+    assert (before.basis, after.basis) == ("reported with #2, estimated since", "estimated")
+    assert after.overhead > before.overhead + 1_500 and after.tokens > before.tokens + 1_500
+    version = (await service.get("s")).version
+    await service.set_prompt("s", system="It is noon.", tools=tools)
+    assert (await service.get("s")).version == version, "nothing is written for so little"
+    for _ in range(12):
+        await service.append("s", [text_of("user"), text_of("assistant")])
+    assert (await service.compact("s", budget=4_000)).outcome == "compacted"
+    assert (await SessionService(service.store).size("s")).overhead == after.overhead

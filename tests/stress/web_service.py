@@ -97,6 +97,7 @@ class Run:
                 wanted = Counter(f"t{number}/{step}" for number in range(self.turns) for step in STEPS)
                 self.counts["events lost"] += (wanted - names).total()
                 self.counts["events doubled"] += (names - wanted).total()
+                self.problems += [f"{session}: {name} is one too many" for name in (names - wanted).elements()]
                 self.counts["compactions"] += sum(event.kind == "compaction" for event in events)
                 self.problems += [f"{session}: {problem}" for problem in await service.verify(session)]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from holdfast.tokens.window import PROBE_AFTER, Window, WindowFacts
+from holdfast.tokens.window import PROBE_AFTER, Window, WindowFacts, listed_windows
 
 KNOWN = "claude-sonnet-4-5"
 """A model of the catalog with a window of 200,000 tokens."""
@@ -70,3 +72,17 @@ def test_another_model_has_its_own_window() -> None:
     facts = WindowFacts(model="a", given=None, learned=9_000, recorded=258_400).of_model(KNOWN)
     assert facts == WindowFacts(model=KNOWN)
     assert facts.of_model(None) is facts
+
+
+@pytest.mark.parametrize(
+    ("models", "windows"),
+    [
+        ({"data": [{"id": "a", "max_input_tokens": 200_000}, {"id": "b", "max_model_len": 8_192}, {"id": "c"}]},
+         {"a": 200_000, "b": 8_192}),
+        ({"models": [{"name": "models/gemini-3-pro", "inputTokenLimit": 1_048_576}]}, {"gemini-3-pro": 1_048_576}),
+        ({"data": [{"id": "d", "context_length": True}, {"id": "e", "context_length": 0}, "f", {}]}, {}),
+        ({"data": {"id": "a"}}, {}), ([], {}), (None, {}), ("data", {}),
+    ],
+)  # fmt: skip
+def test_windows_are_read_from_a_list_of_models(models: Any, windows: dict[str, int]) -> None:
+    assert listed_windows(models) == windows

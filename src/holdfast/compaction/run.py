@@ -309,6 +309,7 @@ def _carry(plan: Plan) -> Carry:
         pins=tuple(sorted(plan.pins)),
         policy=view.policy,
         window=None if view.window_facts == WindowFacts() else view.window_facts,
+        prompt=view.prompt_units,
         topics=tuple(user_topics(archived, before.topics)),
         before_boundary=before_boundary,
         kept_until=kept_until if plan.cut else before.kept_until,

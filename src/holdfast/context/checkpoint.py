@@ -97,6 +97,8 @@ class Carry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The newest policy that was set for the session."""
     window: WindowFacts | None = None
     """What is known about the window of its model."""
+    prompt: int | None = None
+    """Units of the system prompt and the tools that were set since it was created."""
     topics: tuple[str, ...] = ()
     """First words of archived user messages."""
     before_boundary: int = msgspec.field(default=0, name="passed")

@@ -87,6 +87,8 @@ class View:
         """The model that reported last: another one counts otherwise."""
         self.window_facts = WindowFacts()
         """What the session knows about the window of its model."""
+        self.prompt_units: int | None = None
+        """Units of the prompt and the tools that were set since the session was created; None if it has those."""
         self.head: list[HeadMessage] = []
         self.ids: Sequence[str] = []
         self.given_numbers: Sequence[int] = ()
@@ -201,6 +203,8 @@ class View:
         carry = checkpoint.carry
         self.pins, self.policy = set(carry.pins), carry.policy
         self.window_facts = carry.window or self.window_facts
+        if carry.counter == self.token_sums.estimator.name:
+            self._set_prompt(carry.prompt)
         if self.calibrated and carry.counter == self.token_sums.estimator.name:
             self.calibration = carry.calibration
         if self.format == COMMON and carry.format:
@@ -215,6 +219,10 @@ class View:
             self.policy = event.body.get("policy", self.policy)
             if "window" in event.body and event.seq > self.checkpoint_seq:  # an earlier one is in the checkpoint
                 self._set_window_facts(msgspec.convert(event.body["window"], WindowFacts))
+            if "prompt" in event.body and event.seq > self.checkpoint_seq:
+                if event.body.get("counter") == self.token_sums.estimator.name:
+                    self._set_prompt(event.body["prompt"])
+                self.calibration = self.calibration.as_ratio()
         elif event.kind == EventKind.UNDO:
             self.undone = event.seq > self.checkpoint_seq
         elif event.kind == EventKind.ATTEMPT and event.seq > self.checkpoint_seq and event.lane == self.lane:
@@ -299,6 +307,11 @@ class View:
         self.usage_remark = f"a report of the provider is ignored: {why}" if why else ""
         self.calibration = self.calibration.learn(size, usage, same_reply=continues)
         self.reported_seq = self.reported_seq if why else event.seq
+
+    def _set_prompt(self, units: int | None) -> None:
+        """Counts another system prompt and other tools than those that the session was created with."""
+        if units is not None:
+            self.prompt_units = self.token_sums.overhead = units
 
     def _set_window_facts(self, facts: WindowFacts) -> None:
         """Takes new facts. A report of another model, or one that an overflow disproves, is no size any more."""

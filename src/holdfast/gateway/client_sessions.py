@@ -119,6 +119,8 @@ class ClientSession:
         """Token counts of the newest reply, which the client sends back with its next request."""
         self.sent_after: str | None = None
         """The compaction in force when the last request was forwarded, empty if there was none; None if not known."""
+        self.asked = 0
+        """Hash of model, system prompt and tools of the last request."""
         self.lock = anyio.Lock()
         self.start = _NO_START
         """How the last list began."""
@@ -223,9 +225,19 @@ class ClientSessions:
             except DuplicateEvent:  # another replica, or an append that was not waited for, has written some of them
                 conversation.log = (await self._load(conversation.session_id, match.caller)).log
                 conversation = await self._append(conversation, match.given, body.messages)
+            await self._note_prompt(conversation, match.given, body)
         self._open.move_to_end(conversation.session_id)
         self._close_oldest()
         return conversation
+
+    async def _note_prompt(self, conversation: ClientSession, given: MessageList, body: RequestBody) -> None:
+        """Stores the model, and the size of system prompt and tools, where they are not those of the last request."""
+        asked = hash((body.model, body.field(body.protocol.system or ""), body.field("tools"), *given.leading))
+        if asked != conversation.asked:
+            await self.sessions.set_window(conversation.session_id, model=body.model)
+            system = body.system or given.leading_messages or None
+            await self.sessions.set_prompt(conversation.session_id, system=system, tools=body.value("tools"))
+            conversation.asked = asked
 
     async def _append(self, conversation: ClientSession, given: MessageList, raw: bytes) -> ClientSession:
         """Appends the new messages; a list that went back or was edited continues in a fork."""

@@ -120,6 +120,10 @@ class RequestBody:
         name = self.protocol.system
         return None if name is None else self.value(name)
 
+    def field(self, name: str) -> bytes:
+        """Returns a field as sent, empty if there is none."""
+        return bytes(self.fields.get(name, b""))
+
     def value(self, field: str) -> Any:
         """Returns a decoded field, None if there is none."""
         raw = self.fields.get(field)

@@ -14,6 +14,7 @@ from ..models.calls import Failure
 from ..models.failures import classify
 from ..models.overflow import error_message
 from ..tokens import Usage, read_usage
+from ..tokens.window import listed_windows
 from .protocols import WireProtocol
 
 _MAX_READ = 8 * 2**20
@@ -107,6 +108,25 @@ class ReplyReader:
                 except InvalidInput:
                     continue
                 self.usage = found if self.usage is None else _merge(self.usage, found)
+
+
+class ModelListReader:
+    """Reads the windows of models from the bytes of a provider's list as they pass."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._read = b""
+
+    def feed(self, chunk: bytes) -> None:
+        """Takes the next bytes of the list; of one that is too long, nothing is read."""
+        self._read = (self._read + chunk)[: _MAX_READ + 1]
+
+    def windows(self) -> dict[str, int]:
+        """Returns the windows by model; empty if it was no list."""
+        try:
+            return listed_windows(msgspec.json.decode(decode_body(self._read, self._encoding, _MAX_READ)))
+        except (InvalidInput, msgspec.DecodeError):
+            return {}
 
 
 def _field_of(value: Any, name: str) -> Any:

@@ -125,8 +125,6 @@ class Rewriter:
                 conversation = await (self.conversations.follow(match, body) if own else self.conversations.find(match))
                 if conversation is None:
                     return RewriteDecision("unchanged" if own else "side_call")
-                if own:
-                    await self.sessions.set_window(conversation.session_id, model=body.model)
                 size = await self.sessions.size(conversation.session_id)
         given = match.given
         decision = RewriteDecision(
@@ -283,7 +281,8 @@ class Rewriter:
             return None
         window = self._window(body.model)
         if failure.window:
-            window = self.sessions.refused[body.model] = failure.window
+            self.sessions.note_window(body.model, learned=failure.window)
+            window = failure.window
         messages = msgspec.json.decode(body.messages)
         result = await acompact(
             messages,
@@ -321,7 +320,7 @@ class Rewriter:
 
     def _window(self, model: str) -> int:
         """Returns the window of a model, for a request without a session."""
-        facts = WindowFacts(model=model, learned=self.sessions.refused.get(model))
+        facts = self.sessions.stated.get(model) or WindowFacts(model=model)
         window = facts.window(self.sessions.window or self._policy.window, self._policy.usual_window)
         return self._policy.usual_window if window is None else window.tokens
 

@@ -26,7 +26,7 @@ from .metrics import GatewayMetrics
 from .options import GatewayOptions
 from .protocols import CallKind, RequestBody, WireProtocol, find_protocol, session_key
 from .recall import MAX_LOOKUPS, answer_lookups, offer_recall
-from .replies import ReplyReader, decode_body
+from .replies import ModelListReader, ReplyReader, decode_body
 from .rewriting import RewriteDecision, Rewriter
 from .sealed_items import ItemSealer
 from .status_page import read_status, status_reply
@@ -324,8 +324,12 @@ class Gateway:
         content: Body = request.content if request.body_exists else None
         async with self._upstream.send(request, "", content) as response:
             reply = await begin_reply(request, response, {})
-            if not await copy_reply(request, response, reply, []):
+            models = ModelListReader(response.headers.get("Content-Encoding", ""))
+            lists = request.path.endswith("/models") and response.status == 200
+            if not await copy_reply(request, response, reply, [], models.feed if lists else lambda chunk: None):
                 self.metrics.failures["stream_broken"] += 1
+            for model, window in models.windows().items():
+                self.sessions.note_window(model, reported=window)
             return reply
 
     # -- own pages -------------------------------------------------------------------------------------

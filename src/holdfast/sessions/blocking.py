@@ -135,6 +135,7 @@ class BlockingSessionService:
     delete = _blocking(SessionService.delete)
     append = _blocking(SessionService.append)
     set_window = _blocking(SessionService.set_window)
+    set_prompt = _blocking(SessionService.set_prompt)
     note_overflow = _blocking(SessionService.note_overflow)
     restore = _blocking(SessionService.restore)
     restore_after_results = _blocking(SessionService.restore_after_results)

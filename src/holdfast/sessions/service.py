@@ -19,6 +19,8 @@ from ..strategies import PruneToolResults
 from ..strategies.memory import read_memory
 from ..summaries.memory import blend_is_due
 from ..tokens.budget import require_positive
+from ..tokens.estimators import measure_prompt, prompt_overhead
+from ..tokens.window import WindowFacts
 from ..triggers import always
 from .breaker import open_breaker
 from .commit import CompactionCall, Compactor
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from ..compaction import CompactionResult, Notify
     from ..hooks.hooks import Listener
     from ..models.calls import Failure, Limits, Model
-    from ..tokens.window import Window, WindowFacts
+    from ..tokens.window import Window
     from ..types import (
         Clock,
         EstimatorLike,
@@ -51,6 +53,9 @@ if TYPE_CHECKING:
         UsageLike,
     )
     from .live import LiveSession
+
+_SAME_PROMPT_UNITS, _SAME_PROMPT_SHARE = 100, 0.02
+"""Differences in a prompt that do not matter for its size: a date, a counter."""
 
 
 class SessionService(SessionReader):
@@ -123,15 +128,35 @@ class SessionService(SessionReader):
             facts = msgspec.structs.replace(facts, given=window)
         await self._store_facts(live, facts)
 
+    async def set_prompt(
+        self, session_id: str, *, system: SystemLike | None = None, tools: ToolsLike | None = None
+    ) -> None:
+        """Counts this system prompt and these tools from now on: a caller sends them in place of the session's own.
+
+        Sizes that were reported with another prompt are a ratio only. Nothing is written while they take about as much
+        room: a prompt may contain the time.
+        """
+        live = await self._live(session_id, refresh=True)
+        sums = (await live.view()).token_sums
+        units = measure_prompt(sums.estimator, prompt_overhead(system, tools))
+        if abs(units - sums.overhead) > max(_SAME_PROMPT_UNITS, _SAME_PROMPT_SHARE * sums.overhead):
+            body = {"prompt": units, "counter": sums.estimator.name}
+            await live.append([Event(new_id(), EventKind.POLICY, now(), body)])
+
     async def note_overflow(self, session_id: str, failure: Failure, sent: int) -> tuple[Window, Window]:
         """Stores what an overflow error says about the window; returns the window before and after."""
         live = await self._live(session_id, refresh=True)
         await live.view()
         facts, before = live.window_facts, self._known_window(live)
         if failure.window and facts.model:
-            self.refused[facts.model] = failure.window
+            self.note_window(facts.model, learned=failure.window)
         await self._store_facts(live, facts.after_overflow(before, failure.window, sent, failure.why))
         return before, self._known_window(live)
+
+    def note_window(self, model: str, **stated: int) -> None:
+        """Notes what a provider stated about a model's window: `reported` in a list, or `learned` from an error."""
+        known = self.stated.get(model) or WindowFacts(model=model)
+        self.stated[model] = msgspec.structs.replace(known, **stated)
 
     async def _store_facts(self, live: LiveSession, facts: WindowFacts) -> None:
         if facts != live.window_facts:

@@ -7,7 +7,8 @@ provider, the catalog's, or the preset's usual one: in this order, but never abo
 from __future__ import annotations
 
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,6 +22,15 @@ _DEFAULT_OUTPUT_TOKENS = 16_384
 """Tokens reserved for a reply if the catalog does not list the model's limit."""
 _MENTIONS_TOKENS = re.compile(r"token|context|prompt|too long|(?<!content.)length", re.IGNORECASE)
 """Matches errors about too many tokens, not those about too many bytes: images have many bytes and few tokens."""
+_LISTED_AS = (
+    "max_input_tokens",  # Anthropic
+    "inputTokenLimit",  # Gemini
+    "context_length",  # OpenRouter, Together
+    "context_window",  # Groq
+    "max_context_length",  # Mistral
+    "max_model_len",  # vLLM
+)
+"""What providers call the window in their list of models."""
 
 
 class Window(msgspec.Struct, frozen=True):
@@ -63,6 +73,12 @@ class WindowFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     def of_model(self, model: str | None) -> WindowFacts:
         """Returns the facts about another model: only what the caller gave still holds."""
         return self if model is None or model == self.model else WindowFacts(model=model, given=self.given)
+
+    def or_stated(self, stated: WindowFacts) -> WindowFacts:
+        """Returns these facts, with what is known of the model from elsewhere where these say nothing."""
+        return msgspec.structs.replace(
+            self, learned=self.learned or stated.learned, reported=self.reported or stated.reported
+        )
 
     def after_overflow(self, window: Window, reported: int | None, sent: int, why: str = "") -> WindowFacts:
         """Returns the facts after a prompt of about `sent` tokens was rejected with the error `why`.
@@ -111,3 +127,16 @@ class WindowFacts(msgspec.Struct, frozen=True, omit_defaults=True):
             return None
         wait = PROBE_AFTER * 2 ** min(max(0, self.overflows - 1), 10)
         return self.tried * int(_PROBE_FACTOR ** min(self.replies // wait, 40))
+
+
+def listed_windows(models: Any) -> dict[str, int]:
+    """Returns the windows by model that a provider's list of models states; empty for anything else."""
+    entries = (models.get("data") or models.get("models")) if isinstance(models, Mapping) else None
+    found = {}
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping):
+            name = str(entry.get("id") or entry.get("name") or "").removeprefix("models/")
+            sizes = (entry.get(field) for field in _LISTED_AS)
+            if name and (size := next((size for size in sizes if type(size) is int and size > 0), None)):
+                found[name] = size
+    return found
