@@ -193,3 +193,23 @@ async def test_other_tools_are_counted_and_what_was_reported_before_them_is_a_ra
         await service.append("s", [text_of("user"), text_of("assistant")])
     assert (await service.compact("s", budget=4_000)).outcome == "compacted"
     assert (await SessionService(service.store).size("s")).overhead == after.overhead
+
+
+@pytest.mark.parametrize("share", [0.6, 0.8, 1.0, 1.3])
+async def test_notes_fill_the_target_whatever_was_reported(share: float) -> None:
+    """What a plan takes was measured from the report, and then anew: notes that were a little too long were dropped."""
+    service = await opened(preset="holdfast", window=4_000)
+    for number in range(40):
+        await service.append("s", text_of("user", 100 + number % 7 * 40))
+        await service.append("s", text_of("assistant", 60), usage={"input": round(share * await estimated(service))})
+        result = await service.compact("s", on_conflict="rebase")
+        if result.outcome == "compacted":
+            break
+    assert result.bounds is not None and result.bounds.target is not None and result.checkpoint is not None
+    assert 0.6 * result.bounds.target < result.tokens_after <= result.bounds.target
+    assert result.strategy == "ledger" and any(item.kind == "note" for item in result.checkpoint.head)
+
+
+async def estimated(service: SessionService) -> int:
+    view = await (await service._live("s")).view()
+    return view.token_sums.estimator.tokens(view.units())

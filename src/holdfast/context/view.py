@@ -426,7 +426,7 @@ class View:
         sums = sums or self.token_sums
         ends = sums.cumulative
         units = sums.overhead + notes + ends[-1] - ends[cut] + sum(sums.head[index] for index in head)
-        return self._tokens_of(units + sum(ends[index + 1] - ends[index] for index in earlier), sums)
+        return self._tokens_after(units + sum(ends[index + 1] - ends[index] for index in earlier), sums)
 
     def tokens_of_first(self, count: int) -> int:
         """Size of the prompt up to and with so many messages, those of the head included."""
@@ -441,11 +441,19 @@ class View:
         known = {id(shown.message): size for shown, size in zip(self.head, sums.head, strict=True)}
         known |= {id(message): ends[at + 1] - ends[at] for at, message in enumerate(self.messages)}
         units = sum(known[id(message)] if id(message) in known else measure(message) for message in messages)
-        return self._tokens_of(sums.overhead + units)
+        return self._tokens_after(sums.overhead + units)
 
-    def _tokens_of(self, units: int, sums: TokenSums | None = None) -> int:
-        size = (sums or self.token_sums).estimator.tokens(units)
-        return self.calibration.tokens(size) if self.calibration.replies and sums in (None, self.token_sums) else size
+    def tokens_edited(self, change: int) -> int:
+        """Size of the next context if edits add so many units, or remove them."""
+        return self._tokens_after(self.units() + change)
+
+    def _tokens_after(self, units: int, sums: TokenSums | None = None) -> int:
+        """Size of a next context, as it is estimated once it is stored: the last report was of this one."""
+        return self._tokens_of(units, sums, self.calibration.reset_size())
+
+    def _tokens_of(self, units: int, sums: TokenSums | None = None, calibration: Calibration | None = None) -> int:
+        size, calibration = (sums or self.token_sums).estimator.tokens(units), calibration or self.calibration
+        return calibration.tokens(size) if calibration.replies and sums in (None, self.token_sums) else size
 
     @property
     def overhead(self) -> int:

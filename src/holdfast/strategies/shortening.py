@@ -53,7 +53,7 @@ class ShortenResults(BaseStrategy):
             for index, changes in edits(removed).items():
                 units -= sums.cumulative[index + 1] - sums.cumulative[index]
                 units += sums.estimator.measure(apply_edits(view.messages[index], changes))
-            return view.tokens_with(units) <= self.max_tokens
+            return view.tokens_edited(units) <= self.max_tokens
 
         if not results or fits(0):
             return Skip(Outcome.NOTHING_TO_COMPACT, "no tool result needs to be shortened")
