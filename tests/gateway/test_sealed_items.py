@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.gateway import load_item_keys
-from holdfast.gateway.sealed_items import PREFIX, DamagedItem, ItemSealer, SealedItem
+from holdfast.gateway.protocols import ITEM_PREFIX
+from holdfast.gateway.sealed_items import DamagedItem, ItemSealer, SealedItem
 
 OLD, NEW = "old-key-" * 5, "new-key-" * 5
 ITEM = SealedItem(format="anthropic", messages=b'[{"role":"user","content":"Never moor at berth 13."}]' * 20)
@@ -20,7 +21,7 @@ ITEM = SealedItem(format="anthropic", messages=b'[{"role":"user","content":"Neve
 def test_first_key_encrypts_and_every_key_decrypts() -> None:
     old, both, new = ItemSealer([OLD]), ItemSealer([NEW, OLD]), ItemSealer([NEW])
     sealed = old.seal(ITEM, "ann")
-    assert sealed.startswith(PREFIX) and "berth" not in sealed and len(sealed) < len(ITEM.messages)
+    assert sealed.startswith(ITEM_PREFIX) and "berth" not in sealed and len(sealed) < len(ITEM.messages)
     assert both.open(sealed, "ann") == ITEM == new.open(both.seal(ITEM, "ann"), "ann")
     assert old.seal(ITEM, "ann") != sealed
     for sealer, owner in ((new, "ann"), (old, "bob"), (old, ""), (ItemSealer(), "ann")):
@@ -32,7 +33,7 @@ def test_first_key_encrypts_and_every_key_decrypts() -> None:
 def test_changed_items_are_damaged(data: st.DataObject) -> None:
     sealer = ItemSealer([OLD])
     sealed = sealer.seal(ITEM, "ann")
-    at = data.draw(st.integers(len(PREFIX), len(sealed) - 1))
+    at = data.draw(st.integers(len(ITEM_PREFIX), len(sealed) - 1))
     other = data.draw(st.characters().filter(lambda character: character != sealed[at]))
     for changed in (
         sealed[:at] + other + sealed[at + 1 :],

@@ -152,6 +152,17 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             has_summarizer=self.summarizer is not None,
         )
 
+    def why_not_due(self, request: Request) -> str:
+        """Returns why nothing is compacted now, empty if it is due: no trigger fires, or the policy's own too soon."""
+        if not self.trigger(request):
+            return "the trigger did not fire"
+        if not self.is_automatic or (request.budget is not None and request.tokens > request.budget):
+            return ""
+        appended = request.view.appended_tokens
+        if appended is None or appended >= request.gap:
+            return ""
+        return f"{appended:,} tokens were appended since the last compaction: the next comes after {request.gap:,}"
+
     def window_in(self, facts: WindowFacts) -> Window | None:
         """Returns the window of a conversation about which these facts are known."""
         return facts.window(self.window, self.usual_window if self.name else None)

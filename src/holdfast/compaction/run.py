@@ -95,15 +95,9 @@ class CompactionRun:
 
     def not_triggered(self) -> Decision | None:
         """Returns the decision to do nothing if the trigger does not fire, or the policy's own fires too soon."""
-        request, size = self.request, self.request.tokens
-        if not self.policy.trigger(request):
-            return Decision(Outcome.NOT_NEEDED, size, size, "the trigger did not fire")
-        if not self.policy.is_automatic or (request.budget is not None and size > request.budget):
+        if not (why := self.policy.why_not_due(self.request)):
             return None
-        appended = request.view.appended_tokens
-        if appended is None or appended >= request.gap:
-            return None
-        why = f"{appended:,} tokens were appended since the last compaction: the next comes after {request.gap:,}"
+        size = self.request.tokens
         return Decision(Outcome.NOT_NEEDED, size, size, why)
 
     def decide(self) -> Decision:

@@ -43,14 +43,19 @@ class Size(msgspec.Struct, frozen=True):
     """Messages since the newest compaction, and those that it left."""
     round: int
     """How many times the context was compacted."""
-    is_compacted: bool
-    """Whether a compaction is in force."""
+    checkpoint: str
+    """Id of the compaction in force, empty if there is none."""
     estimated: int = 0
     """Tokens that are an estimate: those since the report, or all."""
     reply: int = 0
     """Tokens of the window that a reply may take."""
     remarks: tuple[str, ...] = ()
     """Reports of the provider that were ignored, and why."""
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether a compaction is in force."""
+        return bool(self.checkpoint)
 
     @property
     def known(self) -> bool:
@@ -89,7 +94,7 @@ def measure(view: View, policy: Policy, window: Window | None) -> Size:
         limit=bounds.limit,
         count=len(view.messages),
         round=view.checkpoint.carry.round,
-        is_compacted=view.checkpoint_id is not None,
+        checkpoint=view.checkpoint_id or "",
         estimated=tokens if known is None else abs(tokens - known),
         reply=0 if window is None else window.reply,
         remarks=(view.usage_remark,) if view.usage_remark else (),

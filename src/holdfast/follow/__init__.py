@@ -1,8 +1,7 @@
 """The list that is known and the list that is given: one digest, one search for what is common, named tolerances."""
 
 from .digest import CACHE_MARK, ChainedIds, chained_id, content_digest, without_cache_marks
-from .follower import Follower, GivenList, ListMatch, count_leading_system
-from .known_lists import KnownBytes, KnownObjects
+from .follower import Follower, GivenList, KnownBytes, KnownObjects, ListMatch, count_leading_system
 
 __all__ = [
     "CACHE_MARK",

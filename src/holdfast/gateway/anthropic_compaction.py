@@ -11,8 +11,8 @@ from ..errors import InvalidInput
 from ..follow import CACHE_MARK
 from ..messages import Json
 from .context_editing import read_edits, strip_thinking
-from .protocols import CallKind, RequestBody
-from .sealed_items import PREFIX, ItemSealer, is_sealed, text_digest
+from .protocols import ITEM_PREFIX, CallKind, RequestBody
+from .sealed_items import ItemSealer, is_sealed, text_digest
 from .vendor_requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 
 BETAS = frozenset(("context-management-2025-06-27", "compact-2026-01-12", "compact-2026-09-04"))
@@ -42,7 +42,7 @@ def read_request(
         _read_management(asked, body, management)
     if kind == "count":
         asked.threshold = None
-    if PREFIX.encode() in body.messages or asked.now:
+    if ITEM_PREFIX.encode() in body.messages or asked.now:
         messages = [one for one in msgspec.json.decode(body.messages) if isinstance(one, dict)]
         if asked.now and _has_open_call(messages):
             raise refusal(

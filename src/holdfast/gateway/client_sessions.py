@@ -32,9 +32,7 @@ _LEADING_LIMIT = 20
 """System messages that a list may begin with."""
 _LAST_MESSAGES = 10
 """Newest messages of a log among which there is one of the client's, if it wrote any after a compaction."""
-SIGNED_FORMAT = "anthropic"
-"""The format whose thinking is bound to the messages before it."""
-_MARK = CACHE_MARK.encode()
+_MARK, _THINKING = CACHE_MARK.encode(), b"thinking"
 _NO_START = KnownBytes()
 
 
@@ -118,7 +116,10 @@ class ClientSession:
         """The checkpoint that the reply with this usage was requested with."""
         """Token counts of the newest reply, which the client sends back with its next request."""
         self.sent_after: str | None = None
-        """The compaction in force when the last request was forwarded, empty if there was none; None if not known."""
+        """The compaction in force when the last request was forwarded, empty if there was none; None if not known.
+
+        Thinking of the reply to that request is valid only under it.
+        """
         self.asked = 0
         """Hash of model, system prompt and tools of the last request."""
         self.lock = anyio.Lock()
@@ -246,7 +247,8 @@ class ClientSessions:
             conversation = await self._fork(conversation, match, given)
             match = conversation.log.match(given.given)
         new, ids = given.after(match.known), conversation.log.new_ids(given.given, match.known)
-        if any(map(has_thinking, new)) and await self._was_compacted_since(conversation):
+        may_think = any(_THINKING in item for item in given.items[match.known :])
+        if may_think and any(map(has_thinking, new)) and await self._was_compacted_since(conversation):
             new = list(map(strip_thinking, new))
         at = _reply_end(new) if conversation.usage is not None else 0
         usage, conversation.usage = (conversation.usage, None) if at else (None, conversation.usage)
@@ -259,20 +261,14 @@ class ClientSessions:
             conversation.remember(raw, given, [*match.ids, *ids])
         return conversation
 
-    async def note_forwarded(self, conversation: ClientSession) -> None:
-        """Remembers the compaction in force: thinking of the reply to this request is valid only under it."""
-        if conversation.caller.format == SIGNED_FORMAT:
-            newest = await self.sessions.events(conversation.session_id, kind=EventKind.COMPACTION, last=1)
-            conversation.sent_after = newest[0].id if newest else ""
-
     async def _was_compacted_since(self, conversation: ClientSession) -> bool:
         """Whether a reply was made before the newest compaction; also if that is not known."""
         session_id = conversation.session_id
+        if conversation.sent_after is not None:
+            return (await self.sessions.size(session_id)).checkpoint != conversation.sent_after
         newest = await self.sessions.events(session_id, kind=EventKind.COMPACTION, last=1)
-        if not newest or conversation.sent_after is not None:
-            return bool(newest) and newest[0].id != conversation.sent_after
         messages = await self.sessions.events(session_id, kind=EventKind.MESSAGE, last=_LAST_MESSAGES)
-        return not any(event.seq > newest[0].seq and is_listed(event) for event in messages)
+        return bool(newest) and not any(event.seq > newest[0].seq and is_listed(event) for event in messages)
 
     async def _find_stored(self, match: SessionMatch) -> ClientSession | None:
         """Opens the session of a conversation that is not in memory, or the fork that shares most with the list."""

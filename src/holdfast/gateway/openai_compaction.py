@@ -10,8 +10,8 @@ import msgspec
 
 from ..follow import count_leading_system
 from ..messages import Json
-from .protocols import CallKind, RequestBody
-from .sealed_items import PREFIX, ItemSealer, is_sealed, message_digest
+from .protocols import ITEM_PREFIX, CallKind, RequestBody
+from .sealed_items import ItemSealer, is_sealed, message_digest
 from .vendor_requests import CompactionItem, CompactionRequest, ProtocolRefusal, ReturnedItem, open_last
 
 _FIELD = "context_management"
@@ -36,7 +36,7 @@ def read_request(
         return CompactionRequest()
     asked.threshold = None if native else _read_threshold(body)
     raw, has_trigger = body.messages, not native and _TRIGGER.encode() in body.messages
-    if not (asked.now or asked.threshold or has_trigger or PREFIX.encode() in raw):
+    if not (asked.now or asked.threshold or has_trigger or ITEM_PREFIX.encode() in raw):
         return asked
     items = [item for item in msgspec.json.decode(raw) if isinstance(item, dict)]
     triggers = [at for at, item in enumerate(items) if has_trigger and item.get("type") == _TRIGGER]

@@ -17,6 +17,8 @@ from ..messages import Json, decode_one
 CallKind = Literal["generate", "count", "compact"]
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
+ITEM_PREFIX = "holdfast1."
+"""How every compaction item of the gateway begins; one that begins otherwise is another vendor's."""
 _FIRST_BYTES = 100
 """Bytes of a field in which its first character is looked for."""
 _SERVER_STATE = ("previous_response_id", "conversation", "thread", "cachedContent")
@@ -36,6 +38,10 @@ class WireProtocol(msgspec.Struct, frozen=True):
     """Ends of the paths of its calls."""
     quiet_events: frozenset[str] = frozenset()
     """Events that a stream may begin with before it succeeds or fails."""
+    compaction_fields: frozenset[str] = frozenset()
+    """Fields of the vendor's compaction protocol."""
+    compaction_marks: tuple[bytes, ...] = ()
+    """What the messages of a request contain that uses it."""
 
 
 PROTOCOLS = (
@@ -47,6 +53,8 @@ PROTOCOLS = (
         "usage",
         (("/responses", "generate"), ("/responses/input_tokens", "count"), ("/responses/compact", "compact")),
         frozenset(("response.created", "response.in_progress", "response.queued")),
+        frozenset(("context_management",)),
+        (b"compaction_trigger", ITEM_PREFIX.encode()),
     ),
     WireProtocol(
         "anthropic",
@@ -55,6 +63,8 @@ PROTOCOLS = (
         "usage",
         (("/messages", "generate"), ("/messages/count_tokens", "count")),
         frozenset(("ping",)),
+        frozenset(("context_management", "compaction")),
+        (ITEM_PREFIX.encode(),),
     ),
     WireProtocol(
         "gemini",
@@ -109,6 +119,13 @@ class RequestBody:
             and bytes(memoryview(given)[:_FIRST_BYTES]).lstrip()[:1] == b"["
             and all(self.value(field) is None for field in _SERVER_STATE)
         )
+
+    def may_ask_for_compaction(self, kind: CallKind) -> bool:
+        """Whether it uses the vendor's compaction protocol, as far as its fields and the bytes of its messages tell."""
+        if kind == "compact" or not self.protocol.compaction_fields.isdisjoint(self.fields):
+            return True
+        marks = self.protocol.compaction_marks
+        return bool(marks) and self.has_all_messages and any(mark in self.messages for mark in marks)
 
     @cached_property
     def messages(self) -> bytes:

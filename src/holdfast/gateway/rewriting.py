@@ -93,7 +93,7 @@ class Rewriter:
             return RewriteDecision("failed")
         try:
             with anyio.fail_after(PREPARE_SECONDS):
-                return await self._decide(body, kind, caller, asked or CompactionRequest(), summarizer)
+                return await self._decide(body, kind, caller, asked, summarizer)
         except Exception as problem:
             if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
                 self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS
@@ -106,20 +106,20 @@ class Rewriter:
         body: RequestBody,
         kind: CallKind,
         caller: Caller,
-        asked: CompactionRequest,
+        asked: CompactionRequest | None,
         summarizer: Model | None,
     ) -> RewriteDecision:
         if not body.has_all_messages:
             return RewriteDecision("other")
-        returned = asked.returned
+        returned, now = (None, False) if asked is None else (asked.returned, asked.now)
         match = None if returned is None else await self.conversations.match_returned(caller, returned)
         continues = match is not None
         match = match or await self.conversations.match(caller, body.messages)
         last, leading = match.given.messages[-1:], match.given.leading_messages
-        own = asked.now or (kind == "generate" and not is_side_call(body, last, leading))
+        own = now or (kind == "generate" and not is_side_call(body, last, leading))
         async with self._store_slots:
             with _store_deadline(_STORE_SECONDS + len(body.raw) * _STORE_SECONDS_PER_BYTE):
-                if asked.now and await self.conversations.has_more(match):
+                if now and await self.conversations.has_more(match):
                     return RewriteDecision("other")
                 conversation = await (self.conversations.follow(match, body) if own else self.conversations.find(match))
                 if conversation is None:
@@ -134,22 +134,21 @@ class Rewriter:
             given=given,
             summarizer=summarizer,
         )
-        keeper = self._keeper(body, decision)
         decision.tokens_before = decision.tokens_after = size.tokens
         context: Context | None = None
-        if own and asked.is_any:
-            context = await keeper.context()
+        if own and asked is not None and asked.is_any:
+            context = await self._keeper(body, decision).context()
             shown = context.messages
             if asked.is_due(context.tokens, lambda: shown, self._measure(body)):
                 usage = await self._compact_as_asked(conversation.session_id, asked, context, summarizer)
-                context = await keeper.context()
+                context = await self._keeper(body, decision).context()
                 if usage is not None:
                     decision.compacted = await self._compacted(conversation, given, context, usage)
             size = await self.sessions.size(conversation.session_id)
         if own and size.limit is not None and size.tokens > size.limit:
-            context = await keeper.prepare_step()
+            context = await self._keeper(body, decision).prepare_step()
         elif size.is_compacted or continues:
-            context = context or await keeper.context()
+            context = context or await self._keeper(body, decision).context()
         if context is not None and (context.is_compacted or continues):
             extra = [] if own else given.after(conversation.log.match(given.given).known)
             if returned is not None and returned.mark is not None:
@@ -160,7 +159,7 @@ class Rewriter:
             decision.tokens_after = context.tokens
             decision.tokens_before = _estimate_before(body, decision)
         if own:
-            await self.conversations.note_forwarded(conversation)
+            conversation.sent_after = size.checkpoint if context is None else context.checkpoint
         return decision
 
     # -- compactions that clients ask for -----------------------------------------------------------------
@@ -264,7 +263,7 @@ class Rewriter:
         if recovery.context is None or decision.conversation is None or decision.given is None:
             log.warning("a request that is too long cannot be recovered: %s", recovery.why)
             return None
-        await self.conversations.note_forwarded(decision.conversation)
+        decision.conversation.sent_after = recovery.context.checkpoint
         smaller = _replace_messages(body, recovery.context, decision.given, [])
         return msgspec.structs.replace(
             decision,

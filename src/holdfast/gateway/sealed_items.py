@@ -19,9 +19,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from ..errors import InvalidInput
 from ..messages import Json, to_json
 from ..messages.json_text import decodable
+from .protocols import ITEM_PREFIX
 
-PREFIX = "holdfast1."
-"""How every item begins; one that begins otherwise is another vendor's."""
 KEY_VARIABLE = "HOLDFAST_ITEM_KEY"
 _MIN_KEY = 32
 _NONCE = 12
@@ -68,7 +67,7 @@ class ItemSealer:
 
     def open(self, text: str, owner: str) -> SealedItem:
         """Returns the content of an item; raises DamagedItem if it is not exactly what was sealed for this owner."""
-        encoded = text.removeprefix(PREFIX)
+        encoded = text.removeprefix(ITEM_PREFIX)
         try:
             sealed = base64.b64decode(encoded + "=" * (-len(encoded) % 4), b"-_", validate=True)
         except (binascii.Error, ValueError):
@@ -87,15 +86,15 @@ class ItemSealer:
 
 def is_sealed(text: object) -> bool:
     """Whether a text claims to be an item of the gateway."""
-    return isinstance(text, str) and text.startswith(PREFIX)
+    return isinstance(text, str) and text.startswith(ITEM_PREFIX)
 
 
 def _encode(sealed: bytes) -> str:
-    return PREFIX + base64.urlsafe_b64encode(sealed).decode().rstrip("=")
+    return ITEM_PREFIX + base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
 
 def _bound_to(owner: str) -> bytes:
-    return PREFIX.encode() + owner.encode()
+    return ITEM_PREFIX.encode() + owner.encode()
 
 
 def _derive(key: str) -> bytes:

@@ -184,7 +184,7 @@ class Gateway:
     def _refuse(self, request: web.Request) -> web.Response | None:
         """Refuses other names than the gateway's own (DNS rebinding), other sites' pages, and WebSockets."""
         host = urlsplit(f"//{request.headers.get('Host', 'localhost')}").hostname or ""
-        if not (is_loopback(host) or host in (self.options.host, *self.options.allowed_hosts)):
+        if not (host in (self.options.host, *self.options.allowed_hosts) or is_loopback(host)):
             return self._error(421, "unknown_host", f"This gateway is not {host!r}: name it with --allow-host.")
         if not self.options.keys and (origin := _foreign_site(request)):
             return self._error(403, "foreign_site", f"Pages of {origin!r} may not use this gateway without a key.")
@@ -237,7 +237,9 @@ class Gateway:
         if self.options.summarize_with_client_model:
             key = self.options.upstream_key or key_in(request.headers)
             summarizer = client_model(protocol.format, body.model, self.options.upstream_for(protocol.format), key)
-        return body, await self._vendor.decide(body, kind, caller, summarizer)
+        if body.may_ask_for_compaction(kind):
+            return body, await self._vendor.decide(body, kind, caller, summarizer)
+        return body, VendorDecision(await self._rewriter.decide(body, kind, caller, summarizer=summarizer))
 
     async def _exchange(
         self,

@@ -57,9 +57,7 @@ class VendorCompaction:
         self, body: RequestBody, kind: CallKind, caller: Caller, summarizer: Model | None = None
     ) -> VendorDecision:
         """Returns what to forward or to reply; raises ProtocolRefusal where the vendor would refuse the request."""
-        read = _READERS.get(body.protocol.format)
-        if read is None:
-            return VendorDecision(await self._rewriter.decide(body, kind, caller, summarizer=summarizer))
+        read = _READERS[body.protocol.format]
         sent = dict(body.fields)
         try:
             asked = read(body, kind, self._sealer, caller.owner, native=self._native)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from ..compaction import Abort, CompactionRun, Policy, PolicyLike, SummarizerRun, resolve
+from ..compaction import Abort, Policy, PolicyLike, SummarizerRun, resolve
 from ..context.events import Event, EventKind, SessionRecord, new_id, now
 from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
@@ -372,8 +372,8 @@ class SessionService(SessionReader):
         live = await self._live(session_id, refresh=True)
         view = await live.view(lane)
         policy = self._automatic_policy(live).changed(trigger=trigger)
-        run = CompactionRun(view, policy, window=self._window(live, policy), session_id=session_id)
-        return run.not_triggered() is None and open_breaker(run.request, policy.trigger, self.clock()) is None
+        request = self._request(live, view, policy)
+        return not policy.why_not_due(request) and open_breaker(request, policy.trigger, self.clock()) is None
 
     async def prune(
         self, session_id: str, strategy: PruneToolResults | None = None, *, lane: str | None = None
