@@ -11,10 +11,12 @@ from agent_harness import Harbor, read
 
 from holdfast import check, preset
 from holdfast.agent.events import ReplyStored, Retrying, RunFinished, TextDelta, ToolFinished, WindowUsage
+from holdfast.agent.tools import Toolbox, WorkingFolder, approve_all, command_tool, file_tools
 from holdfast.hooks.events import CompactionCompleted
 from holdfast.messages import ToolCall
 from holdfast.models import Failure, Limits, ScriptedAgentModel
 from holdfast.models.calls import StepCall, StepReply
+from holdfast.recall import Recall
 from holdfast.sessions.continuation import CONTINUE_PROMPT
 from holdfast.tokens import Usage
 from holdfast.triggers import never
@@ -253,3 +255,16 @@ async def test_g3_complete_calls_of_a_cut_off_reply_are_run(tmp_path: Path) -> N
     agent = await harbor.agent()
     assert (await agent.run("Read both.")).status == "done"
     assert await roles(harbor, agent.session) == ["user", "assistant", "tool", "assistant"]
+
+
+async def test_h8_tools_that_come_later_are_counted(tmp_path: Path) -> None:
+    harbor = Harbor(tmp_path, ["Aye.", "Aye."])
+    agent = await harbor.agent()
+    await agent.run("Hello.")
+    own = (await agent.keeper.size()).overhead
+    folder = WorkingFolder(tmp_path)
+    agent.toolbox = Toolbox(
+        [*file_tools(folder), command_tool(folder)], approve_all, Recall(harbor.sessions, agent.session)
+    )
+    await agent.run("And now?")
+    assert (await agent.keeper.size()).overhead > own + 100

@@ -19,10 +19,12 @@ from ..messages import (
     Json,
     Message,
     Text,
+    Tool,
     ToolCall,
     ToolResult,
     decode_all,
     encode_all,
+    encode_tools,
     replace_lone_surrogates,
 )
 from ..models import RetryWait, step_with_retry
@@ -90,6 +92,7 @@ class Agent:
         self._in_reply = False
         """Whether the model is being called."""
         self._last_skipped = ""
+        self._offered: tuple[Tool, ...] = ()
 
     @property
     def session(self) -> str:
@@ -149,6 +152,7 @@ class Agent:
             while self._steering:
                 await self._append_prompt(self._steering[0])
                 self._steering.popleft()
+            await self._note_tools()
             context = await self.keeper.prepare_step()
             self._emit(await self.window_usage())
             if self._steering:  # steered during the compaction: deliver after the summary, before the reply
@@ -172,6 +176,13 @@ class Agent:
             elif not self._steering:
                 return self._finish("done")
         return self._finish("max_steps", f"{self.max_steps} steps in one run")
+
+    async def _note_tools(self) -> None:
+        """Counts tools that came since the last step: a server of them may connect at any time."""
+        if (offered := self.toolbox.definitions) != self._offered:
+            tools = encode_tools(self.model.format, offered)
+            await self.keeper.sessions.set_prompt(self.session, system=self.system, tools=tools)
+            self._offered = offered
 
     async def _compact_after_run(self) -> bool:
         """Compacts after the last reply if due; never changes the run's status. True if it was steered meanwhile."""
