@@ -108,7 +108,7 @@ class Compactor:
         """Returns the hooks of one compaction; None if nobody is to be asked or notified."""
         own = self.hooks if call.hooks is None or nested else self.hooks.joined(call.hooks)
         own = Hooks(listen=own.listen) if nested else own
-        if not (own.before or own.after or own.session_start or own.listen or call.listen):
+        if call.listen is None and not (own.before or own.after or own.session_start or own.listen):
             return nullcontext()
         return own.around(*key, "auto" if call.automatic else "manual", call.listen)
 
