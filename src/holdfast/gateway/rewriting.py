@@ -20,7 +20,6 @@ from ..messages import Json, decode_one
 from ..models.calls import Failure, Model
 from ..sessions import Context, SessionService
 from ..tokens import Usage
-from ..tokens.window import WindowFacts
 from ..triggers import always
 from .client_sessions import Caller, ClientSession, ClientSessions, MessageList
 from .context_editing import ContextEdits
@@ -280,7 +279,7 @@ class Rewriter:
             return None
         window = self._window(body.model)
         if failure.window:
-            self.sessions.note_window(body.model, learned=failure.window)
+            self.sessions.stated.note(body.model, learned=failure.window)
             window = failure.window
         messages = msgspec.json.decode(body.messages)
         result = await acompact(
@@ -319,7 +318,7 @@ class Rewriter:
 
     def _window(self, model: str) -> int:
         """Returns the window of a model, for a request without a session."""
-        facts = self.sessions.stated.get(model) or WindowFacts(model=model)
+        facts = self.sessions.stated.of(model)
         window = facts.window(self.sessions.window or self._policy.window, self._policy.usual_window)
         return self._policy.usual_window if window is None else window.tokens
 

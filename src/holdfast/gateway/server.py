@@ -331,7 +331,7 @@ class Gateway:
             if not await copy_reply(request, response, reply, [], models.feed if lists else lambda chunk: None):
                 self.metrics.failures["stream_broken"] += 1
             for model, window in models.windows().items():
-                self.sessions.note_window(model, reported=window)
+                self.sessions.stated.note(model, reported=window)
             return reply
 
     # -- own pages -------------------------------------------------------------------------------------

@@ -108,7 +108,8 @@ class Compactor:
         """Returns the hooks of one compaction; None if nobody is to be asked or notified."""
         own = self.hooks if call.hooks is None or nested else self.hooks.joined(call.hooks)
         own = Hooks(listen=own.listen) if nested else own
-        if call.listen is None and not (own.before or own.after or own.session_start or own.listen):
+        listens = call.listen is not None  # a list that listens is false while it is empty
+        if not (own.before or own.after or own.session_start or own.listen or listens):
             return nullcontext()
         return own.around(*key, "auto" if call.automatic else "manual", call.listen)
 

@@ -24,7 +24,7 @@ from ..strategies.memory import read_memory
 from ..summaries.memory import MemoryBlock
 from ..tokens import Estimator, Tokenizer, estimator_for
 from ..tokens.budget import require_positive
-from ..tokens.window import Window, WindowFacts
+from ..tokens.window import StatedWindows, Window
 from ..triggers import always
 from .explain import CompactionPreview, Explanation, explain_compaction, preview_compaction
 from .history import EventPages, find_events, head_event_ids, verify_session, view_at
@@ -73,8 +73,8 @@ class SessionReader:
         self.window = window
         self.healed_views = 0
         """Views in memory that differed from their log and were read again; 0 unless something is wrong."""
-        self.stated: dict[str, WindowFacts] = {}
-        """By model, what providers stated to this process about its window: it holds for sessions that know nothing."""
+        self.stated = StatedWindows()
+        """What providers stated to this process: it holds for sessions that know nothing themselves."""
         self._running = RunningCompactions()
         self._leases = SessionLeases(store, lease)
         self._given_estimator = estimator
@@ -167,8 +167,7 @@ class SessionReader:
     def _window(self, live: LiveSession, policy: Policy | None = None) -> Window | None:
         """Returns the context window of a session whose view is open, in a policy or in its own."""
         facts, policy = live.window_facts, policy or self._automatic_policy(live)
-        if (stated := self.stated.get(facts.model or "")) is not None:
-            facts = facts.or_stated(stated)
+        facts = facts.or_stated(self.stated.of(facts.model))
         if policy.window is None and live.policy is not None:
             policy = msgspec.structs.replace(policy, window=live.policy.window)
         if policy.window is None and self.window is not None:

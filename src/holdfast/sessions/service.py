@@ -149,14 +149,9 @@ class SessionService(SessionReader):
         await live.view()
         facts, before = live.window_facts, self._known_window(live)
         if failure.window and facts.model:
-            self.note_window(facts.model, learned=failure.window)
+            self.stated.note(facts.model, learned=failure.window)
         await self._store_facts(live, facts.after_overflow(before, failure.window, sent, failure.why))
         return before, self._known_window(live)
-
-    def note_window(self, model: str, **stated: int) -> None:
-        """Notes what a provider stated about a model's window: `reported` in a list, or `learned` from an error."""
-        known = self.stated.get(model) or WindowFacts(model=model)
-        self.stated[model] = msgspec.structs.replace(known, **stated)
 
     async def _store_facts(self, live: LiveSession, facts: WindowFacts) -> None:
         if facts != live.window_facts:

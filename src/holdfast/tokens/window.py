@@ -129,6 +129,21 @@ class WindowFacts(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.tried * int(_PROBE_FACTOR ** min(self.replies // wait, 40))
 
 
+class StatedWindows:
+    """What providers stated to this process about the windows of their models."""
+
+    def __init__(self) -> None:
+        self._facts: dict[str, WindowFacts] = {}
+
+    def of(self, model: str | None) -> WindowFacts:
+        """Returns what was stated about a model."""
+        return self._facts.get(model or "") or WindowFacts(model=model)
+
+    def note(self, model: str, **stated: int) -> None:
+        """Notes a window: `reported` in a list of models, or `learned` from an error."""
+        self._facts[model] = msgspec.structs.replace(self.of(model), **stated)
+
+
 def listed_windows(models: Any) -> dict[str, int]:
     """Returns the windows by model that a provider's list of models states; empty for anything else."""
     entries = (models.get("data") or models.get("models")) if isinstance(models, Mapping) else None
