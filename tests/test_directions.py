@@ -36,11 +36,3 @@ def test_second_answer_is_found_outside_its_place_only(name: str, source: str, p
 @pytest.mark.parametrize("source", ["half = len(messages) // 2", "size = view.tokens", "if ids[0] == known: pass"])
 def test_code_that_answers_nothing_passes(source: str) -> None:
     assert not list(answers_in("strategies/x.py", source))
-
-
-def test_each_question_is_answered_in_one_place() -> None:
-    assert not list(SCRIPT["other_answers"]())
-
-
-def test_every_import_goes_the_right_way() -> None:
-    assert not list(SCRIPT["wrong_imports"]())

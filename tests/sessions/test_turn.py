@@ -19,6 +19,7 @@ from holdfast.models.calls import Failure
 from holdfast.sessions.continuation import CONTINUE_PROMPT
 from holdfast.strategies import SlidingWindow
 from holdfast.triggers import always
+from real_sessions import WHOLE
 
 pytestmark = pytest.mark.anyio
 SAY = {"role": "user", "content": QUESTION}
@@ -119,7 +120,7 @@ async def test_h9_turn_goes_on_elsewhere_after_a_crash_at_any_call_of_the_store(
         await Harbour().answer(whole, "t")
         calls = counting.calls - before
     assert calls > 20
-    every = 1 if isinstance(counting._store, MemoryStore) else 4
+    every = 1 if WHOLE else 3 if isinstance(counting._store, MemoryStore) else 8
     for point in range(1 + after, calls + 1, every):
         await _crash_and_go_on(reopen(), f"s{point}", point, after=after)
 
