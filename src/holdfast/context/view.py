@@ -17,7 +17,6 @@ from ..messages import (
     FormatRules,
     Json,
     Message,
-    Opaque,
     ToolCall,
     can_be_first,
     drop_rejected_parts,
@@ -31,6 +30,7 @@ from ..messages import (
     needs_user_between,
     normalize_for_wire,
     opening_pair,
+    possible_notes,
     rules_for,
     system_text,
 )
@@ -136,15 +136,16 @@ class View:
         roles = [message.role for message in messages]
         users = [index for index, role in enumerate(roles) if role == "user"]
         named = [index for index, role in enumerate(roles) if role == "system"] if "system" in roles else []
-        framed = [index for index in users if is_framed(messages[index])]
+        possible = possible_notes(messages)
+        said = [index for index in possible if roles[index] == "user"]
+        framed = [index for index in said if is_framed(messages[index])]
         self.systems = sorted(index for index in (*named, *framed) if is_system_message(messages[index]))
         self.fillers = [index for index in framed if is_filler(messages[index])]
-        notes = set(framed).union(index for index in users if is_foreign_summary(messages[index]))
+        notes = set(framed).union(index for index in said if is_foreign_summary(messages[index]))
         self.synthetic = sorted(notes.difference(self.systems, self.fillers))
         notes.update(pair := opening_pair(messages))
         self.turns = [index for index in users if index not in notes] if notes else users
-        opaque = [index for index, m in enumerate(messages) if m.parts and type(m.parts[0]) is Opaque]
-        others = [index for index in opaque if messages[index].raw is not None and is_vendor_summary(messages[index])]
+        others = [i for i in possible if messages[i].raw is not None and is_vendor_summary(messages[i])]
         spoken = self.turns[0] if self.turns else len(messages)  # a reply to the user may look like a note, and is none
         replies = [index for index, role in enumerate(roles[:spoken]) if role == "assistant"]
         others += [index for index in (*named, *replies) if is_note(messages[index])]

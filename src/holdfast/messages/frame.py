@@ -122,8 +122,11 @@ def is_interrupted(message: Message) -> bool:
     return message.role == "assistant" and message.text.endswith((INTERRUPTED_MARK, CUT_OFF_MARK))
 
 
+_BLANK = " \t\r\n"
+_STARTS = f"#TA*{_BLANK}"
+"""What the openings of other tools' summaries begin with."""
 _OPENINGS = re.compile(
-    r"\s*(?:#{1,4} Session Summary \(Compaction Round \d+\)"
+    rf"[{_BLANK}]*(?:#{{1,4}} Session Summary \(Compaction Round \d+\)"
     r"|This session is being continued from a previous conversation"
     r"|Another language model (?:started to solve this problem|worked on this task) and produced a summary"
     r"|\*?The conversation history before this point was compacted into the following summary"
@@ -132,6 +135,19 @@ _OPENINGS = re.compile(
 """The openings of the layer document, Claude Code, Codex CLI, and pi, for a compaction and for a branch."""
 OPENCODE_QUESTION = "What did we do so far?"
 """The user message before OpenCode's summary, which is the assistant's reply and has no opening of its own."""
+
+
+def possible_notes(messages: Sequence[Message]) -> list[int]:
+    """Returns the indices of messages that may be notes, summaries or blocks of a provider.
+
+    Looks at one character at each end: the exact tests take five times as long on a list of ten thousand messages.
+    """
+    return [
+        index
+        for index, message in enumerate(messages)
+        if message.parts
+        and (type(first := message.parts[0]) is not Text or first.text[-1:] == "]" or first.text[:1] in _STARTS)
+    ]
 
 
 def is_foreign_summary(message: Message) -> bool:

@@ -201,9 +201,13 @@ def _starts_at(keys: Sequence[str], place: int, unit: tuple[tuple[str, ...], Any
 
 def dump_objects(messages: Iterable[Any]) -> tuple[list[Any], OriginalObjects | None]:
     """Replaces framework objects by their payloads; returns the messages, and the objects if there are any."""
+    items = list(messages)
+    kinds = set(map(type, items))
+    if kinds <= {dict} and list not in {type(item.get("content")) for item in items}:
+        return items, None
     given: list[Any] = []
     originals: OriginalObjects | None = None
-    for item in messages:
+    for item in items:
         kind = type(item)
         if kind is Message or (kind is dict and type(item.get("content")) is not list):
             given.append(item)
