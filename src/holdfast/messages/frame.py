@@ -138,7 +138,7 @@ OPENCODE_QUESTION = "What did we do so far?"
 
 
 def possible_notes(messages: Sequence[Message]) -> list[int]:
-    """Returns the indices of messages that may be notes, summaries or blocks of a provider.
+    """Returns the indices of user messages that may be notes or summaries, and of messages that begin with no text.
 
     Looks at one character at each end: the exact tests take five times as long on a list of ten thousand messages.
     """
@@ -146,7 +146,10 @@ def possible_notes(messages: Sequence[Message]) -> list[int]:
         index
         for index, message in enumerate(messages)
         if message.parts
-        and (type(first := message.parts[0]) is not Text or first.text[-1:] == "]" or first.text[:1] in _STARTS)
+        and (
+            type(first := message.parts[0]) is not Text
+            or (message.role == "user" and (first.text[-1:] == "]" or first.text[:1] in _STARTS))
+        )
     ]
 
 
