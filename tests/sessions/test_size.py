@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import MemoryStore, SessionService
+from holdfast import MemoryStore, SessionService, preset
 from holdfast.agent import Keeper
 from holdfast.hooks.events import WindowLowered
 from holdfast.models.calls import Failure
@@ -213,3 +213,15 @@ async def test_notes_fill_the_target_whatever_was_reported(share: float) -> None
 async def estimated(service: SessionService) -> int:
     view = await (await service._live("s")).view()
     return view.token_sums.estimator.tokens(view.units())
+
+
+async def test_a_policy_that_counts_the_same_keeps_the_view() -> None:
+    """A keeper that sets its policy after a list of ten thousand messages was read does not read them again."""
+    service = await opened(preset="holdfast", window=16_000)
+    await service.append("s", [text_of("user"), text_of("assistant")])
+    live = await service._live("s")
+    view = await live.view()
+    await service.set_policy("s", preset("holdfast").changed(target=2_000))
+    assert await live.view() is view and live.policy is not None and live.policy.target == 2_000
+    await service.set_policy("s", "layer")
+    assert await live.view() is not view and live.estimator.name == (await live.view()).token_sums.estimator.name

@@ -117,14 +117,26 @@ class LiveSession:
                 self._views.clear()
             elif event.kind in MARKS:
                 self._views.pop(lane_key(event.lane), None)
-            elif event.kind == EventKind.POLICY and "policy" in event.body:
-                self._views.clear()  # another estimator may count from here on
+            elif (
+                event.kind == EventKind.POLICY
+                and "policy" in event.body
+                and not self._take_policy(event.body["policy"])
+            ):
+                self._views.clear()
             elif (view := self._views.get(lane_key(event.lane))) is not None:
                 try:
                     self._apply(view, event)
                 except CorruptLog:
                     self._views.clear()
                     raise
+
+    def _take_policy(self, stored: Json) -> bool:
+        """Takes a policy that was set; returns whether contexts are counted as before, so that their views stay."""
+        policy, estimator, calibrated = self._choose(stored, self.record.policy)
+        same = estimator.name == self.estimator.name and calibrated == self.calibrated
+        if same:
+            self.policy = policy
+        return same
 
     def _heal(self) -> None:
         """Drops views that do not stand on the checkpoint that the log names: they are read again."""
