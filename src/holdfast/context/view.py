@@ -137,11 +137,11 @@ class View:
         users = [index for index, role in enumerate(roles) if role == "user"]
         named = [index for index, role in enumerate(roles) if role == "system"] if "system" in roles else []
         possible = possible_notes(messages)
-        said = [index for index in possible if roles[index] == "user"]
-        framed = [index for index in said if is_framed(messages[index])]
+        asked = [index for index in possible if roles[index] == "user"]
+        framed = [index for index in asked if is_framed(messages[index])]
         self.systems = sorted(index for index in (*named, *framed) if is_system_message(messages[index]))
         self.fillers = [index for index in framed if is_filler(messages[index])]
-        notes = set(framed).union(index for index in said if is_foreign_summary(messages[index]))
+        notes = set(framed).union(index for index in asked if is_foreign_summary(messages[index]))
         self.synthetic = sorted(notes.difference(self.systems, self.fillers))
         notes.update(pair := opening_pair(messages))
         self.turns = [index for index in users if index not in notes] if notes else users
