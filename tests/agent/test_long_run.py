@@ -80,7 +80,7 @@ async def find_log_errors(work: LongRun, agent: Agent, steps: int) -> list[str]:
 
 @pytest.mark.parametrize(
     ("name", "steps"),
-    [("openai-chat", STEPS if WHOLE else 160), ("anthropic", 120), ("openai-responses", 120), ("gemini", 80)],
+    [("openai-chat", STEPS if WHOLE else 160), ("anthropic", 120), ("openai-responses", 160), ("gemini", 80)],
 )
 async def test_long_run_completes_inside_window(tmp_path: Path, name: str, steps: int) -> None:
     """G2, G3, H1, H2: compacts proactively by our own count, reactively when the provider counts more."""
@@ -92,8 +92,10 @@ async def test_long_run_completes_inside_window(tmp_path: Path, name: str, steps
         assert not server.refused, server.refused[:3]
     reported = name != "openai-responses"  # its error has no number: only the rejected size is known
     window = (await agent.keeper.size()).window or 0
-    assert window == WINDOW if reported else WINDOW < window < 1.2 * WINDOW
-    assert server.overflowed == 1 if reported else 1 <= server.overflowed <= 3  # the limit is tried higher, ever rarer
+    if reported:
+        assert (window, server.overflowed) == (WINDOW, 1)
+    else:  # what was sent is the limit, or twice as much while that is tried, ever rarer
+        assert any(WINDOW < limit < 1.2 * WINDOW for limit in (window, window / 2)) and 1 <= server.overflowed <= 3
     assert len(work.compactions()) >= steps // 40
     counts = {berth: count for berth, count in count_repairs(work.harbor).items() if count}
     assert counts == dict.fromkeys(range(0, BERTHS, 4), steps // BERTHS)
