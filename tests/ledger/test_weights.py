@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.ledger.scoring import LINE_MODELS, NAME_FEATURES, OWN_FEATURES, SHARED_FEATURES, line_curves, name_weights
-from holdfast.ledger.weights import Curve, CurvePair, load_weights, sum_curves
+from holdfast.ledger.weights import Curve, CurvePair, decay, load_weights, sum_curves
 
 POINTS = [(1.0, 0.0), (2.0, 4.0), (4.0, -2.0)]
 
@@ -46,3 +46,9 @@ def test_curves_exist_for_every_feature_of_lines(model: str) -> None:
     curves = line_curves(model, (*SHARED_FEATURES, *OWN_FEATURES))
     assert all(list(curve.ends) == sorted(set(curve.ends)) for curve in curves)
     assert set(load_weights()[model]) == {*SHARED_FEATURES, *OWN_FEATURES}
+
+
+@pytest.mark.parametrize("age", [-30, -5, -1, 0])
+def test_what_is_newer_than_the_clock_is_as_young_as_can_be(age: int) -> None:
+    """At -5 of 5 it was a division by zero: a note that is read back may be newer than the messages read so far."""
+    assert decay(age, 5) == 1.0

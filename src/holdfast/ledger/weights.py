@@ -29,8 +29,8 @@ def weights_digest() -> str:
 
 
 def decay(age: float, scale: float) -> float:
-    """Hyperbolic decay: 1 at age 0, 1/2 at `scale`."""
-    return 1 / (1 + age / scale)
+    """Hyperbolic decay: 1 at age 0, 1/2 at `scale`; 1 for a note read back that is newer than the clock."""
+    return 1 / (1 + age / scale) if age > 0 else 1.0
 
 
 def logistic(total: float) -> float:
