@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast import MemoryStore, SessionService, SlidingWindow
+from holdfast import MemoryStore, PruneToolResults, SessionService, SlidingWindow
 from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
@@ -83,3 +83,18 @@ async def test_lanes_survive_reopening(service: SessionService) -> None:
     again = SessionService(service.store)
     assert [m["content"] for m in await again.context("s", "a_b")] == ["u1", "a1", "q1", "b1"]
     assert [m["content"] for m in await again.context("s", "axb")] == ["u1", "a1", "q2"]
+
+
+async def test_prune_of_a_new_lane_starts_where_the_root_was_compacted() -> None:
+    """Opened again, the lane showed what the root had archived: its checkpoint has the root's boundary."""
+    service = SessionService(MemoryStore())
+    await service.create(id="s", format="openai-chat")
+    await append(service, *(f"u{number}" for number in range(6)))
+    await service.compact("s", always, SlidingWindow(2))
+    call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+    await service.append("s", {"role": "assistant", "content": None, "tool_calls": [call]})
+    await service.append("s", {"role": "tool", "tool_call_id": "c1", "content": "the pier is made of oak\n" * 200})
+    await append(service, "u6", "u7")
+    assert (await service.prune("s", PruneToolResults(0, 0), lane="research")).outcome == "compacted"
+    shown = await visible(service, "research")
+    assert await visible(SessionService(service.store), "research") == shown and "u0" not in shown

@@ -168,8 +168,10 @@ class _Commit:
         sizes = decision.tokens_before, decision.tokens_after
         checkpoint = checkpoint_of(decision.plan, *sizes, cost, previous=view.checkpoint_id)
         checkpoint = msgspec.structs.replace(checkpoint, parameters=run.parameters(version, calibrated=live.calibrated))
-        known = view.events.get(checkpoint.boundary or "")
-        start = tip.start if known is None else known.seq
+        if (known := view.events.get(checkpoint.boundary or "")) is not None:
+            start = known.seq
+        else:  # the boundary is that of the checkpoint in force: of a new lane, the root's
+            start = tip.start if tip.epoch is not None else await live.start_of(tip.base_epoch)
         body, media = extract_media(msgspec.to_builtins(checkpoint))
         if media:
             body["media"] = sorted(media)
