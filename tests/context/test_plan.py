@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast import KeepLedger, MemoryStore, PruneToolResults, SessionService, SlidingWindow, Summary, compact
-from holdfast.context import Edit, Plan, Request
+from holdfast.context import Plan, Request
 from holdfast.errors import InvalidInput
-from holdfast.messages import Message, decode_all, framed_message, is_note
+from holdfast.messages import Message, Replace, decode_all, framed_message, is_note
 from holdfast.models import ScriptedModel
 from holdfast.strategies import KeepUserMessages
 from holdfast.summaries import AsUser, FreeText
@@ -61,12 +61,12 @@ def test_request_starts_from_the_context_as_it_is() -> None:
 
 def test_changes_compose_by_being_called_one_after_the_other() -> None:
     plan = request_for(HISTORY).plan
-    once = plan.edit({2: (Edit(0, "short"),)}).archive(4).show([NOTE])
-    twice = plan.edit({2: (Edit(0, "long"),), 6: (Edit(0, "cut"),)}).archive(1).edit({1: (Edit(0, "short"),)})
+    once = plan.edit({2: {0: "short"}}).archive(4).show([NOTE])
+    twice = plan.edit({2: {0: "long"}, 6: {0: "cut"}}).archive(1).edit({1: {0: "short"}})
     twice = twice.archive(1).archive(2).show([NEWER]).show([NOTE])
     assert once.archived == twice.archived == (0, 1, 2, 3)
     assert [m.text for m in once.messages if not m.results] == [m.text for m in twice.messages if not m.results]
-    assert (list(once.edits), list(twice.edits)) == ([], [6])
+    assert (list(once.edited), list(twice.edited)) == ([], [6])
 
 
 def test_next_stage_counts_messages_from_the_cut() -> None:
@@ -82,7 +82,7 @@ def test_plan_measures_only_messages_that_are_new_or_edited() -> None:
     request = request_for(HISTORY * 20, estimator=estimator)
     assert request.tokens == sum(map(estimator.measure, request.messages))
     estimator.measured.clear()
-    plan = request.plan.edit({130: (Edit(0, "short"),)}).archive(100).show([NOTE])
+    plan = request.plan.edit({130: {0: "short"}}).archive(100).show([NOTE])
     tokens = request.at(plan.archive(20)).tokens
     assert [message.text or "tool" for message in estimator.measured].count(NOTE.text) <= 2
     assert len(estimator.measured) <= 3, "the edited message, and the note in both contexts"
@@ -100,9 +100,12 @@ def test_edits_of_one_message_add_up() -> None:
         assistant(10),
         user(10),
     ]
-    plan = request_for(two, format="anthropic").plan.edit({2: (Edit(0, "x"),)}).edit({2: (Edit(1, "y"),)})
+    plan = request_for(two, format="anthropic").plan.edit({2: {0: "x"}}).edit({2: {1: "y"}})
     assert [part.text for part in plan.view.messages[2].results] == ["x", "y"]
-    assert plan.edits == {2: (Edit(0, "x"), Edit(1, "y"))}
+    first, second = (("content", index, "content") for index in (0, 1))
+    assert {at: message.edits for at, message in plan.edited.items()} == {
+        2: (Replace(first, "x"), Replace(second, "y"))
+    }
 
 
 @pytest.mark.parametrize("wrong", [lambda plan: plan.archive(10), lambda plan: plan.archive(-1)])
@@ -113,7 +116,7 @@ def test_cut_must_be_one_of_the_context(wrong: Any) -> None:
 
 def test_edit_must_be_of_a_message_of_the_context() -> None:
     with pytest.raises(InvalidInput, match="messages that do not exist: there are 5"):
-        request_for(HISTORY).plan.archive(4).edit({5: (Edit(0),)})
+        request_for(HISTORY).plan.archive(4).edit({5: {0: None}})
 
 
 def test_message_kept_before_the_cut_lies_before_it() -> None:
@@ -129,7 +132,7 @@ def test_h6_new_notes_take_the_place_of_the_old() -> None:
     later = Request(plan.view).plan
     assert texts(plan)[:3] == ["one", "two", NOTE.text[:5]]
     assert texts(later.show([NEWER]))[:3] == ["one", "two", NEWER.text[:5]]
-    assert texts(later.edit({0: (Edit(0, "3"),)}))[:3] == ["one", "two", NOTE.text[:5]]
+    assert texts(later.edit({0: {0: "3"}}))[:3] == ["one", "two", NOTE.text[:5]]
 
 
 def test_h6_answered_user_message_returns_where_its_notes_are_dropped() -> None:

@@ -107,6 +107,10 @@ MESSAGES: dict[str, tuple[Any, list[tuple[str, tuple[Any, ...]]]]] = {
             )
         ],
     ),
+    "return of nothing": (
+        ModelRequest([ToolReturnPart("look", None, tool_call_id="c1")]),
+        [("tool", (ToolResult("c1", (), False, "look"),))],
+    ),
     "feedback": (
         ModelRequest([RetryFeedbackPart("no tide given", retry=RetryInfo(cause="validation_error"))]),
         [("user", (Text("no tide given"),))],

@@ -101,14 +101,14 @@ CLAUDE: dict[str, tuple[Messages, Messages]] = {
         [user, Claude.calls("a"), Claude.results("a"), Claude.calls("a"), Claude.results("a")],
         [user, Claude.calls("a"), Claude.results("a"), Claude.calls("a-2"), Claude.results("a-2")],
     ),
-    "a blank text goes": ([by_user({"type": "text", "text": " "}, Claude.text)], [{"role": "user", "content": "and?"}]),
+    "a blank text goes": ([by_user({"type": "text", "text": " "}, Claude.text)], [by_user(Claude.text)]),
     "a misplaced system message becomes a user message": (
         [user, Claude.system, user],
         [user, {"role": "user", "content": "be brief"}, user],
     ),
     "a signed summary that is not first becomes text": (
         [user, by_model(Claude.summary)],
-        [user, {"role": "assistant", "content": "so far"}],
+        [user, by_model({"type": "text", "text": "so far"})],
     ),
 }
 STOP = {"functionResponse": {"id": "1", "name": "read", "response": {"error": INTERRUPTED_TEXT}}}

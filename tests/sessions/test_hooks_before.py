@@ -25,7 +25,7 @@ from compaction_session import (
     visible_names,
 )
 from holdfast import Message, Outcome, SlidingWindow, TokenCount
-from holdfast.context import Edit, Plan, Request, Skip
+from holdfast.context import Plan, Request, Skip
 from holdfast.errors import InvalidInput
 from holdfast.hooks import BeforeCompaction, Hooks, Instructions, Veto
 from holdfast.messages import Text, framed_message
@@ -223,7 +223,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "a cut behind the end": (lambda request: request.plan.archive(13), f"{MISSING} there are 12"),
     "a cut before the start": (lambda request: request.plan.archive(-2), MISSING),
     "a preamble that is kept anyway": (lambda request: request.plan.archive(2, [5]), "cannot keep a later one"),
-    "an edit of nothing": (lambda request: request.plan.edit({40: (Edit(0),)}), MISSING),
+    "an edit of nothing": (lambda request: request.plan.edit({40: {0: None}}), MISSING),
     "a blank summary": (archive_behind(framed_message("Notes."), " "), "its summary is blank"),
     "a blank note": (archive_behind(framed_message(" \n")), "its summary is blank"),
     "a blank note of another's": (archive_behind(Message("user", (Text(""),))), "its summary is blank"),

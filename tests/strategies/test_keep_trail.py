@@ -99,7 +99,7 @@ def test_trail_of_random_history_is_valid_and_within_its_room(messages: Messages
     result = summarized(messages, target=target, budget=10**6, format="openai-chat")
     assert check(result.messages, "openai-chat") == []
     plan = KeepTrail(500)(request_for(messages, format="openai-chat"))
-    assert not isinstance(plan, Plan) or all(index >= plan.cut for index in plan.edits)
+    assert not isinstance(plan, Plan) or all(index >= plan.cut for index in plan.edited)
 
 
 def test_limit_must_be_positive() -> None:

@@ -153,7 +153,7 @@ def test_image_in_result_is_cleared_with_it() -> None:
     shown = {"role": "user", "content": [block("a", [{"type": "text", "text": "a screen"}, picture])]}
     messages = [user(10), {"role": "assistant", "content": [use("a")]}, shown, assistant(10), user(10)]
     pruned = prune(messages, PruneToolResults(0, 1_000), format="anthropic", estimator="o200k_base")
-    assert pruned.messages[2]["content"] == [block("a", CLEARED)]
+    assert pruned.messages[2]["content"] == [block("a", [{"type": "text", "text": CLEARED}])]
     assert pruned.tokens_saved > 1_000
 
 
@@ -164,7 +164,7 @@ def test_signed_thinking_after_cleared_result_is_removed() -> None:
     messages = [user(10), {"role": "assistant", "content": [use("a")]}, result_message, answer, user(10)]
     pruned = prune(messages, PruneToolResults(0, 0), format="anthropic")
     assert bound_thinking(messages, pruned.messages) == []
-    assert pruned.messages[3] == {"role": "assistant", "content": "done"}
+    assert pruned.messages[3] == {"role": "assistant", "content": [{"type": "text", "text": "done"}]}
 
 
 @pytest.mark.parametrize("profile", PROFILES)
@@ -188,7 +188,7 @@ def test_limits_must_be_whole_numbers(limits: tuple[Any, Any]) -> None:
 def test_prune_plan_has_only_edits() -> None:
     plan = PRUNE(request_for(history(30_000, 40_000)))
     assert isinstance(plan, Plan)
-    assert (plan.cut, plan.head, plan.strategy, list(plan.edits)) == (0, (), "pruning", [2])
+    assert (plan.cut, plan.head, plan.strategy, list(plan.edited)) == (0, (), "pruning", [2])
 
 
 def test_answer_of_the_user_in_a_result_is_never_cleared() -> None:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ..context import Checkpoint, Edit
+from ..context import Checkpoint
 from ..errors import CheckpointMismatch
 from ..follow import ChainedIds, Follower, GivenList
-from ..messages import Message
+from ..messages import Edit, Message
 from ..messages.json_text import decodable
 from ..messages.repair import trace_numbers
 

@@ -23,7 +23,6 @@ from ..context import (
     Carry,
     Checkpoint,
     CompactionParameters,
-    Edit,
     HeadItem,
     HeadMessage,
     Plan,
@@ -35,7 +34,7 @@ from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..errors import Outcome, SummaryFailed, plain_reason
 from ..ledger import weights_digest
-from ..messages import COMMON, Json
+from ..messages import COMMON, HIDDEN, Edit, Json
 from ..models import scrub
 from ..strategies.base import run_strategy
 from ..strategies.history import user_topics
@@ -274,12 +273,12 @@ def _head_item(shown: HeadMessage, view: View) -> HeadItem:
 
 
 def _edits(plan: Plan, boundary: str | None) -> dict[str, tuple[Edit, ...]]:
-    """Edits of the messages after the boundary: the plan's, and earlier ones, also of messages that these emptied."""
-    view, earlier = plan.base, plan.base.checkpoint.edits
+    """Edits of the messages after the boundary, also of hidden ones."""
+    view = plan.base
     start = 0 if boundary not in view.events else view.events[boundary].seq
-    edits = {id: earlier[id] for id, seq in view.hidden.items() if seq > start}
-    for index in range(plan.cut, len(view.messages)) if earlier else sorted(plan.edits):
-        if changes := plan.edits.get(index) or earlier.get(view.ids[index]):
+    edits: dict[str, tuple[Edit, ...]] = {id: (HIDDEN,) for id, seq in view.hidden.items() if seq > start}
+    for index in range(plan.cut, len(view.messages)):
+        if changes := plan.edited.get(index, view.messages[index]).edits:
             edits[view.ids[index]] = changes
     return edits
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ..context import HeadMessage, Plan, Request, View, apply_edits
+from ..context import HeadMessage, Plan, Request, View
 from ..context.events import Event, EventKind
 from ..errors import InvalidInput
 from ..follow import ChainedIds
-from ..messages import COMMON, Json, Message, decode_all, encode_all
+from ..messages import COMMON, Json, Message, apply_edits, decode_all, encode_all
 from ..messages.frameworks import dump_objects, restore_objects
 from ..messages.repair import decode_payloads, repair_input, trace_messages, trace_numbers
 from ..strategies.history import message_numbers, previous_ledger
@@ -167,7 +167,7 @@ class StatelessCompaction:
         sources = list(trace_messages(self.history, self.given)) if self.history is not self.given else ()
         edited = [
             events[sources[start + index][0] if sources else start + index]
-            for index in sorted(plan.edits)
+            for index in sorted(plan.edited)
             if not sources or sources[start + index]
         ]
         return Partition(

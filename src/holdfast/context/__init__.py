@@ -1,18 +1,15 @@
 """Events, checkpoints, the view (the fold from events to context), requests and plans."""
 
-from ..messages.tool_calls import INTERRUPTED_TEXT, interrupted_result
+from ..messages.pairing import INTERRUPTED_TEXT, interrupted_result
 from ..tokens.estimators import TokenSums
 from .checkpoint import (
     Carry,
     Checkpoint,
     CompactionParameters,
-    Edit,
     EventIdRange,
     HeadItem,
     HeadKind,
-    apply_edits,
     event_id_ranges,
-    merge_edits,
 )
 from .plan import Plan, Skip
 from .request import Request
@@ -24,7 +21,6 @@ __all__ = [
     "Carry",
     "Checkpoint",
     "CompactionParameters",
-    "Edit",
     "EventIdRange",
     "HeadItem",
     "HeadKind",
@@ -34,8 +30,6 @@ __all__ = [
     "Skip",
     "TokenSums",
     "View",
-    "apply_edits",
     "event_id_ranges",
     "interrupted_result",
-    "merge_edits",
 ]

@@ -7,65 +7,10 @@ from typing import Literal
 
 import msgspec
 
-from ..messages import Json, Message, Part, Text, ToolResult
+from ..messages import Edit, Json, Message
 from ..messages.json_text import decodable
 from ..tokens import Calibration
 from ..tokens.window import WindowFacts
-
-
-class Edit(msgspec.Struct, frozen=True, array_like=True):
-    """Replaces the text of the tool result or user text at index `part`, or drops the part if `text` is None."""
-
-    part: int
-    text: str | None = None
-
-
-def apply_edits(message: Message, edits: Sequence[Edit]) -> Message:
-    """Returns the edited message. A message left without parts is not shown."""
-    if not edits:
-        return message
-    changes = {edit.part: edit.text for edit in edits}
-    parts: list[Part] = []
-    for index, part in enumerate(message.parts):
-        if index not in changes:
-            parts.append(part)
-        elif (text := changes[index]) is not None and isinstance(part, ToolResult):
-            parts.append(ToolResult(part.call_id, (Text(text),), part.is_error, part.name, part.kind))
-        elif text is not None and isinstance(part, Text):
-            parts.append(Text(text))
-    return message.with_parts(tuple(parts))
-
-
-def merge_edits(earlier: Sequence[Edit], later: Sequence[Edit]) -> tuple[Edit, ...]:
-    """Returns edits of the original message equivalent to applying `earlier` and then `later`."""
-    dropped = {edit.part for edit in earlier if edit.text is None}
-    changes = {edit.part: edit for edit in earlier}
-    for edit in later:
-        part = _original_index(edit.part, dropped)
-        changes[part] = Edit(part, edit.text)
-    return tuple(changes[part] for part in sorted(changes))
-
-
-def rebase_edits(edits: Sequence[Edit], dropped: Sequence[int], count: int) -> tuple[Edit, ...]:
-    """Returns the edits of a message of `count` parts for the message without the dropped ones.
-
-    If none is left, a placeholder stands for the message: it is hidden if the whole message was.
-    """
-    if len(dropped) == count:
-        return (Edit(0),) if sum(edit.text is None for edit in edits) == count else ()
-    kept = {part: index for index, part in enumerate(part for part in range(count) if part not in dropped)}
-    return tuple(Edit(kept[edit.part], edit.text) for edit in edits if edit.part in kept)
-
-
-def _original_index(part: int, dropped: set[int]) -> int:
-    """Maps an index among the remaining parts to its index in the original message."""
-    original = -1
-    for _ in range(part + 1):
-        original += 1
-        while original in dropped:
-            original += 1
-    return original
-
 
 HeadKind = Literal["system", "note", "pin", "preamble", "turn"]
 """Reason a message is in the head; `turn` is the user message of a split turn."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Self
 
 import msgspec
@@ -13,8 +14,11 @@ from ..messages import (
     FormatRules,
     Json,
     Message,
+    bound_parts,
+    change,
+    drop_parts,
+    fold_edits,
     framed_message,
-    is_bound,
     is_framed,
     is_interrupted,
     normalize_for_wire,
@@ -24,7 +28,7 @@ from ..messages import (
 )
 from ..tokens import Estimator
 from ..tokens.estimators import TokenSums
-from .checkpoint import Edit, HeadKind, apply_edits, merge_edits
+from .checkpoint import HeadKind
 from .view import HeadMessage, View
 
 _ORDER = {"system": 0, "note": 1, "pin": 2, "preamble": 3, "turn": 4}
@@ -53,10 +57,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     head: tuple[HeadMessage, ...] = ()
     moved: frozenset[int] = frozenset()
     """Live messages of the base that were moved into the head."""
-    edits: Mapping[int, tuple[Edit, ...]] = {}
-    """Edits of live messages of the base, as their events hold them: edits of earlier compactions are included."""
     edited: Mapping[int, Message] = {}
-    """Those messages as they are shown; one left without parts is not."""
+    """Live messages of the base with their edits; one left without parts is not shown."""
     changed: bool = False
     notes_last: bool = False
     """Notes follow the rest of the head instead of preceding it."""
@@ -252,7 +254,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
             else:
                 kinds.setdefault(index, "pin")
         kinds |= dict.fromkeys(later, "note")
-        plan = self._change()
+        plan = self._change(start=before)
         head = [
             self._as_kept(shown, before, keep)
             for shown in plan.head
@@ -261,22 +263,24 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
         order = _NOTES_LAST if notes_last or self.notes_last else _ORDER
         for shown in sorted((plan._head_message(*item) for item in sorted(kinds.items())), key=_rank(order)):
             head.insert(_place(head, shown, order), shown)
-        plan = plan._change({index: list(map(Edit, range(len(plan._message(index).parts)))) for index in later})
+        plan = plan._change({index: dict.fromkeys(range(len(plan._message(index).parts))) for index in later})
         cut = self.cut + before
         return msgspec.structs.replace(
             plan,
             cut=cut,
             head=tuple(head),
             moved=self.moved.union(self.cut + index for index in kinds),
-            edits={index: edits for index, edits in plan.edits.items() if index >= cut},
             edited={index: message for index, message in plan.edited.items() if index >= cut},
             notes_last=notes_last or self.notes_last,
         )
 
-    def edit(self, edits: Mapping[int, Sequence[Edit]]) -> Plan:
-        """Edits live messages. Messages that a later `archive` moves into the head are shown edited."""
-        self._require_messages(edits)
-        return self._change(edits) if edits else self
+    def edit(self, texts: Mapping[int, Mapping[int, str | None]]) -> Plan:
+        """Gives parts of live messages another text, or drops those given as None: by message and part.
+
+        Messages that a later `archive` moves into the head are shown edited.
+        """
+        self._require_messages(texts)
+        return self._change(texts) if texts else self
 
     def show(self, notes: Iterable[Message], summary: str | None = None) -> Plan:
         """Replaces the notes in the head; the new ones take the place of the old.
@@ -342,22 +346,23 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
         if cut < 0 or not all(0 <= index < count for index in indices):
             raise InvalidInput(f"The plan refers to messages that do not exist: there are {count}.")
 
-    def _change(self, edits: Mapping[int, Sequence[Edit]] = {}) -> Plan:
-        """Returns the plan with these edits. The first change drops reasoning: its signature covers all before it."""
-        changes, head = dict(edits), self.head
+    def _change(self, texts: Mapping[int, Mapping[int, str | None]] = {}, start: int = 0) -> Plan:
+        """Returns the plan with these texts. The first change drops reasoning: its signature covers all before it.
+
+        What lies before `start` is about to be archived.
+        """
+        changes, head = dict(texts), self.head
         if not self.changed and self.rules.binds_reasoning:
             head = tuple(_without_reasoning(shown, self.rules) for shown in head)
-            for index, message in enumerate(self.base.messages):
-                if bound := _reasoning_edits(message, self.rules):
-                    changes[index] = sorted({*changes.get(index, ()), *bound}, key=lambda edit: edit.part)
+            for index, message in enumerate(islice(self.base.messages, start, None), start):
+                if bound := bound_parts(message, self.rules):
+                    changes[index] = {**changes.get(index, {}), **dict.fromkeys(bound)}
         if self.changed and not changes:
             return self
-        made, edited, known = dict(self.edits), dict(self.edited), self.base.checkpoint.edits
-        for index, changed in changes.items():
-            at = self.cut + index
-            earlier = made[at] if at in made else known.get(self.base.ids[at], ()) if known else ()
-            made[at], edited[at] = merge_edits(earlier, changed), apply_edits(self._message(index), changed)
-        return msgspec.structs.replace(self, head=head, edits=made, edited=edited, changed=True)
+        edited = dict(self.edited)
+        for index, parts in changes.items():
+            edited[self.cut + index] = change(self._message(index), parts)
+        return msgspec.structs.replace(self, head=head, edited=edited, changed=True)
 
     def _message(self, index: int) -> Message:
         """Returns a live message as it is shown."""
@@ -379,6 +384,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     def _head_message(self, index: int, kind: HeadKind) -> HeadMessage:
         """Returns a live message for the head; a pin or system message is quoted where its role is not allowed."""
         message, source = self._message(index), self.base.ids[self.cut + index]
+        if (bound := bound_parts(message, self.rules)) or message.edits:
+            message = fold_edits(drop_parts(message, bound))
         if kind == "system" and message.role == "system" and self.rules.restricts_system:
             message = quote_system(message)
         if kind == "pin" and message.role != "user":
@@ -403,10 +410,6 @@ def _place(head: Sequence[HeadMessage], shown: HeadMessage, order: Mapping[str, 
     return place
 
 
-def _reasoning_edits(message: Message, rules: FormatRules) -> list[Edit]:
-    return [Edit(index) for index, part in enumerate(message.parts) if is_bound(part, rules)]
-
-
 def _without_reasoning(shown: HeadMessage, rules: FormatRules) -> HeadMessage:
-    edits = _reasoning_edits(shown.message, rules)
-    return HeadMessage(shown.kind, apply_edits(shown.message, edits), shown.source) if edits else shown
+    bound = bound_parts(shown.message, rules)
+    return HeadMessage(shown.kind, fold_edits(drop_parts(shown.message, bound)), shown.source) if bound else shown

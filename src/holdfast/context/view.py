@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from itertools import chain, pairwise
 
 import msgspec
@@ -14,13 +15,14 @@ from ..messages import (
     CONTINUE,
     OPENING,
     CallIdAssigner,
-    FormatRules,
     Json,
     Message,
     ToolCall,
+    apply_edits,
+    bound_parts,
     can_be_first,
+    drop_parts,
     drop_rejected_parts,
-    is_bound,
     is_filler,
     is_foreign_summary,
     is_framed,
@@ -34,11 +36,11 @@ from ..messages import (
     rules_for,
     system_text,
 )
-from ..messages.tool_calls import ToolCallPairing
+from ..messages.pairing import ToolCallPairing
 from ..tokens import Calibration, Estimator, Usage
 from ..tokens.estimators import TokenSums
 from ..tokens.window import WindowFacts
-from .checkpoint import Checkpoint, Edit, HeadKind, apply_edits, merge_edits
+from .checkpoint import Checkpoint, HeadKind
 from .events import Event, EventKind, message_in
 from .references import READ_TOOL
 
@@ -96,7 +98,7 @@ class View:
         self.events: dict[str, Event] = {}
         """Visible events by id, in the view of a session."""
         self.hidden: dict[str, int] = {}
-        """Seq of events after the boundary that edits of the checkpoint left without parts, by id."""
+        """Seq of events after the boundary that edits of the checkpoint hide, by id."""
         self.messages: list[Message] = []
         self.turns: list[int] = []
         """Indices of real user messages."""
@@ -123,8 +125,11 @@ class View:
         self.token_sums = TokenSums(estimator, self.prompt_overhead)
         self._other_sums: dict[int, TokenSums] = {}
         self._inserted_turns = 0
-        self._pairing = ToolCallPairing()
         self._assign_ids = CallIdAssigner()
+
+    @cached_property
+    def _pairing(self) -> ToolCallPairing:
+        return ToolCallPairing()
 
     # -- building -----------------------------------------------------------------------------------
 
@@ -253,15 +258,17 @@ class View:
             return
         if shown.role != message.role:
             self._close_pending_calls(shown, event.id)
+        if edits := self.checkpoint.edits.get(event.id):
+            shown = apply_edits(shown, edits)
         outdated = body.get("made_on", self.checkpoint_id or "") != (self.checkpoint_id or "")
-        if rules.binds_reasoning and (event.seq < self.checkpoint_seq or outdated):
-            self._drop_bound_reasoning(event.id, shown, rules)
-        changes: Sequence[Edit] = self.checkpoint.edits.get(event.id, ())
-        shown = apply_edits(shown, changes) if changes else shown
+        unbound = event.seq < self.checkpoint_seq or outdated  # it was made for another context
+        if unbound and (bound := bound_parts(shown, rules)):
+            shown = drop_parts(shown, bound)
         if not shown.parts and message.parts:
             self.hidden[event.id] = event.seq
             return
-        counted = body.get("units") if not changes and body.get("counter") == self.token_sums.estimator.name else None
+        units = None if shown.edits else body.get("units")
+        counted = units if body.get("counter") == self.token_sums.estimator.name else None
         self.events[event.id] = event
         restored = "source" in body  # a restored copy may be archived again
         filler = restored or bool(body.get("aside")) or is_filler(shown)
@@ -322,14 +329,6 @@ class View:
         elif facts.learned is not None and facts.learned != before.learned and self.tokens < facts.learned:
             self.usage_remark = f"the provider reported {self.tokens:,} tokens, and refused more than {facts.learned:,}"
             self.calibration = self.calibration.as_ratio()
-
-    def _drop_bound_reasoning(self, event_id: str, message: Message, rules: FormatRules) -> None:
-        """Drops reasoning made before the compaction and appended later: it is bound to the messages before it."""
-        known = self.checkpoint.edits.get(event_id, ())
-        parts = apply_edits(message, known).parts
-        if left := [Edit(index) for index, part in enumerate(parts) if is_bound(part, rules)]:
-            edits = {**self.checkpoint.edits, event_id: merge_edits(known, left)}
-            self.checkpoint = msgspec.structs.replace(self.checkpoint, edits=edits)
 
     def _is_note(self, message: Message) -> bool:
         """Whether this appended message is a note; the question before OpenCode's summary becomes one with it."""

@@ -114,7 +114,7 @@ def content_digest(item: Json | Message) -> str:
     Of a framework's message only its content counts: frameworks add names, ids and annotations to it later.
     """
     if isinstance(item, Message):
-        canonical = _neutral_form(item) if item.raw is None else _payload_form(item.raw)
+        canonical = _neutral_form(item) if item.payload is None else _payload_form(item.payload)
     else:
         canonical = _payload_form(item)
     return hashlib.blake2b(canonical, digest_size=16).hexdigest()

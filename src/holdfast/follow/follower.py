@@ -179,7 +179,7 @@ class MovedReminder:
         message = self._messages[index]
         if not isinstance(message, Message):
             return message
-        return {"role": message.role, "content": message.text} if message.raw is None else message.raw
+        return {"role": message.role, "content": message.text} if message.payload is None else message.payload
 
     def with_suffix(self, index: int) -> Iterator[Json]:
         """Yields a user message with each end of the newest one: as it was sent when it was the newest itself."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..errors import InvalidInput
-from ..messages import Json
+from ..messages import Drop, Edit, Json, Replace, patch
 
 CLEARED = "[Old tool result cleared to save context: run the tool again if it is needed.]"
 _THINKING = ("thinking", "redacted_thinking")
@@ -154,10 +154,14 @@ def _clear_thinking(messages: list[Json], keep: int) -> tuple[list[Json], int]:
 
 def strip_thinking(message: Json) -> Json:
     """Returns a message without its thinking; one that has nothing else says so."""
-    if not has_thinking(message):
+    thoughts = [at for at, block in enumerate(_blocks(message)) if block.get("type") in _THINKING]
+    if not thoughts:
         return message
-    blocks = [block for block in message["content"] if block.get("type") not in _THINKING]
-    return message | {"content": blocks or [{"type": "text", "text": _ONLY_THINKING}]}
+    edits: list[Edit] = [Drop(("content", at)) for at in thoughts]
+    if len(thoughts) == len(message["content"]):
+        edits = [Replace(("content",), [{"type": "text", "text": _ONLY_THINKING}])]
+    stripped: Json = patch(message, edits)
+    return stripped
 
 
 def _clear_tool_uses(messages: list[Json], how: ClearToolUses, tokens: int) -> tuple[list[Json], int]:
@@ -170,25 +174,16 @@ def _clear_tool_uses(messages: list[Json], how: ClearToolUses, tokens: int) -> t
         if use.get("name") not in how.excluded
     }
     seen: set[str] = set()
-    edited = [_clear_blocks(message, cleared, how, seen) for message in messages]
-    return edited, len(seen)
+    edits = [list(_edits(message, cleared, how, seen)) for message in messages]
+    return [patch(message, own) if own else message for message, own in zip(messages, edits, strict=True)], len(seen)
 
 
-def _clear_blocks(message: Json, cleared: dict[str, str], how: ClearToolUses, seen: set[str]) -> Json:
-    blocks = list(_cleared_blocks(_blocks(message), cleared, how, seen))
-    if not blocks or all(a is b for a, b in zip(blocks, message["content"], strict=False)):
-        return message
-    return message | {"content": blocks}
-
-
-def _cleared_blocks(
-    blocks: Sequence[Json], cleared: dict[str, str], how: ClearToolUses, seen: set[str]
-) -> Iterator[Json]:
-    for block in blocks:
-        if block.get("type") == "tool_result" and (use := block.get("tool_use_id")) in cleared:
-            if block.get("content") != CLEARED:
-                seen.add(str(use))
-                block = block | {"content": CLEARED}
-        elif block.get("type") == "tool_use" and how.clears_input(cleared.get(str(block.get("id")))):
-            block = block | {"input": {}} if block.get("input") else block
-        yield block
+def _edits(message: Json, cleared: dict[str, str], how: ClearToolUses, seen: set[str]) -> Iterator[Edit]:
+    for at, block in enumerate(_blocks(message)):
+        is_result = block.get("type") == "tool_result" and block.get("content") != CLEARED
+        if is_result and (use := block.get("tool_use_id")) in cleared:
+            seen.add(str(use))
+            yield Replace(("content", at, "content"), CLEARED)
+        is_call = block.get("type") == "tool_use" and block.get("input")
+        if is_call and how.clears_input(cleared.get(str(block.get("id")))):
+            yield Replace(("content", at, "input"), {})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .patch import Edit, Path, Replace
 from .payload import (
     ERROR_MARK,
     ResultParts,
@@ -14,6 +16,7 @@ from .payload import (
     make_legal_id,
     placeholder_text,
     result_texts,
+    retext_content,
     text_block,
 )
 
@@ -100,6 +103,23 @@ def _result(block: Json) -> ToolResult:
         blocks = [_block(item) for item in as_list(content)]
         parts = tuple([part for part in blocks if isinstance(part, Text | Media | Opaque)])
     return ToolResult(as_text(block.get("tool_use_id")), parts, failed)
+
+
+def places(raw: Json) -> list[tuple[Path, ...]]:
+    """Returns where each part lies: a block of the content, or the text that is all of it."""
+    content = raw.get("content")
+    if isinstance(content, str):
+        return [(("content",),)] if content else []
+    return [(("content", index),) for index in range(len(as_list(content)))]
+
+
+def retext(block: Any, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or a result."""
+    if isinstance(block, str):
+        return [Replace((), text)]
+    if block.get("type") == "tool_result":
+        return retext_content(block.get("content"), text, ("content",))
+    return [Replace(("text",), text)]
 
 
 def encode(message: Message, call_of: FindCall) -> list[Json]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import InvalidInput, UnknownFormat
@@ -17,6 +18,7 @@ from .frameworks import (
     has_converse_blocks,
 )
 from .parts import FindCall, Json, Message, Text, ToolResult
+from .patch import Edit, Path
 from .payload import copy_json
 from .sdk import unpack_reply
 from .tool_calls import CallIdAssigner, CallLookup, lacks_call_id
@@ -65,6 +67,12 @@ class Codec(NamedTuple):
     decode: Callable[[Json], Message]
     encode: Callable[[Message, FindCall], list[Json]]
     """Returns payloads for a message without a payload of this format; empty if nothing of it can be shown."""
+    places: Callable[[Json], Iterable[tuple[Path, ...]]]
+    """Returns where each decoded part lies in the payload; a part may lie in two places."""
+    retext: Callable[[Any, str], Iterable[Edit]]
+    """Returns edits of the value at a place of a text or a result: the text takes the place of its own."""
+    empty: Mapping[str, Any] = MappingProxyType({})
+    """What a field holds whose only part was dropped; others are dropped with it."""
     join: Callable[[Json, Json], Json] | None = None
     """Joins the results of one batch into one message, if the format requires it."""
     legal_id: Callable[[str], str] | None = None
@@ -74,10 +82,33 @@ class Codec(NamedTuple):
 CODECS = {
     codec.name: codec
     for codec in (
-        Codec(openai_chat.name, openai_chat.decode, openai_chat.encode, None, openai_chat.legal_id),
-        Codec(openai_responses.name, openai_responses.decode, openai_responses.encode, None, openai_responses.legal_id),
-        Codec(anthropic.name, anthropic.decode, anthropic.encode, anthropic.join, anthropic.legal_id),
-        Codec(gemini.name, gemini.decode, gemini.encode, gemini.join),
+        Codec(
+            openai_chat.name,
+            openai_chat.decode,
+            openai_chat.encode,
+            openai_chat.places,
+            openai_chat.retext,
+            openai_chat.EMPTY,
+            legal_id=openai_chat.legal_id,
+        ),
+        Codec(
+            openai_responses.name,
+            openai_responses.decode,
+            openai_responses.encode,
+            openai_responses.places,
+            openai_responses.retext,
+            legal_id=openai_responses.legal_id,
+        ),
+        Codec(
+            anthropic.name,
+            anthropic.decode,
+            anthropic.encode,
+            anthropic.places,
+            anthropic.retext,
+            join=anthropic.join,
+            legal_id=anthropic.legal_id,
+        ),
+        Codec(gemini.name, gemini.decode, gemini.encode, gemini.places, gemini.retext, join=gemini.join),
     )
 }
 
@@ -117,7 +148,10 @@ def _framework_codec(name: str) -> Codec:
     def join(payload: Json, more: Json) -> Json:
         return {name: codec.join(payload[name], more[name])} if codec.join else payload
 
-    return Codec(name, decode, encode, join if codec.join else None)
+    def places(payload: Json) -> Iterator[tuple[Path, ...]]:
+        return (tuple((name, *path) for path in paths) for paths in codec.places(payload[name]))
+
+    return Codec(name, decode, encode, places, codec.retext, codec.empty, join if codec.join else None)
 
 
 def _with_result_names(message: Message, find: FindCall) -> Message:
@@ -133,8 +167,11 @@ def _with_result_names(message: Message, find: FindCall) -> Message:
     return message.with_parts(parts)
 
 
-def _codec(format: str) -> Codec:
-    return codec_of("openai-chat" if format == COMMON else format_name(format))
+def codec_for(format: str | None) -> Codec:
+    """Returns the codec of a message's format; plain role-and-text messages are read as those of OpenAI Chat."""
+    if format in CODECS:
+        return CODECS[format]
+    return codec_of("openai-chat" if format is None or format == COMMON else format_name(format))
 
 
 def decode_all(
@@ -227,7 +264,7 @@ def _payload(item: Any, index: int) -> Json:
 
 def _decode(rest: list[tuple[int, Json]], decoded: list[Message | None], name: str, neutral: set[int]) -> None:
     """Decodes the payloads that are more than plain text; generates ids if some calls have none."""
-    codec = _codec(name)
+    codec = codec_for(name)
     decode = _decode_common if name == COMMON else codec.decode
     lacks_ids = False
     for index, payload in rest:
@@ -271,7 +308,8 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
 
     Results from another format join those of their batch, if this format requires one message for them.
     """
-    name, _, encode, join, legal_id = _codec(format)
+    codec = codec_for(format)
+    name, encode, join, legal_id = codec.name, codec.encode, codec.join, codec.legal_id
     flat = name in PLAIN
     calls = CallLookup(messages, name, legal_id)
     out: list[Json] = []
@@ -285,7 +323,7 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
                 add({"role": role, "content": only.text})
                 continue
         if raw is not None and (message.format == name or _can_pass_through(message, name)):
-            payloads = [copy_json(raw)]
+            payloads = [copy_json(raw)] if not message.edits else [copy_json(message.payload)] if message.parts else []
         else:
             calls.until = position
             payloads = encode(calls.with_legal_ids(message), calls)

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+from .edit import change, drop_parts, fold_edits
 from .parts import Message, Role, Text
 
 _OPEN = "\n[holdfast:"
@@ -58,10 +59,10 @@ def _split_note(message: Message) -> list[Message]:
         for mark in _MARK.finditer(part.text):
             if _is_framed_text(framed := part.text[: mark.end()]):
                 rest = part.text[mark.end() :].lstrip()
-                after = (*([Text(rest)] if rest else ()), *message.parts[at + 1 :])
-                before = [message.with_parts(message.parts[:at])] if at else []
-                following = _split_note(message.with_parts(after)) if after else []
-                return [*before, Message(message.role, (Text(framed),)), *following]
+                before = drop_parts(message, range(at, len(message.parts)))
+                after = change(message, dict.fromkeys(range(at)) | {at: rest or None})
+                following = _split_note(fold_edits(after)) if after.parts else []
+                return [*([fold_edits(before)] if at else []), Message(message.role, (Text(framed),)), *following]
     return [message]
 
 

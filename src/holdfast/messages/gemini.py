@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from .json_text import to_json
 from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .patch import Drop, Edit, Path, Replace
 from .payload import as_list, as_text, drop_none, mime_of, placeholder_text, result_texts
 from .tool_calls import GENERATED_ID_PREFIX
 
@@ -87,6 +89,25 @@ def _result(answer: Json) -> ToolResult:
 
 def _is_texts(body: Any) -> bool:
     return isinstance(body, list) and len(body) > 1 and all(isinstance(item, str) for item in body)
+
+
+def places(raw: Json) -> list[tuple[Path, ...]]:
+    """Returns where each part lies."""
+    return [(("parts", index),) for index in range(len(raw["parts"] or ()))]
+
+
+def retext(part: Any, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or a result, which keeps the key of its answer; media beside it are dropped."""
+    if isinstance(part, str):
+        return [Replace((), text)]
+    name = next((name for name in ("functionResponse", "function_response") if name in part), None)
+    if name is None:
+        return [Replace(("text",), text)]
+    answer = part[name]
+    response = answer.get("response")
+    known = isinstance(response, dict) and len(response) == 1 and _ANSWER_KEYS & response.keys()
+    new = dict.fromkeys(response, text) if known else {"output": text}
+    return [Replace((name, "response"), new), *([Drop((name, "parts"))] if "parts" in answer else [])]
 
 
 def encode(message: Message, call_of: FindCall) -> list[Json]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .patch import Edit, Path, Replace
 from .payload import (
     ERROR_MARK,
     ResultParts,
@@ -19,6 +20,7 @@ from .payload import (
     read_data_url,
     read_error,
     result_texts,
+    retext_content,
     text_block,
 )
 
@@ -147,6 +149,43 @@ def _result(raw: Json, content: Any) -> ToolResult:
     if raw["role"] == "function":
         return ToolResult("", parts, failed, as_text(raw.get("name")), LEGACY)
     return ToolResult(as_text(raw.get("tool_call_id")), parts, failed)
+
+
+EMPTY: Json = {"content": None}
+"""Fields that stay without their only part."""
+
+
+def places(raw: Json) -> Iterator[tuple[Path, ...]]:
+    """Yields where each part lies, in the order of decoding; a result is the whole message."""
+    role, content = ROLES[raw["role"]], raw.get("content")
+    if role == "tool":
+        yield ((),)
+        return
+    thought = raw.get("reasoning_content") or raw.get("reasoning")
+    if role == "assistant" and thought and isinstance(thought, str):
+        yield tuple((field,) for field in ("reasoning_content", "reasoning") if raw.get(field))
+    if isinstance(content, str):
+        yield from [(("content",),)] if content else []
+    else:
+        yield from ((("content", index),) for index in range(len(as_list(content))))
+    if role != "assistant":
+        return
+    if raw.get("refusal"):
+        yield (("refusal",),)
+    if isinstance(raw.get("audio"), dict) and raw["audio"]:
+        yield (("audio",),)
+    yield from ((("tool_calls", index),) for index in range(len(as_list(raw.get("tool_calls")))))
+    if isinstance(raw.get("function_call"), dict) and raw["function_call"]:
+        yield (("function_call",),)
+
+
+def retext(value: Any, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or a result, whose mark of an error stays."""
+    if isinstance(value, str):
+        return [Replace((), text)]
+    if "role" in value:
+        return retext_content(value.get("content"), text, ("content",), marks=True)
+    return [Replace(("refusal" if value.get("type") == "refusal" else "text",), text)]
 
 
 def encode(message: Message, call_of: FindCall) -> list[Json]:

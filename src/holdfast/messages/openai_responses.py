@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from .openai_chat import audio_format
 from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .patch import Drop, Edit, Path, Replace
 from .payload import (
     ERROR_MARK,
     ResultParts,
@@ -19,6 +21,7 @@ from .payload import (
     placeholder_text,
     read_data_url,
     read_error,
+    retext_content,
     text_block,
 )
 
@@ -213,6 +216,34 @@ def _result(kind: str, raw: Json) -> ToolResult:
         parts, failed = read_output(kind, raw)
     marked, parts = read_error(parts)
     return ToolResult(call_id_of(kind, raw), parts, failed or marked, None, output_kind(kind))
+
+
+def places(raw: Json) -> list[tuple[Path, ...]]:
+    """Returns where each part lies: a block of a message's content; any other item is one part."""
+    content = raw.get("content")
+    if raw.get("type", "message") != "message" or "role" not in raw:
+        return [((),)]
+    if isinstance(content, str):
+        return [(("content",),)] if content else []
+    return [(("content", index),) for index in range(len(as_list(content)))]
+
+
+def retext(value: Any, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or of an output item, whose mark of an error stays."""
+    if isinstance(value, str):
+        return [Replace((), text)]
+    kind, output = value.get("type"), value.get("output")
+    if kind == "shell_call_output":
+        return [
+            Replace(("output",), [as_dict(chunk) | {"stdout": text, "stderr": ""} for chunk in as_list(output)[:1]])
+        ]
+    if kind == "computer_call_output":
+        return [Replace(("output", "image_url"), _BLANK_IMAGE), Drop(("output", "file_id"))]
+    if kind == "tool_search_output":
+        return [Replace(("tools",), [])]
+    if as_text(kind).endswith("_output"):
+        return retext_content(output, text, ("output",), marks=kind != "apply_patch_call_output")
+    return [Replace(("refusal" if kind == "refusal" else "text",), text)]
 
 
 def legal_id(call_id: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from .json_text import compact_json, from_json, to_json
+from .patch import Edit, patch
 
 Role = Literal["system", "user", "assistant", "tool"]
 """Role of a neutral message."""
@@ -117,16 +118,23 @@ RAW_ARGUMENTS = "__arguments__"
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
-    """One message. `raw` is the original payload in `format`.
+    """One message. `raw` is the original payload in `format`; the parts are for reading.
 
-    `raw` is None if the parts alone reproduce the payload: for plain text, and for changed messages. These
-    keep `format`, so that a message that came by itself is sent by itself.
+    `raw` is None if the parts alone reproduce the payload: for plain text, and for messages that never had one. The
+    latter keep `format`, so that a message that came by itself is sent by itself.
     """
 
     role: Role
     parts: tuple[Part, ...]
     format: str | None = None
     raw: Json | None = None
+    edits: tuple[Edit, ...] = ()
+    """What was changed since the message came, in the payload."""
+
+    @property
+    def payload(self) -> Json | None:
+        """The payload with its edits."""
+        return patch(self.raw, self.edits) if self.edits and self.raw is not None else self.raw
 
     @property
     def text(self) -> str:
@@ -144,7 +152,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
-        """Returns a message with other parts and without the original payload."""
+        """Returns a message with other parts and without a payload: a new one."""
         return Message(self.role, parts, self.format)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ..errors import InvalidInput
 from .json_text import to_json
 from .parts import JSON_SCALARS, Json, Media, Opaque, Part, Text, ToolResult
+from .patch import Drop, Edit, Path, Replace, patch
 from .sdk import dump
 
 MEDIA_PREFIX = "holdfast-media:"
@@ -22,24 +23,42 @@ _NEVER_MEDIA = JSON_SCALARS - {str}
 
 def extract_media(payload: Json) -> tuple[Json, dict[str, str]]:
     """Returns the payload with digests in place of its media, and the media by digest."""
-    found: dict[str, str] = {}
-    return _extract(payload, "", found), found
+    places: list[tuple[Path, str]] = []
+    _find(payload, "", (), _is_media, places)
+    if not places:
+        return payload, {}
+    named = [(path, hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest(), value) for path, value in places]
+    shown: Json = patch(payload, [Replace(path, MEDIA_PREFIX + digest) for path, digest, _ in named])
+    return shown, {digest: value for _, digest, value in named}
 
 
-def _extract(value: Any, key: str, found: dict[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: item if type(item) is str and name not in _KEYS else _extract(item, name, found)
-            for name, item in value.items()
-        }
-    if isinstance(value, list):
+def restore_media(payload: Json, media: Mapping[str, str]) -> Json:
+    """Returns the payload with its media restored."""
+    places: list[tuple[Path, str]] = []
+    _find(payload, "", (), _is_digest, places)
+    if not places:
+        return payload
+    known = ((path, media.get(value.removeprefix(MEDIA_PREFIX))) for path, value in places)
+    restored: Json = patch(payload, [Replace(path, value) for path, value in known if value is not None])
+    return restored
+
+
+def _find(
+    value: Any, key: str, path: Path, is_wanted: Callable[[str, str], bool], found: list[tuple[Path, str]]
+) -> None:
+    """Collects where texts under a media key, or in a list there, are wanted."""
+    if type(value) is str:
+        if key in _KEYS and is_wanted(key, value):
+            found.append((path, value))
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            if type(item) not in JSON_SCALARS or name in _KEYS:
+                _find(item, name, (*path, name), is_wanted, found)
+    elif isinstance(value, list):
         skipped = _NEVER_MEDIA if key in _KEYS else JSON_SCALARS
-        return [item if type(item) in skipped else _extract(item, key, found) for item in value]
-    if key in _KEYS and isinstance(value, str) and _is_media(key, value):
-        digest = hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
-        found[digest] = value
-        return MEDIA_PREFIX + digest
-    return value
+        for index, item in enumerate(value):
+            if type(item) not in skipped:
+                _find(item, key, (*path, index), is_wanted, found)
 
 
 def _is_media(key: str, value: str) -> bool:
@@ -49,20 +68,8 @@ def _is_media(key: str, value: str) -> bool:
     return len(value) >= _MIN_CHARACTERS and (key in ("data", "file_data") or value.startswith("data:"))
 
 
-def restore_media(payload: Json, media: Mapping[str, str]) -> Json:
-    """Returns the payload with its media restored."""
-    lowered: Json = _restore(payload, "", media)
-    return lowered
-
-
-def _restore(value: Any, key: str, media: Mapping[str, str]) -> Any:
-    if isinstance(value, dict):
-        return {name: _restore(item, name, media) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_restore(item, key, media) for item in value]
-    if key in _KEYS and isinstance(value, str) and value.startswith(MEDIA_PREFIX):
-        return media.get(value.removeprefix(MEDIA_PREFIX), value)
-    return value
+def _is_digest(key: str, value: str) -> bool:
+    return value.startswith(MEDIA_PREFIX)
 
 
 ERROR_MARK = "[tool error] "
@@ -171,6 +178,26 @@ def mark_error(result: ToolResult) -> ResultParts:
     if result.content and isinstance(first := result.content[0], Text):
         return (Text(ERROR_MARK + first.text), *result.content[1:])
     return (Text(ERROR_MARK), *result.content)
+
+
+def retext_content(
+    content: Any, text: str, path: Path = (), *, marks: bool = False, block: Json | None = None, field: str = "text"
+) -> Iterator[Edit]:
+    """Yields the edits that put a text in place of a content: in its first text, without its other blocks.
+
+    With `marks` the prefix of a failed result stays. A content that must be a list of blocks gets a new one, with the
+    other fields of `block`, if it has no text.
+    """
+    blocks = as_list(content)
+    first = next((index for index, item in enumerate(blocks) if isinstance(as_dict(item).get(field), str)), None)
+    known = content if first is None else blocks[first][field]
+    if marks and not first and isinstance(known, str) and known.startswith(ERROR_MARK):
+        text = ERROR_MARK + text
+    if first is None:
+        yield Replace(path, text if block is None else [block | {field: text}])
+    else:
+        yield Replace((*path, first, field), text)
+        yield from (Drop((*path, index)) for index in range(len(blocks)) if index != first)
 
 
 _TEXT_FIELDS = {"compaction": "content", "search_result": "content", "document": "source", "audio": "transcript"}

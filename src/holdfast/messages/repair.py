@@ -14,19 +14,23 @@ import msgspec
 
 from .codec import COMMON, codec_of, decode_all, encode_all, format_name, is_format, require_message_list
 from .cuts import only_reasoning
+from .edit import as_user, drop_parts, rename_calls, replace_payload
 from .frame import CONTINUE, OPENING, split_notes
 from .frameworks import dump_objects, restore_objects
-from .parts import Json, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from .tool_calls import GENERATED_ID_PREFIX, interrupted_result, item_id
+from .pairing import interrupted_result
+from .parts import Json, Message, Opaque, Part, Reasoning, ToolCall, ToolResult
+from .patch import Replace, patch
+from .payload import text_block
+from .tool_calls import GENERATED_ID_PREFIX, item_id, without_item_id
 from .validate import (
     FormatRules,
     adds_user_content,
+    bound_parts,
     can_be_first,
     can_follow_reasoning,
     can_precede_system,
     drop_rejected_parts,
     find_problems,
-    is_bound,
     is_vendor_summary,
     needs_user_between,
     rules_for,
@@ -40,9 +44,10 @@ def join_results(first: Message, second: Message) -> Message:
     """Joins two messages of results; payloads of the same format are joined unchanged."""
     parts = first.parts + second.parts
     join = codec_of(first.format).join if first.format is not None and is_format(first.format) else None
-    if join is None or first.raw is None or second.raw is None or first.format != second.format:
+    one, other = first.payload, second.payload
+    if join is None or one is None or other is None or first.format != second.format:
         return Message("tool", parts)
-    return Message("tool", parts, first.format, join(first.raw, second.raw))
+    return Message("tool", parts, first.format, join(one, other))
 
 
 def normalize_for_wire(messages: Iterable[Message], rules: FormatRules) -> list[Message]:
@@ -101,15 +106,11 @@ def _drop_trailing_reasoning(messages: Iterable[Message]) -> Iterator[Message]:
 def _without_trailing_reasoning(held: list[Message]) -> Iterator[Message]:
     """Yields the messages without the reasoning at their end."""
     for message in held:
-        if parts := tuple(_strip_trailing_reasoning(message.parts)):
-            yield message.with_parts(parts)
-
-
-def _strip_trailing_reasoning(parts: Sequence[Part]) -> Sequence[Part]:
-    end = len(parts)
-    while end and type(parts[end - 1]) is Reasoning:
-        end -= 1
-    return parts[:end]
+        end = len(message.parts)
+        while end and type(message.parts[end - 1]) is Reasoning:
+            end -= 1
+        if end:
+            yield drop_parts(message, range(end, len(message.parts)))
 
 
 def _append_results(out: list[Message], message: Message) -> None:
@@ -130,24 +131,20 @@ def _ends_without_result(message: Message) -> bool:
 
 
 def _results_first(first: Message, second: Message) -> Message:
-    parts = first.parts + second.parts
-    return Message("tool", tuple(sorted(parts, key=lambda part: type(part) is not ToolResult)))
+    """Joins two messages of results where results must lead; their format's own join does so in the payload."""
+    joined = join_results(first, second)
+    parts = sorted(joined.parts, key=lambda part: type(part) is not ToolResult)
+    return Message("tool", tuple(parts), joined.format, joined.raw)
 
 
 def _summary_as_text(message: Message) -> Message:
     """Converts a signed summary block to text: it may only come first."""
-    parts: list[Part] = []
-    for part in message.parts:
-        if isinstance(part, Opaque) and part.kind == "compaction" and part.data.get("signature"):
-            part = Text(str(part.data.get("content") or "(A summary stood here.)"))
-        parts.append(part)
-    return (
-        message if all(a is b for a, b in zip(parts, message.parts, strict=True)) else message.with_parts(tuple(parts))
-    )
-
-
-def as_user(message: Message) -> Message:
-    return Message("user", message.parts)
+    edits = [
+        Replace(("content", index), text_block("text", str(part.data.get("content") or "(A summary stood here.)")))
+        for index, part in enumerate(message.parts)
+        if isinstance(part, Opaque) and part.kind == "compaction" and part.data.get("signature")
+    ]
+    return replace_payload(message, patch(message.payload, edits)) if edits else message
 
 
 def repair(messages: Iterable[MessageLike], profile: str) -> list[Any]:
@@ -194,12 +191,8 @@ def _is_unchanged(repaired: Sequence[Message], messages: Sequence[Message]) -> b
 
 def _without_reasoning(messages: list[Message], rules: FormatRules) -> list[Message]:
     """Drops reasoning: signatures cover everything before them, so none verifies after a change."""
-    out: list[Message] = []
-    for message in messages:
-        parts = tuple(part for part in message.parts if not is_bound(part, rules))
-        if parts:
-            out.append(message if len(parts) == len(message.parts) else message.with_parts(parts))
-    return out
+    without = (drop_parts(message, bound_parts(message, rules)) for message in messages)
+    return [message for message in without if message.parts]
 
 
 def _pair_up(messages: list[Message], rules: FormatRules) -> list[Message]:
@@ -268,14 +261,13 @@ def _unused_id(call_id: str, used: set[str]) -> str:
 def _rename_calls(batch: list[Message], new_ids: dict[int, str]) -> list[Message]:
     out, position = [], 0
     for message in batch:
-        parts: list[Part] = []
-        for part in message.parts:
+        fresh: dict[int, str] = {}
+        for index, part in enumerate(message.parts):
             if type(part) is ToolCall:
                 if position in new_ids:
-                    part = ToolCall(new_ids[position], part.name, part.arguments, part.kind, part.signature)
+                    fresh[index] = new_ids[position]
                 position += 1
-            parts.append(part)
-        out.append(message if tuple(parts) == message.parts else message.with_parts(tuple(parts)))
+        out.append(rename_calls(message, fresh) if fresh else message)
     return out
 
 
@@ -329,18 +321,12 @@ def _unique_items(messages: list[Message]) -> list[Message]:
             if name is not None:
                 seen[name] = message
         elif not only_reasoning(message) and not (message.parts == first.parts and _is_opaque(message)):
-            out.append(message.with_parts(tuple(map(_without_item_id, message.parts))))
+            out.append(without_item_id(message))
     return out
 
 
 def _is_opaque(message: Message) -> bool:
     return all(isinstance(part, Opaque) for part in message.parts)
-
-
-def _without_item_id(part: Part) -> Part:
-    if not isinstance(part, Opaque):
-        return part
-    return Opaque(part.kind, {key: value for key, value in part.data.items() if key != "id"}, part.origin)
 
 
 def repair_input(messages: list[Message], format: str) -> list[Message]:

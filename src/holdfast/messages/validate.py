@@ -9,6 +9,7 @@ import msgspec
 
 from ..errors import InvalidInput
 from .codec import COMMON, decode_all, format_name
+from .edit import drop_parts, fold_edits
 from .frameworks import CONVERSE, FRAMEWORKS
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from .tool_calls import GENERATED_ID_PREFIX, item_id
@@ -87,10 +88,10 @@ def needs_user_between(message: Message, previous: Message, rules: FormatRules) 
 
 def drop_rejected_parts(message: Message, rules: FormatRules) -> Message | None:
     """Returns the message without the parts that this format rejects; None if nothing is left."""
-    parts = tuple(part for part in message.parts if not _is_rejected(part, rules))
-    if not parts and has_no_content(message, rules):
+    rejected = [index for index, part in enumerate(message.parts) if _is_rejected(part, rules)]
+    if len(rejected) == len(message.parts) and (rejected or has_no_content(message, rules)):
         return None
-    return message if len(parts) == len(message.parts) else message.with_parts(parts)
+    return fold_edits(drop_parts(message, rejected)) if rejected else message
 
 
 def has_no_content(message: Message, rules: FormatRules) -> bool:
@@ -108,12 +109,16 @@ def _is_rejected(part: Part, rules: FormatRules) -> bool:
     return False
 
 
-def is_bound(part: Part, rules: FormatRules) -> bool:
-    """Whether this is reasoning that no longer verifies once the messages before it change."""
-    if type(part) is not Reasoning:
-        return False
+def bound_parts(message: Message, rules: FormatRules) -> list[int]:
+    """Returns where reasoning is that no longer verifies once the messages before it change."""
+    if not rules.binds_reasoning:
+        return []
+    return [index for index, part in enumerate(message.parts) if type(part) is Reasoning and _is_bound(part, rules)]
+
+
+def _is_bound(part: Reasoning, rules: FormatRules) -> bool:
     signed = part.signature is not None or (part.encrypted is not None and part.id is None)
-    return rules.signed_reasoning or (rules.binds_signed_reasoning and signed)
+    return rules.signed_reasoning or signed
 
 
 def can_be_first(message: Message) -> bool:
@@ -200,16 +205,14 @@ def find_problems(messages: Sequence[Message], rules: FormatRules, *, ready: boo
             validator.previous = message
             continue
         validator.step(index, message)
-        after_plain_text = (
-            message.raw is None and validator.started and not validator.pending and _is_plain_text(message, rules)
-        )
+        after_plain_text = validator.started and not validator.pending and _is_plain_text(message, rules)
     return validator.finish(messages, ready)
 
 
 def _is_plain_text(message: Message, rules: FormatRules) -> bool:
     """Whether the message is plain text, which no format rejects after more plain text."""
     parts = message.parts
-    if message.raw is not None or len(parts) != 1 or type(only := parts[0]) is not Text:
+    if len(parts) != 1 or type(only := parts[0]) is not Text or (rules.items and message.raw is not None):
         return False
     return message.role in _TEXT_ROLES and (not rules.rejects_blank or bool(only.text.strip()))
 

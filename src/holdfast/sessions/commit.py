@@ -224,7 +224,7 @@ class _Commit:
             superseded = {view.ids[index] for index in plan.superseded}
             gone = set(ids)
             unchanged = gone.union(shown.source or "" for shown in plan.head)
-            edited = [view.ids[index] for index in sorted(plan.edits)]
+            edited = [view.ids[index] for index in sorted(plan.edited)]
             return Partition(
                 [event for id, event in view.events.items() if id not in gone],
                 [view.events[id] for id in ids if id in view.events and id not in superseded],

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from ..context.events import Event
-from ..messages import Json, Message, ToolCall, decode_one, is_framed, is_interrupted
+from ..messages import Json, Message, ToolCall, decode_one, drop_parts, is_framed, is_interrupted
 from .live import Context
 
 
@@ -14,11 +14,10 @@ def drop_incomplete_calls(messages: Iterable[Message]) -> list[Message]:
     """Drops tool calls with truncated JSON arguments: they cannot run, and providers reject them."""
     kept = []
     for message in messages:
-        parts = tuple(part for part in message.parts if not isinstance(part, ToolCall) or _is_complete(part))
-        if len(parts) == len(message.parts):
-            kept.append(message)
-        elif parts:
-            kept.append(message.with_parts(parts))
+        calls = ((index, part) for index, part in enumerate(message.parts) if isinstance(part, ToolCall))
+        left = drop_parts(message, [index for index, call in calls if not _is_complete(call)])
+        if left.parts or left is message:
+            kept.append(left)
     return kept
 
 

@@ -15,12 +15,12 @@ import msgspec
 from ..compaction import CompactionRun, Cost, Decision, Policy, resolve
 from ..compaction.driver import in_thread
 from ..compaction.run import checkpoint_of
-from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, Edit, HeadItem, View
+from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, CompactionParameters, HeadItem, View
 from ..context.events import Event, EventKind, LaneTip
 from ..context.references import reference
 from ..errors import HoldfastError, InvalidInput, Outcome
 from ..ledger import PageExplanation, PageLine, is_ledger_page, page_lines, weights_digest
-from ..messages import Message, is_framed, strip_frame
+from ..messages import Drop, Edit, Message, is_framed, strip_frame
 from ..messages.json_text import decodable
 from ..strategies import KeepLedger
 from ..strategies.ledger import ExplainedLedger
@@ -142,7 +142,7 @@ async def preview_compaction(live: LiveSession, view: View, policy: Policy, wind
         plan.fallback,
         _distinct(seq for index, seq in enumerate(seqs) if index not in gone),
         _distinct(seq for index, seq in enumerate(seqs) if index in gone and index not in plan.superseded),
-        _distinct(seqs[index] for index in sorted(plan.edits)),
+        _distinct(seqs[index] for index in sorted(plan.edited)),
         "\n\n".join(map(_note_text, notes)),
         decision.remarks,
         run.cost(decision),
@@ -265,7 +265,7 @@ def _edited(edits: tuple[Edit, ...], before: tuple[Edit, ...]) -> tuple[Fate, st
     new = [edit for edit in edits if edit not in before]
     if not new:
         return "kept", "it lies after the cut"
-    if all(edit.text is None for edit in new):
+    if all(isinstance(edit, Drop) for edit in new):
         return "edited", "reasoning that would no longer verify was dropped"
     return "edited", "a long result or request was shortened"
 

@@ -147,8 +147,8 @@ def _is_plain(message: Message) -> bool:
 
 
 def _payload(message: Message) -> Json:
-    if message.raw is not None:
-        return message.raw
+    if (payload := message.payload) is not None:
+        return payload
     only = message.parts[0] if len(message.parts) == 1 else None
     return {"role": message.role, "content": (only.text or None) if isinstance(only, Text) else None}
 

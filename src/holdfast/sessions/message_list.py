@@ -283,7 +283,7 @@ async def store_history(
     event_ids = ids if len(set(ids)) == len(messages) else ChainedIds(messages)
     events = []
     for index, message in enumerate(messages):
-        payload = encode_all([message], format)[0] if message.raw is None else message.raw
+        payload = encode_all([message], format)[0] if message.payload is None else message.payload
         body = {"message": _storable(payload)} | ({} if format == COMMON else {"format": format})
         events.append(Event(event_ids[index], EventKind.MESSAGE, "", body))
     await store.create(SessionRecord(session_id, ""))

@@ -13,15 +13,26 @@ from anyio import to_thread
 
 from ..context.events import Event, EventKind, SessionRecord, message_in, new_id, now
 from ..errors import Conflict, InvalidInput
-from ..messages import COMMON, Json, Message, Part, Reasoning, Text, drop_rejected_parts, encode_all, rules_for
+from ..messages import (
+    COMMON,
+    Drop,
+    Json,
+    Message,
+    Path,
+    Text,
+    drop_parts,
+    drop_rejected_parts,
+    encode_all,
+    rules_for,
+)
 from ..stores import Log, Rewrite, Slice
 from .live import LiveSession
 from .scrubbing import (
     REDACTED,
-    DroppedParts,
     NotesScrubber,
     Scrubber,
     TextScrubber,
+    is_reasoning_with,
     scrub_checkpoint,
     scrub_data,
     strings_in,
@@ -118,7 +129,7 @@ def _without_message(family: Family, redacted: Event) -> list[Rewrite]:
 def _without_text(family: Family, text: str) -> list[Rewrite]:
     scrub = TextScrubber(text)
     everything = [event for _, events in family.values() for event in events]
-    dropped: dict[str, DroppedParts] = {}
+    dropped: dict[str, Sequence[Path]] = {}
     clean: dict[str, Json] = {
         event.id: scrub_data(_without_signed(event, scrub, dropped), scrub)
         for event in everything
@@ -167,7 +178,7 @@ def _changes(
 
 
 def _scrubbed(
-    event: Event, scrub: Scrubber, gone: Iterable[str], dropped: Mapping[str, DroppedParts] | None = None
+    event: Event, scrub: Scrubber, gone: Iterable[str], dropped: Mapping[str, Sequence[Path]] | None = None
 ) -> Json:
     """Returns the body of an event that is no message."""
     if event.kind == EventKind.COMPACTION:
@@ -198,23 +209,21 @@ def _tombstone(event: Event) -> Json:
     return body
 
 
-def _without_signed(event: Event, scrub: Scrubber, dropped: dict[str, DroppedParts]) -> Json:
+def _without_signed(event: Event, scrub: Scrubber, dropped: dict[str, Sequence[Path]]) -> Json:
     """Returns the body without reasoning that has the text: a changed one would no longer match its signature.
 
     Records in `dropped` what the message, as it is shown and edited, has lost.
     """
     message = message_in(event)
-    parts = tuple(part for part in message.parts if not _is_reasoning_with(part, scrub))
-    if parts == message.parts:
+    bare = _without_reasoning(message, scrub)
+    if bare is message:
         return event.body
     if shown := drop_rejected_parts(message, rules_for(event.body.get("format") or COMMON)):
-        lost = (index for index, part in enumerate(shown.parts) if _is_reasoning_with(part, scrub))
-        dropped[event.id] = DroppedParts(tuple(lost), len(shown.parts))
-    bare: Message = message.with_parts(parts or (Text(REDACTED),))
+        dropped[event.id] = [edit.path for edit in _without_reasoning(shown, scrub).edits if isinstance(edit, Drop)]
+    if not bare.parts:
+        bare = Message(message.role, (Text(REDACTED),), message.format)
     return {**event.body, "message": encode_all([bare], event.body.get("format") or "openai-chat")[0]}
 
 
-def _is_reasoning_with(part: Part, scrub: Scrubber) -> bool:
-    """Whether a part is reasoning that has what the scrubber removes."""
-    plain = msgspec.to_builtins(part) if isinstance(part, Reasoning) else None
-    return bool(scrub_data(plain, scrub) != plain)
+def _without_reasoning(message: Message, scrub: Scrubber) -> Message:
+    return drop_parts(message, [at for at, part in enumerate(message.parts) if is_reasoning_with(part, scrub)])

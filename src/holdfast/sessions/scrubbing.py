@@ -10,12 +10,31 @@ from typing import Any, Protocol, get_args
 
 import msgspec
 
-from ..context import Checkpoint, CompactionParameters, Edit, HeadItem
-from ..context.checkpoint import rebase_edits
+from ..context import Checkpoint, CompactionParameters, HeadItem
 from ..ledger import PAGE_OPENING, is_section_heading
 from ..ledger.entries import Ledger
 from ..ledger.lines import LineKind
-from ..messages import Json, Message, Part, Text, ToolCall, ToolResult, add_frame, is_framed, strip_frame
+from ..messages import (
+    Edit,
+    Json,
+    Media,
+    Message,
+    Opaque,
+    Part,
+    Path,
+    Reasoning,
+    Replace,
+    Text,
+    ToolCall,
+    ToolResult,
+    add_frame,
+    drop_parts,
+    is_framed,
+    rebase,
+    replace_payload,
+    strip_frame,
+)
+from ..messages.payload import ERROR_MARK
 from ..strategies.history import user_topics
 from ..summaries.structured_headings import OWN_HEADINGS, OWN_TITLE
 from ..tokens import part_text
@@ -30,6 +49,15 @@ _UNTOUCHED_FIELDS = frozenset({"kind", "status", "id"})
 _UNTOUCHED_TEXTS = frozenset(get_args(LineKind))
 _DATA_FIELDS = frozenset({"input", "arguments", "args", "response"})
 """Fields of messages whose value is the tool's own data, its keys included."""
+_FORM_FIELDS = frozenset(
+    (
+        *("type", "role", "kind", "status", "name", "caller", "cache_control", "detail", "media_type", "mime_type"),
+        *("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "toolName", "server_label"),
+    )
+)
+"""Fields of messages whose value says what a part is and what it belongs to."""
+_SEALED = frozenset(("encrypted_content", "signature", "source", "data", "file_data", "file_id"))
+"""Fields of opaque parts without which they are not valid, and which tell what they hold."""
 
 
 class Scrubber(Protocol):
@@ -140,20 +168,13 @@ def scrub_data(value: Any, scrub: Scrubber, *, keys: bool = False) -> Any:
     return value
 
 
-class DroppedParts(msgspec.Struct, frozen=True):
-    """Parts that a redaction dropped from a message: their indices, and the number of parts before."""
-
-    indices: tuple[int, ...]
-    count: int
-
-
 def scrub_checkpoint(
-    body: Json, scrub: Scrubber, removed: Iterable[str], dropped: Mapping[str, DroppedParts] | None = None
+    body: Json, scrub: Scrubber, removed: Iterable[str], dropped: Mapping[str, Sequence[Path]] | None = None
 ) -> Json:
     """Returns the body of a compaction event without what was redacted.
 
     `removed` are the ids of redacted events; what the head shows of another event stays. Without any, a text is removed
-    from all of it. `dropped` are the parts that events lost: edits of the others are rebased.
+    from all of it. `dropped` are the places that events lost: edits of others are rebased.
     """
     gone = frozenset(removed)
     checkpoint = msgspec.convert(body, Checkpoint)
@@ -168,8 +189,8 @@ def scrub_checkpoint(
         checkpoint,
         head=tuple(_scrub_head(item, scrub, gone) for item in checkpoint.head),
         edits={
-            id: tuple(msgspec.structs.replace(edit, text=edit.text and scrub(edit.text)) for edit in edits)
-            for id, edits in _rebased(checkpoint.edits, dropped or {})
+            id: tuple(_scrub_edit(edit, scrub) for edit in rebase(edits, (dropped or {}).get(id, ())))
+            for id, edits in checkpoint.edits.items()
             if id not in gone
         },
         carry=carry,
@@ -182,13 +203,8 @@ def scrub_checkpoint(
     return {**unknown, **written}
 
 
-def _rebased(
-    edits: Mapping[str, tuple[Edit, ...]], dropped: Mapping[str, DroppedParts]
-) -> Iterator[tuple[str, tuple[Edit, ...]]]:
-    for id, changes in edits.items():
-        lost = dropped.get(id)
-        if kept := changes if lost is None else rebase_edits(changes, lost.indices, lost.count):
-            yield id, kept
+def _scrub_edit(edit: Edit, scrub: Scrubber) -> Edit:
+    return Replace(edit.path, scrub_data(edit.value, scrub)) if isinstance(edit, Replace) else edit
 
 
 def _scrub_parameters(parameters: CompactionParameters | None, scrub: Scrubber) -> CompactionParameters | None:
@@ -213,36 +229,69 @@ def _scrub_head(item: HeadItem, scrub: Scrubber, gone: frozenset[str]) -> HeadIt
     if item.ref not in gone:
         shown = _scrub_message(item.message, scrub)
     elif is_framed(item.message):  # a quoted pin: the event itself may not be valid here
-        shown = item.message.with_parts((Text(add_frame(REDACTED)),))
+        shown = Message(item.message.role, (Text(add_frame(REDACTED)),), item.message.format)
     else:
         shown = without_content(item.message)
     return msgspec.structs.replace(item, message=shown)
 
 
 def without_content(message: Message) -> Message:
-    """Returns the message without its content: still valid in its place, with its calls and results."""
-    bare = tuple(kept for part in message.parts if (kept := _bare(part)) is not None)
-    return message.with_parts(bare or (Text(REDACTED),))
+    """Returns the message without its content: still valid in its place, with all that joins it to others."""
+    bare = drop_parts(message, [index for index, part in enumerate(message.parts) if _is_sealed(part)])
+    if not bare.parts or bare.payload is None:
+        parts = tuple(_bare(part) for part in bare.parts)
+        return Message(message.role, parts or (Text(REDACTED),), message.format)
+    return replace_payload(bare, _blank(bare.payload))
 
 
-def _bare(part: Part) -> Part | None:
+def _is_sealed(part: Part) -> bool:
+    """Whether this part is of no use, or not valid, without its content."""
+    if isinstance(part, Opaque):
+        return not _SEALED.isdisjoint(part.data)
+    return isinstance(part, Reasoning | Media)
+
+
+def _bare(part: Part) -> Part:
     match part:
         case ToolCall():
             return ToolCall(part.id, part.name, {}, part.kind)
         case ToolResult():
             return ToolResult(part.call_id, (Text(REDACTED),), part.is_error, part.name, part.kind)
-        case Text():
-            return Text(REDACTED)
-        case _:
-            return None
+    return Text(REDACTED)
+
+
+def _blank(value: Any, name: str = "") -> Any:
+    """Returns plain data without its texts, except for those that only give it its form."""
+    if isinstance(value, dict):
+        if name in _DATA_FIELDS:
+            return {}
+        return {key: item if key in _FORM_FIELDS else _blank(item, key) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_blank(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    if name in _DATA_FIELDS:
+        return "{}"
+    return ERROR_MARK + REDACTED if value.startswith(ERROR_MARK) else REDACTED
 
 
 def _scrub_message(message: Message, scrub: Scrubber) -> Message:
-    parts = []
-    for part in message.parts:
-        if isinstance(part, Text) and (clean := scrub(part.text)) != part.text:
-            part = Text(add_frame(clean.rpartition("\n[holdfast:")[0])) if is_framed(message) else Text(clean)
-        elif isinstance(part, ToolResult) and (clean := scrub(part.text)) != part.text:
-            part = ToolResult(part.call_id, (Text(clean),), part.is_error, part.name, part.kind)
-        parts.append(part)
-    return message if tuple(parts) == message.parts else message.with_parts(tuple(parts))
+    if is_framed(message):
+        clean = scrub(message.text)
+        return message if clean == message.text else Message(message.role, (Text(_framed(clean)),), message.format)
+    if message.payload is None:
+        parts = msgspec.convert(scrub_data(msgspec.to_builtins(message.parts), scrub), tuple[Part, ...])
+        return Message(message.role, parts, message.format)
+    signed = [index for index, part in enumerate(message.parts) if is_reasoning_with(part, scrub)]
+    kept = drop_parts(message, signed)
+    return replace_payload(kept, scrub_data(kept.payload, scrub))
+
+
+def _framed(text: str) -> str:
+    return add_frame(text.rpartition("\n[holdfast:")[0])
+
+
+def is_reasoning_with(part: Part, scrub: Scrubber) -> bool:
+    """Whether a part is reasoning that has what the scrubber removes: a changed one would not match its signature."""
+    plain = msgspec.to_builtins(part) if isinstance(part, Reasoning) else None
+    return bool(scrub_data(plain, scrub) != plain)

@@ -16,7 +16,7 @@ from typing import cast
 import msgspec
 from msgspec import structs
 
-from ..context import Edit, Plan, Request, Skip, apply_edits
+from ..context import Plan, Request, Skip
 from ..context.references import citation
 from ..errors import Outcome
 from ..ledger import (
@@ -33,7 +33,7 @@ from ..ledger import (
     outcome_lines,
     trim_ledger,
 )
-from ..messages import Json, Message, Text, ToolResult, framed_message
+from ..messages import Json, Message, Text, ToolResult, change, framed_message
 from ..tokens import count_tokens
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
@@ -262,7 +262,7 @@ class _LedgerPlanner:
             self._start_at(cut)
             page = self._fit_page() or page
         self.page = page
-        plan = self.request.plan.edit(self._edits(page)).archive(self.cut).show(self._notes(page))
+        plan = self.request.plan.edit(self._texts(page)).archive(self.cut).show(self._notes(page))
         ledger = partial(self._carried, min(PAGE_TOKENS, self.room), page)
         return structs.replace(plan.made_by("ledger", self._remarks()), target=self.limit, ledger=ledger)
 
@@ -299,15 +299,15 @@ class _LedgerPlanner:
         """Leaves the newest results whole as far as there is room; returns the tokens that are still left."""
         estimator = self.request.view.token_sums.estimator
         left = self.limit - self._size(page, self._notes(page))
-        for index, edits in reversed(self._edits(page).items()):
+        for index, texts in reversed(self._texts(page).items()):
             message = self.request.messages[index]
-            for edit in reversed(edits):
-                whole = structs.replace(message, parts=(message.parts[edit.part],))
-                shortened = apply_edits(whole, (structs.replace(edit, part=0),))
+            for part, text in reversed(texts.items()):
+                whole = Message(message.role, (message.parts[part],))
+                shortened = change(whole, {0: text})
                 more = 1 + estimator.tokens(max(0, estimator.measure(whole) - estimator.measure(shortened)))
                 if more <= left:
                     left -= more
-                    self.shortened.discard((index, edit.part))
+                    self.shortened.discard((index, part))
         return left
 
     def _plan_without_page(self) -> Plan | Skip:
@@ -378,12 +378,12 @@ class _LedgerPlanner:
         text = page.text if self.count else self._cut_note() and f"{_ALL_SHOWN}{self._cut_note()}]"
         return (*self.other_notes, *([framed_message(text)] if text else ()))
 
-    def _edits(self, page: LedgerPage) -> dict[int, tuple[Edit, ...]]:
-        """Returns the edits that replace shortened results by their selected lines."""
-        edits: dict[int, tuple[Edit, ...]] = {}
+    def _texts(self, page: LedgerPage) -> dict[int, dict[int, str | None]]:
+        """Returns the selected lines that take the place of shortened results."""
+        texts: dict[int, dict[int, str | None]] = {}
         for index, part in sorted(self.shortened):
-            edits[index] = (*edits.get(index, ()), Edit(part, self._shortened_text(index, part, page)))
-        return edits
+            texts.setdefault(index, {})[part] = self._shortened_text(index, part, page)
+        return texts
 
     def _shortened_text(self, index: int, part: int, page: LedgerPage) -> str:
         lines = [line.text for line in page.result_lines.get((self.places[index], part), ())]
@@ -396,7 +396,7 @@ class _LedgerPlanner:
         """Returns the tokens of the whole context with this page."""
         view, measure = self.request.view, self.request.view.token_sums.estimator.measure
         units = sum(map(measure, notes)) - sum(map(measure, self.old_notes))
-        for index, changes in self._edits(page).items():
+        for index, changes in self._texts(page).items():
             before = view.token_sums.cumulative[index + 1] - view.token_sums.cumulative[index]
-            units += measure(apply_edits(view.messages[index], changes)) - before
+            units += measure(change(view.messages[index], changes)) - before
         return self.request.plan.tokens_after_cut(self.cut, units)

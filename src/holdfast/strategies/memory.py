@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from ..context import Edit, HeadMessage, Plan, Request, Skip, View
+from ..context import HeadMessage, Plan, Request, Skip, View
 from ..context.events import Event
 from ..errors import Outcome
 from ..messages import Message, framed_message, is_framed, strip_frame
@@ -88,7 +88,7 @@ class BlendMemory(BaseStrategy):
         gone = {entry.id for entry in before.entries} - {entry.id for entry in block.entries}
         kept = MemoryBlock(summary=block.summary)
         blended = framed_message(_NOTE + render_memory(kept))
-        plan = request.plan.edit({place: (Edit(0),) for place, id in enumerate(view.ids) if id in gone})
+        plan = request.plan.edit({place: {0: None} for place, id in enumerate(view.ids) if id in gone})
         plan = plan.drop({_SUMMARY_SOURCE, *gone}, blended).made_by("memory")
         return msgspec.structs.replace(plan, memory=msgspec.to_builtins(kept))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..context import Edit, Plan, Request, Skip, TokenSums
+from ..context import Plan, Request, Skip, TokenSums
 from ..errors import Outcome
 from ..ledger import find_user_replies
 from ..messages import Message, Text, ToolResult, open_tool_loop_start
@@ -43,12 +43,11 @@ class PruneToolResults(BaseStrategy):
         replies = set(find_user_replies(view.messages))
         small = sums.estimator.measure(Message("tool", (ToolResult("", (Text(self.placeholder),)),)))
         protected = saved = 0
-        edits: dict[int, tuple[Edit, ...]] = {}
+        texts: dict[int, dict[int, str | None]] = {}
         for index in range(open_tool_loop_start(view.messages) - 1, -1, -1):
             message = view.messages[index]
             if view.pins and view.ids[index] in view.pins:
                 continue
-            cleared: list[Edit] = []
             for place in range(len(message.parts) - 1, -1, -1):
                 result = message.parts[place]
                 if not isinstance(result, ToolResult) or not is_clearable(result) or (index, place) in replies:
@@ -60,12 +59,10 @@ class PruneToolResults(BaseStrategy):
                     protected += size
                 elif size > small and result.text != self.placeholder:
                     saved += size - small
-                    cleared.append(Edit(place, self.placeholder))
-            if cleared:
-                edits[index] = tuple(reversed(cleared))
+                    texts.setdefault(index, {})[place] = self.placeholder
         if view.tokens - view.tokens_with(-saved) <= self.minimum:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"old tool results hold no more than {self.minimum} tokens")
-        return request.plan.edit(edits).made_by("pruning")
+        return request.plan.edit(texts).made_by("pruning")
 
 
 def _tools(messages: list[Message]) -> dict[tuple[int, str], str]:

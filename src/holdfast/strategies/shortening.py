@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from ..context import Edit, Plan, Request, Skip, apply_edits
+from ..context import Plan, Request, Skip
 from ..errors import Outcome
-from ..messages import ToolResult
+from ..messages import ToolResult, change
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
 from .history import is_clearable, message_numbers, previous_ledger
@@ -38,24 +38,24 @@ class ShortenResults(BaseStrategy):
         ]
         longest = max((len(part.text) for _, _, part in results), default=0)
 
-        def edits(removed: int) -> dict[int, tuple[Edit, ...]]:
-            """Edits that leave each result at most so many characters fewer than the longest has."""
-            made: dict[int, tuple[Edit, ...]] = {}
+        def texts(removed: int) -> dict[int, dict[int, str | None]]:
+            """Texts that leave each result at most so many characters fewer than the longest has."""
+            made: dict[int, dict[int, str | None]] = {}
             for index, place, part in results:
                 if len(part.text) > longest - removed:
                     half = (longest - removed) // 2
                     ends = [part.text[:half], part.text[-half:]] if half else []
-                    made[index] = (*made.get(index, ()), Edit(place, shortened_text(part, numbers[index], ends)))
+                    made.setdefault(index, {})[place] = shortened_text(part, numbers[index], ends)
             return made
 
         def fits(removed: int) -> bool:
             sums, units = view.token_sums, 0
-            for index, changes in edits(removed).items():
+            for index, changes in texts(removed).items():
                 units -= sums.cumulative[index + 1] - sums.cumulative[index]
-                units += sums.estimator.measure(apply_edits(view.messages[index], changes))
+                units += sums.estimator.measure(change(view.messages[index], changes))
             return view.tokens_edited(units) <= self.max_tokens
 
         if not results or fits(0):
             return Skip(Outcome.NOTHING_TO_COMPACT, "no tool result needs to be shortened")
         removed = min(longest, bisect_left(range(longest + 1), True, key=fits))
-        return request.plan.edit(edits(removed)).made_by("shortened results")
+        return request.plan.edit(texts(removed)).made_by("shortened results")

@@ -25,7 +25,7 @@ from ..ledger import (
     take_fitting,
     trim_ledger,
 )
-from ..messages import Json, Message, Opaque, is_aside, is_bound, is_framed, is_note, strip_frame
+from ..messages import Json, Message, Opaque, bound_parts, is_aside, is_framed, is_note, strip_frame
 from ..models.calls import Failure, Steps
 from ..summaries import (
     LOG_HEADING,
@@ -181,9 +181,9 @@ class SummaryRun:
         for index, message in enumerate(self.chosen.view.messages, self.cut):
             whole = self.request.messages[index]
             if message.parts and message is not whole:
-                shown = set(map(id, message.parts))
+                shown, bound = set(map(id, message.parts)), bound_parts(whole, self.request.rules)
                 for place, part in enumerate(whole.parts):
-                    if id(part) not in shown and not is_bound(part, self.request.rules):
+                    if id(part) not in shown and place not in bound:
                         yield index, place
 
     def _tokens(self, text: str) -> int:

@@ -18,7 +18,7 @@ from typing import NamedTuple, cast
 
 from msgspec import structs
 
-from ..context import Edit, Plan, Request, Skip, apply_edits
+from ..context import Plan, Request, Skip
 from ..ledger import (
     READABLE_CHARS,
     HistoryExtractor,
@@ -40,6 +40,7 @@ from ..messages import (
     Part,
     Text,
     ToolResult,
+    change,
     cut_at_or_before,
     describe_media,
     is_legal_cut,
@@ -135,7 +136,7 @@ def shorten_request(request: Request, free: int) -> ShortenedRequest | None:
     rules = take_fitting(find_constraints(text), room // 2)
     head, tail = head_and_tail(text, room - sum(map(len, rules)) - len(rules))
     found = ShortenedRequest(place, part, head, tuple(rules), tail)
-    left = message_tokens([apply_edits(message, (Edit(part, found.text(_ANY_NUMBER)),))], estimator)
+    left = message_tokens([change(message, {part: found.text(_ANY_NUMBER)})], estimator)
     return found._replace(saved=whole - left) if left < whole else None
 
 
@@ -209,7 +210,7 @@ class ShortenedTrail:
         """Returns a message without the results that would be shortened; a long request without its middle."""
         message, long = self.request.messages[index], self._long_request
         if long and long.place == index:
-            message = apply_edits(message, (Edit(long.part, long.text(_ANY_NUMBER)),))
+            message = change(message, {long.part: long.text(_ANY_NUMBER)})
         kept = [part for place, part in enumerate(message.parts) if not self.is_shortened(index, place, part)]
         return structs.replace(message, parts=tuple(kept))
 
@@ -254,7 +255,7 @@ class KeepTrail(BaseStrategy):
         cut = trail.start(int(most * _TRAIL_SHARE))
         if archives_nothing(request, cut):  # all steps are in the trail: a summary replaces the oldest of them
             return KeepRecent(self.keep_tokens, leaves=self.leaves)(request)
-        return request.plan.edit(trail.edits(cut, most)).archive(cut).made_by("keep trail")
+        return request.plan.edit(trail.texts(cut, most)).archive(cut).made_by("keep trail")
 
 
 class _Trail:
@@ -271,35 +272,35 @@ class _Trail:
         estimator, end = self.request.view.token_sums.estimator, len(self.request.messages)
         units, raw = 0, end
         for index in range(end - 1, -1, -1):
-            units += self.measure(apply_edits(self.request.messages[index], self._edits_of(index)))
+            units += self.measure(change(self.request.messages[index], self._texts(index)))
             if estimator.tokens(units) > room:
                 break
             raw = index
         return snap_to_turn(self.request, raw, lambda cut: cut >= raw)
 
-    def edits(self, cut: int, room: int) -> dict[int, tuple[Edit, ...]]:
-        """Returns the edits of the trail; the newest results stay whole as far as there is room."""
+    def texts(self, cut: int, room: int) -> dict[int, dict[int, str | None]]:
+        """Returns the texts of the cut results in the trail; the newest results stay whole as far as there is room."""
         messages, estimator = self.request.messages, self.request.view.token_sums.estimator
         trail = range(cut, len(messages))
-        found = {index: edits for index in trail if (edits := self._edits_of(index))}
-        used = sum(self.measure(apply_edits(messages[index], found.get(index, ()))) for index in trail)
+        found = {index: texts for index in trail if (texts := self._texts(index))}
+        used = sum(self.measure(change(messages[index], found.get(index, {}))) for index in trail)
         for index in reversed(list(found)):
-            used += self.measure(messages[index]) - self.measure(apply_edits(messages[index], found[index]))
+            used += self.measure(messages[index]) - self.measure(change(messages[index], found[index]))
             if estimator.tokens(used) > room:
                 break
             del found[index]
         return found
 
-    def _edits_of(self, index: int) -> tuple[Edit, ...]:
-        return tuple(self._find_edits(index))
-
-    def _find_edits(self, index: int) -> Iterator[Edit]:
+    def _texts(self, index: int) -> dict[int, str | None]:
+        """Returns the texts of a message's long results, cut."""
+        texts: dict[int, str | None] = {}
         for place, part in enumerate(self.request.messages[index].parts):
             if can_shorten(part) and (index, place) not in self._whole:
                 result = cast(ToolResult, part)
                 text = shortened_text(result, self.numbers[index], result.text[:_SHOWN_CHARS].rstrip().splitlines())
                 if len(text) < len(result.text):
-                    yield Edit(place, text)
+                    texts[place] = text
+        return texts
 
 
 class TrailStep(NamedTuple):

@@ -9,7 +9,6 @@ import msgspec
 from ..context import (
     Carry,
     Checkpoint,
-    Edit,
     EventIdRange,
     HeadItem,
     HeadKind,
@@ -20,7 +19,7 @@ from ..context import (
 )
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, digest_of, now
 from ..ledger import HistoryExtractor, score_names, trim_ledger
-from ..messages import COMMON, Json, Message, ToolResult, decode_all, extract_media
+from ..messages import COMMON, Edit, Json, Message, ToolResult, apply_edits, change, decode_all, extract_media
 from ..sessions.history import FOLDER, TITLE
 from ..strategies.history import message_numbers, previous_ledger, user_topics
 from ..tokens import Estimator
@@ -227,12 +226,12 @@ class _ImportLogBuilder:
         for index, call in past.cleared:
             if index < first or index not in self._at:
                 continue
-            parts = enumerate(self._messages[index].parts)
-            found = [
-                Edit(n, CLEARED_RESULT) for n, part in parts if isinstance(part, ToolResult) and part.call_id == call
-            ]
+            message = self._messages[index]
+            parts = enumerate(message.parts)
+            found = [n for n, part in parts if isinstance(part, ToolResult) and part.call_id == call]
             event = self._at[index].id
-            edits[event] = tuple(sorted((*edits.get(event, ()), *found), key=lambda edit: edit.part))
+            known = apply_edits(message, edits.get(event, ()))
+            edits[event] = change(known, dict.fromkeys(found, CLEARED_RESULT)).edits
         return edits
 
     def _archived(self, start: int, head: Sequence[tuple[HeadItem, HeadMessage]]) -> tuple[EventIdRange, ...]:

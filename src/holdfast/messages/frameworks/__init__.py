@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from ...errors import InvalidInput
 from ..json_text import to_json
 from ..parts import Json, Message, Part, Role, ToolResult
+from ..patch import Edit, Path
 
 
 class Framework(NamedTuple):
@@ -65,6 +67,12 @@ class FrameworkCodec(NamedTuple):
 
     Results have the name of their call.
     """
+    places: Callable[[Json], Iterable[tuple[Path, ...]]]
+    """Returns where each decoded part lies in a dump; a part may lie in two places."""
+    retext: Callable[[Any, str], Iterable[Edit]]
+    """Returns edits of the value at a place of a text or a result: the text takes the place of its own."""
+    empty: Mapping[str, Any] = MappingProxyType({})
+    """What a field holds whose only part was dropped; others are dropped with it."""
     usage: Callable[[Json], Any] = lambda dump: None
     """Returns the token usage that a dump of a reply holds, in any form that `read_usage` accepts."""
     join: Callable[[Json, Json], Json] | None = None
@@ -87,7 +95,7 @@ def framework_of(item: Any) -> str | None:
 
 def has_converse_blocks(content: Any) -> bool:
     """Whether this is the content of a message for Bedrock's Converse API, as Strands has it."""
-    if type(content) is not list or not content:
+    if type(content) is not list or not content or type(content[0]) is not dict or "type" in content[0]:
         return False
     return all(
         type(block) is dict and "type" not in block and not _CONVERSE_BLOCKS.isdisjoint(block) for block in content

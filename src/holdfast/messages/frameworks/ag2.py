@@ -12,7 +12,17 @@ from typing import Any, Literal
 
 from ..json_text import to_json
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ..payload import ResultParts, as_dict, as_list, as_text, drop_none, mime_of, placeholder_text
+from ..patch import Drop, Edit, Path, Replace
+from ..payload import (
+    ResultParts,
+    as_dict,
+    as_list,
+    as_text,
+    drop_none,
+    mime_of,
+    placeholder_text,
+    retext_content,
+)
 from . import FrameworkCodec, split_results
 
 name = "ag2"
@@ -41,8 +51,23 @@ def dump(item: Any) -> list[Json]:
         raise TypeError("it is not sent to a model")
     kind = type(item)
     fields = {_CLASS: _class_name(kind), **_fields(item)}
+    if _TEXTS in as_dict(as_dict(fields.get("message")).get("metadata")):
+        fields["message"] = _with_texts_apart(fields["message"])
     replay = getattr(kind, "__replay_role__", None)
     return [fields if replay is None else {**fields, _REPLAY: replay}]
+
+
+def _with_texts_apart(message: Json) -> Json:
+    """Returns a dumped reply with its texts in a list: `ModelMessage` has one field for all, and metadata for each."""
+    about = dict(message["metadata"])
+    texts = as_list(about.pop(_TEXTS))
+    return message | {"content": texts, "metadata": about} if "\n".join(texts) == message["content"] else message
+
+
+def _with_texts_joined(message: Json) -> Json | None:
+    texts = message["content"]
+    about = as_dict(message.get("metadata")) | ({_TEXTS: texts} if len(texts) > 1 else {})
+    return message | {"content": "\n".join(texts), "metadata": about} if texts else None
 
 
 def _fields(event: Any) -> Json:
@@ -71,6 +96,9 @@ def _class_name(kind: type) -> str:
 
 def load(dumped: Json) -> Any:
     module, _, kind = dumped[_CLASS].rpartition(".")
+    message = as_dict(dumped.get("message"))
+    if isinstance(message.get("content"), list):
+        dumped = dumped | {"message": _with_texts_joined(message)}
     return getattr(import_module(module), kind).from_dict(dumped)
 
 
@@ -90,10 +118,9 @@ def decode(dumped: Json) -> tuple[Role, Sequence[Part]]:
 
 
 def _texts(message: Json) -> list[Text]:
-    """Returns the texts of a reply; `ModelMessage` has one field for all of them."""
-    content = as_text(message.get("content"))
-    texts = as_list(as_dict(message.get("metadata")).get(_TEXTS))
-    return [Text(text) for text in (texts if "\n".join(texts) == content else [content]) if text]
+    """Returns the texts of a reply."""
+    content = message.get("content")
+    return [Text(as_text(text)) for text in (content if isinstance(content, list) else [content] if content else [])]
 
 
 def _calls(calls: Any) -> Iterator[ToolCall]:
@@ -132,6 +159,48 @@ def _input(given: Json) -> Part:
     return Opaque(given[_CLASS].rpartition(".")[2], given, name)
 
 
+def places(dumped: Json) -> Iterator[tuple[Path, ...]]:
+    """Yields where each part lies."""
+    match dumped:
+        case {"__replay__": _}:
+            yield ((),)
+        case {"results": list(entries)}:
+            yield from _entries(("results",), entries)
+        case {"parts": list(entries)}:
+            yield from _entries(("parts",), entries)
+        case {"message": message, "tool_calls": calls}:
+            if isinstance(content := as_dict(message).get("content"), list):
+                yield from _entries(("message", "content"), content)
+            elif content:
+                yield (("message", "content"),)
+            yield from _entries(("files",), as_list(dumped.get("files")))
+            yield from _entries(("tool_calls", "calls"), as_list(as_dict(calls).get("calls")))
+        case {"summary": str(), "event_count": _}:
+            yield (("summary",),)
+        case _:
+            yield ((),)
+
+
+def _entries(path: Path, entries: Sequence[Any]) -> Iterator[tuple[Path, ...]]:
+    return (((*path, index),) for index in range(len(entries)))
+
+
+def retext(value: Any, text: str) -> Iterator[Edit]:
+    """Yields edits of a text, an input or a result; data becomes a text, which is sent without quotes."""
+    block = {_CLASS: f"{_INPUTS}TextInput"}
+    match value:
+        case str():
+            yield Replace((), text)
+        case {"result": {"data": {"parts": inputs}}}:
+            yield from retext_content(inputs, text, ("result", "data", "parts"), block=block, field="content")
+            if "error" in value:
+                yield Replace(("error", "message"), text)
+        case {"content": str()}:
+            yield Replace(("content",), text)
+        case _:
+            yield from (Replace((_CLASS,), block[_CLASS]), Replace(("content",), text), Drop(("data",)))
+
+
 def encode(message: Message) -> Sequence[Json]:
     """Returns dumps for a message that has none: one for all results, one for the rest."""
     results, role, rest = split_results(message)
@@ -162,8 +231,8 @@ def _encode_response(parts: Sequence[Part]) -> list[Json]:
     own = [part.data for part in parts if isinstance(part, Opaque) and part.origin == name]
     if not (texts or calls or files) and parts:
         return own
-    about = {_TEXTS: texts} if len(texts) > 1 else {}
-    message = _event(f"{_TYPES}ModelMessage", content="\n".join(texts), metadata=about) if texts else None
+    content = texts if len(texts) > 1 else "".join(texts)
+    message = _event(f"{_TYPES}ModelMessage", content=content, metadata={}) if texts else None
     made = _event(f"{_TOOLS}ToolCallsEvent", calls=calls)
     return [*own, _event(f"{_TYPES}ModelResponse", message=message, tool_calls=made, files=files)]
 
@@ -226,4 +295,4 @@ def usage(dumped: Json) -> Any:
     return {renamed.get(field, field): value for field, value in whole.items()}
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, {"content": []}, usage)

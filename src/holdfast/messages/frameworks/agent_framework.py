@@ -5,11 +5,21 @@ Annotations of the framework's own compaction, properties that begin with an und
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ..payload import ResultParts, as_list, as_text, drop_none, mime_of, placeholder_text, read_data_url
+from ..patch import Edit, Path, Replace
+from ..payload import (
+    ResultParts,
+    as_list,
+    as_text,
+    drop_none,
+    mime_of,
+    placeholder_text,
+    read_data_url,
+    retext_content,
+)
 from . import FrameworkCodec
 
 name = "agent_framework"
@@ -77,6 +87,21 @@ def _result(content: Json) -> ToolResult:
     return ToolResult(as_text(content.get("call_id")), parts, bool(content.get("exception")))
 
 
+def places(dumped: Json) -> list[tuple[Path, ...]]:
+    """Returns where each part lies."""
+    return [(("contents", index),) for index in range(len(as_list(dumped.get("contents"))))]
+
+
+def retext(content: Json, text: str) -> Iterator[Edit]:
+    """Yields edits of a text or a result, whose items have its text once more."""
+    if content["type"] == "text":
+        yield Replace(("text",), text)
+        return
+    yield Replace(("result",), text)
+    if items := content.get("items"):
+        yield from retext_content(items, text, ("items",), block={"type": "text"})
+
+
 def encode(message: Message) -> Sequence[Json]:
     contents = [content for part in message.parts if (content := _render(part)) is not None]
     if not contents and message.parts:
@@ -113,4 +138,4 @@ def _encode_result(result: ToolResult) -> Json:
     return own | ({"exception": _FAILED} if result.is_error else {})
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext)

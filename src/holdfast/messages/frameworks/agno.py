@@ -13,7 +13,17 @@ from typing import Any, Literal
 
 from ..json_text import to_json
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ..payload import ResultParts, as_dict, as_list, as_text, drop_none, placeholder_text, text_block
+from ..patch import Drop, Edit, Path, Replace
+from ..payload import (
+    ResultParts,
+    as_dict,
+    as_list,
+    as_text,
+    drop_none,
+    placeholder_text,
+    retext_content,
+    text_block,
+)
 from . import FrameworkCodec, split_results
 
 name = "agno"
@@ -32,6 +42,8 @@ _LISTS: dict[str, Literal["image", "audio", "video", "file"]] = {
     "files": "file",
 }
 _OUTPUTS = ("audio_output", "image_output", "video_output", "file_output")
+_STORED = ("provider_data", "content_blocks")
+"""Claude's blocks of a reply, which Agno sends in place of the message's other fields."""
 _PASSING = frozenset(("from_history", "checkpoint_status", "checkpoint_created_at", "metrics"))
 
 
@@ -114,6 +126,59 @@ def _result(dumped: Json, parts: Sequence[Part]) -> ToolResult:
     return ToolResult(as_text(dumped.get("tool_call_id")), content, failed, dumped.get("tool_name"))
 
 
+def places(dumped: Json) -> Iterator[tuple[Path, ...]]:
+    """Yields where each part lies, also in what Agno sends in place of the part's own field."""
+    role, content = _ROLES[dumped["role"]], dumped.get("content")
+    if role == "tool":
+        yield ((),)
+        return
+    replies = role == "assistant"
+    stored = as_list(as_dict(dumped.get("provider_data")).get("content_blocks")) if replies else []
+    if replies:
+        yield from _reasoning_places(dumped, stored)
+    copies: list[Path] = [_STORED] if stored else []
+    if isinstance(content, str):
+        yield from [(("content",), *copies)] if content else []
+    else:
+        yield from ((("content", index), *copies) for index in range(len(as_list(content))))
+    yield from (((field, index),) for field in _LISTS for index in range(len(as_list(dumped.get(field)))))
+    for index, call in enumerate(as_list(dumped.get("tool_calls")) if replies else []):
+        yield (("tool_calls", index), *_blocks_of(stored, "tool_use", as_text(call.get("id"))))
+
+
+def _reasoning_places(dumped: Json, stored: list[Any]) -> Iterator[tuple[Path, ...]]:
+    about = as_dict(dumped.get("provider_data"))
+    fields: list[Path] = [("reasoning_content",)] if dumped.get("reasoning_content") else []
+    fields += [("provider_data", "signature")] if about.get("signature") else []
+    if fields:
+        item: list[Path] = [("provider_data", "reasoning_output")] if about.get("reasoning_output") else []
+        yield (*fields, *item, *_blocks_of(stored, "thinking"))
+    if dumped.get("redacted_reasoning_content"):
+        yield (("redacted_reasoning_content",), *_blocks_of(stored, "redacted_thinking"))
+
+
+def _blocks_of(stored: list[Any], kind: str, call_id: str | None = None) -> Iterator[Path]:
+    for index, block in enumerate(map(as_dict, stored)):
+        if block.get("type") == kind and call_id in (None, block.get("id")):
+            yield (*_STORED, index)
+
+
+def retext(value: Any, text: str) -> Iterator[Edit]:
+    """Yields edits of a text or of a result, which is the whole message, and of the fields that repeat it."""
+    if isinstance(value, str):
+        yield Replace((), text)
+    elif isinstance(value, list):  # Agno builds the blocks that it does not find from the other fields
+        yield Drop(())
+    elif "role" not in value:
+        yield Replace(("text",), text)
+    else:
+        yield from retext_content(value.get("content"), text, ("content",))
+        yield from (Drop((field,)) for field in _LISTS if field in value)
+        if "compressed_content" in value:
+            yield Replace(("compressed_content",), text)
+        yield from (Replace(("tool_calls", at, "content"), text) for at in range(len(as_list(value.get("tool_calls")))))
+
+
 def encode(message: Message) -> Sequence[Json]:
     """Returns dumps for a message that has none: one for each result, one for the rest."""
     results, role, rest = split_results(message)
@@ -187,4 +252,4 @@ def usage(dumped: Json) -> Any:
     return {"input_tokens": metrics["input_tokens"], "output_tokens": metrics.get("output_tokens", 0)}
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage)

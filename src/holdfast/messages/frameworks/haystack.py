@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..json_text import from_json, to_json
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ..payload import ResultParts, as_list, as_text, drop_none, mime_of, placeholder_text
+from ..patch import Edit, Path, Replace
+from ..payload import ResultParts, as_list, as_text, drop_none, mime_of, placeholder_text, retext_content
 from . import FrameworkCodec
 
 name = "haystack"
@@ -54,6 +55,18 @@ def _result(content: Json) -> ToolResult:
     blocks = [{"text": given}] if isinstance(given, str) and given else as_list(given)
     parts: ResultParts = tuple(part for block in blocks if isinstance(part := _part(block), Text | Media | Opaque))
     return ToolResult(as_text(origin.get("id")), parts, bool(content.get("error")), origin["tool_name"])
+
+
+def places(dumped: Json) -> list[tuple[Path, ...]]:
+    """Returns where each part lies."""
+    return [(("content", index),) for index in range(len(dumped["content"]))]
+
+
+def retext(block: Json, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or a result."""
+    if "text" in block:
+        return [Replace(("text",), text)]
+    return retext_content(block["tool_call_result"]["result"], text, ("tool_call_result", "result"))
 
 
 def encode(message: Message) -> Sequence[Json]:
@@ -106,4 +119,4 @@ def usage(dumped: Json) -> Any:
     return reported if reported.get("prompt_tokens") or reported.get("input_tokens") else None
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage)

@@ -6,10 +6,11 @@ their own and may be blocks as well; a call is decoded once, at the place of its
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ..patch import Edit, Path, Replace
 from ..payload import (
     ResultParts,
     as_dict,
@@ -19,6 +20,7 @@ from ..payload import (
     placeholder_text,
     read_data_url,
     result_texts,
+    retext_content,
     text_block,
 )
 from . import FrameworkCodec, split_results
@@ -73,9 +75,8 @@ def _reply_parts(dumped: Json, content: Any) -> Iterator[Part]:
     calls = {str(call.get("id")): call for call in as_list(dumped.get("tool_calls"))}
     calls |= {str(call.get("id")): call for call in as_list(dumped.get("invalid_tool_calls"))}
     for part in _blocks(content):
-        if isinstance(part, dict) and part.get("type") in _CALL_BLOCKS:
-            call = calls.pop(str(part.get("call_id") or part.get("id")), None)
-            if call is not None:
+        if (call_id := _block_call_id(part)) is not None:
+            if (call := calls.pop(call_id, None)) is not None:
                 yield _call(call)
         else:
             yield _part(part)
@@ -83,6 +84,12 @@ def _reply_parts(dumped: Json, content: Any) -> Iterator[Part]:
     legacy = more.get(_LEGACY)
     if isinstance(legacy, dict):
         yield ToolCall("", as_text(legacy.get("name")), as_text(legacy.get("arguments")), _LEGACY)
+
+
+def _block_call_id(block: Any) -> str | None:
+    """Returns the id of the call that this block repeats; None if it is no call."""
+    is_call = isinstance(block, dict) and block.get("type") in _CALL_BLOCKS
+    return str(block.get("call_id") or block.get("id")) if is_call else None
 
 
 def _call(call: Json) -> ToolCall:
@@ -153,6 +160,51 @@ def _media(kind: Literal["image", "audio", "video", "file"], block: Json) -> Med
 def _located(kind: Literal["image", "audio", "video", "file"], url: str, mime: str | None) -> Media:
     found, data = read_data_url(url)
     return Media(kind, found or mime, data, None if data else url)
+
+
+def places(dumped: Json) -> Iterator[tuple[Path, ...]]:
+    """Yields where each part lies; a call in its block, in its field and in what the field is read from."""
+    role, content, more = _role(dumped), dumped.get("content"), as_dict(dumped.get("additional_kwargs"))
+    replies = role == "assistant"
+    if role == "tool":
+        yield ((),)
+        return
+    if replies and isinstance(thought := more.get("reasoning_content"), str) and thought:
+        yield (("additional_kwargs", "reasoning_content"),)
+    calls = _call_places(dumped, more) if replies else {}
+    if isinstance(content, str):
+        yield from [(("content",),)] if content else []
+    for index, block in enumerate(as_list(content)):
+        call_id = _block_call_id(block) if replies else None
+        if call_id is None:
+            yield (("content", index),)
+        elif found := calls.pop(call_id, None):
+            yield (("content", index), *found)
+    yield from map(tuple, calls.values())
+    if replies and isinstance(more.get(_LEGACY), dict):
+        yield (("additional_kwargs", _LEGACY),)
+
+
+def _call_places(dumped: Json, more: Json) -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for field in ("tool_calls", "invalid_tool_calls"):
+        for index, call in enumerate(as_list(dumped.get(field))):
+            found.setdefault(str(call.get("id")), []).append((field, index))
+    # without these fields LangChain reads the calls from the chunks of a stream, or as OpenAI wrote them
+    for path, origin in ((("tool_call_chunks",), dumped), (("additional_kwargs", "tool_calls"), more)):
+        for index, call in enumerate(as_list(origin.get(path[-1]))):
+            if (known := found.get(str(as_dict(call).get("id")))) is not None:
+                known.append((*path, index))
+    return found
+
+
+def retext(value: Any, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or of a result, which is the whole message."""
+    if isinstance(value, str):
+        return [Replace((), text)]
+    if "content" in value:
+        return retext_content(value["content"], text, ("content",))
+    return [Replace(("text",), text)]
 
 
 def encode(message: Message) -> Sequence[Json]:
@@ -227,4 +279,4 @@ def usage(dumped: Json) -> Any:
     return dumped.get("usage_metadata")
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, {"content": ""}, usage)

@@ -6,11 +6,22 @@ there. A result is a message of its own whose `additional_kwargs` name the call.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ..payload import ResultParts, as_dict, as_list, as_text, drop_none, mark_error, placeholder_text, read_error
+from ..patch import Edit, Path, Replace
+from ..payload import (
+    ResultParts,
+    as_dict,
+    as_list,
+    as_text,
+    drop_none,
+    mark_error,
+    placeholder_text,
+    read_error,
+    retext_content,
+)
 from . import FrameworkCodec, split_results
 
 name = "llama_index"
@@ -24,6 +35,8 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+_SIGNATURES = "thought_signatures"
+"""Field of `additional_kwargs` with Gemini's signature of each block, in their order."""
 _DATA_FIELDS = {"image": "image", "audio": "audio", "video": "video", "document": "data"}
 _MIME_FIELDS = {"image": "image_mimetype", "video": "video_mimetype", "document": "document_mimetype"}
 
@@ -90,6 +103,35 @@ def _media(kind: str, block: Json) -> Media:
     return Media(known, mime, data, None if data else as_text(block.get("url")), None, block.get("title"))
 
 
+def places(dumped: Json) -> Iterator[tuple[Path, ...]]:
+    """Yields where each part lies; a call also where `additional_kwargs` repeat it, and the signature of any part."""
+    role, more = _ROLES[dumped["role"]], as_dict(dumped.get("additional_kwargs"))
+    if role == "tool":
+        yield ((),)
+        return
+    calls: list[tuple[Path, str]] = [
+        (("additional_kwargs", "tool_calls", index), as_text(call.get("id")))
+        for index, call in enumerate(as_list(more.get("tool_calls")) if role == "assistant" else [])
+        if as_dict(as_dict(call).get("function"))
+    ]
+    signed = len(as_list(more.get(_SIGNATURES)))
+    blocks = as_list(dumped.get("blocks"))
+    ids = [as_text(block.get("tool_call_id")) if block.get("block_type") == "tool_call" else None for block in blocks]
+    for index, known in enumerate(ids):
+        signature: list[Path] = [("additional_kwargs", _SIGNATURES, index)] if index < signed else []
+        yield (("blocks", index), *(path for path, call_id in calls if call_id == known), *signature)
+    yield from ((path,) for path, call_id in calls if call_id not in ids)
+
+
+def retext(value: Any, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or of a result, which is the whole message; a text's signature stays."""
+    if not isinstance(value, dict):
+        return []
+    if "role" in value:
+        return retext_content(value.get("blocks"), text, ("blocks",), marks=True, block={"block_type": "text"})
+    return [Replace(("text",), text)]
+
+
 def encode(message: Message) -> Sequence[Json]:
     """Returns dumps for a message that has none: one for each result, one for the rest."""
     results, role, rest = split_results(message)
@@ -137,4 +179,4 @@ def _render_media(media: Media) -> Json:
     return drop_none(block | ({"title": media.name} if kind == "document" else {}))
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext)

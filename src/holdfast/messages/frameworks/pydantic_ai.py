@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeGuard
 
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from ..patch import Drop, Edit, Path, Replace
 from ..payload import as_list, as_text, drop_none, mime_of, placeholder_text
 from . import FrameworkCodec
 
 name = "pydantic_ai"
 _SYSTEM, _FAILED = "system-prompt", frozenset(("failed", "denied", "interrupted", "retried"))
+_RETURNS = frozenset(("tool-return", "builtin-tool-return"))
+"""Parts whose content may be null, which a dump leaves out."""
 _MEDIA_KINDS: dict[str, Literal["image", "audio", "video", "file"]] = {
     "image-url": "image",
     "audio-url": "audio",
@@ -55,7 +58,8 @@ def dump(item: Any) -> list[Json]:
 def load(dumped: Json) -> Any:
     from pydantic_ai.messages import ModelMessagesTypeAdapter
 
-    return ModelMessagesTypeAdapter.validate_python([dumped])[0]
+    parts = [{"content": None} | part if part["part_kind"] in _RETURNS else part for part in dumped["parts"]]
+    return ModelMessagesTypeAdapter.validate_python([dumped | {"parts": parts}])[0]
 
 
 def decode(dumped: Json) -> tuple[Role, Sequence[Part]]:
@@ -90,11 +94,18 @@ def _received(part: Json) -> Iterator[Part]:
         items = [content] if isinstance(content, str | dict) else as_list(content) if content is not None else []
         parts = tuple(one for item in items for one in _content(item) if isinstance(one, Text | Media | Opaque))
         yield ToolResult(part["tool_call_id"], parts, failed, part.get("tool_name"))
-    elif kind in _INVISIBLE:
+    elif kind in _INVISIBLE or content is None:
         yield Opaque(kind, part, name)
-    else:
-        for item in [content] if isinstance(content, str) else as_list(content):
+    elif _has_items(part):
+        for item in content:
             yield from _content(item)
+    else:
+        yield Text(as_text(content))
+
+
+def _has_items(part: Json) -> bool:
+    """Whether each item of this part's content is a part of the message."""
+    return part["part_kind"] == "user-prompt" and isinstance(part.get("content"), list)
 
 
 def _content(item: Any) -> Iterator[Part]:
@@ -116,6 +127,28 @@ def _content(item: Any) -> Iterator[Part]:
         yield Text(as_text(item))
 
 
+def places(dumped: Json) -> Iterator[tuple[Path, ...]]:
+    """Yields where each part lies."""
+    for index, part in enumerate(dumped["parts"]):
+        if _has_items(part):
+            yield from ((("parts", index, "content", at),) for at in range(len(part["content"])))
+        else:
+            yield (("parts", index),)
+
+
+def retext(value: Any, text: str) -> Iterator[Edit]:
+    """Yields edits of a text or a result, without what Pydantic AI would send or expect in place of the text."""
+    if not isinstance(value, dict) or value.keys().isdisjoint(("part_kind", "kind")):
+        yield Replace((), text)
+        return
+    yield Replace(("content",), text)
+    if value.get("kind") == "structured-content":
+        yield Replace(("kind",), "text-content")
+        yield from (Drop((field,)) for field in ("value", "tag", "description") if field in value)
+    if "." not in (value.get("tool_kind") or "."):  # of Pydantic AI itself: it loads no other content than its own
+        yield Drop(("tool_kind",))
+
+
 def encode(message: Message) -> Sequence[Json]:
     if message.role == "assistant":
         parts = [part for one in message.parts if (part := _say(one)) is not None]
@@ -133,7 +166,7 @@ def encode(message: Message) -> Sequence[Json]:
 
 
 def _is_record(part: Part) -> TypeGuard[Opaque]:
-    return isinstance(part, Opaque) and part.origin == name and part.kind in _INVISIBLE
+    return isinstance(part, Opaque) and part.origin == name and "part_kind" in part.data
 
 
 def _say(part: Part) -> Json | None:
@@ -176,4 +209,4 @@ def usage(dumped: Json) -> Any:
     return reported if reported.get("input_tokens") else None
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage)

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..json_text import to_json
 from ..parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from ..payload import ResultParts, as_dict, as_list, as_text, drop_none, mime_of, placeholder_text
+from ..patch import Edit, Path, Replace
+from ..payload import (
+    ResultParts,
+    as_dict,
+    as_list,
+    as_text,
+    drop_none,
+    mime_of,
+    placeholder_text,
+    retext_content,
+)
 from . import FrameworkCodec
 
 name = "strands"
@@ -110,6 +120,23 @@ def _media(kind: str, given: Json) -> Media | None:
     return Media(known, mime, data, uri, None, given.get("name")) if data or uri else None
 
 
+def places(dumped: Json) -> list[tuple[Path, ...]]:
+    """Returns where each part lies."""
+    return [(("content", index),) for index in range(len(as_list(dumped.get("content"))))]
+
+
+def retext(block: Json, text: str) -> Iterable[Edit]:
+    """Returns edits of a text or a result."""
+    match block:
+        case {"toolResult": result}:
+            return retext_content(result.get("content"), text, ("toolResult", "content"), block={})
+        case {"guardContent": _}:
+            return [Replace(("guardContent", "text", "text"), text)]
+        case {"citationsContent": cited}:
+            return retext_content(cited["content"], text, ("citationsContent", "content"), block={})
+    return [Replace(("text",), text)]
+
+
 def encode(message: Message) -> Sequence[Json]:
     """Returns the dump of a message that has none: results first, as Bedrock requires."""
     role = "assistant" if message.role == "assistant" else "user"
@@ -175,4 +202,4 @@ def usage(dumped: Json) -> Any:
     return figures | {"cache_read": cached or 0, "cache_write": stored or 0}
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, usage, join)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage, join=join)
