@@ -19,6 +19,7 @@ import aiohttp
 import anyio
 import msgspec
 
+from benchmarks.marked_cache import MarkedCache, with_marked_replies, with_thinking, without_marks_of_edited
 from benchmarks.measure import Options, Ratio
 from holdfast import MemoryStore, SessionService
 from holdfast.gateway import Gateway, GatewayOptions
@@ -28,6 +29,7 @@ from holdfast.transcripts import read_transcript
 
 REQUESTS = 300
 WINDOWS = (200_000, 100_000)
+MARKED_WINDOW = 60_000
 MODELS = ("claude-sonnet-4-5", "gpt-5", "deepseek-chat")
 HIT_RATE_AIM = 0.99
 """Hit rate between compactions, as a share of the direct one."""
@@ -76,6 +78,7 @@ def run(options: Options) -> Iterator[Ratio]:
     messages = _messages()
     for window in WINDOWS[: 1 if options.quick else None]:
         yield from asyncio.run(_compare(messages, window))
+    yield asyncio.run(_compare_marks(messages))
 
 
 def _messages() -> list[Any]:
@@ -132,18 +135,54 @@ async def _compare(messages: Sequence[Any], window: int) -> Iterator[Ratio]:
     return iter(yields)
 
 
+class MarkedUpstream(CachingUpstream):
+    """Counts each request as it comes, and as it came if an edited reply had lost its mark."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept, self.lost = MarkedCache(), MarkedCache()
+
+    def take(self, messages: Sequence[Any], output: int) -> Usage:
+        self.kept.take(messages)
+        self.lost.take(without_marks_of_edited(messages))
+        return super().take(messages, output)
+
+
+async def _compare_marks(messages: Sequence[Any]) -> Ratio:
+    """A client that marks its two newest replies, each of which thinks: the first after a compaction are edited."""
+    upstream = MarkedUpstream()
+    thinking = [with_thinking(message, number) for number, message in enumerate(messages)]
+    async with _gateway(upstream, MARKED_WINDOW) as url, aiohttp.ClientSession() as client:
+        for count, output in _requests(thinking):
+            sent = with_marked_replies(thinking[:count])
+            async with client.post(
+                f"{url}/v1/messages", json={"model": "m", "max_tokens": output, "messages": sent}
+            ) as reply:
+                await reply.read()
+    kept, lost = (sum(_price(call, MODELS[0]) for call in cache.calls) for cache in (upstream.kept, upstream.lost))
+    rates = [_hit_rate(cache.calls) for cache in (upstream.kept, upstream.lost)]
+    return Ratio(
+        "prompts of a client that marks its replies",
+        f"marks kept ({kept:.2f} USD, hit rate {rates[0]:.1%}) / lost with the thinking of edited replies "
+        f"({lost:.2f} USD, {rates[1]:.1%}), window of {MARKED_WINDOW // 1_000}k",
+        kept / lost,
+        1.0,
+    )
+
+
 def _read(upstream: CachingUpstream, at: int) -> int:
     return upstream.calls[at].cache_read if len(upstream.calls) >= -at else 0
 
 
 def _hit_rate(calls: Sequence[Usage]) -> float:
-    return sum(call.cache_read for call in calls) / sum(call.cache_read + call.input for call in calls)
+    read = sum(call.cache_read for call in calls)
+    return read / (read + sum(call.input + call.cache_write for call in calls))
 
 
 def _price(call: Usage, model: str) -> float:
     prices = prices_of(model)
     assert prices is not None
-    if prices.cache_write is not None:
+    if prices.cache_write is not None and not call.cache_write:
         call = msgspec.structs.replace(call, input=0, cache_write=call.input)
     price = prices.price(call)
     assert price is not None

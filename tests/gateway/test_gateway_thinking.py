@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import AsyncExitStack
-from itertools import pairwise
+from functools import partial
+from itertools import count, pairwise
 from typing import Any
 
 import msgspec
@@ -85,6 +86,36 @@ async def test_cache_marks_of_the_client_stay_on_its_newest_messages() -> None:
                         for one in server.requests]  # fmt: skip
             breaks = sum(not b.startswith(a[:-1]) for a, b in pairwise(unmarked))
             assert breaks <= len(await running.sessions.events(session.id, kind="compaction"))
+
+
+async def test_h6_cache_marks_beside_thinking_stay_over_ten_compactions() -> None:
+    """The client marks a text of its newest reply, which thinks, and the result after it: both marks are forwarded."""
+    mark = {"cache_control": {"type": "ephemeral"}}
+    said = (
+        Say(f"Reading {number}.", thinking="Hm.", calls=(Call("read_file", {"path": f"{number}.txt"}),))
+        for number in count()
+    )
+    with ProviderServer(lambda _: next(said), window=WINDOW, binds_thinking=True) as server:
+        async with run_gateway(server.anthropic_url, window=WINDOW) as running:
+            tools: Any = [{"name": "read_file", "description": "Reads.", "input_schema": {"type": "object"}}]
+            create = partial(running.anthropic().messages.create, model="harbor", max_tokens=100, tools=tools)
+            sent: list[Any] = [{"role": "user", "content": "Read all berths in order."}]
+            for number in range(8 * STEPS):
+                reply = await create(messages=sent)
+                forwarded = server.requests[-1].body["messages"]
+                blocks = [block for one in forwarded[-2:] if number for block in one["content"]]
+                assert [block["type"] for block in blocks if "cache_control" in block] == ["text", "tool_result"][
+                    : 2 * number
+                ]
+                assert json.dumps(forwarded).count("cache_control") == len(sent[1:][-2:])
+                thinking, text, call = (block.model_dump(exclude_none=True) for block in reply.content)
+                answer = {"type": "tool_result", "tool_use_id": call["id"], "content": result(number)}
+                for block in (block for message in sent[1:][-2:] for block in message["content"]):
+                    block.pop("cache_control", None)
+                sent.append({"role": "assistant", "content": [thinking, text | mark, call]})
+                sent.append({"role": "user", "content": [answer | mark]})
+            [session] = await running.sessions.list()
+            assert len(await running.sessions.events(session.id, kind="compaction")) >= 10 and server.refused == []
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -13,6 +13,7 @@ import msgspec
 from ..errors import InvalidInput
 from ..follow import CACHE_MARK
 from ..messages import Json, decode_one
+from ..messages.payload import as_dict, as_list
 
 CallKind = Literal["generate", "count", "compact"]
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -200,14 +201,14 @@ def with_cache_marks(messages: list[Json], sent: Sequence[Json]) -> list[Json]:
         blocks, marked = shown.get("content"), own.get("content")
         if shown.get("role") != own.get("role"):
             break
-        if not isinstance(marked, list) or not marked or not isinstance(marked[-1], dict):
-            continue
-        if (mark := marked[-1].get(CACHE_MARK)) is None:
+        marks = [as_dict(block).get(CACHE_MARK) for block in as_list(marked)]
+        if not any(marks):
             continue
         if isinstance(blocks, str):
             blocks = shown["content"] = [{"type": "text", "text": blocks}]
-        if isinstance(blocks, list) and blocks and isinstance(blocks[-1], dict):
-            blocks[-1] = {**blocks[-1], CACHE_MARK: mark}
+        for at, mark in enumerate(reversed(marks), 1):  # from the end: thinking that was dropped stood first
+            if mark is not None and at <= len(blocks or ()) and isinstance(blocks[-at], dict):
+                blocks[-at] = {**blocks[-at], CACHE_MARK: mark}
     return messages
 
 
