@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from holdfast import MemoryStore, PruneToolResults, SessionService, SlidingWindow, compact
 from holdfast.compaction import PrefixCheckpoint
@@ -67,7 +67,7 @@ def test_h6_marks_survive_ten_compactions_of_a_list() -> None:
             history, budget=2_500, target=1_600, format="anthropic", previous=previous, estimator="chars/4"
         )
         assert (result.outcome, json.dumps(history)) == (Outcome.COMPACTED, before)
-        shown, previous = result.messages, result.checkpoint
+        shown, previous = list(result.messages), cast(PrefixCheckpoint, result.checkpoint)
         assert_marked(shown)
     assert not any(block["type"] == "thinking" for block in blocks(shown))
 

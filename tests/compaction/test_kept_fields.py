@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import PruneToolResults, check, compact
 from holdfast.errors import Outcome
-from holdfast.messages import FORMATS, Json, Message, Reasoning, encode_all, rules_for
+from holdfast.messages import FORMATS, Json, Message, Part, Reasoning, encode_all, rules_for
 from holdfast.strategies import KeepTrail
 from real_sessions import each_nth_session, history
 
@@ -39,7 +39,7 @@ def payloads_of(messages: list[Message], format: str, luck: random.Random) -> li
 
 
 def _with_thinking(message: Message, format: str, luck: random.Random) -> Message:
-    parts = [part for part in message.parts if not isinstance(part, Reasoning)]
+    parts: list[Part] = [part for part in message.parts if not isinstance(part, Reasoning)]
     if message.role == "assistant" and parts and luck.random() < 0.5:
         encrypted = (
             {"encrypted": "e", "id": f"rs_{luck.random()}"} if format == "openai-responses" else {"signature": "s"}
