@@ -206,9 +206,10 @@ def with_cache_marks(messages: list[Json], sent: Sequence[Json]) -> list[Json]:
             continue
         if isinstance(blocks, str):
             blocks = shown["content"] = [{"type": "text", "text": blocks}]
+        left = as_list(blocks)
         for at, mark in enumerate(reversed(marks), 1):  # from the end: thinking that was dropped stood first
-            if mark is not None and at <= len(blocks or ()) and isinstance(blocks[-at], dict):
-                blocks[-at] = {**blocks[-at], CACHE_MARK: mark}
+            if mark is not None and at <= len(left) and isinstance(left[-at], dict):
+                left[-at] = {**left[-at], CACHE_MARK: mark}
     return messages
 
 
