@@ -12,7 +12,7 @@ from keeper_conversations import Json, user_message
 
 from holdfast import Keeper, MemoryStore, Outcome, SessionService, check
 from holdfast.compaction.presets import PRESETS
-from holdfast.messages import decode_all, open_tool_loop_start
+from holdfast.messages import Links, decode_all
 from holdfast.models import Failure, Limits, ScriptedModel
 from holdfast.tokens import estimator_for
 
@@ -52,7 +52,7 @@ def smallest(history: list[Json], system: str) -> int:
     """Tokens of what always stays: system prompt, newest user message, unfinished calls with shortened results."""
     messages = decode_all(history, "openai-chat")[0]
     newest = max(index for index, message in enumerate(messages) if message.role == "user")
-    loop = messages[max(open_tool_loop_start(messages), newest + 1) :]
+    loop = messages[max(Links(messages).open_tool_loop_start, newest + 1) :]
     sizes = (min(SHORTENED, _measure(message)) if message.results else _measure(message) for message in loop)
     return ESTIMATOR.measure_text(system) + _measure(messages[newest]) + sum(sizes)
 

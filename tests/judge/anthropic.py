@@ -167,6 +167,10 @@ def _results(turn: _Turn, before: _Turn | None) -> Iterator[str]:
         seen.add(name)
 
 
+def _has_words(turn: _Turn) -> bool:
+    return any(block.get("type") != "tool_result" for _, block in turn.blocks)
+
+
 def _server_tools(turns: list[_Turn], pending_ok: bool) -> Iterator[str]:
     """The API runs these itself: its result follows its use, in this turn or a later one."""
     waiting: dict[str, tuple[str, int]] = {}
@@ -174,6 +178,9 @@ def _server_tools(turns: list[_Turn], pending_ok: bool) -> Iterator[str]:
     for at, turn in enumerate(turns):
         for where, block in turn.blocks:
             kind = str(block.get("type"))
+            caller = (block.get("caller") or {}).get("tool_id")
+            if caller is not None and caller not in used:
+                yield f"{where}: `caller.tool_id` {caller} names no `server_tool_use` block before it."
             if kind in ("server_tool_use", "mcp_tool_use"):
                 waiting[str(block.get("id"))] = (where, at)
                 used.add(str(block.get("id")))
@@ -187,6 +194,12 @@ def _server_tools(turns: list[_Turn], pending_ok: bool) -> Iterator[str]:
                         f"block must have a corresponding `{use}` block before it."
                     )
     speaking = max((at for at, turn in enumerate(turns) if turn.role == "assistant"), default=-1)
+    spoken = max((at for at, turn in enumerate(turns) if turn.role == "user" and _has_words(turn)), default=-1)
+    coded = [
+        str((block.get("caller") or {}).get("tool_id")) for turn in turns[speaking:] for _, block in turn.of("tool_use")
+    ]
     for name, (where, at) in waiting.items():
-        if at < speaking or not pending_ok:
+        if at > spoken and name in coded:  # its code waits for the results of calls
+            continue
+        if at < speaking or at < spoken or not pending_ok:
             yield f"{where}: tool use with id `{name}` was found without a corresponding tool result block"

@@ -37,6 +37,8 @@ def complaints(messages: list[dict[str, Any]], *, pending_ok: bool = True) -> li
     items = [item if isinstance(item, dict) else {} for item in messages]
     found += _twice(items)
     found += _pairs(items, pending_ok)
+    found += _programs(items)
+    found += _approvals(items)
     found += _reasoning(items)
     for i, item in enumerate(items[:-1]):
         if _kind(item) == "compaction_trigger":
@@ -181,6 +183,39 @@ def _pairs(items: list[dict[str, Any]], pending_ok: bool) -> Iterator[str]:
                 yield f"No tool output found for {_words(kind)} {name}. (input[{i}])"
         elif kind in _CALL_OF and not referred and not _answers(item, called.get(name, "")):
             yield f"No tool call found for {_words(_CALL_OF[kind])} output with call_id {name}. (input[{i}])"
+
+
+def _programs(items: list[dict[str, Any]]) -> Iterator[str]:
+    """A program comes before its calls and its output, and ends before the user speaks again."""
+    referred = any(_kind(item) == "item_reference" for item in items)
+    started: set[str] = set()
+    running: dict[str, int] = {}
+    for i, item in enumerate(items):
+        kind, name = _kind(item), str(item.get("call_id"))
+        caller = item.get("caller") or {}
+        if caller.get("type") == "program" and caller.get("caller_id") not in started and not referred:
+            yield f"No program found for {_words(kind)} with caller_id {caller.get('caller_id')}. (input[{i}])"
+        if kind == "program":
+            started.add(name)
+            running[name] = i
+        elif kind == "program_output":
+            running.pop(name, None)
+            if name not in started and not referred:
+                yield f"No program found for program output with call_id {name}. (input[{i}])"
+    spoken = max((i for i, item in enumerate(items) if item.get("role") == "user"), default=-1)
+    for name, i in running.items():
+        if i < spoken:
+            yield f"No program output found for program {name}. (input[{i}])"
+
+
+def _approvals(items: list[dict[str, Any]]) -> Iterator[str]:
+    """An approval, and the call that was approved, name a request before them."""
+    asked: set[str] = set()
+    for i, item in enumerate(items):
+        if _kind(item) in ("mcp_approval_request", "item_reference"):
+            asked.add(str(item.get("id")))
+        elif (name := item.get("approval_request_id")) and name not in asked:
+            yield f"No approval request found for {_words(_kind(item))} with id {name}. (input[{i}])"
 
 
 def _answers(item: dict[str, Any], call: str) -> bool:

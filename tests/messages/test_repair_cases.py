@@ -83,7 +83,7 @@ CLAUDE: dict[str, tuple[Messages, Messages]] = {
     "an orphan goes": ([user, Claude.results("ghost"), reply], [user, reply]),
     "results come before words": (
         [user, Claude.calls("a"), by_user(Claude.text, result("a"))],
-        [user, Claude.calls("a"), Claude.results("a"), {"role": "user", "content": "and?"}],
+        [user, Claude.calls("a"), Claude.results("a"), by_user(Claude.text)],
     ),
     "a result behind words joins the others": (
         [user, Claude.calls("a", "b"), by_user(result("a"), Claude.text), Claude.results("b")],

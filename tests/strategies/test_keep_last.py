@@ -13,7 +13,7 @@ import histories
 from holdfast import Outcome, compact
 from holdfast.context import Plan, Skip
 from holdfast.errors import InvalidLimit
-from holdfast.messages import decode_all, framed_message, is_legal_cut, repair_messages, rules_for
+from holdfast.messages import Links, decode_all, framed_message, repair_messages, rules_for
 from holdfast.strategies import KeepFraction, KeepLast
 from holdfast.triggers import always
 from sized import Json, calls, request_for, result
@@ -183,4 +183,4 @@ def test_keep_last_is_the_shortest_legal_tail_of_at_least_n(profile: str, data: 
     plan = KeepLast(keep)(request_for(messages, format=profile))
     if isinstance(plan, Plan):
         wanted = len(messages) - keep
-        assert plan.cut == max(cut for cut in range(wanted + 1) if is_legal_cut(messages, cut))
+        assert plan.cut == max(filter(Links(messages).is_legal_cut, range(wanted + 1)))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..io.text import first_line
-from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_note
+from ..messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult, is_note, starts_turn
 from ..tokens import Estimator, ReportedUsage
 from ..tokens.estimators import measure_prompt, prompt_overhead
 
@@ -109,7 +109,7 @@ def break_down(
     results: list[ResultSize] = []
     sizes = [tally.total]
     for index, message in enumerate(messages):
-        if message.role == "user" and not is_note(message):
+        if starts_turn(message):
             turns.append(index)
         for part, units in tally.add(message, names):
             if isinstance(part, ToolResult):

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 START = "start"
 """The boundary of a checkpoint that only edits: nothing is archived."""
+_REPAIRS_SHOWN = 3
+"""Repairs that a remark names one by one."""
 
 
 class ListedMessages(NamedTuple):
@@ -58,7 +60,8 @@ class StatelessCompaction:
         started = time.perf_counter()
         messages, self._originals = dump_objects(given.messages)
         self.given, self.format = decode_all(messages, given.format, borrow=True)
-        self.history = repair_input(self.given, self.format)
+        self._repairs: list[str] = []
+        self.history = repair_input(self.given, self.format, self._repairs)
         view = View(
             estimator_for(policy.estimator),
             format=self.format,
@@ -122,6 +125,8 @@ class StatelessCompaction:
         view, plan = self.run.request.view, decision.plan
         encoded = encode_all(view.context_messages() if plan is None else plan.messages, self.format)
         cost = self.run.cost(decision)
+        if self._repairs:
+            decision = msgspec.structs.replace(decision, remarks=(*decision.remarks, _repair_remark(self._repairs)))
         return self.run.result(
             decision,
             messages=lambda: restore_objects(encoded, self.format, self._originals),
@@ -205,6 +210,12 @@ class StatelessCompaction:
             )
         body: Json = {"message": payloads[0]} if format == COMMON else {"message": payloads[0], "format": format}
         return Event(id, EventKind.MESSAGE, "", body, seq=seq)
+
+
+def _repair_remark(repairs: Sequence[str]) -> str:
+    """Returns what was done to make the given messages valid, in one line."""
+    shown, left = repairs[:_REPAIRS_SHOWN], len(repairs) - _REPAIRS_SHOWN
+    return f"the messages were repaired: {'; '.join(shown)}" + (f"; and {left:,} more" if left > 0 else "")
 
 
 def _resume(view: View, history: list[Message], previous: PrefixCheckpoint) -> tuple[int, bool]:

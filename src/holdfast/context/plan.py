@@ -14,17 +14,20 @@ from ..messages import (
     FormatRules,
     Json,
     Message,
+    Opaque,
     bound_parts,
     change,
     drop_parts,
     fold_edits,
     framed_message,
     is_framed,
+    is_from_user,
     is_interrupted,
     normalize_for_wire,
     quote_system,
     rules_for,
     strip_frame,
+    to_json,
 )
 from ..tokens import Estimator
 from ..tokens.estimators import TokenSums
@@ -388,10 +391,11 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
             message = fold_edits(drop_parts(message, bound))
         if kind == "system" and message.role == "system" and self.rules.restricts_system:
             message = quote_system(message)
-        if kind == "pin" and message.role != "user":
+        if kind == "pin" and not is_from_user(message):
             quoted = strip_frame(message) if is_framed(message) else message.text
             quoted = quoted or "\n".join(result.text for result in message.results)
             quoted = quoted or "\n".join(f"{call.name}({call.arguments_json})" for call in message.calls)
+            quoted = quoted or "\n".join(to_json(part.data) for part in message.parts if isinstance(part, Opaque))
             message = framed_message(f"Pinned, from earlier ({message.role}):\n{quoted}")
         return HeadMessage(kind, message, source)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ..messages import (
     OPENING,
     CallIdAssigner,
     Json,
+    Links,
     Message,
     ToolCall,
     apply_edits,
@@ -26,6 +27,7 @@ from ..messages import (
     is_filler,
     is_foreign_summary,
     is_framed,
+    is_from_user,
     is_note,
     is_system_message,
     is_vendor_summary,
@@ -36,7 +38,7 @@ from ..messages import (
     rules_for,
     system_text,
 )
-from ..messages.pairing import ToolCallPairing
+from ..messages.pairing import Pairing
 from ..tokens import Calibration, Estimator, Usage
 from ..tokens.estimators import TokenSums
 from ..tokens.window import WindowFacts
@@ -45,7 +47,7 @@ from .events import Event, EventKind, message_in
 from .references import READ_TOOL
 
 SYNTHETIC_ID_SUFFIX = "~"
-"""Suffix of the id of a tool result that only the view adds: the log has no event for it."""
+"""Suffix of the id of a closing result that only the view adds: the log has no event for it."""
 
 
 class HeadMessage(msgspec.Struct, frozen=True):
@@ -101,7 +103,7 @@ class View:
         """Seq of events after the boundary that edits of the checkpoint hide, by id."""
         self.messages: list[Message] = []
         self.turns: list[int] = []
-        """Indices of real user messages."""
+        """Indices of the user's own messages."""
         self.synthetic: list[int] = []
         """Indices of notes and summaries: kept by every cut, counted by no window."""
         self.systems: list[int] = []
@@ -124,12 +126,13 @@ class View:
         """True after a failed compaction, until the next message."""
         self.token_sums = TokenSums(estimator, self.prompt_overhead)
         self._other_sums: dict[int, TokenSums] = {}
+        self._links = Links()
         self._inserted_turns = 0
         self._assign_ids = CallIdAssigner()
 
     @cached_property
-    def _pairing(self) -> ToolCallPairing:
-        return ToolCallPairing()
+    def _pairing(self) -> Pairing:
+        return Pairing()
 
     # -- building -----------------------------------------------------------------------------------
 
@@ -149,12 +152,13 @@ class View:
         notes = set(framed).union(index for index in asked if is_foreign_summary(messages[index]))
         self.synthetic = sorted(notes.difference(self.systems, self.fillers))
         notes.update(pair := opening_pair(messages))
-        self.turns = [index for index in users if index not in notes] if notes else users
-        others = [i for i in possible if messages[i].raw is not None and is_vendor_summary(messages[i])]
+        others = notes.union(index for index in asked if not is_from_user(messages[index]))
+        self.turns = [index for index in users if index not in others] if others else users
+        found = [i for i in possible if messages[i].raw is not None and is_vendor_summary(messages[i])]
         spoken = self.turns[0] if self.turns else len(messages)  # a reply to the user may look like a note, and is none
         replies = [index for index, role in enumerate(roles[:spoken]) if role == "assistant"]
-        others += [index for index in (*named, *replies) if is_note(messages[index])]
-        self.synthetic = sorted({*self.synthetic, *others, *pair})
+        found += [index for index in (*named, *replies) if is_note(messages[index])]
+        self.synthetic = sorted({*self.synthetic, *found, *pair})
 
     def _count_inserted_turns(self) -> None:
         rules = rules_for(self.format)
@@ -180,7 +184,7 @@ class View:
         known = {id(shown.message): size for shown, size in zip(self.head, self.token_sums.head, strict=True)}
         view.token_sums = self.token_sums.sliced(cut, units)
         view.token_sums.measure_head([shown.message for shown in view.head], known)
-        view._other_sums = {}
+        view._other_sums, view._links = {}, Links()
         view._count_inserted_turns()
         view.calibration = self.calibration.reset_size()  # the report was of another context, now as once it is stored
         carry = self.checkpoint.carry
@@ -196,7 +200,7 @@ class View:
         duplicate.ids = self.ids[:] if isinstance(self.ids, list) else self.ids
         duplicate.events, duplicate.hidden = dict(self.events), dict(self.hidden)
         duplicate.token_sums = self.token_sums.snapshot()
-        duplicate._other_sums = {}
+        duplicate._other_sums, duplicate._links = {}, self.links.copy()
         return duplicate
 
     def start_from(
@@ -343,11 +347,11 @@ class View:
         return is_note(message) and not is_system_message(message)
 
     def _close_pending_calls(self, message: Message, event_id: str) -> None:
-        """Adds results for pending calls that the log left unanswered before this message."""
+        """Closes what the log left open before this message."""
         rules = rules_for(self.format)
-        if closing := self._pairing.closing_results(message, rules):
+        for number, closing in enumerate(self._pairing.closings(message, rules)):
             self._pairing.accept(closing, rules)
-            name = f"{event_id}{SYNTHETIC_ID_SUFFIX}"
+            name = f"{event_id}{f'.{number}' if number else ''}{SYNTHETIC_ID_SUFFIX}"
             self._push(apply_edits(closing, self.checkpoint.edits.get(name, ())), name)
 
     def _push(
@@ -365,10 +369,18 @@ class View:
             self.fillers.append(index)
         elif is_system_message(message):
             self.systems.append(index)
-        elif message.role == "user":
+        elif is_from_user(message):
             self.turns.append(index)
 
     # -- reading ------------------------------------------------------------------------------------
+
+    @property
+    def links(self) -> Links:
+        """What belongs together among the live messages; each message is read once."""
+        known = self._links.count
+        if known < len(self.messages):
+            self._links.extend(self.messages[known:] if known else self.messages)
+        return self._links
 
     @property
     def numbers(self) -> Sequence[int]:
@@ -534,14 +546,13 @@ class View:
         """Tool calls without a result, as shown."""
         return tuple(self._pairing.pending.values())
 
-    def closing_results(self, message: Message) -> Message | None:
-        """Returns the results for pending calls that must be appended before this message."""
-        return self._pairing.closing_results(message, rules_for(self.format))
+    def closings(self, message: Message) -> list[Message]:
+        """Returns the messages that close what is open and must be appended before this message."""
+        return self._pairing.closings(message, rules_for(self.format))
 
-    def next_turn(self, index: int) -> int | None:
-        """Returns the index of the first live turn at or after this index."""
-        turn = bisect_left(self.turns, index)
-        return self.turns[turn] if turn < len(self.turns) else None
+    def turns_from(self, index: int) -> Iterator[int]:
+        """Yields the indices of the live turns at or after this index."""
+        return islice(self.turns, bisect_left(self.turns, index), None)
 
     def context_messages(self, count: int | None = None, format: str | None = None) -> list[Message]:
         """Returns the context, valid for its wire format: head, live messages, and messages the format requires.

@@ -12,7 +12,7 @@ import msgspec
 
 from ..errors import InvalidInput
 from ..follow import CACHE_MARK
-from ..messages import Json, decode_one
+from ..messages import Json, decode_one, is_from_user
 from ..messages.payload import as_dict, as_list
 
 CallKind = Literal["generate", "count", "compact"]
@@ -260,6 +260,6 @@ def is_side_call(body: RequestBody, last: Sequence[Json], leading: Sequence[Json
     format = body.protocol.format
     system = bytes(body.fields.get(body.protocol.system or "", b""))[:_SIDE_CALL_SYSTEM].decode(errors="replace")
     prompts = [decode_one(payload, format).text[:_SIDE_CALL_SYSTEM] for payload in leading]
-    asked = [message.text for payload in last if (message := decode_one(payload, format)).role == "user"]
+    asked = [message.text for payload in last if is_from_user(message := decode_one(payload, format))]
     texts = (system, *prompts, *(text[:_SIDE_CALL_TEXT] + text[-_SIDE_CALL_TEXT:] for text in asked))
     return any(_SIDE_CALL.search(text) for text in texts)

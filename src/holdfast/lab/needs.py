@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import msgspec
 
-from ..messages import Message, ToolCall, ToolResult, is_framed
+from ..messages import Message, ToolCall, ToolResult, is_framed, is_from_user
 from ..tokens import CharsPerPiece, Estimator, count_tokens
 from .text import (
     LONGEST_LINE,
@@ -234,7 +234,7 @@ def _base_name(path: str) -> str:
 
 def user_texts(messages: Sequence[Message]) -> list[str]:
     """Texts of the user, without those a tool writes in the user's name."""
-    texts = [message.text.strip() for message in messages if message.role == "user" and not is_framed(message)]
+    texts = [message.text.strip() for message in messages if is_from_user(message) and not is_framed(message)]
     return [text for text in texts if text and not text.startswith(_MACHINE_PREFIXES)]
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from ..errors import HoldfastError
-from ..messages import Message, is_legal_cut, user
+from ..messages import Links, Message, starts_turn, user
 from ..tokens import Estimator, estimator_for
 from ..transcripts import Transcript, read_transcript
 from .contestants import REAL, Contestant, ContestantResult, ContestantTask, choose_contestants, count_message_tokens
@@ -172,13 +172,12 @@ class SessionTrial:
 
     def _newest(self, messages: Sequence[Message], room: int) -> Sequence[Message]:
         """Returns the newest messages that fit, with calls and results together."""
-        starts = (start for start in range(len(messages) + 1) if is_legal_cut(messages, start))
-        newest = (messages[start:] for start in starts)
+        newest = (messages[start:] for start in (*Links(messages).starts, len(messages)))
         return next(kept for kept in newest if count_message_tokens(kept, self.estimator) <= room)
 
     def _is_possible(self, cut: Cut, budget: int) -> bool:
         """False if the newest user message alone exceeds the budget."""
-        newest = next((message for message in reversed(cut.before) if message.role == "user"), None)
+        newest = next(filter(starts_turn, reversed(cut.before)), None)
         return newest is None or count_message_tokens([newest], self.estimator) < budget
 
     def _task(self, cut: Cut, budget: int) -> ContestantTask:

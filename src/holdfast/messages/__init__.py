@@ -1,15 +1,6 @@
-"""Neutral messages, codecs for each wire format, validation, repair and legal cut points."""
+"""Neutral messages, codecs for each wire format, validation, repair, and links: what belongs together."""
 
 from .codec import COMMON, FORMATS, decode_all, decode_one, detect_format, encode_all, format_name, require_message_list
-from .cuts import (
-    cut_at_or_after,
-    cut_at_or_before,
-    has_calls,
-    is_legal_cut,
-    last_spoken,
-    only_reasoning,
-    open_tool_loop_start,
-)
 from .edit import apply_edits, change, drop_parts, fold_edits, rename_calls, replace_payload
 from .frame import (
     CONTINUE,
@@ -29,18 +20,20 @@ from .frame import (
     opening_pair,
     possible_notes,
     quote_system,
-    split_notes,
     strip_frame,
     system_text,
 )
 from .json_text import compact_json_length, from_json, to_json
+from .links import Links, can_precede_system
+from .normalize import join_results, normalize_for_wire, split_notes
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
 from .patch import HIDDEN, Drop, Edit, Path, Replace, patch, rebase
 from .payload import copy_json, describe_media, extract_media, replace_lone_surrogates, restore_media
-from .repair import join_results, normalize_for_wire, repair, repair_messages, repair_pairs
+from .repair import repair, repair_messages
 from .sdk import reply_usage, unpack_reply
 from .tool_calls import GENERATED_ID_PREFIX, CallIdAssigner, item_id, without_generated_id
 from .tool_definitions import Tool, encode_tools, request_fields
+from .turns import is_from_user, starts_turn
 from .validate import (
     FORMAT_RULES,
     FormatRules,
@@ -48,7 +41,6 @@ from .validate import (
     bound_parts,
     can_be_first,
     can_follow_reasoning,
-    can_precede_system,
     check,
     drop_rejected_parts,
     find_problems,
@@ -74,6 +66,7 @@ __all__ = [
     "Edit",
     "FormatRules",
     "Json",
+    "Links",
     "Media",
     "Message",
     "Opaque",
@@ -98,8 +91,6 @@ __all__ = [
     "check",
     "compact_json_length",
     "copy_json",
-    "cut_at_or_after",
-    "cut_at_or_before",
     "decode_all",
     "decode_one",
     "describe_media",
@@ -114,24 +105,20 @@ __all__ = [
     "format_name",
     "framed_message",
     "from_json",
-    "has_calls",
     "has_no_content",
     "is_aside",
     "is_filler",
     "is_foreign_summary",
     "is_framed",
+    "is_from_user",
     "is_interrupted",
-    "is_legal_cut",
     "is_note",
     "is_system_message",
     "is_vendor_summary",
     "item_id",
     "join_results",
-    "last_spoken",
     "needs_user_between",
     "normalize_for_wire",
-    "only_reasoning",
-    "open_tool_loop_start",
     "opening_pair",
     "patch",
     "possible_notes",
@@ -140,7 +127,6 @@ __all__ = [
     "rename_calls",
     "repair",
     "repair_messages",
-    "repair_pairs",
     "replace_lone_surrogates",
     "replace_payload",
     "reply_usage",
@@ -149,6 +135,7 @@ __all__ = [
     "restore_media",
     "rules_for",
     "split_notes",
+    "starts_turn",
     "strip_frame",
     "system_text",
     "to_json",

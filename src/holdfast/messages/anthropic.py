@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .parts import End, FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from .patch import Edit, Path, Replace
 from .payload import (
     ERROR_MARK,
+    INTERRUPTED_TEXT,
     ResultParts,
     as_dict,
     as_list,
@@ -120,6 +121,48 @@ def retext(block: Any, text: str) -> Iterable[Edit]:
     if block.get("type") == "tool_result":
         return retext_content(block.get("content"), text, ("content",))
     return [Replace(("text",), text)]
+
+
+SERVER_TOOL = "server tool"
+"""Kind of the edges between tools that the API runs, their results, and the calls that their code makes."""
+_SERVER_TOOL_USES = ("server_tool_use", "mcp_tool_use")
+_WITHOUT_ENDS = ("text", "tool_use", "tool_result", "thinking")
+"""Most blocks: they have none unless they name a caller."""
+_STOPPED = "unavailable"
+"""The one error code that the results of all server tools share."""
+
+
+def ends(raw: Json) -> list[End]:
+    """Returns the ends of edges between server tools, their results, and the calls that their code makes."""
+    found: list[End] = []
+    for part, block in enumerate(as_list(raw.get("content"))):
+        kind = block.get("type")
+        if kind in _WITHOUT_ENDS and "caller" not in block:
+            continue
+        own = block.get("id") or block.get("tool_use_id")
+        if isinstance(key := as_dict(block.get("caller")).get("tool_id"), str):
+            found.append(End(part, SERVER_TOOL, key, "joins", f"{kind} {own!r}"))
+        if not isinstance(own, str) or not isinstance(kind, str):
+            continue
+        if kind in _SERVER_TOOL_USES:
+            found.append(End(part, SERVER_TOOL, own, "opens", f"{kind} {own!r}"))
+        elif kind.endswith("_tool_result"):
+            found.append(End(part, SERVER_TOOL, own, "closes", kind))
+    return found
+
+
+def closing(raw: Json, end: End) -> Json | None:
+    """Returns an assistant message with an error as the result of a server tool that never finished."""
+    tool = raw["content"][end.part]
+    if tool["type"] == "mcp_tool_use":
+        text = [text_block("text", INTERRUPTED_TEXT)]
+        result: Json = {"type": "mcp_tool_result", "tool_use_id": end.key, "is_error": True, "content": text}
+    else:
+        called = as_text(tool.get("name"))
+        kind = "tool_search_tool_result" if called.startswith("tool_search_tool") else f"{called}_tool_result"
+        error = {"type": f"{kind}_error", "error_code": _STOPPED}
+        result = {"type": kind, "tool_use_id": end.key, "content": error}
+    return {"role": "assistant", "content": [result]}
 
 
 def encode(message: Message, call_of: FindCall) -> list[Json]:

@@ -17,7 +17,7 @@ from .frameworks import (
     framework_of,
     has_converse_blocks,
 )
-from .parts import FindCall, Json, Message, Text, ToolResult
+from .parts import End, FindCall, Json, Message, Text, ToolResult
 from .patch import Edit, Path
 from .payload import copy_json
 from .sdk import unpack_reply
@@ -77,6 +77,10 @@ class Codec(NamedTuple):
     """Joins the results of one batch into one message, if the format requires it."""
     legal_id: Callable[[str], str] | None = None
     """Converts a foreign call id to one that this format accepts."""
+    ends: Callable[[Json], Sequence[End]] | None = None
+    """Returns the ends of edges in a payload, other than calls and their results."""
+    closing: Callable[[Json, End], Json | None] | None = None
+    """Returns a payload that closes what this end of a payload opened; None if it may stay open."""
 
 
 CODECS = {
@@ -98,6 +102,8 @@ CODECS = {
             openai_responses.places,
             openai_responses.retext,
             legal_id=openai_responses.legal_id,
+            ends=openai_responses.ends,
+            closing=openai_responses.closing,
         ),
         Codec(
             anthropic.name,
@@ -107,8 +113,18 @@ CODECS = {
             anthropic.retext,
             join=anthropic.join,
             legal_id=anthropic.legal_id,
+            ends=anthropic.ends,
+            closing=anthropic.closing,
         ),
-        Codec(gemini.name, gemini.decode, gemini.encode, gemini.places, gemini.retext, join=gemini.join),
+        Codec(
+            gemini.name,
+            gemini.decode,
+            gemini.encode,
+            gemini.places,
+            gemini.retext,
+            join=gemini.join,
+            ends=gemini.ends,
+        ),
     )
 }
 
@@ -309,9 +325,9 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
     Results from another format join those of their batch, if this format requires one message for them.
     """
     codec = codec_for(format)
-    name, encode, join, legal_id = codec.name, codec.encode, codec.join, codec.legal_id
+    name, encode, join = codec.name, codec.encode, codec.join
     flat = name in PLAIN
-    calls = CallLookup(messages, name, legal_id)
+    calls = CallLookup(messages, name, codec.legal_id)
     out: list[Json] = []
     add = out.append
     batch, joins = -2, False  # position of the newest results message, and whether others may join it

@@ -11,7 +11,6 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from .edit import change, drop_parts, fold_edits
 from .parts import Message, Role, Text
 
 _OPEN = "\n[holdfast:"
@@ -43,27 +42,15 @@ def is_aside(message: Message) -> bool:
     return is_framed(message) and message.parts[0] == Text(add_frame(strip_frame(message), aside=True))
 
 
-def split_notes(messages: list[Message]) -> list[Message]:
-    """Separates notes from what a program joined to them, if only a blank; the same list if there is nothing to do."""
-    marked = [message for message in messages for part in message.parts if type(part) is Text and _OPEN in part.text]
-    if all(map(is_framed, marked)):
-        return messages
-    return [piece for message in messages for piece in _split_note(message)]
+def holds_frame(text: str) -> bool:
+    """Whether a text may hold a note."""
+    return _OPEN in text
 
 
-def _split_note(message: Message) -> list[Message]:
-    """Returns the parts before a note, the note, and what follows it as a part or in the same text."""
-    for at, part in enumerate(message.parts):
-        if type(part) is not Text:
-            continue
-        for mark in _MARK.finditer(part.text):
-            if _is_framed_text(framed := part.text[: mark.end()]):
-                rest = part.text[mark.end() :].lstrip()
-                before = drop_parts(message, range(at, len(message.parts)))
-                after = change(message, dict.fromkeys(range(at)) | {at: rest or None})
-                following = _split_note(fold_edits(after)) if after.parts else []
-                return [*([fold_edits(before)] if at else []), Message(message.role, (Text(framed),)), *following]
-    return [message]
+def framed_beginning(text: str) -> str:
+    """Returns the note that a text begins with; empty if it begins with none."""
+    beginnings = (text[: mark.end()] for mark in _MARK.finditer(text))
+    return next(filter(_is_framed_text, beginnings), "")
 
 
 def _digest(text: str, aside: bool = False) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from .json_text import to_json
-from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .parts import End, FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from .patch import Drop, Edit, Path, Replace
-from .payload import as_list, as_text, drop_none, mime_of, placeholder_text, result_texts
+from .payload import as_dict, as_list, as_text, drop_none, mime_of, placeholder_text, result_texts
 from .tool_calls import GENERATED_ID_PREFIX
 
 name = "gemini"
@@ -108,6 +108,29 @@ def retext(part: Any, text: str) -> Iterable[Edit]:
     known = isinstance(response, dict) and len(response) == 1 and _ANSWER_KEYS & response.keys()
     new = dict.fromkeys(response, text) if known else {"output": text}
     return [Replace((name, "response"), new), *([Drop((name, "parts"))] if "parts" in answer else [])]
+
+
+_TOOL_PARTS: dict[str, Literal["opens", "closes"]] = {
+    "toolCall": "opens",
+    "tool_call": "opens",
+    "executableCode": "opens",
+    "executable_code": "opens",
+    "toolResponse": "closes",
+    "tool_response": "closes",
+    "codeExecutionResult": "closes",
+    "code_execution_result": "closes",
+}
+"""Parts of tools that the API runs, and of their results."""
+
+
+def ends(raw: Json) -> list[End]:
+    """Returns the ends of edges between tools that the API runs and their results, where they have ids."""
+    return [
+        End(part, "tool call", key, role, f"{kind} {key!r}")
+        for part, given in enumerate(raw.get("parts") or ())
+        for kind, role in _TOOL_PARTS.items()
+        if isinstance(given, dict) and kind in given and isinstance(key := as_dict(given[kind]).get("id"), str)
+    ]
 
 
 def encode(message: Message, call_of: FindCall) -> list[Json]:

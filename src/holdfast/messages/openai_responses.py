@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from .openai_chat import audio_format
-from .parts import FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from .parts import End, FindCall, Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from .patch import Drop, Edit, Path, Replace
 from .payload import (
     ERROR_MARK,
+    INTERRUPTED_TEXT,
     ResultParts,
     as_dict,
     as_list,
@@ -154,8 +155,66 @@ _USER_SIDE = frozenset(("mcp_approval_response", "compaction_trigger", "addition
 _TEXTS = frozenset(("input_text", "output_text", "text", "reasoning_text", "summary_text"))
 
 
+REFERENCE_ITEM = "item_reference"
+PROGRAM, APPROVAL, SEARCH, REFERENCE = "program", "approval request", "tool search", "reference"
+"""Kinds of edges: programs and the calls they make, approvals, searches run by the API, and stored items."""
+_WITHOUT_ENDS = ("message", "reasoning", "function_call", "function_call_output")
+"""Most items: they have none unless they name a caller."""
+_MESSAGE_ID, _REASONING_ID = "msg_", "rs_"
+_CALL_IDS = ("fc_", "ctc_", "cu_", "lsh_", "sh_", "apc_")
+"""How the ids of stored messages, of reasoning, and of calls that need an output begin."""
+
+
+def _kind(raw: Json) -> Any:
+    return raw.get("type") or ("message" if "role" in raw else REFERENCE_ITEM)
+
+
+def ends(raw: Json) -> Sequence[End]:
+    """Returns the ends of edges in an item, other than a call and its output."""
+    kind = _kind(raw)
+    if kind in _WITHOUT_ENDS and "caller" not in raw:
+        return ()
+    own = raw.get("call_id") or raw.get("id")
+    found: list[End] = []
+    if isinstance(key := as_dict(raw.get("caller")).get("caller_id"), str):
+        found.append(End(0, PROGRAM, key, "joins", f"{kind} {own!r}"))
+    match kind:
+        case "program" | "program_output" if isinstance(own, str):
+            role: Literal["opens", "closes"] = "opens" if kind == "program" else "closes"
+            found.append(End(0, PROGRAM, own, role, f"{kind} {own!r}"))
+        case "mcp_approval_request" if isinstance(key := raw.get("id"), str):
+            found.append(End(0, APPROVAL, key, "opens", f"{kind} {key!r}"))
+        case "mcp_approval_response" if isinstance(key := raw.get("approval_request_id"), str):
+            found.append(End(0, APPROVAL, key, "closes", kind))
+        case "mcp_call" if isinstance(key := raw.get("approval_request_id"), str):
+            found.append(End(0, APPROVAL, key, "joins", f"{kind} {raw.get('id')!r}"))
+        case "tool_search_call" | "tool_search_output" if not raw.get("call_id"):
+            found.append(End(0, SEARCH, "", "opens" if kind == "tool_search_call" else "closes", kind))
+        case "item_reference" if isinstance(key := raw.get("id"), str) and not key.startswith(_MESSAGE_ID):
+            found.append(End(0, REFERENCE, key, "leads", f"{kind} {key!r}"))
+    return found
+
+
+def may_have_output(reference: End) -> bool:
+    """Whether this reference may stand for an item with an output."""
+    return not reference.key.startswith(_REASONING_ID)
+
+
+def needs_output(reference: End) -> bool:
+    """Whether this reference certainly stands for a call that needs an output."""
+    return reference.key.startswith(_CALL_IDS)
+
+
+def closing(raw: Json, end: End) -> Json | None:
+    """Returns the output of a program that never finished; anything else may stay open."""
+    if end.kind != PROGRAM:
+        return None
+    own = {"id": make_legal_id(f"po_{end.key}", 64), "call_id": end.key}
+    return {"type": "program_output", **own, "result": INTERRUPTED_TEXT, "status": "incomplete"}
+
+
 def decode(raw: Json) -> Message:
-    kind = raw.get("type") or ("message" if "role" in raw else "item_reference")
+    kind = _kind(raw)
     if kind == "message":
         return Message(ROLES[raw["role"]], tuple(_content(raw.get("content"))), name, raw)
     if kind == "reasoning":

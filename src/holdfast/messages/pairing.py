@@ -1,13 +1,16 @@
-"""Pairing of tool calls and results as events are appended: what is open, what comes late, what comes twice."""
+"""Pairing as events are appended: completes or drops what would be left without its other end."""
 
 from __future__ import annotations
 
-from .edit import as_user, drop_parts, fold_edits, rename_calls
-from .parts import Message, Reasoning, Text, ToolCall, ToolResult
-from .tool_calls import item_id, without_item_id
-from .validate import FormatRules
+from collections.abc import Sequence
 
-INTERRUPTED_TEXT = "(no result: the call was interrupted)"
+from .edit import as_user, drop_parts, fold_edits, rename_calls
+from .links import Edges
+from .parts import Message, Reasoning, Text, ToolCall, ToolResult
+from .payload import INTERRUPTED_TEXT
+from .tool_calls import item_id, without_item_id
+from .turns import is_from_user
+from .validate import FormatRules
 
 
 def interrupted_result(call: ToolCall) -> ToolResult:
@@ -15,8 +18,16 @@ def interrupted_result(call: ToolCall) -> ToolResult:
     return ToolResult(call.id, (Text(INTERRUPTED_TEXT),), True, call.name, call.kind)
 
 
-class ToolCallPairing:
-    """Tracks the pending and the answered tool calls of one lane."""
+def without_results(message: Message, late: Sequence[int]) -> Message | None:
+    """Returns a message of results without these; None if nothing is left. What is no result is the user's."""
+    left = fold_edits(drop_parts(message, late))
+    if not left.parts:
+        return None
+    return left if left.results else as_user(left)
+
+
+class Pairing:
+    """Tracks what is open in one lane: pending tool calls, and programs and tools that the provider runs."""
 
     def __init__(self) -> None:
         self.pending: dict[str, ToolCall] = {}
@@ -25,27 +36,43 @@ class ToolCallPairing:
         self._used: set[str] = set()
         self._items: set[str] = set()
         self._in_batch = False
+        self._edges = Edges()
+        self._count = 0
 
-    def closing_results(self, message: Message, rules: FormatRules) -> Message | None:
-        """Returns results for the pending calls that this message would leave unanswered."""
-        if not self.pending or message.role == "tool" or message.results:
-            return None
-        batches = rules.items or rules.merges_roles
-        if batches and message.role == "assistant" and self._in_batch:
-            return None
-        return Message("tool", tuple(interrupted_result(call) for call in self.pending.values()))
+    def closings(self, message: Message, rules: FormatRules) -> list[Message]:
+        """Returns what closes the pending calls, and what the provider runs, that this message would leave open."""
+        found = []
+        if self.pending and not self._continues_batch(message, rules):
+            found.append(Message("tool", tuple(interrupted_result(call) for call in self.pending.values())))
+        if self._edges.open and is_from_user(message):
+            found += [closing for opened in self._edges.open.values() if (closing := opened.closing()) is not None]
+        return found
+
+    def _continues_batch(self, message: Message, rules: FormatRules) -> bool:
+        """Whether the pending calls may still be answered after this message."""
+        if message.role == "tool" or message.results:
+            return True
+        if message.role == "assistant":
+            return self._in_batch and (rules.items or rules.merges_roles)
+        return message.role == "user" and not is_from_user(message)
 
     def accept(self, message: Message, rules: FormatRules) -> Message | None:
-        """Returns the message as shown; None if it is a repeated item or only holds late results."""
+        """Returns the message as shown; None if it is a repeated item, or only holds parts without their other end."""
         if rules.items and (name := item_id(message)):
             if name in self._items:
                 if any(type(part) is Reasoning for part in message.parts):
                     return None
                 message = without_item_id(message)
             self._items.add(name)
+        dangling = [end.part for end in self._edges.read(message, self._count)]
+        self._count += 1
+        if len(dangling) == len(message.parts):
+            return None if dangling else message
+        message = fold_edits(drop_parts(message, dangling))
         if message.role == "tool" or message.results:
             return self._accept_results(message)
-        self._in_batch = message.role == "assistant"
+        if message.role == "assistant" or is_from_user(message):
+            self._in_batch = message.role == "assistant"
         fresh: dict[int, str] = {}
         for index, part in enumerate(message.parts):
             if type(part) is ToolCall:
@@ -68,17 +95,15 @@ class ToolCallPairing:
             if type(part) is not ToolResult:
                 continue
             if (name := self._pop_call(part.call_id)) is None:
-                late.append(index)
+                if self._edges.claim_reference() is None:
+                    late.append(index)
             elif name != part.call_id:
                 fresh[index] = name
         if fresh:
             message = rename_calls(message, fresh)
         if not late:
             return message
-        if len(late) == len(message.parts):
-            return None
-        left = fold_edits(drop_parts(message, late))
-        return left if left.results else as_user(left)
+        return without_results(message, late)
 
     def _pop_call(self, call_id: str) -> str | None:
         """Removes the oldest pending call that came with this id; returns the id that it is shown with."""

@@ -7,7 +7,7 @@ message is sent back exactly as it came, unknown fields included.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -154,6 +154,28 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     def with_parts(self, parts: tuple[Part, ...]) -> Message:
         """Returns a message with other parts and without a payload: a new one."""
         return Message(self.role, parts, self.format)
+
+
+class End(NamedTuple):
+    """One end of an edge between parts that belong together on the wire, as the provider names it.
+
+    `opens` starts what other ends refer to by its key; `joins` refers to it, `closes` also finishes it. `leads`
+    stands for something stored by the provider, with what directly follows it.
+    """
+
+    part: int
+    """Index of the part in its message."""
+    kind: str
+    """Kind of what the edge opens: a call, a program, an approval request, …"""
+    key: str
+    role: Literal["opens", "joins", "closes", "leads"]
+    name: str = ""
+    """This end in the words of the provider, for reports."""
+
+    @property
+    def target(self) -> str:
+        """What the edge refers to, for reports."""
+        return f"{self.kind} {self.key!r}" if self.key else self.kind
 
 
 FindCall = Callable[[str], ToolCall | None]

@@ -72,6 +72,8 @@ def _is_digest(key: str, value: str) -> bool:
     return value.startswith(MEDIA_PREFIX)
 
 
+INTERRUPTED_TEXT = "(no result: the call was interrupted)"
+"""Result of a call that was never answered."""
 ERROR_MARK = "[tool error] "
 """Prefix of a failed result in formats without an error flag."""
 ResultParts = tuple[Text | Media | Opaque, ...]

@@ -1,4 +1,4 @@
-"""Makes messages valid for a wire format: `repair` for broken histories, `normalize_for_wire` before sending.
+"""Makes broken histories valid for a wire format: drops or closes what belongs together as a whole, and reports it.
 
 `trace_messages` finds what each repaired message was made from: ids and numbers belong to the messages as passed.
 """
@@ -12,27 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .codec import COMMON, codec_of, decode_all, encode_all, format_name, is_format, require_message_list
-from .cuts import only_reasoning
-from .edit import as_user, drop_parts, rename_calls, replace_payload
-from .frame import CONTINUE, OPENING, split_notes
+from .codec import COMMON, decode_all, encode_all, format_name, require_message_list
+from .edit import drop_parts, fold_edits, rename_calls
+from .frame import OPENING
 from .frameworks import dump_objects, restore_objects
-from .pairing import interrupted_result
-from .parts import Json, Message, Opaque, Part, Reasoning, ToolCall, ToolResult
-from .patch import Replace, patch
-from .payload import text_block
-from .tool_calls import GENERATED_ID_PREFIX, item_id, without_item_id
+from .links import Edges, only_reasoning
+from .normalize import join_results, normalize_for_wire, split_notes
+from .pairing import interrupted_result, without_results
+from .parts import Json, Message, Opaque, Part, ToolCall, ToolResult
+from .tool_calls import item_id, without_item_id
+from .turns import is_from_user
 from .validate import (
     FormatRules,
     adds_user_content,
     bound_parts,
-    can_be_first,
-    can_follow_reasoning,
-    can_precede_system,
     drop_rejected_parts,
     find_problems,
-    is_vendor_summary,
-    needs_user_between,
     rules_for,
 )
 
@@ -40,144 +35,60 @@ if TYPE_CHECKING:
     from ..types import MessageLike
 
 
-def join_results(first: Message, second: Message) -> Message:
-    """Joins two messages of results; payloads of the same format are joined unchanged."""
-    parts = first.parts + second.parts
-    join = codec_of(first.format).join if first.format is not None and is_format(first.format) else None
-    one, other = first.payload, second.payload
-    if join is None or one is None or other is None or first.format != second.format:
-        return Message("tool", parts)
-    return Message("tool", parts, first.format, join(one, other))
-
-
-def normalize_for_wire(messages: Iterable[Message], rules: FormatRules) -> list[Message]:
-    """Returns the messages in the order the format requires, with the user messages it requires inserted.
-
-    Up to each assistant message the output does not depend on later messages, so that the prompt cache
-    stays valid. (Exception: a system message that is not followed by a reply.)
-    """
-    if not (rules.user_first or rules.reasoning_must_lead):
-        return list(messages)
-    out: list[Message] = []
-    started = False
-    for message in _drop_trailing_reasoning(messages) if rules.reasoning_must_lead else messages:
-        before = out[-1] if out else None
-        if rules.restricts_system:
-            if before is not None and before.role == "system" and message.role != "assistant":
-                out[-1] = as_user(before)
-            if message.role == "system" and not (before is not None and can_precede_system(before)):
-                message = as_user(message)
-        if before is not None and is_vendor_summary(message):
-            message = _summary_as_text(message)
-        if rules.single_result_message and message.role == "tool" and started:
-            _append_results(out, message)
-            continue
-        if rules.merges_roles and message.role == "tool" and before is not None and _ends_without_result(before):
-            out[-1] = _results_first(before, message)
-            continue
-        if rules.user_first and not started and message.role != "system":
-            started = True
-            if not can_be_first(message):
-                out.append(OPENING)
-        if out and needs_user_between(message, out[-1], rules):
-            out.append(CONTINUE)
-        out.append(message)
-    if out and rules.user_first and not started:
-        out.append(OPENING)
-    return out
-
-
-def _drop_trailing_reasoning(messages: Iterable[Message]) -> Iterator[Message]:
-    """Drops reasoning that no assistant content follows."""
-    held: list[Message] = []
-    for message in messages:
-        if held and not can_follow_reasoning(message):
-            yield from _without_trailing_reasoning(held)
-            held = []
-        if message.parts and type(message.parts[-1]) is Reasoning:
-            held.append(message)
-        else:
-            yield from held
-            yield message
-            held = []
-    yield from _without_trailing_reasoning(held)
-
-
-def _without_trailing_reasoning(held: list[Message]) -> Iterator[Message]:
-    """Yields the messages without the reasoning at their end."""
-    for message in held:
-        end = len(message.parts)
-        while end and type(message.parts[end - 1]) is Reasoning:
-            end -= 1
-        if end:
-            yield drop_parts(message, range(end, len(message.parts)))
-
-
-def _append_results(out: list[Message], message: Message) -> None:
-    """Joins results of one batch into one message, in the order of the calls."""
-    if out and out[-1].role == "tool":
-        message = join_results(out.pop(), message)
-    positions = {call.id: position for position, call in enumerate(out[-1].calls if out else ())}
-    order = [positions.get(result.call_id, len(positions)) for result in message.results]
-    if order != sorted(order) and any(result.call_id.startswith(GENERATED_ID_PREFIX) for result in message.results):
-        parts = sorted(message.parts, key=lambda part: positions.get(getattr(part, "call_id", ""), len(positions)))
-        message = Message("tool", tuple(parts))
-    out.append(message)
-
-
-def _ends_without_result(message: Message) -> bool:
-    """Whether a message of results ends in another part."""
-    return message.role == "tool" and type(message.parts[-1]) is not ToolResult
-
-
-def _results_first(first: Message, second: Message) -> Message:
-    """Joins two messages of results where results must lead; their format's own join does so in the payload."""
-    joined = join_results(first, second)
-    parts = sorted(joined.parts, key=lambda part: type(part) is not ToolResult)
-    return Message("tool", tuple(parts), joined.format, joined.raw)
-
-
-def _summary_as_text(message: Message) -> Message:
-    """Converts a signed summary block to text: it may only come first."""
-    edits = [
-        Replace(("content", index), text_block("text", str(part.data.get("content") or "(A summary stood here.)")))
-        for index, part in enumerate(message.parts)
-        if isinstance(part, Opaque) and part.kind == "compaction" and part.data.get("signature")
-    ]
-    return replace_payload(message, patch(message.payload, edits)) if edits else message
-
-
-def repair(messages: Iterable[MessageLike], profile: str) -> list[Any]:
+def repair(messages: Iterable[MessageLike], profile: str, *, report: list[str] | None = None) -> list[Any]:
     """Returns the nearest messages that this format accepts, as dicts; equal ones if they are valid.
 
-    With a framework's name as `profile` they are objects of that framework.
+    With a framework's name as `profile` they are objects of that framework. Adds to `report` a line for each change.
     """
     rules = rules_for(format_name(profile))
     require_message_list(messages)
     given, originals = dump_objects(messages)
     decoded, _ = decode_all(given, rules.name)
-    return restore_objects(encode_all(repair_messages(decoded, rules), rules.name), rules.name, originals)
+    repaired = repair_messages(decoded, rules, report)
+    return restore_objects(encode_all(repaired, rules.name), rules.name, originals)
 
 
-def repair_messages(messages: Sequence[Message], rules: FormatRules) -> list[Message]:
-    """Returns the nearest valid history; the same messages if they are valid."""
-    repaired = repair_pairs(messages, rules)
+_REMEDIES = {
+    "call-place": "a user message was put before it",
+    "duplicate-item": "it was dropped, or lost its id",
+    "empty": "it was dropped",
+    "first-role": "a user message was put first",
+    "reasoning-alone": "it was dropped",
+    "results-first": "they were put first",
+    "results-order": "they were put in that order",
+    "split-results": "they were joined",
+    "summary-place": "it became text",
+    "system-place": "it became the user's",
+    "unanswered-reference": "it was dropped",
+    "unsigned-reasoning": "it was dropped",
+}
+"""What is done about a problem of one message, by rule."""
+
+
+def repair_messages(messages: Sequence[Message], rules: FormatRules, report: list[str] | None = None) -> list[Message]:
+    """Returns the nearest valid history; the same messages if they are valid. `report` receives a line a change."""
+    report = [] if report is None else report
+    if not (problems := find_problems(messages, rules)):
+        repaired = list(messages)
+    else:
+        report += [f"{one}: {_REMEDIES[one.rule]}" for one in problems if one.rule in _REMEDIES]
+        repaired = _repair_links(messages, rules, report)
     normalized = normalize_for_wire(repaired, rules)
     if rules.binds_reasoning and not _is_unchanged(normalized, messages):
-        normalized = normalize_for_wire(_without_reasoning(repaired, rules), rules)
+        normalized = normalize_for_wire(_without_reasoning(repaired, rules, report), rules)
     return normalized or [OPENING] if messages else []
 
 
-def repair_pairs(messages: Sequence[Message], rules: FormatRules) -> list[Message]:
-    """Completes tool-call pairs and drops rejected parts; `normalize_for_wire` inserts required messages."""
-    if not find_problems(messages, rules):
-        return list(messages)
-    repaired = [kept for message in messages if (kept := drop_rejected_parts(message, rules)) is not None]
+def _repair_links(messages: Sequence[Message], rules: FormatRules, report: list[str]) -> list[Message]:
+    """Completes or drops what belongs together, and drops rejected parts."""
+    linked = _drop_dangling(messages, report)
+    repaired = [kept for message in linked if (kept := drop_rejected_parts(message, rules)) is not None]
     while True:
-        paired = _pair_up(repaired, rules)
+        paired = _pair_up(repaired, rules, report)
         if paired == repaired:
             break
         repaired = paired
+    repaired = _close_unfinished(repaired, report)
     if rules.single_result_message:
         repaired = _join_results(repaired)
     if rules.items:
@@ -185,21 +96,59 @@ def repair_pairs(messages: Sequence[Message], rules: FormatRules) -> list[Messag
     return repaired
 
 
+def _drop_dangling(messages: Sequence[Message], report: list[str]) -> list[Message]:
+    """Drops parts whose other end is missing, with the reasoning that led to them; their results follow later."""
+    edges, out = Edges(), list[Message]()
+    for index, message in enumerate(messages):
+        dangling = edges.read(message, index)
+        report += [f"dropped {end.name}: the {end.target} that it belongs to is missing" for end in dangling]
+        left = drop_parts(message, [end.part for end in dangling])
+        if left.parts or not message.parts:
+            out.append(left)
+        else:
+            while out and only_reasoning(out[-1]):
+                out.pop()
+    return out
+
+
+def _close_unfinished(messages: list[Message], report: list[str]) -> list[Message]:
+    """Closes what the provider never finished, before the user's words that left it behind."""
+    edges = Edges()
+    for index, message in enumerate(messages):
+        edges.read(message, index)
+        if edges.open and is_from_user(message):
+            edges.leave(index)
+    closings: dict[int | None, list[Message]] = {}
+    for opened, closing in edges.unfinished:
+        closings.setdefault(opened.left_at, []).append(closing)
+        report.append(f"closed {opened.end.name} with an error: it has no result")
+    if not closings:
+        return messages
+    return [one for index, message in enumerate(messages) for one in (*closings.get(index, ()), message)]
+
+
 def _is_unchanged(repaired: Sequence[Message], messages: Sequence[Message]) -> bool:
     return len(repaired) == len(messages) and all(a is b for a, b in zip(repaired, messages, strict=True))
 
 
-def _without_reasoning(messages: list[Message], rules: FormatRules) -> list[Message]:
+def _without_reasoning(messages: list[Message], rules: FormatRules, report: list[str]) -> list[Message]:
     """Drops reasoning: signatures cover everything before them, so none verifies after a change."""
-    without = (drop_parts(message, bound_parts(message, rules)) for message in messages)
+    bound = [bound_parts(message, rules) for message in messages]
+    if count := sum(map(len, bound)):
+        report.append(f"dropped {count:,} parts of reasoning: none verifies after a change")
+    without = map(drop_parts, messages, bound)
     return [message for message in without if message.parts]
 
 
-def _pair_up(messages: list[Message], rules: FormatRules) -> list[Message]:
+def _pair_up(messages: list[Message], rules: FormatRules, report: list[str]) -> list[Message]:
     answers: dict[str, deque[ToolResult]] = {}
+    referred = _results_of_references(messages)
+    holders = {id(result): message for message in messages for result in message.results}
+    given = set(holders)
     for message in messages:
         for result in message.results:
-            answers.setdefault(result.call_id, deque()).append(result)
+            if id(result) not in referred:
+                answers.setdefault(result.call_id, deque()).append(result)
     last_user = max((i for i, message in enumerate(messages) if adds_user_content(message, rules)), default=-1)
     out: list[Message] = []
     used: set[str] = set()
@@ -207,17 +156,47 @@ def _pair_up(messages: list[Message], rules: FormatRules) -> list[Message]:
     while index < len(messages):
         message = messages[index]
         if message.role == "tool" or message.results:
-            if others := tuple(part for part in message.parts if type(part) is not ToolResult):
-                out.append(Message("user", others))
+            if referred and all(id(result) in referred for result in message.results):
+                out.append(message)
+            elif (others := without_results(message, _result_places(message))) is not None:
+                out.append(others)
             index += 1
             continue
         batch, index = _batch(messages, index, rules)
-        batch, results = _with_results(batch, answers, used, moved_on=last_user >= index)
+        batch, results = _with_results(batch, answers, used, holders, report, moved_on=last_user >= index)
         own = _matching_results(results, messages, index, rules)
         held = {id(result) for message in own for result in message.results}
-        out += batch + own + [Message("tool", (result,)) for result in results if id(result) not in held]
+        moved = [result for result in results if id(result) not in held]
+        report += [f"put the result of {one.call_id!r} right behind its call" for one in moved if id(one) in given]
+        out += batch + own + [_alone(result, holders.get(id(result))) for result in moved]
         index += len(own)
+    for call_id, unused in answers.items():
+        why = "it has another one" if call_id in used else "there is no such call"
+        report += [f"dropped a result of {call_id!r}: {why}" for _ in unused]
     return out
+
+
+def _result_places(message: Message) -> list[int]:
+    return [index for index, part in enumerate(message.parts) if type(part) is ToolResult]
+
+
+def _alone(result: ToolResult, message: Message | None) -> Message:
+    """Returns a message with this result alone, made from the one that holds it."""
+    if message is None:
+        return Message("tool", (result,))
+    return fold_edits(drop_parts(message, [index for index, part in enumerate(message.parts) if part is not result]))
+
+
+def _results_of_references(messages: list[Message]) -> set[int]:
+    """Returns the identities of results whose calls only references stand for: they stay where they are."""
+    edges, found = Edges(), set[int]()
+    called = {call.id for message in messages for call in message.calls}
+    for index, message in enumerate(messages):
+        edges.read(message, index)
+        for result in message.results:
+            if result.call_id not in called and edges.claim_reference() is not None:
+                found.add(id(result))
+    return found
 
 
 def _batch(messages: list[Message], index: int, rules: FormatRules) -> tuple[list[Message], int]:
@@ -232,20 +211,32 @@ def _batch(messages: list[Message], index: int, rules: FormatRules) -> tuple[lis
 
 
 def _with_results(
-    batch: list[Message], answers: dict[str, deque[ToolResult]], used: set[str], *, moved_on: bool
+    batch: list[Message],
+    answers: dict[str, deque[ToolResult]],
+    used: set[str],
+    holders: dict[int, Message],
+    report: list[str],
+    *,
+    moved_on: bool,
 ) -> tuple[list[Message], list[ToolResult]]:
     """Returns the batch and its results in call order; a reused call id is replaced."""
     new_ids: dict[int, str] = {}
     results: list[ToolResult] = []
     for position, call in enumerate(call for member in batch for call in member.calls):
         found = answers.get(call.id)
-        result = found.popleft() if found else interrupted_result(call) if moved_on else None
+        result = found.popleft() if found else None
+        if result is None and moved_on:
+            result = interrupted_result(call)
+            report.append(f"closed call {call.id!r} with an error: it has no result")
         fresh = _unused_id(call.id, used)
         used.add(fresh)
         if fresh != call.id:
             new_ids[position] = fresh
+            report.append(f"renamed call {call.id!r} to {fresh!r}: an earlier call has its id")
             if result is not None:
-                result = ToolResult(fresh, result.content, result.is_error, result.name, result.kind)
+                renamed = rename_calls(_alone(result, holders.get(id(result))), {0: fresh})
+                result = renamed.results[0]
+                holders[id(result)] = renamed
         if result is not None:
             results.append(result)
     return (_rename_calls(batch, new_ids) if new_ids else batch), results
@@ -329,12 +320,12 @@ def _is_opaque(message: Message) -> bool:
     return all(isinstance(part, Opaque) for part in message.parts)
 
 
-def repair_input(messages: list[Message], format: str) -> list[Message]:
+def repair_input(messages: list[Message], format: str, report: list[str] | None = None) -> list[Message]:
     """Returns the messages, repaired if their wire format requires it; the same list if not."""
     rules, separate = rules_for(format), split_notes(messages)
     if not find_problems(separate, rules):
         return separate
-    return decode_payloads(encode_all(repair_messages(separate, rules), format), format)
+    return decode_payloads(encode_all(repair_messages(separate, rules, report), format), format)
 
 
 def decode_payloads(payloads: list[Json], format: str) -> list[Message]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from .parts import Message, Opaque, Part, ToolCall, ToolResult
+from .turns import is_from_user
 
 GENERATED_ID_PREFIX = "nameless-"
 """Prefix of generated ids: they are sent only in formats that require ids."""
@@ -34,7 +35,7 @@ class CallIdAssigner:
                 self._batch_ended = True
                 self._pending.pop(part.call_id, None)
                 lacks_id = lacks_id or not part.call_id
-        if message.role == "user":
+        if is_from_user(message):
             self._batch_ended = True
         if not lacks_id:
             return message

@@ -11,8 +11,10 @@ from ..errors import InvalidInput
 from .codec import COMMON, decode_all, format_name
 from .edit import drop_parts, fold_edits
 from .frameworks import CONVERSE, FRAMEWORKS
+from .links import Edges, can_precede_system, unanswered_reference
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from .tool_calls import GENERATED_ID_PREFIX, item_id
+from .turns import is_from_user
 
 if TYPE_CHECKING:
     from ..types import MessageLike
@@ -126,11 +128,6 @@ def can_be_first(message: Message) -> bool:
     return message.role == "user" or (message.role == "assistant" and is_vendor_summary(message))
 
 
-def can_precede_system(previous: Message) -> bool:
-    """Whether a system message may directly follow this one."""
-    return previous.role in ("user", "tool")
-
-
 def can_follow_reasoning(message: Message) -> bool:
     """Whether this message may directly follow reasoning."""
     return message.role == "assistant" and not is_vendor_summary(message)
@@ -196,7 +193,7 @@ def check(messages: Iterable[MessageLike], profile: str, *, ready: bool = False)
 
 def find_problems(messages: Sequence[Message], rules: FormatRules, *, ready: bool = False) -> list[Problem]:
     """Validates neutral messages; returns the problems in message order."""
-    validator = _Validator(rules)
+    validator = _Validator(rules, messages)
     if not validator.has_rules and is_trivially_valid(messages, rules, ready):
         return []
     after_plain_text = not rules.user_first
@@ -205,8 +202,9 @@ def find_problems(messages: Sequence[Message], rules: FormatRules, *, ready: boo
             validator.previous = message
             continue
         validator.step(index, message)
-        after_plain_text = validator.started and not validator.pending and _is_plain_text(message, rules)
-    return validator.finish(messages, ready)
+        is_open = validator.pending or validator.edges.open
+        after_plain_text = validator.started and not is_open and _is_plain_text(message, rules)
+    return validator.finish(ready)
 
 
 def _is_plain_text(message: Message, rules: FormatRules) -> bool:
@@ -221,16 +219,18 @@ _TEXT_ROLES = ("user", "assistant")
 
 
 class _Validator:
-    """One pass over the messages that tracks pending calls."""
+    """One pass over the messages that tracks pending calls, and other edges that are open."""
 
-    def __init__(self, rules: FormatRules) -> None:
+    def __init__(self, rules: FormatRules, messages: Sequence[Message]) -> None:
         self.rules = rules
+        self.messages = messages
         self.has_rules = rules != FormatRules(rules.name)
         """False for a format that has only the rules common to all."""
         self.problems: list[Problem] = []
         self.pending: dict[str, int] = {}
         self.answered: set[str] = set()
         self.called: set[str] = set()
+        self.edges = Edges()
         self.previous: Message | None = None
         self.items: set[str] = set()
         self.started = False
@@ -241,7 +241,11 @@ class _Validator:
             self._check_empty(index, message)
         if self.has_rules:
             self._check_format_rules(index, message)
-        kinds = {type(part) for part in parts}
+        kinds = {*map(type, parts)}
+        if message.role == "user":
+            self._check_left(index, message)
+        if ToolCall in kinds or Opaque in kinds:
+            self._check_ends(index, message)
         if ToolResult in kinds:
             self._check_results(index, message)
         elif message.role == "tool":
@@ -303,6 +307,23 @@ class _Validator:
         if previous is not None and previous.role == "system" and message.role not in ("assistant", "system"):
             self._report(index - 1, "system-place", "a system message must precede an assistant message or come last")
 
+    def _check_ends(self, index: int, message: Message) -> None:
+        """Checks that what this message refers to comes before it."""
+        for end in self.edges.read(message, index):
+            verb = "answers" if end.role == "closes" else "belongs to"
+            rule = "orphan-result" if end.role == "closes" else "orphan-caller"
+            self._report(index, rule, f"{end.name} {verb} the {end.target}, which does not come before it")
+
+    def _check_left(self, index: int, message: Message) -> None:
+        """Checks what the user's words leave behind."""
+        if (self.edges.open or self.rules.items) and is_from_user(message):
+            self.edges.leave(index)
+            self._check_reference(index)
+
+    def _check_reference(self, index: int) -> None:
+        if self.rules.items and (end := unanswered_reference(self.messages, index)) is not None:
+            self._report(index - 1, "unanswered-reference", f"{end.name} stands for a call, whose output is missing")
+
     def _check_results(self, index: int, message: Message) -> None:
         if self.rules.single_result_message:
             self._check_single_result_message(index, message)
@@ -317,6 +338,8 @@ class _Validator:
                 self.answered.add(part.call_id)
             elif part.call_id in self.answered:
                 self._report(index, "duplicate-result", f"call {part.call_id!r} is answered a second time")
+            elif self.edges.claim_reference() is not None:
+                self.answered.add(part.call_id)
             else:
                 self._report(index, "orphan-result", f"a result for {part.call_id!r} follows no such call")
         if pending and (more or message.role != "tool") and adds_user_content(message, self.rules):
@@ -331,8 +354,10 @@ class _Validator:
 
     def _same_batch(self, message: Message) -> bool:
         """Whether this message belongs to the same batch of calls as the pending ones."""
-        if message.role != "assistant" or not (self.rules.items or self.rules.merges_roles):
+        if not (self.rules.items or self.rules.merges_roles):
             return False
+        if message.role != "assistant":
+            return message.role == "user" and not is_from_user(message)
         return self.previous is not None and self.previous.role == "assistant"
 
     def _report_unanswered(self) -> None:
@@ -350,13 +375,18 @@ class _Validator:
             self.called.add(part.id)
             self.answered.discard(part.id)
 
-    def finish(self, messages: Sequence[Message], ready: bool) -> list[Problem]:
+    def finish(self, ready: bool) -> list[Problem]:
+        messages = self.messages
+        for opened, _ in self.edges.unfinished:
+            text = f"{opened.end.name} has no result before the user's words in message {opened.left_at}"
+            self._report(opened.start, "unfinished", text)
         if self.previous is not None and self.rules.reasoning_must_lead and _ends_in_reasoning(self.previous):
             self._report(
                 len(messages) - 1, "reasoning-alone", "a reasoning item comes without its required following item"
             )
         if ready:
             self._report_unanswered()
+            self._check_reference(len(messages))
         if self.rules.user_first and messages and not self.started:
             self._report(0, "first-role", "there is no user message: the first message must be the user's")
         return sorted(self.problems, key=lambda problem: problem.index)

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from ..context.events import Event
-from ..messages import Json, Message, ToolCall, decode_one, drop_parts, is_framed, is_interrupted
+from ..messages import Json, Links, Message, ToolCall, decode_one, drop_parts, is_framed, is_interrupted
 from .live import Context
 
 
@@ -45,7 +45,7 @@ def continue_prompt(context: Context, *, compacted: bool, stored: bool) -> str |
     """
     newest = [decode_one(message, context.format) for message in context.messages[-_NEWEST_MESSAGES:]]
     last = next((message for message in reversed(newest) if not is_framed(message)), None)
-    ends_with_reply = stored and bool(newest) and newest[-1].role == "assistant" and not newest[-1].calls
+    ends_with_reply = stored and bool(newest) and newest[-1].role == "assistant" and not Links(newest).is_unfinished
     only_notes = stored and bool(newest) and last is None
     working = compacted and last is not None and last.role == "tool" and not _shows_continue_prompt(context)
     if not (ends_with_reply or only_notes or working):

@@ -12,7 +12,7 @@ from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
 from ..io.text import first_line
-from ..messages import Message, encode_all, find_problems, is_framed, is_note, rules_for
+from ..messages import Message, encode_all, find_problems, is_note, rules_for, starts_turn
 from ..stores import Log, Slice
 from ..stores.search import search_document
 from ..tokens import Estimator
@@ -102,7 +102,7 @@ def user_message_in(event: Event) -> Message | None:
     if any(event.body.get(mark) for mark in SYNTHETIC_MARKS):
         return None
     message = try_message_in(event)
-    return message if message is not None and message.role == "user" and not is_framed(message) else None
+    return message if message is not None and starts_turn(message) else None
 
 
 async def first_user_line(store: Log, session_id: str) -> str:

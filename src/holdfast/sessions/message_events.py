@@ -40,7 +40,7 @@ def message_events(
     aside: bool = False,
     made_on: str | None = None,
 ) -> MessageEvents:
-    """Returns events for one or several messages, preceded by results for tool calls that these leave open.
+    """Returns events for one or several messages, preceded by what closes calls that these leave open.
 
     `made_on` is the checkpoint ("" for none) of the request that a reply answers, if another one is in force by now.
     """
@@ -50,9 +50,9 @@ def message_events(
     names = _event_ids(ids, len(messages))
     counted = None if usage is None else read_usage(usage)
     out = MessageEvents([], {})
-    if closing := view.closing_results(messages[0]):
-        for index, message in enumerate(_as_sent(closing, view.format)):
-            _add(out, message, view, lane, f"{names[0]}~{index}", closes=True)
+    closings = [sent for closing in view.closings(messages[0]) for sent in _as_sent(closing, view.format)]
+    for index, message in enumerate(closings):
+        _add(out, message, view, lane, f"{names[0]}~{index}", closes=True)
     last = len(messages) - 1
     for index, (message, name) in enumerate(zip(messages, names, strict=True)):
         _add(

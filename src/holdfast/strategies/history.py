@@ -8,7 +8,7 @@ import msgspec
 
 from ..context import Request, View
 from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, clip, is_ledger_page
-from ..messages import Message, Text, ToolResult, framed_message, is_framed, is_note, strip_frame
+from ..messages import Message, Text, ToolResult, framed_message, is_framed, starts_turn, strip_frame
 from ..tokens import Estimator
 
 _MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
@@ -112,7 +112,7 @@ def full_history_text(request: Request, ledger: Ledger) -> str:
 
 def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
     """Returns the first words of the first and of the newest user messages."""
-    topics = [*carried, *(_first_words(m) for m in dropped if m.role == "user" and m.text and not is_note(m))]
+    topics = [*carried, *(_first_words(m) for m in dropped if m.text and starts_turn(m))]
     return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
 
 

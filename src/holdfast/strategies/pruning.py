@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ..context import Plan, Request, Skip, TokenSums
 from ..errors import Outcome
 from ..ledger import find_user_replies
-from ..messages import Message, Text, ToolResult, open_tool_loop_start
+from ..messages import Message, Text, ToolResult
 from ..tokens.budget import require_not_negative
 from .base import BaseStrategy
 from .history import is_clearable
@@ -44,7 +44,7 @@ class PruneToolResults(BaseStrategy):
         small = sums.estimator.measure(Message("tool", (ToolResult("", (Text(self.placeholder),)),)))
         protected = saved = 0
         texts: dict[int, dict[int, str | None]] = {}
-        for index in range(open_tool_loop_start(view.messages) - 1, -1, -1):
+        for index in range(view.links.open_tool_loop_start - 1, -1, -1):
             message = view.messages[index]
             if view.pins and view.ids[index] in view.pins:
                 continue

@@ -25,7 +25,7 @@ from ..ledger import (
     take_fitting,
     trim_ledger,
 )
-from ..messages import Json, Message, Opaque, bound_parts, is_aside, is_framed, is_note, strip_frame
+from ..messages import Json, Message, Opaque, bound_parts, is_aside, is_framed, starts_turn, strip_frame
 from ..models.calls import Failure, Steps
 from ..summaries import (
     LOG_HEADING,
@@ -81,7 +81,7 @@ def _summary_notes(notes: Sequence[Message]) -> Iterator[Message]:
     """Yields the notes that hold summary text, without the user's half of a question-and-answer pair."""
     for place, note in enumerate(notes):
         answered = any(after.role == "assistant" for after in notes[place + 1 : place + 2])
-        asks = note.role == "user" and answered and not is_note(note)
+        asks = answered and starts_turn(note)
         if not asks and not is_aside(note):
             yield note
 

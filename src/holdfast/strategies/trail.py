@@ -41,10 +41,7 @@ from ..messages import (
     Text,
     ToolResult,
     change,
-    cut_at_or_before,
     describe_media,
-    is_legal_cut,
-    last_spoken,
 )
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
@@ -195,7 +192,7 @@ class ShortenedTrail:
             texts += message_texts(rest)
             if view.token_sums.estimator.tokens(units) > room:
                 return
-            if is_legal_cut(view.messages, index):
+            if view.links.is_legal_cut(index):
                 taken = view.token_sums.estimator.tokens(units)
                 yield TrailStep(index, end - index, tuple(texts), taken - size)
                 texts, size = [], taken
@@ -225,13 +222,15 @@ class ShortenedTrail:
         The user answers the reply, or its calls are not finished. One that takes most of the room is archived.
         """
         messages, view = self.request.messages, self.request.view
-        start, end = cut_at_or_before(messages, max(0, last_spoken(messages))), len(messages)
+        links, end = view.links, len(messages)
+        start = links.cut_at_or_before(max(0, links.last_spoken))
         if view.turns and view.turns[-1] == end - 1:
             return view.turns[-1]
         if not view.turns and view.split_turn is None:
-            return min(start, cut_at_or_before(messages, max(0, end - 1)))
+            return min(start, links.cut_at_or_before(max(0, end - 1)))
         answered = {result.call_id for message in messages[start:] for result in message.results}
         waiting = any(call.id not in answered for message in messages[start:] for call in message.calls)
+        waiting = waiting or links.has_open(start)
         replies = (message for message in messages[start:] if message.role == "assistant")
         size = message_tokens(replies, view.token_sums.estimator)
         return start if waiting or size <= _MAX_REPLY_SHARE * room else end

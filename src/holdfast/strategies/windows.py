@@ -12,7 +12,6 @@ from math import floor
 
 from ..context import Plan, Request, Skip
 from ..errors import InvalidLimit, Outcome
-from ..messages import cut_at_or_after, cut_at_or_before, is_legal_cut, open_tool_loop_start
 from ..tokens import Estimator, estimator_for
 from ..tokens.budget import require_positive
 from .base import BaseStrategy
@@ -21,21 +20,21 @@ from .base import BaseStrategy
 def snap_to_turn(request: Request, raw: int, fits: Callable[[int], bool]) -> int:
     """Returns the first start of a turn at or after `raw`; if there is none, a cut inside the newest turn."""
     view = request.view
-    messages, end = view.messages, len(view.messages)
-    if (turn := view.next_turn(raw)) is not None:
+    links, end = view.links, len(view.messages)
+    if (turn := next(filter(links.is_legal_cut, view.turns_from(raw)), None)) is not None:
         return turn
     newest = view.turns[-1] if view.turns else None
     if newest is not None and newest == end - 1:
         return newest
-    last = open_tool_loop_start(messages)
+    last = links.open_tool_loop_start
     start = max(raw, view.leading_system_count if newest is None else newest + 1)
     cut = start + bisect_left(range(start, last + 1), True, key=fits) if start <= last else last
     cut = min(cut, last)
-    if cut - 1 == newest and not is_legal_cut(messages, cut):
+    if cut - 1 == newest and not links.is_legal_cut(cut):
         return newest  # its user message stays anyway, with what belongs to it
-    cut = cut_at_or_after(messages, cut)
+    cut = links.cut_at_or_after(cut)
     if cut >= end and newest is None and view.split_turn is None:
-        cut = cut_at_or_before(messages, end - 1)
+        cut = links.cut_at_or_before(end - 1)
     return cut
 
 
@@ -105,7 +104,8 @@ class TurnWindow(BaseStrategy):
             return Skip(Outcome.NOTHING_TO_COMPACT, f"at most {self.max_turns} turns are visible")
         opening = range(0) if view.split_turn or view.checkpoint_id else range(view.leading_system_count, view.turns[0])
         preamble = tuple(index for index in opening if index not in view.synthetic)
-        return window_before(request, view.turns[-self.max_turns], "turn window", self.estimator, preamble)
+        cut = view.links.cut_at_or_before(view.turns[-self.max_turns])
+        return window_before(request, cut, "turn window", self.estimator, preamble)
 
 
 class TokenWindow(BaseStrategy):
@@ -144,10 +144,10 @@ class KeepLast(BaseStrategy):
         self.keep = keep
 
     def __call__(self, request: Request) -> Plan | Skip:
-        messages = request.messages
-        if len(messages) + len(request.view.head) <= self.keep + 1:
+        view, end = request.view, len(request.messages)
+        if end + len(view.head) <= self.keep + 1:
             return Skip(Outcome.NOTHING_TO_COMPACT, f"there are at most {self.keep + 1} messages")
-        return archive_before(request, cut_at_or_before(messages, max(0, len(messages) - self.keep)), "keep last")
+        return archive_before(request, view.links.cut_at_or_before(max(0, end - self.keep)), "keep last")
 
 
 class KeepFraction(BaseStrategy):
@@ -159,9 +159,9 @@ class KeepFraction(BaseStrategy):
         self.part = part
 
     def __call__(self, request: Request) -> Plan | Skip:
-        messages = request.messages
-        keep = max(1, floor(self.part * len(messages)))
-        return archive_before(request, cut_at_or_before(messages, len(messages) - keep), "keep fraction")
+        end = len(request.messages)
+        keep = max(1, floor(self.part * end))
+        return archive_before(request, request.view.links.cut_at_or_before(end - keep), "keep fraction")
 
 
 class KeepRecent(BaseStrategy):
@@ -195,7 +195,7 @@ class KeepNothing(BaseStrategy):
     """Archives everything but the newest user message and an unfinished tool loop."""
 
     def __call__(self, request: Request) -> Plan | Skip:
-        return archive_before(request, open_tool_loop_start(request.messages), "keep nothing")
+        return archive_before(request, request.view.links.open_tool_loop_start, "keep nothing")
 
 
 class KeepUserMessages(BaseStrategy):
@@ -207,7 +207,7 @@ class KeepUserMessages(BaseStrategy):
 
     def __call__(self, request: Request) -> Plan | Skip:
         view, sums = request.view, request.view.token_sums
-        cut = open_tool_loop_start(view.messages)
+        cut = view.links.open_tool_loop_start
         most = self.keep_tokens
         if request.target is not None:
             most = min(most, max(0, (request.target - request.plan.tokens_after_cut(len(view.messages))) // 2))

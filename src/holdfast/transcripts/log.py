@@ -19,7 +19,18 @@ from ..context import (
 )
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, digest_of, now
 from ..ledger import HistoryExtractor, score_names, trim_ledger
-from ..messages import COMMON, Edit, Json, Message, ToolResult, apply_edits, change, decode_all, extract_media
+from ..messages import (
+    COMMON,
+    Edit,
+    Json,
+    Message,
+    ToolResult,
+    apply_edits,
+    change,
+    decode_all,
+    extract_media,
+    starts_turn,
+)
 from ..sessions.history import FOLDER, TITLE
 from ..strategies.history import message_numbers, previous_ledger, user_topics
 from ..tokens import Estimator
@@ -211,7 +222,7 @@ class _ImportLogBuilder:
         messages, _ = decode_all(payloads, None if self._format == COMMON else self._format)
         sources = [self._by_digest.get(digest_of(payload)) for payload in payloads]
         sources = [source if source is not None and source.seq <= start else None for source in sources]
-        asked = [index for index, message in enumerate(messages) if sources[index] and message.role == "user"]
+        asked = [index for index, message in enumerate(messages) if sources[index] and starts_turn(message)]
         head = []
         for index, (message, source) in enumerate(zip(messages, sources, strict=True)):
             kind = _head_kind(message, source, newest=index in asked[-1:])

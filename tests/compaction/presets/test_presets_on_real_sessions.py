@@ -16,7 +16,7 @@ from holdfast import CompactionResult, Outcome, acompact, check, preset
 from holdfast.compaction.presets import PRESETS
 from holdfast.context.events import message_in
 from holdfast.ledger.text import unquote_structure
-from holdfast.messages import Message, cut_at_or_before, decode_all, is_framed, is_note, open_tool_loop_start
+from holdfast.messages import Links, Message, decode_all, is_framed, is_note
 from holdfast.summaries import SUMMARY_PREFIX
 from holdfast.tokens import estimator_for
 from holdfast.triggers import always
@@ -49,7 +49,7 @@ class PresetInput:
         self.messages, self.format = messages, format
         self.live: list[Message] = decode_all(messages, format)[0][lead:]
         self.newest = next((m for m in reversed(self.live) if m.role == "user" and not is_note(m)), None)
-        self.running = len(self.live) - open_tool_loop_start(self.live)
+        self.running = len(self.live) - Links(self.live).open_tool_loop_start
         """Number of messages in an unfinished tool loop."""
         self.valid = check(messages, format) == []
 
@@ -177,7 +177,7 @@ def assert_as_documented(name: str, source: PresetInput, result: CompactionResul
 
 def assert_last(count: int, *, source: PresetInput, kept: list[Message], cut_short: bool) -> None:
     """Asserts the last `count` messages, more only to keep a result with its call, and the newest user message."""
-    cut = cut_at_or_before(source.live, max(0, len(source.live) - count))
+    cut = Links(source.live).cut_at_or_before(max(0, len(source.live) - count))
     staying = [m for m in source.live[cut:] if m.role != "system"]
     assert cut_short or len(staying) <= len(kept) <= len(staying) + 1
 

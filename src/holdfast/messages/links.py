@@ -1,0 +1,261 @@
+"""Links: what belongs together on the wire, the units that it forms, and the cuts between them.
+
+Edges join a call and its result, a program and the calls that it makes, an approval request and its response,
+reasoning and the item that it led to, a reference to a stored item and the output of that item. A unit is a connected
+run of messages. A cut between two units leaves both sides valid.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+
+import msgspec
+
+from .codec import CODECS, codec_for
+from .openai_responses import REFERENCE, REFERENCE_ITEM, may_have_output, needs_output
+from .parts import End, Json, Media, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from .turns import is_from_user
+
+_READ_ENDS: dict[str | None, Callable[[Json], Sequence[End]]] = {
+    codec.name: codec.ends for codec in CODECS.values() if codec.ends is not None
+}
+
+_WITHOUT_ENDS: frozenset[type] = frozenset((Text, ToolResult, Reasoning, Media))
+"""Parts that never have an end of their own; a result belongs to its call."""
+
+
+def ends_of(message: Message) -> Sequence[End]:
+    """Returns the ends of a message's edges other than those between calls and results."""
+    read, parts = _READ_ENDS.get(message.format), message.parts
+    if read is None or not parts or (len(parts) == 1 and type(parts[0]) in _WITHOUT_ENDS):
+        return ()
+    return () if (payload := message.payload) is None else read(payload)
+
+
+def unanswered_reference(messages: Sequence[Message], index: int) -> End | None:
+    """Returns the reference right before this index if it stands for a call without an output.
+
+    Not if another one comes before it: that may be the call, and this one its output.
+    """
+    end = _call_reference(messages[index - 1]) if index else None
+    return None if end is None or (index > 1 and _call_reference(messages[index - 2])) else end
+
+
+def _call_reference(message: Message) -> End | None:
+    parts = message.parts
+    if len(parts) != 1 or type(only := parts[0]) is not Opaque or only.kind != REFERENCE_ITEM:
+        return None
+    return next((end for end in ends_of(message) if needs_output(end)), None)
+
+
+def can_precede_system(previous: Message) -> bool:
+    """Whether a system message may directly follow this one."""
+    return previous.role in ("user", "tool")
+
+
+def has_calls(message: Message) -> bool:
+    """Returns whether the message calls a tool."""
+    return ToolCall in map(type, message.parts)
+
+
+def only_reasoning(message: Message) -> bool:
+    """Returns whether the message has parts, all of them reasoning."""
+    return {*map(type, message.parts)} == {Reasoning}
+
+
+class Opened(msgspec.Struct):
+    """What one end opened: a program, a server tool, an approval request."""
+
+    end: End
+    message: Message
+    start: int
+    """Index of its message."""
+    last: int
+    """Index of the newest message that refers to it."""
+    left_at: int | None = None
+    """Index of the user's words after that message; None if there are none."""
+
+    def closing(self) -> Message | None:
+        """Returns the message that closes it in the provider's place; None if it may stay open."""
+        payload, codec = self.message.payload, codec_for(self.message.format)
+        closing = None if payload is None or codec.closing is None else codec.closing(payload, self.end)
+        return None if closing is None else codec.decode(closing)
+
+
+class Edges:
+    """The edges of a conversation, end by end: finds what each end refers to, and what is still open."""
+
+    def __init__(self) -> None:
+        self.open: dict[tuple[str, str], Opened] = {}
+        self._closed: dict[tuple[str, str], Opened] = {}
+        self._references: dict[str, int] = {}
+        """Indices of references that may stand for a missing item, by its id; each does so once."""
+
+    def add(self, end: End, message: Message, index: int) -> int | None:
+        """Adds the next end; returns the index of the message that it belongs to, None if its edge dangles."""
+        key = (end.kind, end.key)
+        if end.role == "opens":
+            self.open[key] = Opened(end, message, index, index)
+            return index
+        if end.role == "leads":
+            if may_have_output(end):
+                self._references[end.key] = index
+            return index
+        opened = self.open.get(key) or self._closed.get(key)
+        if opened is None:
+            if (start := self.claim_reference(end.key)) is None:
+                return None
+            opened = Opened(End(0, REFERENCE, end.key, "leads"), message, start, start)
+        opened.last, opened.left_at = index, None
+        if end.role == "closes":
+            self.open.pop(key, None)
+            if end.key:
+                self._closed[key] = opened  # an approved call still refers to its request
+        elif key not in self._closed:
+            self.open[key] = opened
+        return opened.start
+
+    def read(self, message: Message, index: int) -> list[End]:
+        """Adds the ends of a message; returns those that dangle, one for each part, whose other ends do not count."""
+        dangling: dict[int, End] = {}
+        for end in ends_of(message):
+            if end.part not in dangling and self.add(end, message, index) is None:
+                dangling[end.part] = end
+        return list(dangling.values())
+
+    def claim_reference(self, id: str = "") -> int | None:
+        """Returns the index of the reference that stands for a missing item: the one with its id, else the newest."""
+        if not self._references:
+            return None
+        return self._references.pop(id if id in self._references else next(reversed(self._references)))
+
+    def copy(self) -> Edges:
+        """Returns edges that later ends do not change."""
+        duplicate = Edges()
+        for name in ("open", "_closed"):
+            known = getattr(self, name)
+            setattr(duplicate, name, {key: msgspec.structs.replace(opened) for key, opened in known.items()})
+        duplicate._references = dict(self._references)
+        return duplicate
+
+    def leave(self, index: int) -> None:
+        """Notes that the user's words at this index leave behind what is open."""
+        for opened in self.open.values():
+            if opened.left_at is None:
+                opened.left_at = index
+
+    @property
+    def unfinished(self) -> list[tuple[Opened, Message]]:
+        """What the user's words left behind open although it must be closed, with the messages that close it."""
+        left = (opened for opened in self.open.values() if opened.left_at is not None)
+        return [(opened, closing) for opened in left if (closing := opened.closing()) is not None]
+
+
+class Links:
+    """The units of a conversation, in amortised constant work per message. Each query is a bisection.
+
+    Expects repaired messages, in which results directly follow the calls they answer.
+    """
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self.count = 0
+        """Number of messages."""
+        self.starts: list[int] = []
+        """Index of the first message of each unit, ascending."""
+        self.last_spoken = -1
+        """Index of the last message that is not a system message; -1 if there is none."""
+        self._edges = Edges()
+        self._previous = Message("user", ())
+        self._in_batch = False
+        """Whether the newest messages are a run of the assistant's with a call."""
+        self._leads = False
+        """Whether what follows belongs to the newest message: to reasoning, or to a reference."""
+        self.is_unfinished = False
+        """Whether something is still to be done before the final reply to the last spoken message."""
+        self.extend(messages)
+
+    def copy(self) -> Links:
+        """Returns links that later messages do not change."""
+        duplicate = copy(self)
+        duplicate.starts, duplicate._edges = self.starts[:], self._edges.copy()
+        return duplicate
+
+    def add(self, message: Message) -> None:
+        """Adds the next message."""
+        self.extend((message,))
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Adds the next messages.
+
+        None starts a unit that holds results or another answer of a program; that follows a call, reasoning or a
+        reference in a run of the assistant's messages; or that is a system message after the user's or a result.
+        """
+        starts, previous, last_spoken = self.starts, self._previous, self.last_spoken
+        in_batch, leads, waits = self._in_batch, self._leads, self.is_unfinished
+        for index, message in enumerate(messages, self.count):
+            role, parts = message.role, message.parts
+            plain = len(parts) == 1 and type(parts[0]) is Text
+            if role == "system":
+                is_start = not can_precede_system(previous)
+                in_batch = leads = False
+            else:
+                last_spoken = index
+                if role == "assistant":
+                    is_start = not (in_batch or leads)
+                    waits = not plain and has_calls(message)
+                    in_batch, leads = in_batch or waits, not (plain or waits) and only_reasoning(message)
+                else:
+                    is_start = plain or (role == "user" and is_from_user(message))
+                    waits, in_batch, leads = role == "tool", False, False
+            if is_start or not index:
+                starts.append(index)
+            if not plain and (ends := ends_of(message)):
+                self._link(ends, message, index)
+                leads = leads or any(end.role == "leads" for end in ends)
+                waits = waits or leads or self._is_unfinished(ends, message)
+            self.count, previous = index + 1, message
+        self._previous, self.last_spoken = previous, last_spoken
+        self._in_batch, self._leads, self.is_unfinished = in_batch, leads, waits
+
+    def _link(self, ends: Sequence[End], message: Message, index: int) -> None:
+        """Joins a message with those that its edges lead to."""
+        for end in ends:
+            start = self._edges.add(end, message, index)
+            while start is not None and self.starts[-1] > start:
+                self.starts.pop()
+
+    def _is_unfinished(self, ends: Sequence[End], message: Message) -> bool:
+        """Whether the provider goes on after this message: it answers the provider, or leaves something open."""
+        return any(
+            (end.role == "closes" and message.role == "user")
+            or (end.role == "opens" and (end.kind, end.key) in self._edges.open)
+            for end in ends
+        )
+
+    def is_legal_cut(self, cut: int) -> bool:
+        """Whether the messages from this index on are valid without the earlier ones."""
+        if not 0 < cut < self.count:
+            return True
+        return self.starts[bisect_right(self.starts, cut) - 1] == cut
+
+    def cut_at_or_after(self, cut: int) -> int:
+        """Returns the first legal cut at or after this index."""
+        if cut <= 0 or cut >= self.count:
+            return cut
+        following = bisect_left(self.starts, cut)
+        return self.starts[following] if following < len(self.starts) else self.count
+
+    def cut_at_or_before(self, cut: int) -> int:
+        """Returns the last legal cut at or before this index."""
+        return cut if cut <= 0 or cut >= self.count else self.starts[bisect_right(self.starts, cut) - 1]
+
+    def has_open(self, start: int) -> bool:
+        """Whether something that the provider runs, or asks for, is open since this index."""
+        return any(opened.start >= start for opened in self._edges.open.values())
+
+    @property
+    def open_tool_loop_start(self) -> int:
+        """The start of the newest tool loop without a final reply; the end if there is none."""
+        return self.cut_at_or_before(self.last_spoken) if self.is_unfinished else self.count

@@ -1,0 +1,148 @@
+"""The order that a wire format requires: inserts, joins and converts messages before they are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .codec import codec_of, is_format
+from .edit import as_user, change, drop_parts, fold_edits, replace_payload
+from .frame import CONTINUE, OPENING, framed_beginning, holds_frame, is_framed
+from .links import can_precede_system, unanswered_reference
+from .parts import Message, Opaque, Reasoning, Text, ToolResult
+from .patch import Replace, patch
+from .payload import text_block
+from .tool_calls import GENERATED_ID_PREFIX
+from .turns import is_from_user
+from .validate import FormatRules, can_be_first, can_follow_reasoning, is_vendor_summary, needs_user_between
+
+_BLANK_LINE = "\n\n"
+
+
+def join_results(first: Message, second: Message) -> Message:
+    """Joins two messages of results; payloads of the same format are joined unchanged."""
+    parts = first.parts + second.parts
+    join = codec_of(first.format).join if first.format is not None and is_format(first.format) else None
+    one, other = first.payload, second.payload
+    if join is None or one is None or other is None or first.format != second.format:
+        return Message("tool", parts)
+    return Message("tool", parts, first.format, join(one, other))
+
+
+def normalize_for_wire(messages: Iterable[Message], rules: FormatRules) -> list[Message]:
+    """Returns the messages in the order the format requires, with the user messages it requires inserted.
+
+    Up to each assistant message the output does not depend on later messages, so that the prompt cache
+    stays valid. (Exception: a system message that is not followed by a reply.)
+    """
+    if not (rules.user_first or rules.reasoning_must_lead):
+        return list(messages)
+    out: list[Message] = []
+    started = False
+    for message in _drop_trailing_reasoning(messages) if rules.reasoning_must_lead else messages:
+        if rules.items and message.role == "user" and unanswered_reference(out, len(out)) and is_from_user(message):
+            out.pop()
+        before = out[-1] if out else None
+        if rules.restricts_system:
+            if before is not None and before.role == "system" and message.role != "assistant":
+                out[-1] = as_user(before)
+            if message.role == "system" and not (before is not None and can_precede_system(before)):
+                message = as_user(message)
+        if before is not None and is_vendor_summary(message):
+            message = _summary_as_text(message)
+        if rules.single_result_message and message.role == "tool" and started:
+            _append_results(out, message)
+            continue
+        if rules.merges_roles and message.role == "tool" and before is not None and _ends_without_result(before):
+            out[-1] = _results_first(before, message)
+            continue
+        if rules.user_first and not started and message.role != "system":
+            started = True
+            if not can_be_first(message):
+                out.append(OPENING)
+        if out and needs_user_between(message, out[-1], rules):
+            out.append(CONTINUE)
+        out.append(message)
+    if out and rules.user_first and not started:
+        out.append(OPENING)
+    return out
+
+
+def _drop_trailing_reasoning(messages: Iterable[Message]) -> Iterator[Message]:
+    """Drops reasoning that no assistant content follows."""
+    held: list[Message] = []
+    for message in messages:
+        if held and not can_follow_reasoning(message):
+            yield from _without_trailing_reasoning(held)
+            held = []
+        if message.parts and type(message.parts[-1]) is Reasoning:
+            held.append(message)
+        else:
+            yield from held
+            yield message
+            held = []
+    yield from _without_trailing_reasoning(held)
+
+
+def _without_trailing_reasoning(held: list[Message]) -> Iterator[Message]:
+    """Yields the messages without the reasoning at their end."""
+    for message in held:
+        end = len(message.parts)
+        while end and type(message.parts[end - 1]) is Reasoning:
+            end -= 1
+        if end:
+            yield drop_parts(message, range(end, len(message.parts)))
+
+
+def _append_results(out: list[Message], message: Message) -> None:
+    """Joins results of one batch into one message, in the order of the calls."""
+    if out and out[-1].role == "tool":
+        message = join_results(out.pop(), message)
+    positions = {call.id: position for position, call in enumerate(out[-1].calls if out else ())}
+    order = [positions.get(result.call_id, len(positions)) for result in message.results]
+    if order != sorted(order) and any(result.call_id.startswith(GENERATED_ID_PREFIX) for result in message.results):
+        parts = sorted(message.parts, key=lambda part: positions.get(getattr(part, "call_id", ""), len(positions)))
+        message = Message("tool", tuple(parts))
+    out.append(message)
+
+
+def _ends_without_result(message: Message) -> bool:
+    """Whether a message of results ends in another part."""
+    return message.role == "tool" and type(message.parts[-1]) is not ToolResult
+
+
+def _results_first(first: Message, second: Message) -> Message:
+    """Joins two messages of results where results must lead; their format's own join does so in the payload."""
+    joined = join_results(first, second)
+    parts = sorted(joined.parts, key=lambda part: type(part) is not ToolResult)
+    return Message("tool", tuple(parts), joined.format, joined.raw)
+
+
+def _summary_as_text(message: Message) -> Message:
+    """Converts a signed summary block to text: it may only come first."""
+    edits = [
+        Replace(("content", index), text_block("text", str(part.data.get("content") or "(A summary stood here.)")))
+        for index, part in enumerate(message.parts)
+        if isinstance(part, Opaque) and part.kind == "compaction" and part.data.get("signature")
+    ]
+    return replace_payload(message, patch(message.payload, edits)) if edits else message
+
+
+def split_notes(messages: list[Message]) -> list[Message]:
+    """Separates notes from what a program joined to them, if only a blank; the same list if there is nothing to do."""
+    texts = ((message, part.text) for message in messages for part in message.parts if type(part) is Text)
+    if all(is_framed(message) for message, text in texts if holds_frame(text)):
+        return messages
+    return [piece for message in messages for piece in _split_note(message)]
+
+
+def _split_note(message: Message) -> list[Message]:
+    """Returns the parts before a note, the note, and what follows it as a part or in the same text."""
+    for at, part in enumerate(message.parts):
+        if type(part) is Text and (framed := framed_beginning(part.text)):
+            rest = part.text[len(framed) :]
+            rest = rest[len(_BLANK_LINE) :] if rest.startswith(_BLANK_LINE) else rest.lstrip()
+            before = drop_parts(message, range(at, len(message.parts)))
+            after = change(message, dict.fromkeys(range(at)) | {at: rest or None})
+            following = _split_note(fold_edits(after)) if after.parts else []
+            return [*([fold_edits(before)] if at else []), Message(message.role, (Text(framed),)), *following]
+    return [message]
