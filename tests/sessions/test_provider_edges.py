@@ -118,7 +118,7 @@ async def test_what_dangles_is_closed_or_not_shown(format: str, messages: Messag
     assert check(context, format) == judge(context, format) == []
 
 
-async def test_approval_beside_a_call_does_not_close_it() -> None:
+async def test_approval_leaves_a_pending_call_open() -> None:
     story = STORIES["an approval beside a call"]
     async with SessionService(MemoryStore()) as sessions:
         session = await sessions.create(format=story.profile)

@@ -30,7 +30,7 @@ class Keeper(SessionSteps):
     With `sessions` and `session_id` it works on a stored session; a list passed to `prepare_step` then continues it.
     Without, it tracks the list of messages passed to `prepare_step` and returns the list to send. `system` and `tools`
     count as well: send them with the messages, as the context's `request` does; a prompt that is a message of the list
-    stays one.
+    stays one. `alternating=True` is for models whose chat template refuses two messages of one role in a row.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Keeper(SessionSteps):
         system: SystemLike | None = None,
         tools: ToolsLike | None = None,
         format: str | None = None,
+        alternating: bool = False,
         hooks: Hooks | None = None,
         listen: Callable[[CompactionEvent], object] | None = None,
     ) -> None:
@@ -53,6 +54,10 @@ class Keeper(SessionSteps):
             raise InvalidInput("session_id= needs a service: pass the one that stores the session as sessions=.")
         if session_id is not None and (system is not None or tools is not None):
             raise InvalidInput("A session has its own system prompt and tools: pass them to create(), not to Keeper().")
+        if session_id is not None and alternating:
+            raise InvalidInput(
+                "A session says itself whether its roles alternate: pass it to create(), not to Keeper()."
+            )
         if window is not None:
             require_positive("window", window)
         self._message_list = None
@@ -61,7 +66,13 @@ class Keeper(SessionSteps):
         if session_id is None or sessions is None:
             sessions_of_list = sessions or SessionService(MemoryStore(), preset=own, window=window)
             self._message_list = MessageListSession(
-                sessions_of_list, format, owned=sessions is None, system=system, tools=tools, model=model
+                sessions_of_list,
+                format,
+                owned=sessions is None,
+                system=system,
+                tools=tools,
+                model=model,
+                alternating=alternating,
             )
             sessions = self._message_list.sessions
         super().__init__(

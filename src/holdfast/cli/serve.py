@@ -78,6 +78,11 @@ _OPEN_FILES = 65_536
     help="Show the sessions in a browser on this port, as holdfast web does; with the keys of --key-file.",
 )
 @click.option("--native", is_flag=True, help="The upstream has its vendor's compaction protocol: leave it to it.")
+@click.option(
+    "--alternating",
+    is_flag=True,
+    help="The models refuse two messages of one role in a row (Mistral, Gemma); else their refusal is enough.",
+)
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this gateway in clients' requests.")
 @click.option(
     "--log",
@@ -101,6 +106,7 @@ def serve_command(
     item_key_file: str | None,
     inspect: int | None,
     native: bool,
+    alternating: bool,
     allow_host: tuple[str, ...],
     log_format: str,
 ) -> int:
@@ -130,6 +136,7 @@ def serve_command(
             upstream_key=upstream_key,
             item_keys=load_item_keys(item_key_file or data_folder() / "gateway-items.key"),
             native=native,
+            alternating=alternating,
             allowed_hosts=allow_host,
             recall=recall,
             summarize_with_client_model=own,

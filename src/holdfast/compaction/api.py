@@ -47,6 +47,7 @@ def compact(
     instructions: str | None = None,
     estimator: EstimatorLike | None = None,
     format: str | None = None,
+    alternating: bool = False,
     previous: CheckpointLike | None = None,
     numbers: Sequence[int] | None = None,
     trigger: Trigger | None = None,
@@ -64,7 +65,8 @@ def compact(
     last reply among the messages, in its own form: the size is then that figure plus an estimate of what came after
     it. No model, key or network is needed. With a `summarizer` (`"anthropic:claude-…"`, a model object, a function
     from text to text) that model writes a summary, steered by `instructions`. `hooks` run before and after it.
-    `result.messages` is always what to send, in the format of the input. Notes cite a message by its position
+    `result.messages` is always what to send, in the format of the input; `alternating=True` is for models whose chat
+    template refuses two messages of one role in a row. Notes cite a message by its position
     (`[12]` is the twelfth) unless `numbers` gives each message another.
     """
     require_message_list(messages)
@@ -81,7 +83,7 @@ def compact(
         min_saving=min_saving,
         limits=limits,
     )
-    given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers)
+    given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers, alternating)
     work = StatelessCompaction(given, policy, previous, notify, abort)
     if policy.summarizer is None and hooks is None:
         return work.result(work.run.decide())
@@ -105,6 +107,7 @@ async def acompact(
     instructions: str | None = None,
     estimator: EstimatorLike | None = None,
     format: str | None = None,
+    alternating: bool = False,
     previous: CheckpointLike | None = None,
     numbers: Sequence[int] | None = None,
     trigger: Trigger | None = None,
@@ -133,7 +136,7 @@ async def acompact(
         min_saving=min_saving,
         limits=limits,
     )
-    given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers)
+    given = ListedMessages(messages, format, system, tools, usage if policy.calibrated else None, numbers, alternating)
     work = await to_thread.run_sync(lambda: StatelessCompaction(given, policy, previous, notify, abort))
     if (decision := work.run.not_triggered()) is not None:
         return await to_thread.run_sync(work.result, decision)

@@ -44,6 +44,7 @@ class ListedMessages(NamedTuple):
     tools: ToolsLike | None
     usage: UsageLike | ReportedUsage | None
     numbers: Sequence[int] | None
+    alternating: bool = False
 
 
 class StatelessCompaction:
@@ -61,12 +62,13 @@ class StatelessCompaction:
         messages, self._originals = dump_objects(given.messages)
         self.given, self.format = decode_all(messages, given.format, borrow=True)
         self._repairs: list[str] = []
-        self.history = repair_input(self.given, self.format, self._repairs)
+        self.history = repair_input(self.given, self.format, self._repairs, alternating=given.alternating)
         view = View(
             estimator_for(policy.estimator),
             format=self.format,
             prompt_overhead=prompt_overhead(given.system, given.tools),
             calibrated=given.usage is not None,
+            alternating=given.alternating,
         )
         self.previous = None if previous is None else as_checkpoint(previous)
         self.start, self.whole = 0, True
@@ -140,7 +142,7 @@ class StatelessCompaction:
     def _checkpoint(self, plan: Plan, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
         """Returns everything the next call needs, as plain data."""
         view = plan.base
-        shown = repair_input(decode_payloads(encoded, view.format), view.format)
+        shown = repair_input(decode_payloads(encoded, view.format), view.format, alternating=view.alternating)
         emptied = {index for index, message in plan.edited.items() if not message.parts}
         kept = [index for index in range(plan.cut, len(view.messages)) if index not in emptied]
         ids = tuple(view.ids[index] for index in kept)

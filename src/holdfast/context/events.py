@@ -117,6 +117,8 @@ class SessionRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: Json = {}
     policy: Json | None = None
     """When and how to compact, as plain data; a later `policy` event of the root lane takes precedence."""
+    alternating: bool = False
+    """Whether the model's chat template refuses two messages of one role in a row."""
 
 
 def message_in(event: Event) -> Message:

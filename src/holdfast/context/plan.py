@@ -25,7 +25,6 @@ from ..messages import (
     is_interrupted,
     normalize_for_wire,
     quote_system,
-    rules_for,
     strip_frame,
     to_json,
 )
@@ -110,7 +109,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     @property
     def rules(self) -> FormatRules:
         """Rules of the context's wire format."""
-        return rules_for(self.base.format)
+        return self.base.rules
 
     @cached_property
     def messages(self) -> tuple[Message, ...]:

@@ -6,7 +6,7 @@ from copy import copy
 from functools import cached_property
 from typing import Self
 
-from ..messages import FormatRules, Message, rules_for
+from ..messages import FormatRules, Message
 from .plan import Plan
 from .view import View
 
@@ -64,7 +64,7 @@ class Request:
     @property
     def rules(self) -> FormatRules:
         """Rules of the context's wire format."""
-        return rules_for(self.view.format)
+        return self.view.rules
 
     @property
     def messages(self) -> list[Message]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
@@ -11,19 +12,23 @@ from itertools import chain, islice, pairwise
 import msgspec
 
 from ..messages import (
+    ACKNOWLEDGED,
     COMMON,
     CONTINUE,
     OPENING,
     CallIdAssigner,
+    FormatRules,
     Json,
     Links,
     Message,
+    Role,
     ToolCall,
     apply_edits,
     bound_parts,
     can_be_first,
     drop_parts,
     drop_rejected_parts,
+    filler_between,
     is_filler,
     is_foreign_summary,
     is_framed,
@@ -31,7 +36,6 @@ from ..messages import (
     is_note,
     is_system_message,
     is_vendor_summary,
-    needs_user_between,
     normalize_for_wire,
     opening_pair,
     possible_notes,
@@ -48,6 +52,9 @@ from .references import READ_TOOL
 
 SYNTHETIC_ID_SUFFIX = "~"
 """Suffix of the id of a closing result that only the view adds: the log has no event for it."""
+
+
+_FILLERS: dict[Role, Message] = {"user": CONTINUE, "assistant": ACKNOWLEDGED}
 
 
 class HeadMessage(msgspec.Struct, frozen=True):
@@ -69,12 +76,15 @@ class View:
         prompt_overhead: Sequence[str | Message] = (),
         lane: str | None = None,
         calibrated: bool = False,
+        alternating: bool = False,
     ) -> None:
         self.lane = lane
         self.format = format
         self.prompt_overhead = tuple(prompt_overhead)
         """System prompt and tool definitions: sent with the messages, and counted."""
         self.calibrated = calibrated
+        self.alternating = alternating
+        """Whether the model's chat template refuses two messages of one role in a row."""
         self.checkpoint_id: str | None = None
         self.checkpoint_seq = 0
         self.undone = False
@@ -127,7 +137,8 @@ class View:
         self.token_sums = TokenSums(estimator, self.prompt_overhead)
         self._other_sums: dict[int, TokenSums] = {}
         self._links = Links()
-        self._inserted_turns = 0
+        self._inserted: Counter[Role] = Counter()
+        """Number of messages that the format requires in between, by role."""
         self._assign_ids = CallIdAssigner()
 
     @cached_property
@@ -140,7 +151,7 @@ class View:
         """Loads repaired messages at once; recognises notes and summaries by their frame or their opening."""
         self.messages, self.ids = messages, ids
         self.token_sums.load(messages)
-        self._count_inserted_turns()
+        self._count_inserted()
         roles = [message.role for message in messages]
         users = [index for index, role in enumerate(roles) if role == "user"]
         named = [index for index, role in enumerate(roles) if role == "system"] if "system" in roles else []
@@ -148,7 +159,8 @@ class View:
         asked = [index for index in possible if roles[index] == "user"]
         framed = [index for index in asked if is_framed(messages[index])]
         self.systems = sorted(index for index in (*named, *framed) if is_system_message(messages[index]))
-        self.fillers = [index for index in framed if is_filler(messages[index])]
+        replied = (index for index, role in enumerate(roles) if role == "assistant") if self.alternating else ()
+        self.fillers = sorted(index for index in (*framed, *replied) if is_filler(messages[index]))
         notes = set(framed).union(index for index in asked if is_foreign_summary(messages[index]))
         self.synthetic = sorted(notes.difference(self.systems, self.fillers))
         notes.update(pair := opening_pair(messages))
@@ -160,10 +172,11 @@ class View:
         found += [index for index in (*named, *replies) if is_note(messages[index])]
         self.synthetic = sorted({*self.synthetic, *found, *pair})
 
-    def _count_inserted_turns(self) -> None:
-        rules = rules_for(self.format)
-        if rules.calls_follow_user:
-            self._inserted_turns = sum(needs_user_between(b, a, rules) for a, b in pairwise(self.messages))
+    def _count_inserted(self) -> None:
+        rules = self.rules
+        if rules.calls_follow_user or rules.alternates:
+            fillers = (filler_between(before, after, rules) for before, after in pairwise(self.messages))
+            self._inserted = Counter(filler.role for filler in fillers if filler is not None)
 
     def planned(
         self, cut: int, head: Iterable[HeadMessage], edited: Mapping[int, Message], units: Mapping[int, int]
@@ -185,7 +198,7 @@ class View:
         view.token_sums = self.token_sums.sliced(cut, units)
         view.token_sums.measure_head([shown.message for shown in view.head], known)
         view._other_sums, view._links = {}, Links()
-        view._count_inserted_turns()
+        view._count_inserted()
         view.calibration = self.calibration.reset_size()  # the report was of another context, now as once it is stored
         carry = self.checkpoint.carry
         carry = msgspec.structs.replace(carry, before_boundary=carry.before_boundary + cut)
@@ -195,6 +208,7 @@ class View:
     def snapshot(self) -> View:
         """Returns a copy that later appends do not change, for use while a model is called."""
         duplicate = copy(self)
+        duplicate._inserted = self._inserted.copy()
         for name in ("head", "messages", "turns", "synthetic", "systems", "fillers"):
             setattr(duplicate, name, list(getattr(self, name)))
         duplicate.ids = self.ids[:] if isinstance(self.ids, list) else self.ids
@@ -251,7 +265,7 @@ class View:
         body = event.body
         if self.format == COMMON and body.get("format"):
             self.format = body["format"]
-        rules = rules_for(self.format)
+        rules = self.rules
         decoded = message_in(event)
         message = drop_rejected_parts(self._assign_ids(decoded, event.seq), rules)
         if message is None:
@@ -275,7 +289,7 @@ class View:
         counted = units if body.get("counter") == self.token_sums.estimator.name else None
         self.events[event.id] = event
         restored = "source" in body  # a restored copy may be archived again
-        filler = restored or bool(body.get("aside")) or is_filler(shown)
+        filler = restored or bool(body.get("aside")) or self._is_filler(shown)
         note = is_vendor_summary(shown) or bool(body.get("synthetic") and not restored)
         note = note or (not filler and self._is_note(shown))
         self._push(shown, event.id, counted, synthetic=note, filler=filler)
@@ -334,6 +348,10 @@ class View:
             self.usage_remark = f"the provider reported {self.tokens:,} tokens, and refused more than {facts.learned:,}"
             self.calibration = self.calibration.as_ratio()
 
+    def _is_filler(self, message: Message) -> bool:
+        """Whether a format required this message; where roles need not alternate, the assistant's words are its own."""
+        return is_filler(message) and (self.alternating or message.role == "user")
+
     def _is_note(self, message: Message) -> bool:
         """Whether this appended message is a note; the question before OpenCode's summary becomes one with it."""
         if len(self.turns) == 1 and not self.head and self.turns[0] == len(self.messages) - 1:
@@ -348,7 +366,7 @@ class View:
 
     def _close_pending_calls(self, message: Message, event_id: str) -> None:
         """Closes what the log left open before this message."""
-        rules = rules_for(self.format)
+        rules = self.rules
         for number, closing in enumerate(self._pairing.closings(message, rules)):
             self._pairing.accept(closing, rules)
             name = f"{event_id}{f'.{number}' if number else ''}{SYNTHETIC_ID_SUFFIX}"
@@ -360,8 +378,8 @@ class View:
         index = len(self.messages)
         self.messages.append(message)
         self.ids.append(id)  # type: ignore[attr-defined]
-        if index and needs_user_between(message, self.messages[index - 1], rules_for(self.format)):
-            self._inserted_turns += 1
+        if index and (between := filler_between(self.messages[index - 1], message, self.rules)) is not None:
+            self._inserted[between.role] += 1
         self.token_sums.add(message, units)
         if synthetic:
             self.synthetic.append(index)
@@ -373,6 +391,15 @@ class View:
             self.turns.append(index)
 
     # -- reading ------------------------------------------------------------------------------------
+
+    @property
+    def rules(self) -> FormatRules:
+        """Rules of the context's wire format."""
+        return self.rules_in(self.format)
+
+    def rules_in(self, format: str) -> FormatRules:
+        """Returns the rules of this context in another format; items have no roles that could alternate."""
+        return rules_for(format, alternating=self.alternating and not rules_for(format).items)
 
     @property
     def links(self) -> Links:
@@ -408,12 +435,12 @@ class View:
         """Units of the whole context, with the messages that the wire format requires in between."""
         sums = sums or self.token_sums
         measure = sums.estimator.measure
-        inserted = self._inserted_turns * measure(CONTINUE) if self._inserted_turns else 0
+        inserted = sum(count * measure(_FILLERS[role]) for role, count in self._inserted.items())
         return sums.units + inserted + (measure(OPENING) if self._needs_opening else 0)
 
     @property
     def _needs_opening(self) -> bool:
-        if not rules_for(self.format).user_first:
+        if not self.rules.user_first:
             return False
         together = chain((shown.message for shown in self.head), self.messages)
         first = next((message for message in together if message.role != "system"), None)
@@ -548,7 +575,7 @@ class View:
 
     def closings(self, message: Message) -> list[Message]:
         """Returns the messages that close what is open and must be appended before this message."""
-        return self._pairing.closings(message, rules_for(self.format))
+        return self._pairing.closings(message, self.rules)
 
     def turns_from(self, index: int) -> Iterator[int]:
         """Yields the indices of the live turns at or after this index."""
@@ -560,7 +587,7 @@ class View:
         With an earlier `count` and `format`, returns the context of that time.
         """
         together = [item.message for item in self.head] + self.messages[:count]
-        return normalize_for_wire(together, rules_for(format or self.format))
+        return normalize_for_wire(together, self.rules if format is None else self.rules_in(format))
 
 
 def _is_nearer(tokens: int, one: int, other: int) -> bool:

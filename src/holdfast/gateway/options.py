@@ -31,6 +31,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of compaction items: the first encrypts, all decrypt; without any, items last until the gateway stops."""
     native: bool = False
     """Whether the upstreams have the vendors' compaction protocols themselves."""
+    alternating: bool = False
+    """Whether the chat templates of the models refuse two messages of one role in a row; else it is learned."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names by which clients may address the gateway."""
     summarize_with_client_model: bool = False

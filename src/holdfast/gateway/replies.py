@@ -141,17 +141,32 @@ def _merge(first: Usage, later: Usage) -> Usage:
 
 def refused_as_too_long(status: int, body: bytes, encoding: str) -> Failure | None:
     """Returns the failure if an error reply means that the prompt was too long."""
+    if (parsed := _read_error(body, encoding)) is None:
+        return None
+    failure = classify(status, _message_in(parsed), parsed)
+    return failure if failure.kind == "overflow" else None
+
+
+def error_text(body: bytes, encoding: str) -> str:
+    """Returns what an error reply says; empty if it cannot be read."""
+    return "" if (parsed := _read_error(body, encoding)) is None else _message_in(parsed)
+
+
+def _message_in(parsed: Any) -> str:
+    return error_message(parsed) if isinstance(parsed, dict) else str(parsed)
+
+
+def _read_error(body: bytes, encoding: str) -> Any:
+    """Returns an error reply as JSON, else as text; None if it cannot be unpacked."""
     decode = decoder_for(encoding)
     try:
         text = body if decode is None else decode(body)
     except (zlib.error, zstandard.ZstdError):
         return None
     try:
-        parsed = msgspec.json.decode(text)
+        return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        parsed = text.decode(errors="replace")[:_MAX_MESSAGE]
-    failure = classify(status, error_message(parsed) if isinstance(parsed, dict) else str(parsed), parsed)
-    return failure if failure.kind == "overflow" else None
+        return text.decode(errors="replace")[:_MAX_MESSAGE]
 
 
 _MAX_MESSAGE = 4_000

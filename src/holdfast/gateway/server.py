@@ -20,6 +20,7 @@ from ..io.prometheus import CONTENT_TYPE
 from ..models import scrub
 from ..models.overflow import is_doubtful_overflow
 from ..sessions import SessionService
+from .alternation import Alternation
 from .client_model import client_model, key_in
 from .client_sessions import Caller
 from .metrics import GatewayMetrics
@@ -68,6 +69,7 @@ class Gateway:
         self._rewriter = Rewriter(sessions, self.metrics.count_compaction)
         self._vendor = VendorCompaction(self._rewriter, ItemSealer(options.item_keys), native=options.native)
         self._upstream = Upstream(options)
+        self._alternation = Alternation(always=options.alternating)
         self._tracer = RequestTracer()
         self._tasks: set[asyncio.Task[None]] = set()
         self._draining = False
@@ -251,12 +253,16 @@ class Gateway:
         owner: str,
         editor: ReplyEditor | None,
     ) -> web.StreamResponse:
-        """Sends the request, once more if it was too long, and the reply to the client."""
+        """Sends the request, and the reply to the client.
+
+        A request that was too long, or whose roles must alternate, is changed and sent once more.
+        """
         forwarded = body.encode() if body is not None and body.is_changed else raw
         ours = forwarded is not raw and not self.options.native
         headers = upstream_headers(request.headers, edited=editor is not None) if ours else {}
-        for attempt in (1, 2):
-            content = forwarded if decision.body is None else decision.body
+        shrunk = False
+        while True:
+            content = self._alternation.shape(body, forwarded if decision.body is None else decision.body)
             rewritten = content is not raw
             async with self._upstream.send(
                 request, protocol.format, content, rewritten=rewritten, changed=headers
@@ -264,15 +270,18 @@ class Gateway:
                 opening, failure = await open_reply(response, protocol)
                 if failure is not None and is_doubtful_overflow(failure, len(content)):
                     failure = None
-                if failure is not None and attempt == 1 and body is not None:
+                if failure is not None and not shrunk and body is not None:
+                    shrunk = True
                     smaller = await self._rewriter.recover(body, decision, failure)
                     if smaller is not None:
                         decision = smaller
                         saved = decision.tokens_before - decision.tokens_after
                         self.metrics.count_recovery(protocol.format, saved, owner)
                         continue
+                encoding = response.headers.get("Content-Encoding", "")
+                if self._alternation.learn(body, response.status, b"".join(opening), encoding):
+                    continue
                 return await self._reply(request, response, opening, body, protocol, decision, owner, editor)
-        raise AssertionError("unreachable")
 
     async def _exchange_with_recall(
         self, request: web.Request, protocol: WireProtocol, decision: RewriteDecision, owner: str
@@ -282,16 +291,17 @@ class Gateway:
         for _ in range(MAX_LOOKUPS):
             if body is None:
                 break
-            async with self._upstream.send(request, protocol.format, body.encode(), rewritten=True) as response:
-                content = await response.read()
+            content = self._alternation.shape(body, body.encode())
+            async with self._upstream.send(request, protocol.format, content, rewritten=True) as response:
+                read = await response.read()
                 if response.status >= 400:
                     break
                 encoding = response.headers.get("Content-Encoding", "")
-                plain = decode_body(content, encoding, self.options.max_body)
+                plain = decode_body(read, encoding, self.options.max_body)
                 kind = response.headers.get("Content-Type", "")
                 more = await answer_lookups(self.sessions, decision.session_id, body, kind, plain)
                 if more is None:
-                    return await self._reply(request, response, [content], body, protocol, decision, owner)
+                    return await self._reply(request, response, [read], body, protocol, decision, owner)
                 self.metrics.lookups += 1
                 body = more
         return None

@@ -3,6 +3,7 @@
 from .codec import COMMON, FORMATS, decode_all, decode_one, detect_format, encode_all, format_name, require_message_list
 from .edit import apply_edits, change, drop_parts, fold_edits, rename_calls, replace_payload
 from .frame import (
+    ACKNOWLEDGED,
     CONTINUE,
     CUT_OFF_MARK,
     INTERRUPTED_MARK,
@@ -43,14 +44,15 @@ from .validate import (
     can_follow_reasoning,
     check,
     drop_rejected_parts,
+    filler_between,
     find_problems,
     has_no_content,
     is_vendor_summary,
-    needs_user_between,
     rules_for,
 )
 
 __all__ = [
+    "ACKNOWLEDGED",
     "COMMON",
     "CONTINUE",
     "CUT_OFF_MARK",
@@ -100,6 +102,7 @@ __all__ = [
     "encode_all",
     "encode_tools",
     "extract_media",
+    "filler_between",
     "find_problems",
     "fold_edits",
     "format_name",
@@ -117,7 +120,6 @@ __all__ = [
     "is_vendor_summary",
     "item_id",
     "join_results",
-    "needs_user_between",
     "normalize_for_wire",
     "opening_pair",
     "patch",

@@ -92,10 +92,14 @@ OPENING = framed_message("(The conversation starts before this point.)")
 """Inserted first where a format requires a user message and the history does not start with one."""
 CONTINUE = framed_message("(Go on.)")
 """Inserted between two model turns where a format requires a user message."""
+ACKNOWLEDGED = Message("assistant", (Text("(Understood.)"),))
+"""Inserted between two user turns where roles must alternate. It has no frame: a model would imitate its own."""
 
 
 def is_filler(message: Message) -> bool:
     """Whether this message was only inserted for a wire format."""
+    if message.role == "assistant":
+        return message.parts == ACKNOWLEDGED.parts
     return message.role == "user" and message.parts in (OPENING.parts, CONTINUE.parts)
 
 

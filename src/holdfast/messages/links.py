@@ -21,7 +21,7 @@ from .turns import is_from_user
 _READ_ENDS: dict[str | None, Callable[[Json], Sequence[End]]] = {
     codec.name: codec.ends for codec in CODECS.values() if codec.ends is not None
 }
-
+"""Readers of the ends in a payload, by format."""
 _WITHOUT_ENDS: frozenset[type] = frozenset((Text, ToolResult, Reasoning, Media))
 """Parts that never have an end of their own; a result belongs to its call."""
 
@@ -207,14 +207,14 @@ class Links:
                     waits = not plain and has_calls(message)
                     in_batch, leads = in_batch or waits, not (plain or waits) and only_reasoning(message)
                 else:
-                    is_start = plain or (role == "user" and is_from_user(message))
+                    is_start = role == "user" and (plain or is_from_user(message))
                     waits, in_batch, leads = role == "tool", False, False
             if is_start or not index:
                 starts.append(index)
             if not plain and (ends := ends_of(message)):
                 self._link(ends, message, index)
                 leads = leads or any(end.role == "leads" for end in ends)
-                waits = waits or leads or self._is_unfinished(ends, message)
+                waits = waits or leads or self._goes_on(ends, message)
             self.count, previous = index + 1, message
         self._previous, self.last_spoken = previous, last_spoken
         self._in_batch, self._leads, self.is_unfinished = in_batch, leads, waits
@@ -226,7 +226,7 @@ class Links:
             while start is not None and self.starts[-1] > start:
                 self.starts.pop()
 
-    def _is_unfinished(self, ends: Sequence[End], message: Message) -> bool:
+    def _goes_on(self, ends: Sequence[End], message: Message) -> bool:
         """Whether the provider goes on after this message: it answers the provider, or leaves something open."""
         return any(
             (end.role == "closes" and message.role == "user")

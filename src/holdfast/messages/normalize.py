@@ -1,19 +1,22 @@
-"""The order that a wire format requires: inserts, joins and converts messages before they are sent."""
+"""The order that a wire format requires: inserts, joins and converts messages before they are sent.
+
+`split_notes` separates again what was joined, here or by a program that writes the messages down.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from .codec import codec_of, is_format
+from .codec import codec_for, codec_of, is_format
 from .edit import as_user, change, drop_parts, fold_edits, replace_payload
-from .frame import CONTINUE, OPENING, framed_beginning, holds_frame, is_framed
+from .frame import ACKNOWLEDGED, OPENING, framed_beginning, holds_frame, is_framed, quote_system
 from .links import can_precede_system, unanswered_reference
-from .parts import Message, Opaque, Reasoning, Text, ToolResult
+from .parts import Json, Message, Opaque, Reasoning, Text, ToolResult
 from .patch import Replace, patch
 from .payload import text_block
 from .tool_calls import GENERATED_ID_PREFIX
 from .turns import is_from_user
-from .validate import FormatRules, can_be_first, can_follow_reasoning, is_vendor_summary, needs_user_between
+from .validate import FormatRules, can_be_first, can_follow_reasoning, filler_between, is_vendor_summary
 
 _BLANK_LINE = "\n\n"
 
@@ -59,12 +62,56 @@ def normalize_for_wire(messages: Iterable[Message], rules: FormatRules) -> list[
             started = True
             if not can_be_first(message):
                 out.append(OPENING)
-        if out and needs_user_between(message, out[-1], rules):
-            out.append(CONTINUE)
+        if rules.calls_follow_user and out and (filler := filler_between(out[-1], message, rules)) is not None:
+            out.append(filler)
         out.append(message)
     if out and rules.user_first and not started:
         out.append(OPENING)
+    return _alternate(out, rules) if rules.alternates else out
+
+
+def _alternate(messages: Iterable[Message], rules: FormatRules) -> list[Message]:
+    """Returns messages whose roles alternate, after one system message.
+
+    A note is joined with the user's words after it: a program that reads the list back tells them apart. Any other two
+    get a short message between them, so that each request still extends the one before.
+    """
+    out: list[Message] = []
+    ends_in_note = False
+    for message in messages:
+        before = out[-1] if out else None
+        if before is None:
+            out.append(message)
+            ends_in_note = is_framed(message)
+            continue
+        after_note = ends_in_note and message.role == "user" and not rules.keeps_notes_apart
+        joins = after_note or before.role == message.role == "system"
+        if joins and (joined := join_texts(before, message)) is not None:
+            out[-1] = joined
+        else:
+            message = quote_system(message) if message.role == "system" else message
+            filler = ACKNOWLEDGED if after_note else filler_between(before, message, rules)
+            out += [message] if filler is None else [filler, message]
+        ends_in_note = message.role == "user" and is_framed(message)
     return out
+
+
+def join_texts(first: Message, second: Message) -> Message | None:
+    """Joins a text and the message after it with a blank line, in the second's payload; None if it has another form."""
+    if len(first.parts) != 1 or type(text := first.parts[0]) is not Text:
+        return None
+    payload = second.payload
+    if payload is None:
+        only = second.parts[0] if len(second.parts) == 1 else None
+        return Message(second.role, (Text(text.text + _BLANK_LINE + only.text),)) if type(only) is Text else None
+    match payload.get("content"):
+        case str() as content:
+            joined: Json = payload | {"content": text.text + _BLANK_LINE + content}
+        case list() as content:
+            joined = payload | {"content": [text_block("text", text.text), *content]}
+        case _:
+            return None
+    return codec_for(second.format).decode(joined)
 
 
 def _drop_trailing_reasoning(messages: Iterable[Message]) -> Iterator[Message]:

@@ -35,12 +35,15 @@ if TYPE_CHECKING:
     from ..types import MessageLike
 
 
-def repair(messages: Iterable[MessageLike], profile: str, *, report: list[str] | None = None) -> list[Any]:
+def repair(
+    messages: Iterable[MessageLike], profile: str, *, alternating: bool = False, report: list[str] | None = None
+) -> list[Any]:
     """Returns the nearest messages that this format accepts, as dicts; equal ones if they are valid.
 
-    With a framework's name as `profile` they are objects of that framework. Adds to `report` a line for each change.
+    With a framework's name as `profile` they are objects of that framework. `alternating=True` is for chat templates
+    that refuse two messages of one role in a row. Adds to `report` a line for each change.
     """
-    rules = rules_for(format_name(profile))
+    rules = rules_for(format_name(profile), alternating=alternating)
     require_message_list(messages)
     given, originals = dump_objects(messages)
     decoded, _ = decode_all(given, rules.name)
@@ -49,6 +52,7 @@ def repair(messages: Iterable[MessageLike], profile: str, *, report: list[str] |
 
 
 _REMEDIES = {
+    "alternation": "a short message was put between them, or a note joined",
     "call-place": "a user message was put before it",
     "duplicate-item": "it was dropped, or lost its id",
     "empty": "it was dropped",
@@ -320,9 +324,12 @@ def _is_opaque(message: Message) -> bool:
     return all(isinstance(part, Opaque) for part in message.parts)
 
 
-def repair_input(messages: list[Message], format: str, report: list[str] | None = None) -> list[Message]:
-    """Returns the messages, repaired if their wire format requires it; the same list if not."""
-    rules, separate = rules_for(format), split_notes(messages)
+def repair_input(
+    messages: list[Message], format: str, report: list[str] | None = None, *, alternating: bool = False
+) -> list[Message]:
+    """Returns the messages, repaired if their wire format requires it; the same list if not. Notes stay apart."""
+    separate, rules = split_notes(messages), rules_for(format, alternating=alternating)
+    rules = msgspec.structs.replace(rules, keeps_notes_apart=True) if alternating else rules
     if not find_problems(separate, rules):
         return separate
     return decode_payloads(encode_all(repair_messages(separate, rules, report), format), format)

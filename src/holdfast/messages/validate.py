@@ -10,6 +10,7 @@ import msgspec
 from ..errors import InvalidInput
 from .codec import COMMON, decode_all, format_name
 from .edit import drop_parts, fold_edits
+from .frame import ACKNOWLEDGED, CONTINUE, is_framed
 from .frameworks import CONVERSE, FRAMEWORKS
 from .links import Edges, can_precede_system, unanswered_reference
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -46,6 +47,10 @@ class FormatRules(msgspec.Struct, frozen=True):
     """Signed reasoning is valid only after the messages it was made for; reasoning without a signature always."""
     calls_follow_user: bool = False
     """A function call must follow a user message or a function response, never a model message."""
+    alternates: bool = False
+    """After at most one system message, user and assistant take turns; results stand between two assistant messages."""
+    keeps_notes_apart: bool = False
+    """While a list is worked on, a note may precede the user's words; where roles alternate, they are sent as one."""
 
     @property
     def binds_reasoning(self) -> bool:
@@ -73,19 +78,35 @@ FORMAT_RULES = {
         FormatRules(CONVERSE, user_first=True, rejects_blank=True, merges_roles=True, binds_signed_reasoning=True),
     )
 }
-
-
 """The rules of each wire format, by name."""
+_ALTERNATING = {
+    name: msgspec.structs.replace(rules, alternates=True, user_first=True)
+    for name, rules in FORMAT_RULES.items()
+    if not rules.items
+}
 
 
-def rules_for(format: str) -> FormatRules:
-    """Returns the rules of a format; the common format uses those of OpenAI Chat."""
-    return FORMAT_RULES["openai-chat" if format == COMMON else format_name(format)]
+def rules_for(format: str, *, alternating: bool = False) -> FormatRules:
+    """Returns the rules of a format; the common format uses those of OpenAI Chat.
+
+    `alternating` adds the rule of chat templates that refuse two messages of one role in a row, as those of Mistral and
+    Gemma do.
+    """
+    name = "openai-chat" if format == COMMON else format_name(format)
+    if not alternating:
+        return FORMAT_RULES[name]
+    if name not in _ALTERNATING:
+        raise InvalidInput(f"The items of {name} have no roles that could alternate: leave alternating out.")
+    return _ALTERNATING[name]
 
 
-def needs_user_between(message: Message, previous: Message, rules: FormatRules) -> bool:
-    """Whether this format requires a user message between these two."""
-    return rules.calls_follow_user and previous.role == message.role == "assistant" and bool(message.calls)
+def filler_between(previous: Message, message: Message, rules: FormatRules) -> Message | None:
+    """Returns the message that this format requires between these two. A note is joined with the user's words."""
+    if previous.role == message.role == "assistant":
+        return CONTINUE if rules.alternates or (rules.calls_follow_user and message.calls) else None
+    if not rules.alternates or message.role != "user" or previous.role not in ("user", "tool"):
+        return None
+    return None if is_framed(previous) else ACKNOWLEDGED
 
 
 def drop_rejected_parts(message: Message, rules: FormatRules) -> Message | None:
@@ -177,13 +198,15 @@ class Problem(msgspec.Struct, frozen=True):
         return f"message {self.index}: {self.text}"
 
 
-def check(messages: Iterable[MessageLike], profile: str, *, ready: bool = False) -> list[Problem]:
+def check(
+    messages: Iterable[MessageLike], profile: str, *, ready: bool = False, alternating: bool = False
+) -> list[Problem]:
     """Returns what this wire format would reject; empty if the messages are valid.
 
-    Calls at the very end without results are a conversation in progress, not a problem; with
-    `ready=True` they are, as in a request.
+    Calls at the very end without results are a conversation in progress, not a problem; with `ready=True` they are,
+    as in a request. With `alternating=True`, two messages of one role in a row are a problem, too.
     """
-    rules = FORMAT_RULES[format_name(profile)]
+    rules = rules_for(format_name(profile), alternating=alternating)
     try:
         decoded, _ = decode_all(messages, rules.name)
     except InvalidInput as problem:
@@ -208,9 +231,11 @@ def find_problems(messages: Sequence[Message], rules: FormatRules, *, ready: boo
 
 
 def _is_plain_text(message: Message, rules: FormatRules) -> bool:
-    """Whether the message is plain text, which no format rejects after more plain text."""
+    """Whether the message is plain text, which no format rejects after more plain text, unless roles must alternate."""
     parts = message.parts
-    if len(parts) != 1 or type(only := parts[0]) is not Text or (rules.items and message.raw is not None):
+    if rules.alternates or len(parts) != 1 or type(only := parts[0]) is not Text:
+        return False
+    if rules.items and message.raw is not None:
         return False
     return message.role in _TEXT_ROLES and (not rules.rejects_blank or bool(only.text.strip()))
 
@@ -299,6 +324,19 @@ class _Validator:
             self._report(index - 1, "reasoning-alone", "a reasoning item comes without its required following item")
         if rules.calls_follow_user and previous.role == "assistant" and message.calls:
             self._report(index, "call-place", "a function call must come right after a user or function response turn")
+        elif rules.alternates:
+            self._check_turns(index, message, previous)
+
+    def _check_turns(self, index: int, message: Message, previous: Message) -> None:
+        """Checks that roles alternate after one system message."""
+        if message.role == "system":
+            self._report(index, "system-place", "there may be one system message, the first of all")
+        elif filler_between(previous, message, self.rules) is not None or self._is_loose_note(previous, message):
+            text = f"the {message.role} message follows the {previous.role}'s: user and assistant must alternate"
+            self._report(index, "alternation", text)
+
+    def _is_loose_note(self, previous: Message, message: Message) -> bool:
+        return previous.role == message.role == "user" and not self.rules.keeps_notes_apart
 
     def _check_system(self, index: int, message: Message) -> None:
         previous = self.previous

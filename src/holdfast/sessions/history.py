@@ -12,7 +12,7 @@ from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
 from ..io.text import first_line
-from ..messages import Message, encode_all, find_problems, is_note, rules_for, starts_turn
+from ..messages import Message, encode_all, find_problems, is_note, starts_turn
 from ..stores import Log, Slice
 from ..stores.search import search_document
 from ..tokens import Estimator
@@ -217,5 +217,5 @@ async def _verify_lane(live: LiveSession, lane: str | None) -> list[str]:
     if shown != encode_all(fresh.context_messages(), fresh.format):
         found.append(f"{name} differs from the one rebuilt from the log")
         live.heal(lane_key(lane))
-    found += [f"{name}: {problem}" for problem in find_problems(fresh.context_messages(), rules_for(fresh.format))]
+    found += [f"{name}: {problem}" for problem in find_problems(fresh.context_messages(), fresh.rules)]
     return found

@@ -24,7 +24,7 @@ from ..context.events import (
     message_in,
 )
 from ..errors import CorruptLog, InvalidInput, UnknownEvent
-from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media, rules_for
+from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media
 from ..messages.repair import decode_payloads, trace_numbers
 from ..stores import Appended, Log, Slice, Unchanged
 from ..tokens import Estimator
@@ -233,6 +233,7 @@ class LiveSession:
             prompt_overhead=prompt_overhead(record.system, record.tools),
             lane=lane,
             calibrated=self.calibrated,
+            alternating=record.alternating,
         )
         view.window_facts = self._first_facts()
         if checkpoint is not None:
@@ -397,4 +398,4 @@ def encode_view(view: View, count: int, format: str) -> list[Json]:
     """Encodes the first live messages of a view; later appends do not change them."""
     other = format != view.format
     shown = view.context_messages(count, format)
-    return encode_all(repair_messages(shown, rules_for(format)) if other else shown, format)
+    return encode_all(repair_messages(shown, view.rules_in(format)) if other else shown, format)

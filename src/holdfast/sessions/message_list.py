@@ -134,13 +134,14 @@ class MessageListSession:
     def returned(self, context: Context, compacted: bool) -> Context:
         """The context for the caller, who may continue from it where it is not the caller's own list."""
         shown = context.messages
-        log = Follower(ChainedIds(shown) if compacted else ())
+        differs = compacted or len(shown) != len(self._history.log.ids)  # a format may require messages in between
+        log = Follower(ChainedIds(shown) if differs else ())
         for place, payload in self._marked.items():
             at = len(shown) - len(self._history.log.ids) + place
             if at >= 0 and content_digest(shown[at]) == content_digest(payload):
                 shown[at] = copy_json(payload)
         context.messages = restore_objects(shown, context.format, self._originals)
-        if compacted:
+        if differs:
             self._returned = _KnownList(context.messages, log)
         context.messages = restore_objects(self._leading, context.format, self._originals) + context.messages
         context.system = self._record.get("system")

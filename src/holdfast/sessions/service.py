@@ -12,7 +12,7 @@ from ..compaction import Abort, Policy, PolicyLike, SummarizerRun, resolve
 from ..context.events import Event, EventKind, SessionRecord, new_id, now
 from ..errors import Conflict, InvalidInput
 from ..hooks import Hooks
-from ..messages import Json, format_name
+from ..messages import COMMON, Json, format_name, rules_for
 from ..models import resolve_model
 from ..stores import Log
 from ..strategies import PruneToolResults
@@ -169,8 +169,13 @@ class SessionService(SessionReader):
         model: str | None = None,
         owner: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        alternating: bool = False,
     ) -> SessionRecord:
-        """Creates an empty session. System prompt and tools count towards its size, and are in `context().request`."""
+        """Creates an empty session. System prompt and tools count towards its size, and are in `context().request`.
+
+        `alternating=True` is for models whose chat template refuses two messages of one role in a row.
+        """
+        rules_for(format or COMMON, alternating=alternating)
         record = SessionRecord(
             id=new_id() if id is None else id,
             created=now(),
@@ -181,6 +186,7 @@ class SessionService(SessionReader):
             model=model,
             metadata=dict(metadata or {}),
             policy=self._stored_policy(),
+            alternating=alternating,
         )
         self._require_open()
         await self.store.create(record)

@@ -58,6 +58,7 @@ class StoredSessionFields(msgspec.Struct, frozen=True, omit_defaults=True):
     model: str | None = None
     metadata: dict[str, Any] = {}
     policy: dict[str, Any] | None = None
+    alternating: bool = False
 
 
 _session_fields_decoder = msgspec.json.Decoder(StoredSessionFields)
@@ -122,6 +123,7 @@ def read_session(connection: sqlite3.Connection, session_id: str) -> SessionReco
         lanes=dict(lane_tips(connection, key)),
         metadata=fields.metadata,
         policy=fields.policy,
+        alternating=fields.alternating,
     )
 
 

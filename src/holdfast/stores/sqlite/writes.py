@@ -79,7 +79,7 @@ def create_session(connection: sqlite3.Connection, record: SessionRecord, fields
 def encode_session_fields(record: SessionRecord) -> str:
     """Encodes the fixed fields of a session record, before any lock is taken."""
     fields = StoredSessionFields(
-        record.system, record.tools, record.format, record.model, record.metadata, record.policy
+        record.system, record.tools, record.format, record.model, record.metadata, record.policy, record.alternating
     )
     try:
         return msgspec.json.encode(fields).decode()
