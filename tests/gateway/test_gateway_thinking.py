@@ -88,14 +88,14 @@ async def test_cache_marks_of_the_client_stay_on_its_newest_messages() -> None:
             assert breaks <= len(await running.sessions.events(session.id, kind="compaction"))
 
 
-async def test_h6_cache_marks_beside_thinking_stay_over_ten_compactions() -> None:
+async def test_h6_cache_marks_stay_with_thinking_over_ten_compactions() -> None:
     """The client marks a text of its newest reply, which thinks, and the result after it: both marks are forwarded."""
     mark = {"cache_control": {"type": "ephemeral"}}
-    said = (
+    replies = (
         Say(f"Reading {number}.", thinking="Hm.", calls=(Call("read_file", {"path": f"{number}.txt"}),))
         for number in count()
     )
-    with ProviderServer(lambda _: next(said), window=WINDOW, binds_thinking=True) as server:
+    with ProviderServer(lambda _: next(replies), window=WINDOW, binds_thinking=True) as server:
         async with run_gateway(server.anthropic_url, window=WINDOW) as running:
             tools: Any = [{"name": "read_file", "description": "Reads.", "input_schema": {"type": "object"}}]
             create = partial(running.anthropic().messages.create, model="harbor", max_tokens=100, tools=tools)
