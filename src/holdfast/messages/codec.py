@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import InvalidInput, UnknownFormat
-from . import anthropic, gemini, openai_chat, openai_responses
+from . import ai_sdk, anthropic, gemini, openai_chat, openai_responses
 from .frameworks import (
     CONVERSE,
     FRAMEWORKS,
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ..types import MessageLike
 
 
-FORMATS = (openai_chat.name, openai_responses.name, anthropic.name, gemini.name)
+FORMATS = (openai_chat.name, openai_responses.name, anthropic.name, gemini.name, ai_sdk.name)
 """Names of the supported wire formats."""
 COMMON = "common"
 """Plain role-and-text messages, which are the same in several formats."""
-PLAIN = frozenset((openai_chat.name, openai_responses.name, anthropic.name))
+PLAIN = frozenset((openai_chat.name, openai_responses.name, anthropic.name, ai_sdk.name))
 """Formats in which a plain text message looks the same."""
 ALL = frozenset((*FORMATS, *FRAMEWORKS))
 _NONE: frozenset[str] = frozenset()
-_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = (frozenset((name,)) for name in FORMATS)
+_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI, _AI_SDK = (frozenset((name,)) for name in FORMATS)
 _OPENAI = _CHAT | _RESPONSES
 _FRAMEWORKS: dict[str | None, frozenset[str]] = {name: frozenset((name,)) for name in FRAMEWORKS}
 _PLAIN_OR_CONVERSE = PLAIN | {CONVERSE}
@@ -46,7 +46,8 @@ _FORMATS_BY_PART: dict[str, frozenset[str]] = {
     **dict.fromkeys(("refusal", "input_audio"), _OPENAI),
     **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image"), _ANTHROPIC),
     **dict.fromkeys(anthropic.OPAQUE, _ANTHROPIC),
-    "text": _CHAT | _ANTHROPIC,
+    **dict.fromkeys(ai_sdk.PARTS, _AI_SDK),
+    "text": _CHAT | _ANTHROPIC | _AI_SDK,
 }
 """Formats that have this type of content part."""
 _ALIASES = {
@@ -109,6 +110,15 @@ CODECS = {
             legal_id=anthropic.legal_id,
         ),
         Codec(gemini.name, gemini.decode, gemini.encode, gemini.places, gemini.retext, join=gemini.join),
+        Codec(
+            ai_sdk.name,
+            ai_sdk.decode,
+            ai_sdk.encode,
+            ai_sdk.places,
+            ai_sdk.retext,
+            ai_sdk.EMPTY,
+            legal_id=ai_sdk.legal_id,
+        ),
     )
 }
 
@@ -343,7 +353,9 @@ def _can_pass_through(message: Message, format: str) -> bool:
         return False
     if format == "openai-responses":
         return isinstance(raw.get("content"), str) or not raw.get("content")
-    return format == "openai-chat" or (format == "anthropic" and raw.get("role") != "developer")
+    if format == ai_sdk.name and raw.get("role") == "system" and not isinstance(raw.get("content"), str):
+        return False
+    return format == openai_chat.name or (format in PLAIN and raw.get("role") != "developer")
 
 
 def detect_format(payloads: Iterable[Json]) -> str:
@@ -383,16 +395,18 @@ def formats_of(payload: Json) -> frozenset[str]:
     role = payload.get("role")
     if "type" in payload:
         return _formats_of_item(payload)
-    if role == "tool" or (role == "assistant" and "tool_calls" in payload):
-        return _CHAT
+    if role == "tool":
+        return _AI_SDK if ai_sdk.is_tool_content(payload.get("content")) else _CHAT
+    if role == "assistant" and ("tool_calls" in payload or "toolCalls" in payload):
+        return _CHAT if "tool_calls" in payload else _AI_SDK
     if "parts" in payload and "content" not in payload:
         return _GEMINI if role is None or str(role) in gemini.ROLES else _NONE
     if not isinstance(role, str) or role not in openai_chat.ROLES:
         return _RESPONSES if payload.keys() == {"id"} else _FRAMEWORKS.get(framework_in(payload), _NONE)
-    if role == "tool" or role == "function" or not _CHAT_FIELDS.isdisjoint(payload):
+    if role == "function" or not _CHAT_FIELDS.isdisjoint(payload):
         return _CHAT
     fits = _formats_of_content(payload.get("content"))
-    return fits - _ANTHROPIC if role == "developer" else fits
+    return fits - _ANTHROPIC - _AI_SDK if role == "developer" else fits
 
 
 def _formats_of_item(payload: Json) -> frozenset[str]:
@@ -417,7 +431,10 @@ def _formats_of_content(content: Any) -> frozenset[str]:
     fits = PLAIN
     for part in content:
         if isinstance(part, dict):
-            has = _FORMATS_BY_PART.get(str(part.get("type")), PLAIN)
+            kind = str(part.get("type"))
+            has = _FORMATS_BY_PART.get(kind, PLAIN)
+            if kind in ai_sdk.SHARED and ai_sdk.is_media(part):
+                has = _AI_SDK
         else:
             has = _CHAT if isinstance(part, str) else _NONE
         if has is not fits:
