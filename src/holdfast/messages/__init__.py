@@ -1,6 +1,16 @@
 """Neutral messages, codecs for each wire format, validation, repair and legal cut points."""
 
-from .codec import COMMON, FORMATS, decode_all, decode_one, detect_format, encode_all, format_name, require_message_list
+from .codec import (
+    COMMON,
+    FORMATS,
+    decode_all,
+    decode_one,
+    detect_format,
+    encode_all,
+    format_name,
+    is_known,
+    require_message_list,
+)
 from .cuts import (
     cut_at_or_after,
     cut_at_or_before,
@@ -121,6 +131,7 @@ __all__ = [
     "is_foreign_summary",
     "is_framed",
     "is_interrupted",
+    "is_known",
     "is_legal_cut",
     "is_note",
     "is_system_message",

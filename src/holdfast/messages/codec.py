@@ -17,7 +17,7 @@ from .frameworks import (
     framework_of,
     has_converse_blocks,
 )
-from .parts import FindCall, Json, Message, Text, ToolResult
+from .parts import FindCall, Json, Message, Opaque, Text, ToolResult
 from .patch import Edit, Path
 from .payload import copy_json
 from .sdk import unpack_reply
@@ -78,6 +78,8 @@ class Codec(NamedTuple):
     """Joins the results of one batch into one message, if the format requires it."""
     legal_id: Callable[[str], str] | None = None
     """Converts a foreign call id to one that this format accepts."""
+    opaque: frozenset[str] = frozenset()
+    """Kinds of parts that are kept and never interpreted."""
 
 
 CODECS = {
@@ -91,6 +93,7 @@ CODECS = {
             openai_chat.retext,
             openai_chat.EMPTY,
             legal_id=openai_chat.legal_id,
+            opaque=openai_chat.OPAQUE,
         ),
         Codec(
             openai_responses.name,
@@ -99,6 +102,7 @@ CODECS = {
             openai_responses.places,
             openai_responses.retext,
             legal_id=openai_responses.legal_id,
+            opaque=openai_responses.OPAQUE,
         ),
         Codec(
             anthropic.name,
@@ -108,8 +112,17 @@ CODECS = {
             anthropic.retext,
             join=anthropic.join,
             legal_id=anthropic.legal_id,
+            opaque=anthropic.OPAQUE,
         ),
-        Codec(gemini.name, gemini.decode, gemini.encode, gemini.places, gemini.retext, join=gemini.join),
+        Codec(
+            gemini.name,
+            gemini.decode,
+            gemini.encode,
+            gemini.places,
+            gemini.retext,
+            join=gemini.join,
+            opaque=gemini.OPAQUE,
+        ),
         Codec(
             ai_sdk.name,
             ai_sdk.decode,
@@ -118,6 +131,7 @@ CODECS = {
             ai_sdk.retext,
             ai_sdk.EMPTY,
             legal_id=ai_sdk.legal_id,
+            opaque=ai_sdk.OPAQUE,
         ),
     )
 }
@@ -161,7 +175,17 @@ def _framework_codec(name: str) -> Codec:
     def places(payload: Json) -> Iterator[tuple[Path, ...]]:
         return (tuple((name, *path) for path in paths) for paths in codec.places(payload[name]))
 
-    return Codec(name, decode, encode, places, codec.retext, codec.empty, join if codec.join else None)
+    blocks = frozenset[str]().union(*(CODECS[wire].opaque for wire in FORMATS))  # frameworks pass those on
+    return Codec(
+        name,
+        decode,
+        encode,
+        places,
+        codec.retext,
+        codec.empty,
+        join if codec.join else None,
+        opaque=codec.opaque | blocks,
+    )
 
 
 def _with_result_names(message: Message, find: FindCall) -> Message:
@@ -182,6 +206,11 @@ def codec_for(format: str | None) -> Codec:
     if format in CODECS:
         return CODECS[format]
     return codec_of("openai-chat" if format is None or format == COMMON else format_name(format))
+
+
+def is_known(part: Opaque) -> bool:
+    """Whether this part, which is kept as it came, is of a kind that the codec of its format expects."""
+    return is_format(part.origin) and part.kind in codec_of(part.origin).opaque
 
 
 def decode_all(
@@ -319,9 +348,9 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
     Results from another format join those of their batch, if this format requires one message for them.
     """
     codec = codec_for(format)
-    name, encode, join, legal_id = codec.name, codec.encode, codec.join, codec.legal_id
+    name, encode, join = codec.name, codec.encode, codec.join
     flat = name in PLAIN
-    calls = CallLookup(messages, name, legal_id)
+    calls = CallLookup(messages, name, codec.legal_id)
     out: list[Json] = []
     add = out.append
     batch, joins = -2, False  # position of the newest results message, and whether others may join it
