@@ -44,15 +44,18 @@ OPAQUE = frozenset(
         "audio",
         "file",
         "image",
+        "invalid_tool_call",
         "non_standard",
         "server_tool_call",
         "server_tool_call_chunk",
         "server_tool_result",
         "text-plain",
+        "tool_call",
+        "tool_call_chunk",
         "video",
     )
 )
-"""Blocks that are kept and never interpreted: tools run by the provider, and media held elsewhere."""
+"""Blocks that are kept and never interpreted: tools run by the provider, media held elsewhere, pieces of calls."""
 
 
 def dump(item: Any) -> list[Json]:
