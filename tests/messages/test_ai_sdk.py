@@ -27,7 +27,7 @@ from hypothesis import strategies as st
 
 from holdfast import check, compact, repair
 from holdfast.messages import Media, Message, Opaque, Reasoning, Text, ToolCall, ToolResult, decode_all, encode_all
-from holdfast.messages.tool_calls import interrupted_result
+from holdfast.messages.pairing import interrupted_result
 from holdfast.tokens import CharsPerPiece, Tokenizer
 
 Json = dict[str, Any]
