@@ -1,7 +1,7 @@
 """Random histories in every wire format, cheap enough to draw by the thousand.
 
 A story is generated once, from a byte string, and rendered in each format: `wire` draws one rendering,
-`everywhere` all four. With `broken=False` the provider would accept it, except for pending calls at its
+`everywhere` all of them. With `broken=False` the provider would accept it, except for pending calls at its
 end; with `broken=True` it has some of the faults of real histories.
 
 The strategies are cached: a new one in each example would be validated again.
@@ -12,7 +12,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from histories import anthropic, gemini, openai_chat, openai_responses
+from histories import ai_sdk, anthropic, gemini, openai_chat, openai_responses
 from histories.breakage import broken as break_some
 from histories.build import Writer
 from histories.script import Story
@@ -25,6 +25,7 @@ _RENDER = {
     "openai-responses": openai_responses.render,
     "anthropic": anthropic.render,
     "gemini": gemini.render,
+    "ai-sdk": ai_sdk.render,
 }
 PROFILES = tuple(_RENDER)
 _SCENE = st.binary(min_size=28, max_size=28)

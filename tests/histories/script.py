@@ -92,9 +92,10 @@ Step = System | Summary | User | Model | Results
 class Story:
     """Steps, and the options of the client that recorded them.
 
-    `terse` clients send a lone text as a string; `ids` keeps the optional ids of items and calls; `split`
-    puts every tool result in its own message if the format allows it. A `careless` client sends
-    empty messages and split turns as they come; `extras` adds fields no provider knows.
+    `terse` clients send a lone text as a string; `ids` keeps the optional ids of items and calls, and is
+    the AI SDK after its version 4; `split` puts every tool result in its own message if the format allows
+    it. A `careless` client sends empty messages and split turns as they come; `extras` adds fields no
+    provider knows.
     """
 
     steps: tuple[Step, ...]

@@ -7,7 +7,7 @@ in the tests. An empty list means accepted.
 from collections.abc import Callable
 from typing import Any
 
-from judge import anthropic, fields, gemini, openai_chat, openai_responses
+from judge import ai_sdk, anthropic, fields, gemini, openai_chat, openai_responses
 from judge.anthropic import bound_thinking
 from judge.openai_responses import bound_reasoning
 
@@ -18,6 +18,7 @@ _RULES: dict[str, Callable[..., list[str]]] = {
     "openai-responses": openai_responses.complaints,
     "anthropic": anthropic.complaints,
     "gemini": gemini.complaints,
+    "ai-sdk": ai_sdk.complaints,
 }
 PROFILES = tuple(_RULES)
 

@@ -44,11 +44,22 @@ _GEMINI = {
     "functionCall": "id name args partialArgs willContinue",
     "functionResponse": "id name response parts scheduling willContinue",
 }
+_AI_SDK = {
+    "message": "role content providerOptions experimental_providerMetadata id toolCalls",
+    "text": "type text",
+    "image": "type image mediaType mimeType",
+    "file": "type data mediaType mimeType filename",
+    "reasoning": "type text signature",
+    "redacted-reasoning": "type data",
+    "tool-call": "type toolCallId toolName args input providerExecuted",
+    "tool-result": "type toolCallId toolName result experimental_content isError output",
+}
 
 
 def unknown(messages: list[dict[str, Any]], profile: str) -> list[str]:
     """Return a complaint for each field the provider does not know."""
     walk = {"anthropic": _anthropic, "gemini": _gemini, "openai-chat": _chat, "openai-responses": _responses}
+    walk["ai-sdk"] = _ai_sdk
     return list(walk[profile](messages))
 
 
@@ -89,6 +100,16 @@ def _responses(messages: list[dict[str, Any]]) -> Iterator[str]:
     for i, item in _dicts(messages):
         for key in _strange(item, _RESPONSES, str(item.get("type", "message"))):
             yield f"Unknown parameter: 'input[{i}].{key}'."
+
+
+def _ai_sdk(messages: list[dict[str, Any]]) -> Iterator[str]:
+    for i, message in _dicts(messages):
+        for key in _strange(message, _AI_SDK, "message"):
+            yield f"Unrecognized key: '{key}' (messages[{i}])"
+        for j, part in _dicts(message.get("content")):
+            for key in _strange(part, _AI_SDK, str(part.get("type"))):
+                if key not in ("providerOptions", "experimental_providerMetadata"):
+                    yield f"Unrecognized key: '{key}' (messages[{i}].content[{j}])"
 
 
 def _gemini(messages: list[dict[str, Any]]) -> Iterator[str]:

@@ -18,6 +18,13 @@ WAITING: dict[str, list[Message]] = {
         {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "read", "input": {}}]},
     ],
     "gemini": [HI, {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}}]}],
+    "ai-sdk": [
+        USER,
+        {
+            "role": "assistant",
+            "content": [{"type": "tool-call", "toolCallId": "a", "toolName": "read", "input": {}}],
+        },
+    ],
 }
 
 

@@ -1,4 +1,4 @@
-"""Short builders of messages in the four wire formats, as dicts."""
+"""Short builders of messages in each wire format, as dicts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 Json = dict[str, Any]
 Messages = list[Json]
-PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
+PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini", "ai-sdk")
 
 
 class Chat:
@@ -115,6 +115,41 @@ class Gemini:
         return cls.by_user(*(cls.answer(id=name) for name in ids))
 
 
+class AiSdk:
+    """The AI SDK: parts inside the user's, the assistant's and the tools' messages."""
+
+    user: ClassVar[Json] = {"role": "user", "content": "hi"}
+    reply: ClassVar[Json] = {"role": "assistant", "content": "hello"}
+    system: ClassVar[Json] = {"role": "system", "content": "be brief"}
+    request: ClassVar[Json] = {"type": "tool-approval-request", "approvalId": "p", "toolCallId": "a"}
+    response: ClassVar[Json] = {"type": "tool-approval-response", "approvalId": "p", "approved": True}
+
+    @staticmethod
+    def by_model(*parts: Json) -> Json:
+        return {"role": "assistant", "content": list(parts)}
+
+    @staticmethod
+    def by_tools(*parts: Json) -> Json:
+        return {"role": "tool", "content": list(parts)}
+
+    @staticmethod
+    def call(name: str, **more: Any) -> Json:
+        return {"type": "tool-call", "toolCallId": name, "toolName": "read", "input": {}, **more}
+
+    @staticmethod
+    def result(name: str) -> Json:
+        output = {"type": "text", "value": "done"}
+        return {"type": "tool-result", "toolCallId": name, "toolName": "read", "output": output}
+
+    @classmethod
+    def calls(cls, *ids: str) -> Json:
+        return cls.by_model(*map(cls.call, ids))
+
+    @classmethod
+    def results(cls, *ids: str) -> Json:
+        return cls.by_tools(*map(cls.result, ids))
+
+
 HI: Json = Gemini.by_user({"text": "hi"})
 YES: Json = Gemini.by_model({"text": "yes"})
 
@@ -160,6 +195,18 @@ SMALL: dict[str, Messages] = {
         Gemini.results("a", "b"),
         Gemini.by_user(Gemini.answer(id="a"), Gemini.text),
         Gemini.by_model(Gemini.ask(id="a"), Gemini.text),
+    ],
+    "ai-sdk": [
+        AiSdk.user,
+        AiSdk.reply,
+        AiSdk.system,
+        AiSdk.calls("a"),
+        AiSdk.calls("a", "b"),
+        AiSdk.results("a"),
+        AiSdk.results("b"),
+        AiSdk.results("b", "a"),
+        AiSdk.by_model(AiSdk.call("a", providerExecuted=True), AiSdk.result("a")),
+        AiSdk.by_tools(AiSdk.response),
     ],
 }
 """A handful of messages in each format: enough to break every rule about pairs and places."""

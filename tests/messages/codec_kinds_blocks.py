@@ -113,6 +113,10 @@ GEMINI: dict[str, Wire] = {
     "result-failed": answered({"error": "no such file"}),
     "result-failed-silently": answered({"error": ""}),
     "result-picture": answered({"output": "ok"}, parts=[{"inlineData": {"mimeType": "image/png", "data": PNG}}]),
+    "code-snake-case": [
+        GO,
+        content("model", {"executable_code": {"language": "PYTHON", "code": "1"}}),
+    ],
     "call-nameless": [
         GO,
         content("model", {"functionCall": {"name": "a", "args": {}}}, {"functionCall": {"name": "b"}}),

@@ -31,6 +31,7 @@ STRICTER: dict[str, dict[str, str]] = {
         "empty": "the API lets the very last message, the assistant's, be empty; newer models refuse it there",
     },
     "gemini": {},
+    "ai-sdk": {},
 }
 
 

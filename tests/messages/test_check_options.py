@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from boundary_wire import HI, PROFILES, Chat, Claude, Gemini, Messages, Responses
+from boundary_wire import HI, PROFILES, AiSdk, Chat, Claude, Gemini, Messages, Responses
 
 from holdfast import check
 from holdfast.errors import InvalidInput, UnknownFormat
@@ -70,7 +70,7 @@ def test_check_invalid_message_is_problem_not_exception(profile: str, item: Any)
     assert problem.text.startswith("Message 0 is ")
 
 
-@pytest.mark.parametrize("profile", ["openai-chat", "anthropic", "gemini"])
+@pytest.mark.parametrize("profile", ["openai-chat", "anthropic", "gemini", "ai-sdk"])
 def test_check_message_without_role_or_parts_is_problem(profile: str) -> None:
     """In Responses it would be a reference to a stored item."""
     assert [problem.rule for problem in check([{"text": "hi"}], profile)] == ["malformed"]
@@ -98,6 +98,14 @@ STRANGE: dict[str, tuple[str, Any]] = {
     "parts is nothing": ("gemini", {"role": "user", "parts": None}),
     "a part is nothing": ("gemini", {"role": "user", "parts": [None]}),
     "a call is a number": ("gemini", {"role": "model", "parts": [{"functionCall": 5}]}),
+    "a part without a type": ("ai-sdk", {"role": "user", "content": [{"text": "hi"}]}),
+    "a part is a text": ("ai-sdk", {"role": "user", "content": ["hi"]}),
+    "an output is nothing": ("ai-sdk", {"role": "tool", "content": [{"type": "tool-result", "output": None}]}),
+    "an output's value is nothing": (
+        "ai-sdk",
+        {"role": "tool", "content": [{"type": "tool-result", "output": {"type": "content", "value": [None]}}]},
+    ),
+    "calls beside the content are nothing": ("ai-sdk", {"role": "assistant", "content": "", "toolCalls": [None]}),
     "text that is no unicode": ("openai-chat", {"role": "user", "content": "\ud800"}),
 }
 
@@ -113,12 +121,14 @@ WAITING: dict[str, Messages] = {
     "openai-responses": [Responses.user, Responses.call("a"), Responses.call("b")],
     "anthropic": [Claude.user, Claude.calls("a", "b")],
     "gemini": [HI, Gemini.calls("a", "b")],
+    "ai-sdk": [AiSdk.user, AiSdk.calls("a", "b")],
 }
 ANSWER: dict[str, Any] = {
     "openai-chat": Chat.results,
     "openai-responses": Responses.results,
     "anthropic": Claude.results,
     "gemini": Gemini.results,
+    "ai-sdk": AiSdk.results,
 }
 
 

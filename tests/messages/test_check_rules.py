@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from boundary_wire import Messages
+from check_cases_ai_sdk import AI_SDK_BAD, AI_SDK_GOOD
 from check_cases_blocks import CLAUDE_BAD, CLAUDE_GOOD, GEMINI_BAD, GEMINI_GOOD
 from check_cases_openai import CHAT_BAD, CHAT_GOOD, RESPONSES_BAD, RESPONSES_GOOD, Found
 
@@ -15,8 +16,15 @@ GOOD = {
     "openai-responses": RESPONSES_GOOD,
     "anthropic": CLAUDE_GOOD,
     "gemini": GEMINI_GOOD,
+    "ai-sdk": AI_SDK_GOOD,
 }
-BAD = {"openai-chat": CHAT_BAD, "openai-responses": RESPONSES_BAD, "anthropic": CLAUDE_BAD, "gemini": GEMINI_BAD}
+BAD = {
+    "openai-chat": CHAT_BAD,
+    "openai-responses": RESPONSES_BAD,
+    "anthropic": CLAUDE_BAD,
+    "gemini": GEMINI_BAD,
+    "ai-sdk": AI_SDK_BAD,
+}
 good = [pytest.param(p, case, id=f"{p}: {name}") for p, cases in GOOD.items() for name, case in cases.items()]
 bad = [pytest.param(p, *case, id=f"{p}: {name}") for p, cases in BAD.items() for name, case in cases.items()]
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from codec_facts import Wire
 from codec_kinds import ASK, CHAT, RESPONSES
+from codec_kinds_ai_sdk import AI_SDK
 from codec_kinds_blocks import ANTHROPIC, GEMINI, GO
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,11 +17,13 @@ from holdfast.errors import InvalidInput, UnknownFormat
 from holdfast.messages import COMMON, FORMATS, Message, Text, decode_all, detect_format, encode_all, format_name
 
 KINDS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
+KINDS["ai-sdk"] = AI_SDK
 PLAIN = {
     "openai-chat": {"text", "system", "name", "empty-string", "empty-text-part", "several-texts", "unknown-fields"},
     "openai-responses": {"text", "developer"},
     "anthropic": {"text", "text-cached", "several-texts", "empty-list", "unknown-fields"},
     "gemini": set[str](),
+    "ai-sdk": {"text", "system", "text-options", "several-texts", "empty-text-part", "unknown-fields"},
 }
 EITHER_OPENAI = {"audio": "openai-chat", "refusal-part": "openai-chat"}
 """OpenAI's two formats write these alike."""
@@ -46,7 +49,7 @@ def decisive(payload: dict[str, Any], format: str) -> bool:
             return payload["role"] == "tool" or "tool_calls" in payload or bool(kinds - {"text"})
         case "openai-responses":
             return "type" in payload
-        case "anthropic":
+        case "anthropic" | "ai-sdk":
             return bool(kinds - {"text"})
     return True
 
@@ -90,7 +93,7 @@ def test_developer_message_becomes_system_in_formats_without_that_role() -> None
         ({"role": "robot", "parts": []}, "no known format"),
         ({"type": "banana"}, "keys: type"),
         ({"text": "hi"}, "pass format="),
-        (GO, "Message 1 looks like gemini, but others like anthropic or openai-chat or openai-responses"),
+        (GO, "Message 1 looks like gemini, but others like ai-sdk or anthropic or openai-chat or openai-responses"),
     ],
 )
 def test_detect_format_invalid_payload_is_rejected_with_help(payload: dict[str, Any], expected: str) -> None:
@@ -154,5 +157,5 @@ def test_format_name_accepts_aliases(given: str, name: str) -> None:
 
 
 def test_format_name_unknown_error_lists_known_formats() -> None:
-    with pytest.raises(UnknownFormat, match="use one of openai-chat, openai-responses, anthropic, gemini"):
+    with pytest.raises(UnknownFormat, match="use one of openai-chat, openai-responses, anthropic, gemini, ai-sdk"):
         decode_all([ASK], "smoke-signals")

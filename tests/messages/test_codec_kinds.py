@@ -7,14 +7,26 @@ import copy
 import pytest
 from codec_facts import Wire, all_parts, bare, facts, moved, read
 from codec_kinds import CHAT, RESPONSES
+from codec_kinds_ai_sdk import AI_SDK
 from codec_kinds_blocks import ANTHROPIC, GEMINI
 
-from holdfast.messages import FORMATS, Opaque, ToolResult, anthropic, encode_all, gemini, openai_chat, openai_responses
+from holdfast.messages import (
+    FORMATS,
+    Opaque,
+    ToolResult,
+    ai_sdk,
+    anthropic,
+    encode_all,
+    gemini,
+    openai_chat,
+    openai_responses,
+)
 from holdfast.messages.payload import result_texts
 from judge import judge
 
 KINDS = {"openai-chat": CHAT, "openai-responses": RESPONSES, "anthropic": ANTHROPIC, "gemini": GEMINI}
-OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
+KINDS["ai-sdk"] = AI_SDK
+OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini, ai_sdk)}
 CASES = [
     pytest.param(format, payloads, id=f"{format}-{kind}")
     for format, kinds in KINDS.items()
@@ -114,4 +126,18 @@ LISTED = {
         "web_search_tool_result",
     ],
     "gemini": ["codeExecutionResult", "executableCode", "toolCall", "toolResponse"],
+    "ai-sdk": [
+        "custom",
+        "file",
+        "file-id",
+        "file-reference",
+        "image",
+        "image-file-id",
+        "image-file-reference",
+        "source",
+        "tool-approval-request",
+        "tool-approval-response",
+        "tool-call",
+        "tool-result",
+    ],
 }

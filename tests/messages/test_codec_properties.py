@@ -15,6 +15,7 @@ from holdfast.messages import (
     FORMATS,
     Opaque,
     ToolResult,
+    ai_sdk,
     anthropic,
     decode_all,
     encode_all,
@@ -26,7 +27,7 @@ from holdfast.messages import (
 )
 from judge import judge
 
-OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
+OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini, ai_sdk)}
 each_format = pytest.mark.parametrize("format", FORMATS)
 some = settings(max_examples=100)
 Data = st.DataObject

@@ -12,6 +12,7 @@ from holdfast.messages import (
     Message,
     Opaque,
     ToolResult,
+    ai_sdk,
     anthropic,
     encode_all,
     gemini,
@@ -21,9 +22,9 @@ from holdfast.messages import (
 from holdfast.messages.payload import make_legal_id
 from real_sessions import each_nth_session, each_session, format_of, history, transcript
 
-OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini)}
-C, R, A, G = FORMATS
-WALK = (C, R, C, A, C, G, R, A, R, G, A, G, C)
+OPAQUE = {module.name: module.OPAQUE for module in (openai_chat, openai_responses, anthropic, gemini, ai_sdk)}
+C, R, A, G, S = FORMATS
+WALK = (C, R, C, A, C, G, R, A, R, G, A, G, C, S, R, S, A, S, G, S, C)
 """Every format, and from each to every other."""
 
 

@@ -31,6 +31,12 @@ SIGNED = {"type": "thinking", "thinking": "hm", "signature": "s"}
 CITED: Json = {"type": "text", "text": "answer", "cache_control": MARK, "citations": [{"cited_text": "x"}], "more": 1}
 SHOT = {"type": "image", "source": {"type": "url", "url": "https://x.test/a.png"}}
 CALL = {"id": "a", "type": "function", "function": {"name": "read", "arguments": "{}"}, "extra": 1}
+OPTIONS: Json = {"providerOptions": {"anthropic": {"cacheControl": MARK}}}
+THOUGHT = {"type": "reasoning", "text": "hm", "providerOptions": {"anthropic": {"signature": "s"}}}
+AI_TEXT = {"type": "text", "text": "answer", **OPTIONS, "more": 1}
+AI_CALL = {"type": "tool-call", "toolCallId": "a", "toolName": "read", "input": {}, **OPTIONS}
+AI_RESULT: Json = {"type": "tool-result", "toolCallId": "a", "toolName": "read", **OPTIONS}
+AI_SHOT = {"type": "image-data", "data": "iVBORw0KGgo=", "mediaType": "image/png"}
 
 
 def decoded(payload: Json, format: str) -> Message:
@@ -167,6 +173,75 @@ CASES: dict[str, tuple[str, Json, dict[int, str | None], Json | None]] = {
         {0: "cut"},
         {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {"output": "cut"}}}]},
     ),
+    "ai-sdk: reasoning goes, the options of its siblings stay": (
+        "ai-sdk",
+        {"role": "assistant", "content": [THOUGHT, AI_TEXT, AI_CALL], "id": "m"},
+        {0: None},
+        {"role": "assistant", "content": [AI_TEXT, AI_CALL], "id": "m"},
+    ),
+    "ai-sdk: an output keeps its options": (
+        "ai-sdk",
+        {"role": "tool", "content": [AI_RESULT | {"output": {"value": LONG, "type": "error-text", "x": 1}}, AI_RESULT]},
+        {0: "cut"},
+        {
+            "role": "tool",
+            "content": [AI_RESULT | {"output": {"value": "cut", "type": "error-text", "x": 1}}, AI_RESULT],
+        },
+    ),
+    "ai-sdk: an output that is no text becomes one": (
+        "ai-sdk",
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "json", "value": {"a": LONG}, "x": 1}}]},
+        {0: "cut"},
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "text", "value": "cut", "x": 1}}]},
+    ),
+    "ai-sdk: an error that is no text becomes one": (
+        "ai-sdk",
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "error-json", "value": {"a": LONG}}}]},
+        {0: "cut"},
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "error-text", "value": "cut"}}]},
+    ),
+    "ai-sdk: a denial has another reason": (
+        "ai-sdk",
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "execution-denied"}}]},
+        {0: "cut"},
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "execution-denied", "reason": "cut"}}]},
+    ),
+    "ai-sdk: the first text of an output is rewritten, its media go": (
+        "ai-sdk",
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "content", "value": [AI_SHOT, AI_TEXT]}}]},
+        {0: "cut"},
+        {
+            "role": "tool",
+            "content": [AI_RESULT | {"output": {"type": "content", "value": [AI_TEXT | {"text": "cut"}]}}],
+        },
+    ),
+    "ai-sdk: an output of media alone becomes a text": (
+        "ai-sdk",
+        {"role": "tool", "content": [AI_RESULT | {"output": {"type": "content", "value": [AI_SHOT]}}]},
+        {0: "cut"},
+        {
+            "role": "tool",
+            "content": [AI_RESULT | {"output": {"type": "content", "value": [{"type": "text", "text": "cut"}]}}],
+        },
+    ),
+    "ai-sdk: a result of version 4 is a text, whatever it was": (
+        "ai-sdk",
+        {"role": "tool", "content": [AI_RESULT | {"result": {"a": LONG}, "experimental_content": [AI_SHOT], "x": 1}]},
+        {0: "cut"},
+        {"role": "tool", "content": [AI_RESULT | {"result": "cut", "x": 1}]},
+    ),
+    "ai-sdk: a call goes from both of its places": (
+        "ai-sdk",
+        {"role": "assistant", "content": [AI_TEXT, AI_CALL], "toolCalls": [AI_CALL, AI_CALL | {"toolCallId": "b"}]},
+        {1: None},
+        {"role": "assistant", "content": [AI_TEXT], "toolCalls": [AI_CALL | {"toolCallId": "b"}]},
+    ),
+    "ai-sdk: dropped words leave an empty text beside calls": (
+        "ai-sdk",
+        {"role": "assistant", "content": [AI_TEXT], "toolCalls": [AI_CALL]},
+        {0: None},
+        {"role": "assistant", "content": "", "toolCalls": [AI_CALL]},
+    ),
     "a message that loses all parts is not sent": (
         "anthropic",
         {"role": "assistant", "content": [SIGNED]},
@@ -243,6 +318,12 @@ RENAMED = [
         {"role": "model", "parts": [{"functionCall": {"id": "a", "name": "n", "args": {"id": "a"}}}]},
         '{"functionCall": {"id": "a"',
     ),
+    (
+        "ai-sdk",
+        {"role": "assistant", "content": [AI_CALL | {"input": {"toolCallId": "a"}}]},
+        '"tool-call", "toolCallId": "a"',
+    ),
+    ("ai-sdk", {"role": "tool", "content": [AI_RESULT | {"result": "a"}]}, '"toolCallId": "a"'),
 ]
 
 

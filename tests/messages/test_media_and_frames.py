@@ -39,6 +39,8 @@ def picture(format: str, data: str = BIG) -> dict[str, Any]:
         case "anthropic":
             source = {"type": "base64", "media_type": "image/png", "data": data}
             return {"role": "user", "content": [{"type": "image", "source": source}]}
+        case "ai-sdk":
+            return {"role": "user", "content": [{"type": "image", "image": data, "mediaType": "image/png"}]}
     return {"role": "user", "parts": [{"inlineData": {"mimeType": "image/png", "data": data}}]}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from boundary_wire import HI, PROFILES, YES, Chat, Claude, Gemini, Messages, Responses
+from boundary_wire import HI, PROFILES, YES, AiSdk, Chat, Claude, Gemini, Messages, Responses
 from openai.types.chat import ChatCompletionMessage
 
 from holdfast import check, repair
@@ -184,6 +184,7 @@ EMPTY: dict[str, Messages] = {
     "openai-responses": [thought()],
     "anthropic": [by_model()],
     "gemini": [Gemini.by_model()],
+    "ai-sdk": [AiSdk.results("ghost")],
 }
 
 

@@ -202,6 +202,10 @@ CALLS: dict[str, list[Any]] = {
         {"functionCall": {"name": "recall_read", "args": {"ref": "#4"}}},
         gemini.FunctionCall(name="recall_read", args={"ref": "#4"}),
     ],
+    "ai-sdk": [
+        {"type": "tool-call", "toolCallId": "c1", "toolName": "recall_read", "input": {"ref": "#4"}},
+        {"type": "tool-call", "toolCallId": "c1", "toolName": "recall_read", "args": {"ref": "#4"}},
+    ],
 }
 
 
@@ -214,6 +218,7 @@ async def test_tool_call_is_answered_in_its_format(recall: Recall, format: str) 
         "openai-responses": plain,
         "anthropic": {"role": "assistant", "content": [plain]},
         "gemini": {"role": "model", "parts": [plain]},
+        "ai-sdk": {"role": "assistant", "content": [plain]},
     }[format]
     for asked in CALLS[format]:
         answer = await recall.answer(asked)

@@ -11,7 +11,7 @@ from holdfast.strategies import KeepFraction, KeepLast
 from holdfast.tokens import estimator_for
 from holdfast.triggers import always
 
-PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
+PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini", "ai-sdk")
 CHARS = estimator_for("chars/4")
 if TYPE_CHECKING:
     from holdfast.types import Strategy

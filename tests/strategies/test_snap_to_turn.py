@@ -134,7 +134,7 @@ def test_window_that_cannot_fit_returns_smallest_valid_context() -> None:
     done = compact(messages, budget=20, estimator="chars/4", strategy=TokenWindow(20))
     assert done.outcome is Outcome.CANNOT_FIT
     assert done.messages == [messages[2], messages[5], {**messages[6], "content": "[cut: 7]"}]
-    assert done.why == "the smallest valid context has 25 tokens, over the limit of 20"
+    assert done.why == "the smallest valid context has 24 tokens, over the limit of 20"
 
 
 TURNS_STRATEGY = st.lists(

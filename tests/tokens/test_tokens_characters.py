@@ -44,7 +44,7 @@ PICTURE = Media("image", "image/png", "A" * 4_000)
         (Message("user", (PICTURE,)), 2),
         (Message("user", (Text("a"), PICTURE)), 3),
         (Message("assistant", (Reasoning("hmm, let me think"),)), 2),
-        (Message("assistant", (Opaque("web_search_call", {"query": "x" * 40}, "openai-responses"),)), 2),
+        (Message("assistant", (Opaque("web_search_call", {"query": "x" * 40}, "openai-responses"),)), 2 + 13),
         (call("read", {"a": 1}), 2 + 1 + 2),
         (call("read", '{"a":   1}'), 2 + 1 + 2),
         (call("read", {}), 2 + 1 + 1),
@@ -52,10 +52,10 @@ PICTURE = Media("image", "image/png", "A" * 4_000)
         (call("read_file", {"path": "日本"}), 2 + 3 + 4),
         (call("run", "not json"), 2 + 1 + 2),
         (tool(Text("ab")), 2 + 1),
-        (tool(Text("abc")), 2 + 2),
-        (tool(), 2 + 1),
-        (tool(Text("")), 2 + 1),
-        (tool(Text('say "hi"\n')), 2 + 4),
+        (tool(Text("abc")), 2 + 1),
+        (tool(), 2),
+        (tool(Text("")), 2),
+        (tool(Text('say "hi"\n')), 2 + 3),
         (tool(Text("日本")), 2 + 1),
         (tool(Text("a"), Text("b")), 2 + 3),
         (tool(Text("ab"), is_error=True), 2 + 1),
@@ -63,7 +63,11 @@ PICTURE = Media("image", "image/png", "A" * 4_000)
     ],
 )
 def test_l1_chars_per_piece_rounds_up_each_piece_and_adds_two_per_role(message: Message, tokens: int) -> None:
-    """ceil(code points / 4) per piece; a call its name and compact JSON, a result its JSON; others nothing."""
+    """ceil(code points / 4) per piece: text, a call's name and compact JSON, a result's text.
+
+    A result of several parts is their JSON. Media and reasoning are free; a part that is kept as it came counts the
+    bytes of its JSON.
+    """
     assert L1.tokens(L1.measure(message)) == tokens
 
 

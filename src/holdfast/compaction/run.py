@@ -34,12 +34,13 @@ from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..errors import Outcome, SummaryFailed, plain_reason
 from ..ledger import weights_digest
-from ..messages import COMMON, HIDDEN, Edit, Json
+from ..messages import COMMON, HIDDEN, Edit, Json, Message
 from ..models import scrub
 from ..strategies.base import run_strategy
 from ..strategies.history import user_topics
 from ..strategies.parameters import describe_parameters
 from ..tokens.catalog import Prices, prices_of
+from ..tokens.opaque import unknown_kinds
 from ..tokens.window import Window, WindowFacts
 from .decide import Decision, validate_plan
 from .driver import Abort, Notify, SummarizerRun, in_thread, without_model
@@ -151,6 +152,11 @@ class CompactionRun:
             yield self.request.view.usage_remark
         if missing := self.policy.missing:
             yield f"this process does not have {', '.join(missing)}: the preset's own is used"
+        for kind, count in sorted(unknown_kinds(self._shown()).items()):
+            some = (
+                f"1 part of unknown type `{kind}` is" if count == 1 else f"{count} parts of unknown type `{kind}` are"
+            )
+            yield f"{some} passed on unchanged and counted by bytes"
         threshold = self.request.threshold
         if threshold is None or decision.outcome is not Outcome.COMPACTED or not self.policy.is_automatic:
             return
@@ -160,13 +166,16 @@ class CompactionRun:
                 f"{threshold:,}: system prompt, tools and what must stay take the rest"
             )
 
+    def _shown(self) -> Iterator[Message]:
+        """Yields the messages of the context before the compaction."""
+        return chain((shown.message for shown in self.request.view.head), self.request.view.messages)
+
     def cost(self, decision: Decision) -> Cost | None:
         """Returns the cost of the model calls and of the lost prompt cache; None if nothing changes."""
         if decision.plan is None:
             return None
         view, meter = self.request.view, self.summarizer.meter
-        before = chain((shown.message for shown in view.head), view.messages)
-        same = sum(1 for _ in takewhile(bool, map(is_, before, decision.plan.messages)))
+        same = sum(1 for _ in takewhile(bool, map(is_, self._shown(), decision.plan.messages)))
         return cost_of(
             meter.usage,
             prices_of(self.model),

@@ -1,6 +1,16 @@
 """Neutral messages, codecs for each wire format, validation, repair, and links: what belongs together."""
 
-from .codec import COMMON, FORMATS, decode_all, decode_one, detect_format, encode_all, format_name, require_message_list
+from .codec import (
+    COMMON,
+    FORMATS,
+    decode_all,
+    decode_one,
+    detect_format,
+    encode_all,
+    format_name,
+    is_known,
+    require_message_list,
+)
 from .edit import apply_edits, change, drop_parts, fold_edits, rename_calls, replace_payload
 from .frame import (
     ACKNOWLEDGED,
@@ -115,6 +125,7 @@ __all__ = [
     "is_framed",
     "is_from_user",
     "is_interrupted",
+    "is_known",
     "is_note",
     "is_system_message",
     "is_vendor_summary",

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ..errors import InvalidInput, UnknownFormat
-from . import anthropic, gemini, openai_chat, openai_responses
+from . import ai_sdk, anthropic, gemini, openai_chat, openai_responses
 from .frameworks import (
     CONVERSE,
     FRAMEWORKS,
@@ -17,7 +17,7 @@ from .frameworks import (
     framework_of,
     has_converse_blocks,
 )
-from .parts import End, FindCall, Json, Message, Text, ToolResult
+from .parts import End, FindCall, Json, Message, Opaque, Text, ToolResult
 from .patch import Edit, Path
 from .payload import copy_json
 from .sdk import unpack_reply
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from ..types import MessageLike
 
 
-FORMATS = (openai_chat.name, openai_responses.name, anthropic.name, gemini.name)
+FORMATS = (openai_chat.name, openai_responses.name, anthropic.name, gemini.name, ai_sdk.name)
 """Names of the supported wire formats."""
 COMMON = "common"
 """Plain role-and-text messages, which are the same in several formats."""
-PLAIN = frozenset((openai_chat.name, openai_responses.name, anthropic.name))
+PLAIN = frozenset((openai_chat.name, openai_responses.name, anthropic.name, ai_sdk.name))
 """Formats in which a plain text message looks the same."""
 ALL = frozenset((*FORMATS, *FRAMEWORKS))
 _NONE: frozenset[str] = frozenset()
-_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = (frozenset((name,)) for name in FORMATS)
+_CHAT, _RESPONSES, _ANTHROPIC, _GEMINI, _AI_SDK = (frozenset((name,)) for name in FORMATS)
 _OPENAI = _CHAT | _RESPONSES
 _FRAMEWORKS: dict[str | None, frozenset[str]] = {name: frozenset((name,)) for name in FRAMEWORKS}
 _PLAIN_OR_CONVERSE = PLAIN | {CONVERSE}
@@ -46,7 +46,8 @@ _FORMATS_BY_PART: dict[str, frozenset[str]] = {
     **dict.fromkeys(("refusal", "input_audio"), _OPENAI),
     **dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image"), _ANTHROPIC),
     **dict.fromkeys(anthropic.OPAQUE, _ANTHROPIC),
-    "text": _CHAT | _ANTHROPIC,
+    **dict.fromkeys(ai_sdk.PARTS, _AI_SDK),
+    "text": _CHAT | _ANTHROPIC | _AI_SDK,
 }
 """Formats that have this type of content part."""
 _ALIASES = {
@@ -81,6 +82,8 @@ class Codec(NamedTuple):
     """Returns the ends of edges in a payload, other than calls and their results."""
     closing: Callable[[Json, End], Json | None] | None = None
     """Returns a payload that closes what this end of a payload opened; None if it may stay open."""
+    opaque: frozenset[str] = frozenset()
+    """Kinds of parts that are kept and never interpreted."""
 
 
 CODECS = {
@@ -94,6 +97,7 @@ CODECS = {
             openai_chat.retext,
             openai_chat.EMPTY,
             legal_id=openai_chat.legal_id,
+            opaque=openai_chat.OPAQUE,
         ),
         Codec(
             openai_responses.name,
@@ -104,6 +108,7 @@ CODECS = {
             legal_id=openai_responses.legal_id,
             ends=openai_responses.ends,
             closing=openai_responses.closing,
+            opaque=openai_responses.OPAQUE,
         ),
         Codec(
             anthropic.name,
@@ -115,6 +120,7 @@ CODECS = {
             legal_id=anthropic.legal_id,
             ends=anthropic.ends,
             closing=anthropic.closing,
+            opaque=anthropic.OPAQUE,
         ),
         Codec(
             gemini.name,
@@ -124,6 +130,17 @@ CODECS = {
             gemini.retext,
             join=gemini.join,
             ends=gemini.ends,
+            opaque=gemini.OPAQUE,
+        ),
+        Codec(
+            ai_sdk.name,
+            ai_sdk.decode,
+            ai_sdk.encode,
+            ai_sdk.places,
+            ai_sdk.retext,
+            ai_sdk.EMPTY,
+            legal_id=ai_sdk.legal_id,
+            opaque=ai_sdk.OPAQUE,
         ),
     )
 }
@@ -167,7 +184,17 @@ def _framework_codec(name: str) -> Codec:
     def places(payload: Json) -> Iterator[tuple[Path, ...]]:
         return (tuple((name, *path) for path in paths) for paths in codec.places(payload[name]))
 
-    return Codec(name, decode, encode, places, codec.retext, codec.empty, join if codec.join else None)
+    blocks = frozenset[str]().union(*(CODECS[wire].opaque for wire in FORMATS))  # frameworks pass those on
+    return Codec(
+        name,
+        decode,
+        encode,
+        places,
+        codec.retext,
+        codec.empty,
+        join if codec.join else None,
+        opaque=codec.opaque | blocks,
+    )
 
 
 def _with_result_names(message: Message, find: FindCall) -> Message:
@@ -188,6 +215,11 @@ def codec_for(format: str | None) -> Codec:
     if format in CODECS:
         return CODECS[format]
     return codec_of("openai-chat" if format is None or format == COMMON else format_name(format))
+
+
+def is_known(part: Opaque) -> bool:
+    """Whether this part, which is kept as it came, is of a kind that the codec of its format expects."""
+    return is_format(part.origin) and part.kind in codec_of(part.origin).opaque
 
 
 def decode_all(
@@ -359,7 +391,9 @@ def _can_pass_through(message: Message, format: str) -> bool:
         return False
     if format == "openai-responses":
         return isinstance(raw.get("content"), str) or not raw.get("content")
-    return format == "openai-chat" or (format == "anthropic" and raw.get("role") != "developer")
+    if format == ai_sdk.name and raw.get("role") == "system" and not isinstance(raw.get("content"), str):
+        return False
+    return format == openai_chat.name or (format in PLAIN and raw.get("role") != "developer")
 
 
 def detect_format(payloads: Iterable[Json]) -> str:
@@ -399,16 +433,18 @@ def formats_of(payload: Json) -> frozenset[str]:
     role = payload.get("role")
     if "type" in payload:
         return _formats_of_item(payload)
-    if role == "tool" or (role == "assistant" and "tool_calls" in payload):
-        return _CHAT
+    if role == "tool":
+        return _AI_SDK if ai_sdk.is_tool_content(payload.get("content")) else _CHAT
+    if role == "assistant" and ("tool_calls" in payload or "toolCalls" in payload):
+        return _CHAT if "tool_calls" in payload else _AI_SDK
     if "parts" in payload and "content" not in payload:
         return _GEMINI if role is None or str(role) in gemini.ROLES else _NONE
     if not isinstance(role, str) or role not in openai_chat.ROLES:
         return _RESPONSES if payload.keys() == {"id"} else _FRAMEWORKS.get(framework_in(payload), _NONE)
-    if role == "tool" or role == "function" or not _CHAT_FIELDS.isdisjoint(payload):
+    if role == "function" or not _CHAT_FIELDS.isdisjoint(payload):
         return _CHAT
     fits = _formats_of_content(payload.get("content"))
-    return fits - _ANTHROPIC if role == "developer" else fits
+    return fits - _ANTHROPIC - _AI_SDK if role == "developer" else fits
 
 
 def _formats_of_item(payload: Json) -> frozenset[str]:
@@ -433,7 +469,10 @@ def _formats_of_content(content: Any) -> frozenset[str]:
     fits = PLAIN
     for part in content:
         if isinstance(part, dict):
-            has = _FORMATS_BY_PART.get(str(part.get("type")), PLAIN)
+            kind = str(part.get("type"))
+            has = _FORMATS_BY_PART.get(kind, PLAIN)
+            if kind in ai_sdk.SHARED and ai_sdk.is_media(part):
+                has = _AI_SDK
         else:
             has = _CHAT if isinstance(part, str) else _NONE
         if has is not fits:

@@ -52,7 +52,13 @@ def _part(part: Any) -> Part:
         )
     if isinstance(answer := _get(part, "functionResponse", "function_response"), dict):
         return _result(answer)
-    return _media(part) or Opaque(next((key for key in part if key not in _METADATA_FIELDS), "part"), part, name)
+    return _media(part) or _opaque(part)
+
+
+def _opaque(part: Json) -> Opaque:
+    """Returns a part that is not interpreted, by the name of its field as the API writes it."""
+    first, *others = next((key for key in part if key not in _METADATA_FIELDS), "part").split("_")
+    return Opaque(first + "".join(map(str.capitalize, others)), part, name)
 
 
 def _media(part: Json) -> Media | None:
@@ -82,8 +88,8 @@ def _result(answer: Json) -> ToolResult:
         texts = list(body) if _is_texts(body) else [as_text(body)]
     else:
         texts = [to_json(response)] if response else []
-    content: list[Text | Media] = [Text(text) for text in texts if text or len(texts) > 1]
-    content += [media for part in as_list(answer.get("parts")) if (media := _media(part))]
+    content: list[Text | Media | Opaque] = [Text(text) for text in texts if text or len(texts) > 1]
+    content += [_media(part) or _opaque(part) for part in as_list(answer.get("parts"))]
     return ToolResult(as_text(answer.get("id")), tuple(content), failed, answer.get("name"))
 
 
@@ -183,10 +189,16 @@ def _with_id(call_id: str, body: Json) -> Json:
 
 def _response(result: ToolResult, call_of: FindCall) -> Json:
     call = None if result.name else call_of(result.call_id)
-    media = [shown for p in result.content if isinstance(p, Media) and (shown := _render_media(p)) is not None]
-    texts = [] if media and not result.text else result_texts(result)
+    more = [shown for part in result.content if (shown := _response_part(part)) is not None]
+    texts = [] if more and not result.text else result_texts(result)
     answer: Json = {
         "name": result.name or (call.name if call else "tool"),
         "response": {"error" if result.is_error else "output": texts if len(texts) > 1 else "".join(texts)},
     }
-    return answer | {"parts": media} if media else answer
+    return answer | {"parts": more} if more else answer
+
+
+def _response_part(part: Text | Media | Opaque) -> Json | None:
+    if isinstance(part, Media):
+        return _render_media(part)
+    return part.data if isinstance(part, Opaque) and part.origin == name else None

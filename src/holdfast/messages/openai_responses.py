@@ -97,7 +97,8 @@ def write_output(result: ToolResult, call: ToolCall | None, output: Any) -> Json
     kind = result.kind
     if kind == "function" and call is not None and call.kind != "local_shell_call":
         kind = call.kind
-    item = "tool_search_output" if kind == "tool_search_call" else _ITEMS.get(kind, kind) + "_output"
+    kind = _ITEMS.get(kind, kind if kind.endswith("_call") else "function_call")
+    item = "tool_search_output" if kind == "tool_search_call" else kind + "_output"
     own: Json = {"type": item, "call_id": result.call_id}
     whole = result.content[0] if len(result.content) == 1 else None
     if isinstance(whole, Opaque) and whole.kind == item:

@@ -16,7 +16,7 @@ from .sdk import dump
 
 MEDIA_PREFIX = "holdfast-media:"
 """Prefix of the digest that replaces media."""
-_KEYS = frozenset(("data", "url", "image_url", "file_data"))
+_KEYS = frozenset(("data", "url", "image", "image_url", "file_data"))
 _MIN_CHARACTERS = 1_024
 _NEVER_MEDIA = JSON_SCALARS - {str}
 
@@ -65,7 +65,7 @@ def _is_media(key: str, value: str) -> bool:
     """Long data under a media key; also text that starts with the prefix, so that it is never mistaken for a digest."""
     if value.startswith(MEDIA_PREFIX):
         return True
-    return len(value) >= _MIN_CHARACTERS and (key in ("data", "file_data") or value.startswith("data:"))
+    return len(value) >= _MIN_CHARACTERS and (key in ("data", "image", "file_data") or value.startswith("data:"))
 
 
 def _is_digest(key: str, value: str) -> bool:
@@ -202,7 +202,13 @@ def retext_content(
         yield from (Drop((*path, index)) for index in range(len(blocks)) if index != first)
 
 
-_TEXT_FIELDS = {"compaction": "content", "search_result": "content", "document": "source", "audio": "transcript"}
+_TEXT_FIELDS = {
+    "compaction": "content",
+    "search_result": "content",
+    "document": "source",
+    "file": "data",
+    "audio": "transcript",
+}
 """Field with readable text, by kind of opaque part."""
 
 
@@ -227,7 +233,7 @@ def opaque_text(part: Opaque) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, dict):  # a document's source: of text, or of blocks
-        value = value.get("data") if value.get("type") == "text" else value.get("content")
+        value = value.get("data") or value.get("text") if value.get("type") == "text" else value.get("content")
     if isinstance(value, list):
         value = "\n".join(str(as_dict(block).get("text") or "") for block in as_list(value))
     return value if isinstance(value, str) else ""

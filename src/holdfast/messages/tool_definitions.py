@@ -64,13 +64,18 @@ def _is_gemini_schema(schema: Any) -> bool:
     return all(map(_is_gemini_schema, [*inside, schema["items"]] if "items" in schema else inside))
 
 
-_ENCODERS = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _anthropic}
+def _ai_sdk(tool: Tool) -> Json:
+    body = {"name": tool.name, "description": tool.description, "inputSchema": copy_json(tool.parameters)}
+    return {"type": "function", **body}
+
+
+_ENCODERS = {"openai-chat": _chat, "openai-responses": _responses, "anthropic": _anthropic, "ai-sdk": _ai_sdk}
 
 
 def request_fields(messages: Sequence[Json], format: str, system: Any = None, tools: Any = None) -> Json:
     """Returns keyword arguments for the SDK's call, with the system prompt where this format takes it."""
     name, given = format_name(format), {} if tools is None else {"tools": tools}
-    if name == "anthropic":
+    if name in ("anthropic", "ai-sdk"):
         return {"messages": list(messages), **({} if system is None else {"system": system}), **given}
     if name == "openai-responses":
         prompt = {} if system is None else {"instructions": _prompt_text(system)}

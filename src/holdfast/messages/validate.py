@@ -74,6 +74,7 @@ FORMAT_RULES = {
             restricts_system=True,
         ),
         FormatRules("gemini", user_first=True, single_result_message=True, calls_follow_user=True),
+        FormatRules("ai-sdk", binds_signed_reasoning=True),
         *(FormatRules(name, binds_signed_reasoning=True) for name in FRAMEWORKS),
         FormatRules(CONVERSE, user_first=True, rejects_blank=True, merges_roles=True, binds_signed_reasoning=True),
     )
@@ -274,7 +275,8 @@ class _Validator:
         if ToolResult in kinds:
             self._check_results(index, message)
         elif message.role == "tool":
-            self._report(index, "orphan-result", "a tool message holds no result")
+            if Opaque not in kinds:  # an approval comes before its result
+                self._report(index, "orphan-result", "a tool message holds no result")
         elif self.pending and not self._same_batch(message):
             self._report_unanswered()
         if ToolCall in kinds:

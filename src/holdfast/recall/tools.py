@@ -267,7 +267,7 @@ def _decode_call(call: Any) -> tuple[Message, str]:
                 return message, format
     raise InvalidInput(
         f"This is not a tool call of a known format ({type(call).__name__}): pass one entry of `tool_calls`, a "
-        "`function_call` item, a `tool_use` block or a `functionCall` part."
+        "`function_call` item, a `tool_use` block, a `functionCall` part or a `tool-call` part."
     )
 
 
@@ -288,6 +288,7 @@ _CALL_SHAPES: tuple[tuple[Callable[[Json], bool], str, Callable[[Json], Json]], 
         "gemini",
         lambda call: {"role": "model", "parts": [call]},
     ),
+    (lambda call: "toolName" in call, "ai-sdk", lambda call: {"role": "assistant", "toolCalls": [call]}),
     (
         lambda call: "name" in call and "args" in call,
         "gemini",

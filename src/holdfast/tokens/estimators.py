@@ -13,8 +13,6 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import msgspec
-
 from ..errors import InvalidInput
 from ..messages import (
     Media,
@@ -29,11 +27,10 @@ from ..messages import (
     decode_all,
     to_json,
 )
+from .opaque import counted_json
 
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
-
-_encode = msgspec.json.Encoder().encode
 
 
 @runtime_checkable
@@ -67,7 +64,7 @@ class CallableEstimator:
         self._count = count
 
     def measure(self, message: Message) -> int:
-        return sum(self.measure_text(part_text(part)) for part in message.parts)
+        return sum(self.measure_text(counted_text(part)) for part in message.parts)
 
     def measure_text(self, text: str) -> int:
         if not text:
@@ -94,31 +91,48 @@ def part_text(part: Part) -> str:
         case ToolCall():
             return part.name + part.arguments_json
         case ToolResult():
-            return part.text if all(type(item) is Text for item in part.content) else result_json(part)
+            texts = all(type(item) is Text for item in part.content)
+            return part.text if texts else to_json(list(map(part_text, part.content)))
         case Opaque():
             return to_json(part.data)
         case _:
             return ""
 
 
-def result_json(result: ToolResult) -> str:
-    """Encodes a result as compact JSON: its text as a string, or the list of its parts without media."""
-    if not result.content:
-        return '""'
-    if len(result.content) == 1 and isinstance(only := result.content[0], Text):
-        return to_json(only.text)
-    return to_json([part_text(part) for part in result.content])
+def counted_text(part: Part) -> str:
+    """Returns the text by which a part is counted: all that a model reads, and what is encrypted as its length."""
+    match part:
+        case Opaque():
+            return to_json(counted_json(part)[0])
+        case ToolResult() if not all(type(item) is Text for item in part.content):
+            return _items_json(part)
+        case _:
+            return part_text(part)
+
+
+def _items_json(result: ToolResult) -> str:
+    """Encodes the content of a result as a list, without media."""
+    return to_json([counted_json(item)[0] if isinstance(item, Opaque) else part_text(item) for item in result.content])
 
 
 def result_length(result: ToolResult) -> int:
-    """Returns the length of `result_json`; plain ASCII text is measured without building the string."""
-    if len(result.content) == 1 and type(only := result.content[0]) is Text and only.text.isascii():
-        return len(_encode(only.text))
-    return len(result_json(result))
+    """Returns the length of a result: of its text, or of the JSON of its content if that is more than one text."""
+    content = result.content
+    if len(content) == 1 and type(only := content[0]) is Text:
+        return len(only.text)
+    return len(_items_json(result)) if content else 0
+
+
+def opaque_length(part: Opaque) -> int:
+    """Returns the bytes by which a part that is kept as it came is counted."""
+    return len(counted_text(part).encode(errors="replace"))
 
 
 class CharsPerPiece:
-    """ceil(characters / 4) of each piece separately, plus 2 per message for its role; nothing for non-text."""
+    """ceil(characters / 4) of each piece separately, plus 2 per message for its role.
+
+    Nothing for media and reasoning; what no codec reads counts by its bytes, so that nothing large is free.
+    """
 
     name = "chars/4"
 
@@ -139,6 +153,8 @@ class CharsPerPiece:
                 total -= -len(part.name) // 4 + -size // 4
             elif type(part) is Text:
                 total -= -len(part.text) // 4
+            elif type(part) is Opaque:
+                total -= -opaque_length(part) // 4
         return total
 
     def measure_text(self, text: str) -> int:
@@ -152,7 +168,7 @@ def _length(message: Message) -> int:
     parts = message.parts
     if len(parts) == 1 and type(only := parts[0]) is Text:
         return len(only.text)
-    return sum([len(part_text(part)) for part in parts])
+    return sum([opaque_length(part) if type(part) is Opaque else len(counted_text(part)) for part in parts])
 
 
 class CharsPerMessage:
@@ -213,13 +229,11 @@ class Tokenizer:
         return MESSAGE_OVERHEAD + sum(map(self._part, message.parts))
 
     def _part(self, part: Part) -> int:
-        if isinstance(part, Media):
-            return _media_tokens(part)
-        units = self.measure_text(part_text(part))
+        units = self.measure_text(counted_text(part)) + _media_tokens(part)
         if isinstance(part, ToolCall):
             return units + CALL_OVERHEAD
         if isinstance(part, ToolResult):
-            return units + CALL_OVERHEAD + sum(_media_tokens(item) for item in part.content if isinstance(item, Media))
+            return units + CALL_OVERHEAD + sum(map(_media_tokens, part.content))
         return units
 
     def measure_text(self, text: str) -> int:
@@ -233,10 +247,16 @@ class Tokenizer:
         return units
 
 
-def _media_tokens(media: Media) -> int:
-    if media.kind == "image" or media.data is None:
-        return IMAGE_TOKENS
-    return max(IMAGE_TOKENS, len(media.data) // 40)
+def _media_tokens(part: Part) -> int:
+    match part:
+        case Media(data=str(data)) if part.kind != "image":
+            return max(IMAGE_TOKENS, len(data) // 40)
+        case Media():
+            return IMAGE_TOKENS
+        case Opaque():
+            return IMAGE_TOKENS * counted_json(part)[1]
+        case _:
+            return 0
 
 
 @cache

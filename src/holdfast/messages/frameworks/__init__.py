@@ -77,6 +77,8 @@ class FrameworkCodec(NamedTuple):
     """Returns the token usage that a dump of a reply holds, in any form that `read_usage` accepts."""
     join: Callable[[Json, Json], Json] | None = None
     """Joins the results of one batch into one message, if the framework requires it."""
+    opaque: frozenset[str] = frozenset()
+    """Kinds of parts that are kept and never interpreted, other than the providers' own."""
 
 
 def framework_of(item: Any) -> str | None:

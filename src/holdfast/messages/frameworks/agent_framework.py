@@ -26,6 +26,30 @@ name = "agent_framework"
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system", "tool": "tool"}
 _FAILED = "FunctionInvocationError"
 """What the framework writes in place of an exception."""
+OPAQUE = frozenset(
+    (
+        "code_interpreter_tool_call",
+        "code_interpreter_tool_result",
+        "computer_tool_call",
+        "computer_tool_result",
+        "error",
+        "function_approval_request",
+        "function_approval_response",
+        "hosted_vector_store",
+        "image_generation_tool_call",
+        "image_generation_tool_result",
+        "mcp_server_tool_call",
+        "mcp_server_tool_result",
+        "oauth_consent_request",
+        "search_tool_call",
+        "search_tool_result",
+        "shell_command_output",
+        "shell_tool_call",
+        "shell_tool_result",
+        "usage",
+    )
+)
+"""Contents that are kept and never interpreted."""
 
 
 def dump(item: Any) -> list[Json]:
@@ -138,4 +162,4 @@ def _encode_result(result: ToolResult) -> Json:
     return own | ({"exception": _FAILED} if result.is_error else {})
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, places, retext)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, opaque=OPAQUE)

@@ -252,4 +252,4 @@ def usage(dumped: Json) -> Any:
     return {"input_tokens": metrics["input_tokens"], "output_tokens": metrics.get("output_tokens", 0)}
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage, opaque=frozenset(_LISTS))

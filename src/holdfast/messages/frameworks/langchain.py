@@ -39,6 +39,23 @@ _ROLES: dict[str, Role] = {
 _TYPES: dict[Role, str] = {"user": "human", "assistant": "ai", "system": "system", "tool": "tool"}
 _CALL_BLOCKS = frozenset(("tool_use", "tool_call", "function_call", "custom_tool_call"))
 _LEGACY = "function_call"
+OPAQUE = frozenset(
+    (
+        "audio",
+        "file",
+        "image",
+        "invalid_tool_call",
+        "non_standard",
+        "server_tool_call",
+        "server_tool_call_chunk",
+        "server_tool_result",
+        "text-plain",
+        "tool_call",
+        "tool_call_chunk",
+        "video",
+    )
+)
+"""Blocks that are kept and never interpreted: tools run by the provider, media held elsewhere, pieces of calls."""
 
 
 def dump(item: Any) -> list[Json]:
@@ -279,4 +296,4 @@ def usage(dumped: Json) -> Any:
     return dumped.get("usage_metadata")
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, {"content": ""}, usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, {"content": ""}, usage, opaque=OPAQUE)

@@ -39,6 +39,8 @@ _SIGNATURES = "thought_signatures"
 """Field of `additional_kwargs` with Gemini's signature of each block, in their order."""
 _DATA_FIELDS = {"image": "image", "audio": "audio", "video": "video", "document": "data"}
 _MIME_FIELDS = {"image": "image_mimetype", "video": "video_mimetype", "document": "document_mimetype"}
+OPAQUE = frozenset((*_DATA_FIELDS, "cache", "citable", "citation"))
+"""Blocks that are kept and never interpreted: citations, cache marks, and media in a file."""
 
 
 def dump(item: Any) -> list[Json]:
@@ -179,4 +181,4 @@ def _render_media(media: Media) -> Json:
     return drop_none(block | ({"title": media.name} if kind == "document" else {}))
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, places, retext)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, opaque=OPAQUE)

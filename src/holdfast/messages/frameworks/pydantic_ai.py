@@ -37,6 +37,16 @@ _INVISIBLE = frozenset(
     )
 )
 """Parts by which a run records its configuration: they are not messages to the model."""
+OPAQUE = _INVISIBLE | {
+    "builtin-tool-call",
+    "builtin-tool-return",
+    "cache-point",
+    "compaction",
+    "file",
+    "retry-feedback",
+    "speech",
+}
+"""Parts that are kept and never interpreted: tools run by the provider, media of the model, and marks."""
 
 
 def dump(item: Any) -> list[Json]:
@@ -209,4 +219,4 @@ def usage(dumped: Json) -> Any:
     return reported if reported.get("input_tokens") else None
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage, opaque=OPAQUE)

@@ -43,6 +43,8 @@ _MIMES = {
 }
 """Formats of media by kind of block, with their MIME types."""
 _FORMATS = {kind: {mime: format for format, mime in mimes.items()} for kind, mimes in _MIMES.items()}
+OPAQUE = frozenset((*_MIMES, "cachePoint", "citationsContent", "guardContent"))
+"""Blocks that are kept and never interpreted: cache marks, guarded media, and media elsewhere."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9 \-()\[\]]+")
 
 
@@ -109,7 +111,7 @@ def _result_part(block: Json) -> Text | Media | Opaque:
     if "json" in block:
         return Text(to_json(block["json"]))
     part = _part(block)
-    return part if isinstance(part, Text | Media) else Opaque("block", block, name)
+    return part if isinstance(part, Text | Media | Opaque) else Opaque("block", block, name)
 
 
 def _media(kind: str, given: Json) -> Media | None:
@@ -202,4 +204,4 @@ def usage(dumped: Json) -> Any:
     return figures | {"cache_read": cached or 0, "cache_write": stored or 0}
 
 
-codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage, join=join)
+codec = FrameworkCodec(name, dump, load, decode, encode, places, retext, usage=usage, join=join, opaque=OPAQUE)
