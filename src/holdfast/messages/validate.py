@@ -119,9 +119,10 @@ def drop_rejected_parts(message: Message, rules: FormatRules) -> Message | None:
 
 def has_no_content(message: Message, rules: FormatRules) -> bool:
     """Whether a message without parts is rejected: some formats accept an empty string, none an empty list."""
-    if rules.rejects_blank or message.role == "tool":
-        return True
-    return message.raw is None or not isinstance(message.raw.get("content"), str)
+    raw = message.raw or {}
+    if raw.get("output_config"):  # Anthropic: a system message may hold settings alone
+        return False
+    return rules.rejects_blank or message.role == "tool" or not isinstance(raw.get("content"), str)
 
 
 def _is_rejected(part: Part, rules: FormatRules) -> bool:
