@@ -16,11 +16,14 @@ _CALL_OF = {output: call for call, output in _OUTPUT_OF.items()}
 _SERVED = {  # run by the API or by an MCP server: complete in themselves
     "web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call",
     "tool_search_call", "mcp_call", "mcp_list_tools", "mcp_approval_request", "program", "compaction",
+    "agent_message", "multi_agent_call", "multi_agent_call_output",
 }  # fmt: skip
 _OTHER = {
     "mcp_approval_response", "tool_search_output", "program_output", "additional_tools", "item_reference",
     "compaction_trigger", "configuration_update",
 }  # fmt: skip
+_ALONE = {"function_call_output"}
+"""Outputs that may name a tool instead of a call."""
 _ROLES = ("user", "assistant", "system", "developer")
 _PARTS = {"assistant": {"output_text", "refusal"}}
 _INPUT_PARTS = {"input_text", "input_image", "input_file", "input_audio"}
@@ -123,7 +126,7 @@ def _parts(parts: list[Any], known: set[str], where: str) -> Iterator[str]:
 
 
 def _call(item: dict[str, Any], kind: str, where: str) -> Iterator[str]:
-    if not _call_id(item):
+    if not _call_id(item) and kind not in _ALONE:
         yield f"Missing required parameter: '{where}.call_id'."
     if text := _TEXT_OF.get(kind):
         if not item.get("name"):
@@ -181,7 +184,12 @@ def _pairs(items: list[dict[str, Any]], pending_ok: bool) -> Iterator[str]:
             answered = any(n > i and _answers(items[n], kind) for n in outputs.get(name, ()))
             if not answered and not referred and not (pending_ok and _waiting(items[i + 1 :])):
                 yield f"No tool output found for {_words(kind)} {name}. (input[{i}])"
-        elif kind in _CALL_OF and not referred and not _answers(item, called.get(name, "")):
+        elif (
+            kind in _CALL_OF
+            and (name or kind not in _ALONE)
+            and not referred
+            and not _answers(item, called.get(name, ""))
+        ):
             yield f"No tool call found for {_words(_CALL_OF[kind])} output with call_id {name}. (input[{i}])"
 
 

@@ -156,6 +156,11 @@ RESPONSES: dict[str, Wire] = {
     "mcp-approval": [item("mcp_approval_request", id="r1", name="read"), item("mcp_approval_response", approve=True)],
     "item-reference": [ASK, item("item_reference", id="msg_1")],
     "item-reference-untyped": [ASK, {"id": "msg_1"}],
+    "item-reference-null-type": [ASK, {"id": "msg_1", "type": None}],
+    "agent-message": [
+        ASK,
+        item("agent_message", author="a", recipient="b", content=[item("input_text", text="go")]),
+    ],
     "compaction": [item("compaction", id="cmp_1", encrypted_content="gAAAA"), ASK],
     "compaction-trigger": [ASK, item("compaction_trigger")],
     "unknown-fields": [message_item("user", item("input_text", text="go")) | {"x": {"y": [1, None]}}],

@@ -84,6 +84,7 @@ LISTED = {
     "openai-chat": ["audio"],
     "openai-responses": [
         "additional_tools",
+        "agent_message",
         "code_interpreter_call",
         "compaction",
         "compaction_summary",

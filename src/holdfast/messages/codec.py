@@ -140,6 +140,7 @@ CODECS = {
             ai_sdk.retext,
             ai_sdk.EMPTY,
             legal_id=ai_sdk.legal_id,
+            ends=ai_sdk.ends,
             opaque=ai_sdk.OPAQUE,
         ),
     )
@@ -431,7 +432,7 @@ def _either(formats: frozenset[str]) -> str:
 def formats_of(payload: Json) -> frozenset[str]:
     """Returns all formats in which this payload could be a message."""
     role = payload.get("role")
-    if "type" in payload:
+    if payload.get("type") is not None:
         return _formats_of_item(payload)
     if role == "tool":
         return _AI_SDK if ai_sdk.is_tool_content(payload.get("content")) else _CHAT
@@ -440,11 +441,18 @@ def formats_of(payload: Json) -> frozenset[str]:
     if "parts" in payload and "content" not in payload:
         return _GEMINI if role is None or str(role) in gemini.ROLES else _NONE
     if not isinstance(role, str) or role not in openai_chat.ROLES:
-        return _RESPONSES if payload.keys() == {"id"} else _FRAMEWORKS.get(framework_in(payload), _NONE)
+        return _RESPONSES if _is_reference(payload) else _FRAMEWORKS.get(framework_in(payload), _NONE)
     if role == "function" or not _CHAT_FIELDS.isdisjoint(payload):
         return _CHAT
+    if "output_config" in payload:
+        return _ANTHROPIC
     fits = _formats_of_content(payload.get("content"))
     return fits - _ANTHROPIC - _AI_SDK if role == "developer" else fits
+
+
+def _is_reference(payload: Json) -> bool:
+    """Whether this is a reference to a stored item; its type may be null."""
+    return "id" in payload and payload.keys() <= {"id", "type", "agent"}
 
 
 def _formats_of_item(payload: Json) -> frozenset[str]:

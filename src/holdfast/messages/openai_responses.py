@@ -131,6 +131,7 @@ ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "us
 OPAQUE = frozenset(
     (
         "additional_tools",
+        "agent_message",
         "code_interpreter_call",
         "compaction",
         "compaction_summary",

@@ -1,0 +1,65 @@
+"""Every type of the installed SDKs through compaction: what is kept is as it was, and units are whole.
+
+With HOLDFAST_WHOLE set, every way of compaction with every sample; else a sample of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from sdk_cases import Case, fixed_number, forms
+from sdk_changes import unsound
+from sdk_conversations import conversation
+
+from holdfast import CompactionResult, PruneToolResults, SlidingWindow, TokenWindow, Truncate, TurnWindow, compact
+from holdfast.compaction.presets import PRESETS
+from holdfast.strategies import KeepFraction, KeepLast, KeepTrail
+from holdfast.triggers import always
+from real_sessions import WHOLE
+
+NOTES = "## Completed Work\n- The berths were read.\n## Pending Work\n- [ ] The rest of the berths."
+Way = Callable[..., CompactionResult]
+within = partial(compact, budget=100_000)
+STRATEGIES: dict[str, Way] = {
+    "prune": partial(within, strategy=PruneToolResults(protect=0, minimum=0)),
+    **{f"trail-{tokens}": partial(within, strategy=KeepTrail(tokens)) for tokens in (150, 400, 800, 1_600)},
+    **{f"tokens-{tokens}": partial(within, strategy=TokenWindow(tokens)) for tokens in (300, 600, 1_000, 1_500)},
+    **{f"last-{count}": partial(within, strategy=KeepLast(count)) for count in range(6, 12)},
+    **{f"sliding-{count}": partial(within, strategy=SlidingWindow(count)) for count in range(6, 12)},
+    **{f"turns-{count}": partial(within, strategy=TurnWindow(count)) for count in (1, 3, 4)},
+    **{f"truncate-{tokens}": partial(within, strategy=Truncate(max_tokens=tokens)) for tokens in (400, 800, 1_300)},
+    **{f"fraction-{share}": partial(within, strategy=KeepFraction(share)) for share in (0.4, 0.7)},
+}
+WITH_NOTES: dict[str, Way] = {
+    **{f"ledger-{budget}": partial(compact, budget=budget) for budget in (600, 1_200, 2_000)},
+    **{
+        f"{name}-{window}": partial(compact, preset=name, window=window, summarizer=lambda prompt: NOTES)
+        for name in PRESETS
+        for window in (1_500, 3_000)
+    },
+}
+"""Slower: what is archived is read for the notes."""
+WAYS = STRATEGIES | WITH_NOTES
+
+
+def ways_of(case: Case) -> list[tuple[str, int]]:
+    """Ways of compaction, and how many turns follow the sample: pruning and, by turns, some of the others."""
+    if WHOLE:
+        return [(name, after) for name in WAYS for after in (0, 3)]
+    start = fixed_number(case.id)
+    chosen = [("prune", 3)]
+    chosen += [([*STRATEGIES][(start + step * 11) % len(STRATEGIES)], 3 * ((start + step) % 2)) for step in (0, 1)]
+    return chosen + ([([*WITH_NOTES][start // 3 % len(WITH_NOTES)], start % 2 * 3)] if start % 3 == 0 else [])
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in forms()])
+def test_sdk_type_survives_compaction_whole(case: Case) -> None:
+    found: dict[str, list[str]] = {}
+    for name, after in ways_of(case):
+        given = conversation(case, after=after)
+        result = WAYS[name](given.messages, format=case.format, trigger=always)
+        if complaints := unsound(given, result.messages, case):
+            found[f"{name}, {after} turns after"] = complaints
+    assert found == {}
