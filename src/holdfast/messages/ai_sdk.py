@@ -6,12 +6,11 @@ The parts of both are the same but for calls (`args`, later `input`) and results
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from typing import Any, Literal
+from typing import Any
 
 from .json_text import from_json, to_json
 from .parts import (
     RAW_ARGUMENTS,
-    End,
     FindCall,
     Json,
     Media,
@@ -142,17 +141,6 @@ def _reasoning(part: Json) -> Reasoning:
 def _sealed(key: str, value: Any) -> str | None:
     """Returns what version 4 has in a field of its own as later ones have it; only Anthropic's models need it."""
     return to_json({"anthropic": {key: value}}) if value else None
-
-
-def ends(raw: Json) -> list[End]:
-    """Returns the ends of approvals: what is asked of the user, and the answer in a tool message."""
-    found: list[End] = []
-    for index, part in enumerate(as_list(raw.get("content"))):
-        match as_dict(part):
-            case {"type": "tool-approval-request" | "tool-approval-response" as kind, "approvalId": str() as key}:
-                role: Literal["opens", "closes"] = "opens" if kind == "tool-approval-request" else "closes"
-                found.append(End(index, "tool-approval", key, role, f"{kind} {key!r}"))
-    return found
 
 
 def _call(part: Json) -> ToolCall:

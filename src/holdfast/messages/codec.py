@@ -140,7 +140,6 @@ CODECS = {
             ai_sdk.retext,
             ai_sdk.EMPTY,
             legal_id=ai_sdk.legal_id,
-            ends=ai_sdk.ends,
             opaque=ai_sdk.OPAQUE,
         ),
     )
@@ -245,7 +244,8 @@ def decode_all(
         if type(item) is dict:
             content = item.get("content")
             role = item.get("role")
-            if type(content) is str and content and len(item) == 2 and (role == "user" or role == "assistant"):
+            short = len(item) == 2 and next(iter(item)) == "role"  # without a payload the order of keys would be lost
+            if short and type(content) is str and content and (role == "user" or role == "assistant"):
                 add(Message(role, (Text(content),)))
                 plain = True
             elif quick and (message := decode_simple(item, role, content)) is not None:
@@ -282,6 +282,8 @@ def decode_all(
 def _plain_talk(messages: list[Any]) -> list[Message]:
     """Decodes a conversation of two without tools, in half the time of the loop over all kinds; empty for others."""
     if set(map(type, messages)) != {dict} or set(map(len, messages)) != {2}:
+        return []
+    if set(map(next, map(iter, messages))) != {"role"}:  # without a payload the order of keys would be lost
         return []
     texts, roles = ([message.get(name) for message in messages] for name in ("content", "role"))
     if set(map(type, texts)) != {str} or "" in texts or set(map(type, roles)) != {str} or not {*roles} <= _SPEAKERS:
@@ -347,7 +349,8 @@ def decode_one(payload: Json, format: str | None) -> Message:
     if format is not None and is_format(format):
         return codec_of(format).decode(payload)
     content = payload.get("content")
-    if type(content) is str and content and len(payload) == 2 and payload.get("role") in _TEXT_ROLES:
+    short = len(payload) == 2 and next(iter(payload)) == "role"
+    if short and type(content) is str and content and payload["role"] in _TEXT_ROLES:
         return Message(payload["role"], (Text(content),))
     return _decode_common(payload)
 
@@ -371,8 +374,10 @@ def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
             if len(parts) == 1 and type(only := parts[0]) is Text and only.text:
                 add({"role": role, "content": only.text})
                 continue
+        if message.edits and not message.parts:
+            continue  # hidden
         if raw is not None and (message.format == name or _can_pass_through(message, name)):
-            payloads = [copy_json(raw)] if not message.edits else [copy_json(message.payload)] if message.parts else []
+            payloads = [copy_json(message.payload if message.edits else raw)]
         else:
             calls.until = position
             payloads = encode(calls.with_legal_ids(message), calls)
@@ -435,6 +440,8 @@ def formats_of(payload: Json) -> frozenset[str]:
     if payload.get("type") is not None:
         return _formats_of_item(payload)
     if role == "tool":
+        if payload.get("content") == [] and "tool_call_id" not in payload:
+            return _CHAT | _AI_SDK
         return _AI_SDK if ai_sdk.is_tool_content(payload.get("content")) else _CHAT
     if role == "assistant" and ("tool_calls" in payload or "toolCalls" in payload):
         return _CHAT if "tool_calls" in payload else _AI_SDK

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import count, islice
+from itertools import compress, count, islice
 from typing import Any
 
 from ..errors import InvalidInput
@@ -31,7 +31,13 @@ def change(message: Message, changes: Mapping[int, str | None]) -> Message:
         elif (text := changes[index]) is not None:
             parts.append(_with_text(part, text))
     edits = merge(message.edits, _edits(message, changes)) if parts else _HIDDEN
-    return Message(message.role, tuple(parts), message.format, message.raw, edits)
+    changed = Message(message.role, tuple(parts), message.format, message.raw, edits)
+    return _read_again(message, changed) if any(map(_shows_no_text, message.parts)) else changed
+
+
+def _shows_no_text(part: Part) -> bool:
+    """Whether this is a result of a kind that has no text: what an edit leaves of it, only its codec tells."""
+    return type(part) is ToolResult and bool(part.content) and all(type(item) is not Text for item in part.content)
 
 
 def drop_parts(message: Message, indices: Iterable[int]) -> Message:
@@ -60,20 +66,23 @@ def apply_edits(message: Message, edits: Sequence[Edit]) -> Message:
     if not edits:
         return message
     edited = Message(message.role, (), message.format, message.raw, merge(message.edits, edits))
-    if HIDDEN in edits:
-        return edited
-    places = _places(message)
-    stays = [index for index, paths in enumerate(places) if not is_removed(paths[0], edits)]
+    return edited if HIDDEN in edits else _read_again(message, edited)
+
+
+def _read_again(message: Message, edited: Message) -> Message:
+    """Returns the edited message with the parts that its edits leave; calls and results keep the ids they had."""
+    left = [not is_removed(paths[0], edited.edits) for paths in _places(message)]
+    known = list(compress(message.parts, left))
     if message.raw is None:
-        texts = {edit.path: edit.value for edit in edits if type(edit) is Replace}
+        texts = {edit.path: edit.value for edit in edited.edits if isinstance(edit, Replace)}
+        places = compress(_places(message), left)
         fresh: Iterable[Part] = (
             _with_text(part, text) if (text := texts.get(paths[0])) else part
-            for part, paths in zip(message.parts, places, strict=True)
-            if not is_removed(paths[0], edits)
+            for part, paths in zip(known, places, strict=True)
         )
     else:
         fresh = codec_for(message.format).decode(edited.payload or {}).parts
-    parts = (_with_id(part, id_of(message.parts[index])) for part, index in zip(fresh, stays, strict=False))
+    parts = (_with_id(part, id_of(one)) for part, one in zip(fresh, known, strict=False))
     return Message(message.role, tuple(parts), message.format, message.raw, edited.edits)
 
 

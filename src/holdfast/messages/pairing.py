@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .edit import as_user, drop_parts, fold_edits, rename_calls
-from .links import Edges, ends_of
+from .links import Edges
 from .parts import Message, Reasoning, Text, ToolCall, ToolResult
 from .payload import INTERRUPTED_TEXT
 from .tool_calls import item_id, without_item_id
@@ -23,7 +23,8 @@ def without_results(message: Message, late: Sequence[int]) -> Message | None:
     left = fold_edits(drop_parts(message, late))
     if not left.parts:
         return None
-    return left if left.results or ends_of(left) else as_user(left)
+    user = as_user(left)
+    return user if not left.results and is_from_user(user) else left
 
 
 class Pairing:

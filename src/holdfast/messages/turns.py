@@ -15,6 +15,7 @@ _BY_PROGRAMS = frozenset(
         "compaction_trigger",
         "configuration_update",
         "mcp_approval_response",
+        "tool-approval-response",
         "tool_addition",
         "tool_removal",
     )

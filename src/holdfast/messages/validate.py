@@ -12,7 +12,7 @@ from .codec import COMMON, decode_all, format_name
 from .edit import drop_parts, fold_edits
 from .frame import ACKNOWLEDGED, CONTINUE, is_framed
 from .frameworks import CONVERSE, FRAMEWORKS
-from .links import Edges, can_precede_system, ends_of, unanswered_reference
+from .links import Edges, can_precede_system, unanswered_reference
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from .tool_calls import GENERATED_ID_PREFIX, item_id
 from .turns import is_from_user
@@ -276,7 +276,7 @@ class _Validator:
         if ToolResult in kinds:
             self._check_results(index, message)
         elif message.role == "tool":
-            if not ends_of(message):  # an approval may come before its result
+            if Opaque not in kinds:  # an approval may come before its result
                 self._report(index, "orphan-result", "a tool message holds no result")
         elif self.pending and not self._same_batch(message):
             self._report_unanswered()

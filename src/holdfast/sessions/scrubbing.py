@@ -56,6 +56,14 @@ _FORM_FIELDS = frozenset(
     )
 )
 """Fields of messages whose value says what a part is and what it belongs to."""
+_SETTING_FIELDS = frozenset(
+    (
+        *("action", "allowed_callers", "background", "button", "effort", "error_code", "execution", "format"),
+        *("language", "mediaProcessing", "mode", "moderation_stage", "nullValue", "outcome", "output_format", "phase"),
+        *("quality", "scheduling", "toolType", "ttl"),
+    )
+)
+"""Fields whose text is one of those that a provider's type lists: any other would not be valid."""
 _SEALED = frozenset(("encrypted_content", "signature", "source", "data", "file_data", "file_id"))
 """Fields of opaque parts without which they are not valid, and which tell what they hold."""
 
@@ -267,8 +275,8 @@ def _blank(value: Any, name: str = "") -> Any:
             return {}
         return {key: item if key in _FORM_FIELDS else _blank(item, key) for key, item in value.items()}
     if isinstance(value, list):
-        return [_blank(item) for item in value]
-    if not isinstance(value, str):
+        return [_blank(item, name if isinstance(item, str) else "") for item in value]
+    if not isinstance(value, str) or name in _SETTING_FIELDS:
         return value
     if name in _DATA_FIELDS:
         return "{}"
