@@ -26,7 +26,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast import check, compact, repair
-from holdfast.messages import Media, Message, Opaque, Reasoning, Text, ToolCall, ToolResult, decode_all, encode_all
+from holdfast.messages import (
+    Links,
+    Media,
+    Message,
+    Opaque,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    decode_all,
+    encode_all,
+)
 from holdfast.messages.pairing import interrupted_result
 from holdfast.tokens import CharsPerPiece, Tokenizer
 
@@ -114,6 +125,38 @@ def test_waiting_approval_is_no_problem_and_is_kept() -> None:
     messages = [ASK, message("assistant", call(), REQUEST), message("tool", RESPONSE)]
     assert check(messages, "ai-sdk") == []
     assert compact(messages, budget=100_000).messages == messages
+
+
+@pytest.mark.parametrize(
+    ("messages", "units"),
+    [
+        pytest.param([ASK, message("assistant", call()), message("tool", RESPONSE), message("tool", answer())], [0, 1]),
+        pytest.param([ASK, *AI_SDK["approval"][1:], ASK], [0, 1, 3]),
+        pytest.param(
+            [
+                ASK,
+                message("assistant", call(providerExecuted=True)),
+                message("assistant", TEXT),
+                message("assistant", answer(**output("json", []))),
+                message("assistant", TEXT),
+            ],
+            [0, 1, 4],
+        ),
+        pytest.param(
+            [
+                ASK,
+                message("assistant", call(providerExecuted=True), REQUEST),
+                message("tool", RESPONSE),
+                message("assistant", answer(**output("json", []))),
+                ASK,
+            ],
+            [0, 1, 4],
+        ),
+    ],
+    ids=["an approval", "an approval with its result", "a provider's late result", "a provider's tool approved"],
+)
+def test_what_belongs_together_is_one_unit(messages: list[Json], units: list[int]) -> None:
+    assert Links(read(messages, "ai-sdk")).starts == units
 
 
 # -- size ----------------------------------------------------------------------------------------------

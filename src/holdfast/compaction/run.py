@@ -143,20 +143,24 @@ class CompactionRun:
             raise TypeError(f"it returned {type(answer).__name__}: a strategy returns a Plan or a Skip")
         least = self.chosen.min_saving if self.policy.min_saving is None else self.policy.min_saving
         decision = validate_plan(self.request, strategy, answer, min_saving=least)
-        remarks = tuple(self._policy_remarks(decision))
+        remarks = tuple(self._remarks(decision))
         return msgspec.structs.replace(decision, remarks=(*decision.remarks, *remarks)) if remarks else decision
 
-    def _policy_remarks(self, decision: Decision) -> Iterator[str]:
-        """Yields what stood in for objects of another process, and whether an automatic compaction freed too little."""
+    def _remarks(self, decision: Decision) -> Iterator[str]:
+        """Yields what the user should know beside the strategy's own remarks."""
         if self.request.view.usage_remark:
             yield self.request.view.usage_remark
         if missing := self.policy.missing:
             yield f"this process does not have {', '.join(missing)}: the preset's own is used"
         for kind, count in sorted(unknown_kinds(self._shown()).items()):
-            some = (
-                f"1 part of unknown type `{kind}` is" if count == 1 else f"{count} parts of unknown type `{kind}` are"
-            )
-            yield f"{some} passed on unchanged and counted by bytes"
+            parts = "1 part" if count == 1 else f"{count} parts"
+            are = "is" if count == 1 else "are"
+            yield f"{parts} of unknown type `{kind}` {are} passed on unchanged and counted by bytes"
+        if decision.plan is not None and decision.plan.interrupts_reasoning:
+            yield "reasoning in the tool loop that still runs was removed: its signature covers messages that changed"
+        yield from self._too_little_freed(decision)
+
+    def _too_little_freed(self, decision: Decision) -> Iterator[str]:
         threshold = self.request.threshold
         if threshold is None or decision.outcome is not Outcome.COMPACTED or not self.policy.is_automatic:
             return

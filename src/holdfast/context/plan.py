@@ -165,6 +165,18 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
         return bool(self.dropped) or len(self.superseded) < len(self.archived)
 
     @property
+    def interrupts_reasoning(self) -> bool:
+        """Whether reasoning is removed from what is kept of a turn in which the model still calls tools."""
+        if not self.base.links.is_unfinished:
+            return False
+        start = max(self.cut, self.base.turns[-1] if self.base.turns else 0)
+        return any(
+            len(bound_parts(message, self.rules)) < len(bound_parts(self.base.messages[index], self.rules))
+            for index, message in self.edited.items()
+            if index >= start
+        )
+
+    @property
     def pins(self) -> set[str]:
         """The base's pins that are still shown."""
         if not self.base.pins:
