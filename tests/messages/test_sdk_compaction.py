@@ -45,13 +45,13 @@ WAYS = STRATEGIES | WITH_NOTES
 
 
 def ways_of(case: Case) -> list[tuple[str, int]]:
-    """Ways of compaction, and how many turns follow the sample: pruning and, by turns, some of the others."""
+    """Ways of compaction, and how many turns follow the sample: pruning, some cuts, and a few with notes."""
     if WHOLE:
         return [(name, after) for name in WAYS for after in (0, 3)]
-    start = fixed_number(case.id)
-    chosen = [("prune", 3)]
-    chosen += [([*STRATEGIES][(start + step * 11) % len(STRATEGIES)], 3 * ((start + step) % 2)) for step in (0, 1)]
-    return chosen + ([([*WITH_NOTES][start // 3 % len(WITH_NOTES)], start % 2 * 3)] if start % 3 == 0 else [])
+    number, cuts = fixed_number(case.id), 1 if len(conversation(case).unit) < 3 else 4
+    chosen = ["prune", *([*STRATEGIES][(number + step * 7) % len(STRATEGIES)] for step in range(cuts))]
+    chosen += [[*WITH_NOTES][number % len(WITH_NOTES)]] if number % 4 == 0 else []
+    return [(name, 3 if name == "prune" else (number + step) % 2 * 3) for step, name in enumerate(chosen)]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in forms()])

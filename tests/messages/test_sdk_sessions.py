@@ -52,7 +52,7 @@ async def test_sdk_type_in_a_session_is_compacted_and_read_again(case: Case, sto
     given = conversation(case)
     service = await opened(store, case, given)
     assert written(await read_again(store)) == written(given.messages)
-    for strategy in (PruneToolResults(protect=0, minimum=0), TokenWindow(800), TokenWindow(400)):
+    for strategy in (PruneToolResults(protect=0, minimum=0), TokenWindow(600)):
         await service.compact("s", always, strategy)
         here, there = await service.context("s"), await read_again(store)
         assert unsound(given, list(here), case) == []
