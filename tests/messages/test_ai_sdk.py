@@ -38,7 +38,7 @@ from holdfast.messages import (
     decode_all,
     encode_all,
 )
-from holdfast.messages.pairing import interrupted_result
+from holdfast.messages.links import interrupted_result
 from holdfast.tokens import CharsPerPiece, Tokenizer
 
 Json = dict[str, Any]

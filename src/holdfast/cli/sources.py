@@ -23,7 +23,8 @@ from ..errors import InvalidInput, InvalidLimit
 from ..io.arguments import did_you_mean, unknown_name_message
 from ..io.files import write_file_atomically
 from ..messages import COMMON, Json, encode_all
-from ..messages.repair import decode_payloads, trace_numbers
+from ..messages.codec import decode_payloads
+from ..messages.repair import trace_numbers
 from ..sessions import BlockingSessionService
 from ..tokens import ReportedUsage, Usage
 from ..transcripts import Transcript, entry_numbers, live_context, read_transcript

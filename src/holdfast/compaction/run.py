@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import chain, takewhile
@@ -34,13 +35,12 @@ from ..context.checkpoint import EventIdRange
 from ..context.events import message_in
 from ..errors import Outcome, SummaryFailed, plain_reason
 from ..ledger import weights_digest
-from ..messages import COMMON, HIDDEN, Edit, Json, Message
+from ..messages import COMMON, HIDDEN, Edit, Json, Message, Opaque, ToolResult, is_known
 from ..models import scrub
 from ..strategies.base import run_strategy
 from ..strategies.history import user_topics
 from ..strategies.parameters import describe_parameters
 from ..tokens.catalog import Prices, prices_of
-from ..tokens.opaque import unknown_kinds
 from ..tokens.window import Window, WindowFacts
 from .decide import Decision, validate_plan
 from .driver import Abort, Notify, SummarizerRun, in_thread, without_model
@@ -152,7 +152,7 @@ class CompactionRun:
             yield self.request.view.usage_remark
         if missing := self.policy.missing:
             yield f"this process does not have {', '.join(missing)}: the preset's own is used"
-        for kind, count in sorted(unknown_kinds(self._shown()).items()):
+        for kind, count in sorted(_unknown_kinds(self._shown()).items()):
             parts = "1 part" if count == 1 else f"{count} parts"
             are = "is" if count == 1 else "are"
             yield f"{parts} of unknown type `{kind}` {are} passed on unchanged and counted by bytes"
@@ -323,3 +323,16 @@ def _carry(plan: Plan) -> Carry:
         state=before.state if plan.state is None else plan.state,
         memory=before.memory if plan.memory is None else plan.memory,
     )
+
+
+def _unknown_kinds(messages: Iterable[Message]) -> Counter[str]:
+    """Counts the parts that no codec knows, by their type."""
+    found: Counter[str] = Counter()
+    for message in messages:
+        if message.format is None:
+            continue
+        for part in message.parts:
+            for item in part.content if type(part) is ToolResult else (part,):
+                if type(item) is Opaque and not is_known(item):
+                    found[item.kind] += 1
+    return found

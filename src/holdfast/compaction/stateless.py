@@ -13,8 +13,10 @@ from ..context.events import Event, EventKind
 from ..errors import InvalidInput
 from ..follow import ChainedIds
 from ..messages import COMMON, Json, Message, apply_edits, decode_all, encode_all
+from ..messages.codec import decode_payloads
 from ..messages.frameworks import dump_objects, restore_objects
-from ..messages.repair import decode_payloads, repair_input, trace_messages, trace_numbers
+from ..messages.normalize import valid_input
+from ..messages.repair import repair_input, trace_messages, trace_numbers
 from ..strategies.history import message_numbers, previous_ledger
 from ..strategies.read_back import read_notes_back
 from ..tokens import ReportedUsage, Usage, estimator_for, read_usage
@@ -62,7 +64,7 @@ class StatelessCompaction:
         messages, self._originals = dump_objects(given.messages)
         self.given, self.format = decode_all(messages, given.format, borrow=True)
         self._repairs: list[str] = []
-        self.history = repair_input(self.given, self.format, self._repairs, alternating=given.alternating)
+        self.history = self._valid(self.given, given.alternating)
         view = View(
             estimator_for(policy.estimator),
             format=self.format,
@@ -139,10 +141,17 @@ class StatelessCompaction:
             cost=cost,
         )
 
+    def _valid(self, messages: list[Message], alternating: bool) -> list[Message]:
+        """Returns the messages with their notes apart, repaired if their wire format requires it."""
+        separate = valid_input(messages, self.format, alternating=alternating)
+        if separate is None:
+            return repair_input(messages, self.format, self._repairs, alternating=alternating)
+        return separate
+
     def _checkpoint(self, plan: Plan, decision: Decision, encoded: list[Json], cost: Cost | None) -> PrefixCheckpoint:
         """Returns everything the next call needs, as plain data."""
         view = plan.base
-        shown = repair_input(decode_payloads(encoded, view.format), view.format, alternating=view.alternating)
+        shown = self._valid(decode_payloads(encoded, view.format), view.alternating)
         emptied = {index for index, message in plan.edited.items() if not message.parts}
         kept = [index for index in range(plan.cut, len(view.messages)) if index not in emptied]
         ids = tuple(view.ids[index] for index in kept)

@@ -1,6 +1,6 @@
 """Events, checkpoints, the view (the fold from events to context), requests and plans."""
 
-from ..messages.pairing import interrupted_result
+from ..messages.links import interrupted_result
 from ..messages.payload import INTERRUPTED_TEXT
 from ..tokens.estimators import TokenSums
 from .checkpoint import (

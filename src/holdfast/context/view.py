@@ -42,7 +42,7 @@ from ..messages import (
     rules_for,
     system_text,
 )
-from ..messages.pairing import Pairing
+from ..messages.links import Pairing
 from ..tokens import Calibration, Estimator, Usage
 from ..tokens.estimators import TokenSums
 from ..tokens.window import WindowFacts
@@ -136,7 +136,7 @@ class View:
         """True after a failed compaction, until the next message."""
         self.token_sums = TokenSums(estimator, self.prompt_overhead)
         self._other_sums: dict[int, TokenSums] = {}
-        self._links = Links()
+        self._links: Links | None = None
         self._inserted: Counter[Role] = Counter()
         """Number of messages that the format requires in between, by role."""
         self._assign_ids = CallIdAssigner()
@@ -197,7 +197,7 @@ class View:
         known = {id(shown.message): size for shown, size in zip(self.head, self.token_sums.head, strict=True)}
         view.token_sums = self.token_sums.sliced(cut, units)
         view.token_sums.measure_head([shown.message for shown in view.head], known)
-        view._other_sums, view._links = {}, Links()
+        view._other_sums, view._links = {}, None
         view._count_inserted()
         view.calibration = self.calibration.reset_size()  # the report was of another context, now as once it is stored
         carry = self.checkpoint.carry
@@ -404,9 +404,10 @@ class View:
     @property
     def links(self) -> Links:
         """What belongs together among the live messages; each message is read once."""
-        known = self._links.count
-        if known < len(self.messages):
-            self._links.extend(self.messages[known:] if known else self.messages)
+        if self._links is None:
+            self._links = Links(self.messages)
+        elif (known := self._links.count) < len(self.messages):
+            self._links.extend(self.messages[known:])
         return self._links
 
     @property

@@ -25,12 +25,14 @@ from .frame import (
     is_filler,
     is_foreign_summary,
     is_framed,
+    is_from_user,
     is_interrupted,
     is_note,
     is_system_message,
     opening_pair,
     possible_notes,
     quote_system,
+    starts_turn,
     strip_frame,
     system_text,
 )
@@ -44,7 +46,6 @@ from .repair import repair, repair_messages
 from .sdk import reply_usage, unpack_reply
 from .tool_calls import GENERATED_ID_PREFIX, CallIdAssigner, item_id, without_generated_id
 from .tool_definitions import Tool, encode_tools, request_fields
-from .turns import is_from_user, starts_turn
 from .validate import (
     FORMAT_RULES,
     FormatRules,

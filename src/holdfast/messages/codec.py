@@ -355,6 +355,11 @@ def decode_one(payload: Json, format: str | None) -> Message:
     return _decode_common(payload)
 
 
+def decode_payloads(payloads: list[Json], format: str) -> list[Message]:
+    """Decodes what `encode_all` returned for this format."""
+    return decode_all(payloads, None if format == COMMON else format)[0]
+
+
 def encode_all(messages: Sequence[Message], format: str) -> list[Json]:
     """Encodes messages in this format: unchanged ones byte for byte, all others from their parts.
 

@@ -2,7 +2,8 @@
 
 A frame is a suffix with a digest of the text: without a session, only the text itself shows that a message is a note.
 The digest tells a real note from a pasted look-alike; it guards against accidents, not against forgery. A summary is a
-record of the conversation: it is carried on, and is neither the user's words nor a message to cut.
+record of the conversation: it is carried on, and is neither the user's words nor a message to cut. A turn starts at the
+user's own words or media: at none of these, and at nothing else that programs put on the user's side.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 
-from .parts import Message, Role, Text
+from .parts import Message, Opaque, Role, Text
 
 _OPEN = "\n[holdfast:"
 _MARK = re.compile(re.escape(_OPEN) + r"([b-t]{8})\]")
@@ -168,3 +169,35 @@ def opening_pair(messages: Sequence[Message]) -> range:
 def _is_summary_pair(question: Message, reply: Message) -> bool:
     asked = question.role == "user" and question.text.strip() == OPENCODE_QUESTION and len(question.parts) == 1
     return asked and reply.role == "assistant" and bool(reply.text.strip()) and not reply.calls
+
+
+# -- turns ------------------------------------------------------------------------------------------------------------
+
+_BY_PROGRAMS = frozenset(
+    (
+        "additional_tools",
+        "browser_state",
+        "compaction_trigger",
+        "configuration_update",
+        "mcp_approval_response",
+        "tool-approval-response",
+        "tool_addition",
+        "tool_removal",
+    )
+)
+"""Items and blocks on the user's side that a program makes."""
+
+
+def is_from_user(message: Message) -> bool:
+    """Whether this is a message on the user's side, and not only a program's answer to the provider."""
+    if message.role != "user":
+        return False
+    for part in message.parts:
+        if type(part) is not Opaque or part.kind not in _BY_PROGRAMS:
+            return True
+    return not message.parts
+
+
+def starts_turn(message: Message) -> bool:
+    """Whether a turn starts at this message: it holds the user's own words or media, and is no note or summary."""
+    return is_from_user(message) and not is_note(message)

@@ -7,16 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from .codec import codec_for, codec_of, is_format
 from .edit import as_user, change, drop_parts, fold_edits, replace_payload
-from .frame import ACKNOWLEDGED, OPENING, framed_beginning, holds_frame, is_framed, quote_system
+from .frame import ACKNOWLEDGED, OPENING, framed_beginning, holds_frame, is_framed, is_from_user, quote_system
 from .links import can_precede_system, unanswered_reference
 from .parts import Json, Message, Opaque, Reasoning, Text, ToolResult
 from .patch import Replace, patch
 from .payload import text_block
 from .tool_calls import GENERATED_ID_PREFIX
-from .turns import is_from_user
-from .validate import FormatRules, can_be_first, can_follow_reasoning, filler_between, is_vendor_summary
+from .validate import (
+    FormatRules,
+    can_be_first,
+    can_follow_reasoning,
+    filler_between,
+    find_problems,
+    is_vendor_summary,
+    rules_for,
+)
 
 _BLANK_LINE = "\n\n"
 
@@ -172,6 +181,18 @@ def _summary_as_text(message: Message) -> Message:
         if isinstance(part, Opaque) and part.kind == "compaction" and part.data.get("signature")
     ]
     return replace_payload(message, patch(message.payload, edits)) if edits else message
+
+
+def input_rules(format: str, *, alternating: bool = False) -> FormatRules:
+    """Returns the rules that a given list must meet, in which notes stand apart."""
+    rules = rules_for(format, alternating=alternating)
+    return msgspec.structs.replace(rules, keeps_notes_apart=True) if alternating else rules
+
+
+def valid_input(messages: list[Message], format: str, *, alternating: bool = False) -> list[Message] | None:
+    """Returns the given messages with their notes apart; None if their wire format requires a repair."""
+    separate = split_notes(messages)
+    return None if find_problems(separate, input_rules(format, alternating=alternating)) else separate
 
 
 def split_notes(messages: list[Message]) -> list[Message]:

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .codec import COMMON, decode_all, encode_all, format_name, require_message_list
+from .codec import decode_all, decode_payloads, encode_all, format_name, require_message_list
 from .edit import drop_parts, fold_edits, rename_calls
-from .frame import OPENING
+from .frame import OPENING, is_from_user
 from .frameworks import dump_objects, restore_objects
-from .links import Edges, only_reasoning
-from .normalize import join_results, normalize_for_wire, split_notes
-from .pairing import interrupted_result, without_results
-from .parts import Json, Message, Opaque, Part, ToolCall, ToolResult
+from .links import Edges, interrupted_result, only_reasoning, without_results
+from .normalize import input_rules, join_results, normalize_for_wire, split_notes
+from .parts import Message, Opaque, Part, ToolCall, ToolResult
 from .tool_calls import item_id, without_item_id
-from .turns import is_from_user
 from .validate import (
     FormatRules,
     adds_user_content,
@@ -327,17 +325,9 @@ def _is_opaque(message: Message) -> bool:
 def repair_input(
     messages: list[Message], format: str, report: list[str] | None = None, *, alternating: bool = False
 ) -> list[Message]:
-    """Returns the messages, repaired if their wire format requires it; the same list if not. Notes stay apart."""
-    separate, rules = split_notes(messages), rules_for(format, alternating=alternating)
-    rules = msgspec.structs.replace(rules, keeps_notes_apart=True) if alternating else rules
-    if not find_problems(separate, rules):
-        return separate
-    return decode_payloads(encode_all(repair_messages(separate, rules, report), format), format)
-
-
-def decode_payloads(payloads: list[Json], format: str) -> list[Message]:
-    """Decodes what `encode_all` returned for this format."""
-    return decode_all(payloads, None if format == COMMON else format)[0]
+    """Returns the messages as their wire format requires them. Notes stay apart."""
+    rules = input_rules(format, alternating=alternating)
+    return decode_payloads(encode_all(repair_messages(split_notes(messages), rules, report), format), format)
 
 
 def trace_numbers(history: Iterable[Message], given: Sequence[Message], numbers: Sequence[int]) -> list[int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
+from .frame import is_from_user
 from .parts import Message, Opaque, Part, ToolCall, ToolResult
-from .turns import is_from_user
 
 GENERATED_ID_PREFIX = "nameless-"
 """Prefix of generated ids: they are sent only in formats that require ids."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,12 +11,11 @@ import msgspec
 from ..errors import InvalidInput
 from .codec import COMMON, decode_all, format_name
 from .edit import drop_parts, fold_edits
-from .frame import ACKNOWLEDGED, CONTINUE, is_framed
+from .frame import ACKNOWLEDGED, CONTINUE, is_framed, is_from_user
 from .frameworks import CONVERSE, FRAMEWORKS
 from .links import Edges, can_precede_system, unanswered_reference
 from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from .tool_calls import GENERATED_ID_PREFIX, item_id
-from .turns import is_from_user
 
 if TYPE_CHECKING:
     from ..types import MessageLike
@@ -257,10 +257,13 @@ class _Validator:
         self.pending: dict[str, int] = {}
         self.answered: set[str] = set()
         self.called: set[str] = set()
-        self.edges = Edges()
         self.previous: Message | None = None
         self.items: set[str] = set()
         self.started = False
+
+    @cached_property
+    def edges(self) -> Edges:
+        return Edges()
 
     def step(self, index: int, message: Message) -> None:
         parts = message.parts

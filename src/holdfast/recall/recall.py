@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 from ..compaction import Abort, Notify, SummarizerRun
 from ..compaction.previous import message_ids
 from ..messages import Json, decode_all, encode_tools
+from ..messages.normalize import valid_input
 from ..messages.repair import repair_input
 from ..models import resolve_model
 from ..sessions import BlockingSessionService, SessionService
@@ -100,5 +101,6 @@ async def recall_messages(messages: Iterable[MessageLike], *, format: str | None
     """
     decoded, name = decode_all(messages, format)
     store = MemoryStore()
-    await store_history(store, decoded, name, ids=message_ids(decoded, repair_input(decoded, name)))
+    history = valid_input(decoded, name) or repair_input(decoded, name)
+    await store_history(store, decoded, name, ids=message_ids(decoded, history))
     return Recall(SessionService(store), HISTORY_SESSION, can_restore=False)

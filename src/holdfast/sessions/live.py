@@ -25,7 +25,8 @@ from ..context.events import (
 )
 from ..errors import CorruptLog, InvalidInput, UnknownEvent
 from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media
-from ..messages.repair import decode_payloads, trace_numbers
+from ..messages.codec import decode_payloads
+from ..messages.repair import trace_numbers
 from ..stores import Appended, Log, Slice, Unchanged
 from ..tokens import Estimator
 from ..tokens.estimators import prompt_overhead

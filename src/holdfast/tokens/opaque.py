@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
-from ..messages import Message, Opaque, ToolResult, is_known
+from ..messages import Opaque, is_known
 
 _ENCRYPTED = "encrypted"
 """How the fields of encrypted text begin, at every provider."""
@@ -42,16 +40,3 @@ def _counted(value: Any, key: str, media: list[str] | None) -> Any:
         media.append(value)
         return ""
     return value
-
-
-def unknown_kinds(messages: Iterable[Message]) -> Counter[str]:
-    """Counts the parts that no codec knows, by their type."""
-    found: Counter[str] = Counter()
-    for message in messages:
-        if message.format is None:
-            continue
-        for part in message.parts:
-            for item in part.content if type(part) is ToolResult else (part,):
-                if type(item) is Opaque and not is_known(item):
-                    found[item.kind] += 1
-    return found
