@@ -38,7 +38,7 @@ def complaints(messages: list[Json], *, pending_ok: bool = True) -> list[str]:
     if not messages:
         return ["Invalid prompt: messages must not be empty"]
     found = [text for i, message in enumerate(messages) for text in _message(message, f"messages[{i}]")]
-    return found + list(_answers(messages, pending_ok))
+    return found + list(_answers(messages, pending_ok)) + list(_references(messages))
 
 
 def _message(message: object, where: str) -> Iterator[str]:
@@ -125,6 +125,24 @@ def _answers(messages: list[Json], pending_ok: bool) -> Iterator[str]:
         open_calls, answered = set(calls), set()
     if not pending_ok:
         yield from _unanswered(open_calls, len(messages))
+
+
+def _references(messages: list[Json]) -> Iterator[str]:
+    """An approval needs its request (`InvalidToolApprovalError`), a provider's result the call that it is of."""
+    requested: set[str] = set()
+    provided: set[str] = set()
+    for i, message in enumerate(messages):
+        requested.update(str(part.get("approvalId")) for part in _parts(message, "assistant", "tool-approval-request"))
+        results = [str(part.get("toolCallId")) for part in _parts(message, "assistant", "tool-result")]
+        for part in _parts(message, "assistant", "tool-call"):
+            if part.get("providerExecuted") or part.get("toolCallId") in results:
+                provided.add(str(part.get("toolCallId")))
+        for name in results:
+            if name not in provided:
+                yield f"a provider's result of {name}, which it was not called for (messages[{i}])"
+        for part in _parts(message, "tool", "tool-approval-response"):
+            if part.get("approvalId") not in requested:
+                yield f"Tool approval response references unknown approvalId: {part.get('approvalId')} (messages[{i}])"
 
 
 def _unanswered(calls: set[str], i: int) -> Iterator[str]:

@@ -206,7 +206,9 @@ SMALL: dict[str, Messages] = {
         AiSdk.results("b"),
         AiSdk.results("b", "a"),
         AiSdk.by_model(AiSdk.call("a", providerExecuted=True), AiSdk.result("a")),
+        AiSdk.by_model(AiSdk.call("a"), AiSdk.request),
         AiSdk.by_tools(AiSdk.response),
+        AiSdk.by_model(AiSdk.result("a")),
     ],
 }
 """A handful of messages in each format: enough to break every rule about pairs and places."""

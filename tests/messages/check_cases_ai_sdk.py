@@ -49,6 +49,16 @@ AI_SDK_BAD: Bad = {
         [(1, "unanswered-call")],
         "'a'",
     ),
+    "an approval that nobody asked for": (
+        [user, calls("a"), by_tools(AiSdk.response, result("a"))],
+        [(2, "orphan-result")],
+        "tool-approval-response 'p' answers the approval request 'p', which does not come before it",
+    ),
+    "a provider's result without its call": (
+        [user, by_model(result("a"))],
+        [(1, "orphan-result")],
+        "tool-result of 'a' answers the tool run by the provider 'a'",
+    ),
     "a result without a call": ([user, results("ghost")], [(1, "orphan-result")], "a result for 'ghost'"),
     "a result that comes late": (
         [user, calls("a"), user, results("a")],

@@ -11,6 +11,7 @@ from typing import Any
 from .json_text import from_json, to_json
 from .parts import (
     RAW_ARGUMENTS,
+    End,
     FindCall,
     Json,
     Media,
@@ -108,9 +109,18 @@ def _call_ids(content: Any) -> Set[Any]:
 
 
 def _parts(given: list[Json], role: Role) -> list[Part]:
-    """Decodes parts; a call with a result in the same message was run by the provider."""
-    answered = {part.get("toolCallId") for part in given if role == "assistant" and part["type"] == "tool-result"}
+    answered = _answered(given) if role == "assistant" else frozenset[Any]()
     return [_part(part, role, answered) for part in given]
+
+
+def _answered(given: list[Json]) -> Set[Any]:
+    """Returns the calls with a result in the same message."""
+    return {part.get("toolCallId") for part in given if part["type"] == "tool-result"}
+
+
+def _is_provided(call: Json, answered: Set[Any]) -> bool:
+    """Whether the provider ran this call: then it needs no tool message."""
+    return bool(call.get("providerExecuted")) or call.get("toolCallId") in answered
 
 
 def _part(part: Json, role: Role, answered: Set[Any]) -> Part:
@@ -121,7 +131,7 @@ def _part(part: Json, role: Role, answered: Set[Any]) -> Part:
             return _reasoning(part)
         case "redacted-reasoning":
             return Reasoning("", None, _sealed("redactedData", part.get("data")), origin=name)
-        case "tool-call" if not part.get("providerExecuted") and part.get("toolCallId") not in answered:
+        case "tool-call" if not _is_provided(part, answered):
             return _call(part)
         case "tool-result" if role == "tool":
             return _result(part)
@@ -213,6 +223,28 @@ def _media(part: Json) -> Media | None:
     if data is None and "://" in where:
         return Media(kind, mime, url=where, name=title)
     return Media(kind, mime or own_mime, data or where, name=title)
+
+
+PROVIDER_TOOL, APPROVAL = "tool run by the provider", "approval request"
+"""Kinds of edges other than between calls and their results: the result may come in a later message."""
+
+
+def ends(raw: Json) -> list[End]:
+    """Returns the ends of edges of approvals, and of calls that a provider runs."""
+    found: list[End] = []
+    given, assistant = as_list(raw.get("content")), raw.get("role") == "assistant"
+    answered = _answered(given) if assistant else frozenset[Any]()
+    for index, part in enumerate(given):
+        kind, call_id, approval = part.get("type"), part.get("toolCallId"), part.get("approvalId")
+        if kind == "tool-approval-request" and isinstance(approval, str):
+            found.append(End(index, APPROVAL, approval, "opens", f"{kind} {approval!r}"))
+        elif kind == _APPROVAL and isinstance(approval, str):
+            found.append(End(index, APPROVAL, approval, "closes", f"{kind} {approval!r}"))
+        elif assistant and isinstance(call_id, str) and kind == "tool-call" and _is_provided(part, answered):
+            found.append(End(index, PROVIDER_TOOL, call_id, "opens", f"{kind} {call_id!r}"))
+        elif assistant and isinstance(call_id, str) and kind == "tool-result":
+            found.append(End(index, PROVIDER_TOOL, call_id, "closes", f"{kind} of {call_id!r}"))
+    return found
 
 
 EMPTY: Json = {"content": ""}

@@ -140,6 +140,7 @@ CODECS = {
             ai_sdk.retext,
             ai_sdk.EMPTY,
             legal_id=ai_sdk.legal_id,
+            ends=ai_sdk.ends,
             opaque=ai_sdk.OPAQUE,
         ),
     )

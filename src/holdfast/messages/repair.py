@@ -267,7 +267,7 @@ def _rename_calls(batch: list[Message], new_ids: dict[int, str]) -> list[Message
 def _matching_results(
     results: list[ToolResult], messages: list[Message], index: int, rules: FormatRules
 ) -> list[Message]:
-    """Returns the following messages that already hold exactly these results, so that they stay unchanged.
+    """Returns the following messages that already hold exactly these results, or approvals: they stay unchanged.
 
     If some results are missing, only those already in call order.
     """
@@ -276,7 +276,7 @@ def _matching_results(
     in_order = 0
     for message in islice(messages, index, None):
         held = message.results
-        if not held or (rules.merges_roles and not _results_lead(message)):
+        if not (held or message.role == "tool") or (rules.merges_roles and not _results_lead(message)):
             break
         positions = [position for result in held for position, other in enumerate(left) if other is result]
         if len(positions) != len(held):
