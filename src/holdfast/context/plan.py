@@ -167,7 +167,7 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     @property
     def interrupts_reasoning(self) -> bool:
         """Whether reasoning is removed from what is kept of a turn in which the model still calls tools."""
-        if not self.base.links.is_unfinished:
+        if not (self.edited and self.base.links.is_unfinished):
             return False
         start = max(self.cut, self.base.turns[-1] if self.base.turns else 0)
         return any(

@@ -29,6 +29,7 @@ from ..messages import (
     drop_parts,
     drop_rejected_parts,
     filler_between,
+    has_ends,
     is_filler,
     is_foreign_summary,
     is_framed,
@@ -579,8 +580,13 @@ class View:
         return self._pairing.closings(message, self.rules)
 
     def turns_from(self, index: int) -> Iterator[int]:
-        """Yields the indices of the live turns at or after this index."""
-        return islice(self.turns, bisect_left(self.turns, index), None)
+        """Yields the indices of the live turns at or after this index with which a unit starts."""
+        turns = islice(self.turns, bisect_left(self.turns, index), None)
+        return filter(self.links.is_legal_cut, turns) if has_ends(self.format) else turns  # else each of them does
+
+    def cut_before_turn(self, turn: int) -> int:
+        """Returns the last legal cut at or before this turn: where calls have results alone, the turn itself."""
+        return self.links.cut_at_or_before(turn) if has_ends(self.format) else turn
 
     def context_messages(self, count: int | None = None, format: str | None = None) -> list[Message]:
         """Returns the context, valid for its wire format: head, live messages, and messages the format requires.

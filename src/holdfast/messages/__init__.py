@@ -37,7 +37,7 @@ from .frame import (
     system_text,
 )
 from .json_text import compact_json_length, from_json, to_json
-from .links import Links, can_precede_system
+from .links import Links, can_precede_system, has_ends
 from .normalize import join_results, normalize_for_wire, split_notes
 from .parts import Json, Media, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult, assistant, user
 from .patch import HIDDEN, Drop, Edit, Path, Replace, patch, rebase
@@ -119,6 +119,7 @@ __all__ = [
     "format_name",
     "framed_message",
     "from_json",
+    "has_ends",
     "has_no_content",
     "is_aside",
     "is_filler",

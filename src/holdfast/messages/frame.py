@@ -14,15 +14,16 @@ from collections.abc import Sequence
 
 from .parts import Message, Opaque, Role, Text
 
-_OPEN = "\n[holdfast:"
-_MARK = re.compile(re.escape(_OPEN) + r"([b-t]{8})\]")
+FRAME_START = "\n[holdfast:"
+"""How the frame begins that ends a note."""
+_MARK = re.compile(re.escape(FRAME_START) + r"([b-t]{8})\]")
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqrst")
 """The digest uses letters only: digits would look like an id from the conversation."""
 
 
 def add_frame(text: str, *, aside: bool = False) -> str:
     """Returns the text with its frame."""
-    return f"{text}{_OPEN}{_digest(text, aside)}]"
+    return f"{text}{FRAME_START}{_digest(text, aside)}]"
 
 
 def is_framed(message: Message) -> bool:
@@ -34,18 +35,13 @@ def is_framed(message: Message) -> bool:
 
 
 def _is_framed_text(framed: str) -> bool:
-    text, _, digest = framed.rpartition(_OPEN)
+    text, _, digest = framed.rpartition(FRAME_START)
     return digest[:-1] in (_digest(text), _digest(text, True))
 
 
 def is_aside(message: Message) -> bool:
     """Whether this note has no content of its own, like a request for a summary or its acknowledgement."""
     return is_framed(message) and message.parts[0] == Text(add_frame(strip_frame(message), aside=True))
-
-
-def holds_frame(text: str) -> bool:
-    """Whether a text may hold a note."""
-    return _OPEN in text
 
 
 def framed_beginning(text: str) -> str:
@@ -66,7 +62,7 @@ def framed_message(text: str, role: Role = "user", *, aside: bool = False) -> Me
 
 def strip_frame(message: Message) -> str:
     """Returns the text of a note without its frame."""
-    return message.text.rpartition(_OPEN)[0]
+    return message.text.rpartition(FRAME_START)[0]
 
 
 _SYSTEM_QUOTE = "System message from earlier in the conversation:\n"

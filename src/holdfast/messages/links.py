@@ -19,7 +19,7 @@ from .codec import CODECS, codec_for
 from .edit import as_user, drop_parts, fold_edits, rename_calls
 from .frame import is_from_user
 from .openai_responses import REFERENCE, REFERENCE_ITEM, may_have_output, needs_output
-from .parts import End, Json, Media, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from .parts import End, Json, Media, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
 from .payload import INTERRUPTED_TEXT
 from .tool_calls import item_id, without_item_id
 
@@ -39,7 +39,13 @@ def ends_of(message: Message) -> Sequence[End]:
     read, parts = _READ_ENDS.get(message.format), message.parts
     if read is None or not parts or (len(parts) == 1 and type(parts[0]) in _WITHOUT_ENDS):
         return ()
-    return () if (payload := message.payload) is None else read(payload)
+    payload = message.payload if message.edits else message.raw
+    return () if payload is None else read(payload)
+
+
+def has_ends(format: str) -> bool:
+    """Whether this format has edges other than those between calls and results."""
+    return format in _READ_ENDS
 
 
 def unanswered_reference(messages: Sequence[Message], index: int) -> End | None:
@@ -58,9 +64,12 @@ def _call_reference(message: Message) -> End | None:
     return next((end for end in ends_of(message) if needs_output(end)), None)
 
 
+_BEFORE_SYSTEM = ("user", "tool")
+
+
 def can_precede_system(previous: Message) -> bool:
     """Whether a system message may directly follow this one."""
-    return previous.role in ("user", "tool")
+    return previous.role in _BEFORE_SYSTEM
 
 
 def has_calls(message: Message) -> bool:
@@ -125,10 +134,10 @@ class Edges:
             self.open[key] = opened
         return opened.start
 
-    def read(self, message: Message, index: int) -> list[End]:
+    def read(self, ends: Iterable[End], message: Message, index: int) -> list[End]:
         """Adds the ends of a message; returns those that dangle, one for each part, whose other ends do not count."""
         dangling: dict[int, End] = {}
-        for end in ends_of(message):
+        for end in ends:
             if end.part not in dangling and self.add(end, message, index) is None:
                 dangling[end.part] = end
         return list(dangling.values())
@@ -175,7 +184,7 @@ class Links:
         self.last_spoken = -1
         """Index of the last message that is not a system message; -1 if there is none."""
         self._edges = Edges()
-        self._previous = Message("user", ())
+        self._previous: Role = "user"
         self._in_batch = False
         """Whether the newest messages are a run of the assistant's with a call."""
         self._leads = False
@@ -200,31 +209,35 @@ class Links:
         None starts a unit that holds results or another answer of a program; that follows a call, reasoning or a
         reference in a run of the assistant's messages; or that is a system message after the user's or a result.
         """
-        starts, previous, last_spoken = self.starts, self._previous, self.last_spoken
-        in_batch, leads, waits = self._in_batch, self._leads, self.is_unfinished
-        for index, message in enumerate(messages, self.count):
+        index, starts, previous = self.count, self.starts, self._previous
+        last_spoken, in_batch, leads, waits = self.last_spoken, self._in_batch, self._leads, self.is_unfinished
+        for message in messages:  # asked of ten thousand at a time: what most are is decided first
             role, parts = message.role, message.parts
-            plain = len(parts) == 1 and type(parts[0]) is Text
-            if role == "system":
-                is_start = not can_precede_system(previous)
+            kind = type(parts[0]) if len(parts) == 1 else None
+            if role == "assistant":
+                is_start = not (in_batch or leads)
+                waits = leads = False
+                if kind is ToolCall or (kind is not Text and has_calls(message)):
+                    waits = in_batch = True
+                elif kind is not Text:
+                    leads = only_reasoning(message)
+            elif role == "system":
+                is_start = previous not in _BEFORE_SYSTEM
                 in_batch = leads = False
             else:
-                last_spoken = index
-                if role == "assistant":
-                    is_start = not (in_batch or leads)
-                    waits = not plain and has_calls(message)
-                    in_batch, leads = in_batch or waits, not (plain or waits) and only_reasoning(message)
-                else:
-                    is_start = role == "user" and (plain or is_from_user(message))
-                    waits, in_batch, leads = role == "tool", False, False
+                is_start = role == "user" and (kind is Text or is_from_user(message))
+                waits, in_batch, leads = role == "tool", False, False
             if is_start or not index:
                 starts.append(index)
-            if not plain and (ends := ends_of(message)):
+            if role != "system":
+                last_spoken = index
+            if kind not in _WITHOUT_ENDS and message.format in _READ_ENDS and (ends := ends_of(message)):
                 self._link(ends, message, index)
                 leads = leads or any(end.role == "leads" for end in ends)
                 waits = waits or leads or self._goes_on(ends, message)
-            self.count, previous = index + 1, message
-        self._previous, self.last_spoken = previous, last_spoken
+            index += 1
+            previous = role
+        self.count, self._previous, self.last_spoken = index, previous, last_spoken
         self._in_batch, self._leads, self.is_unfinished = in_batch, leads, waits
 
     def _link(self, ends: Sequence[End], message: Message, index: int) -> None:
@@ -324,7 +337,7 @@ class Pairing:
                     return None
                 message = without_item_id(message)
             self._items.add(name)
-        dangling = [end.part for end in self._edges.read(message, self._count)]
+        dangling = [end.part for end in self._edges.read(ends_of(message), message, self._count)]
         self._count += 1
         if len(dangling) == len(message.parts):
             return None if dangling else message

@@ -11,7 +11,7 @@ import msgspec
 
 from .codec import codec_for, codec_of, is_format
 from .edit import as_user, change, drop_parts, fold_edits, replace_payload
-from .frame import ACKNOWLEDGED, OPENING, framed_beginning, holds_frame, is_framed, is_from_user, quote_system
+from .frame import ACKNOWLEDGED, FRAME_START, OPENING, framed_beginning, is_framed, is_from_user, quote_system
 from .links import can_precede_system, unanswered_reference
 from .parts import Json, Message, Opaque, Reasoning, Text, ToolResult
 from .patch import Replace, patch
@@ -197,8 +197,8 @@ def valid_input(messages: list[Message], format: str, *, alternating: bool = Fal
 
 def split_notes(messages: list[Message]) -> list[Message]:
     """Separates notes from what a program joined to them, if only a blank; the same list if there is nothing to do."""
-    texts = ((message, part.text) for message in messages for part in message.parts if type(part) is Text)
-    if all(is_framed(message) for message, text in texts if holds_frame(text)):
+    marked = [one for one in messages for part in one.parts if type(part) is Text and FRAME_START in part.text]
+    if all(map(is_framed, marked)):
         return messages
     return [piece for message in messages for piece in _split_note(message)]
 

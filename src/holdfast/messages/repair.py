@@ -16,7 +16,7 @@ from .codec import decode_all, decode_payloads, encode_all, format_name, require
 from .edit import drop_parts, fold_edits, rename_calls
 from .frame import OPENING, is_from_user
 from .frameworks import dump_objects, restore_objects
-from .links import Edges, interrupted_result, only_reasoning, without_results
+from .links import Edges, ends_of, interrupted_result, only_reasoning, without_results
 from .normalize import input_rules, join_results, normalize_for_wire, split_notes
 from .parts import Message, Opaque, Part, ToolCall, ToolResult
 from .tool_calls import item_id, without_item_id
@@ -102,7 +102,7 @@ def _drop_dangling(messages: Sequence[Message], report: list[str]) -> list[Messa
     """Drops parts whose other end is missing, with the reasoning that led to them; their results follow later."""
     edges, out = Edges(), list[Message]()
     for index, message in enumerate(messages):
-        dangling = edges.read(message, index)
+        dangling = edges.read(ends_of(message), message, index)
         report += [f"dropped {end.name}: the {end.target} that it belongs to is missing" for end in dangling]
         left = drop_parts(message, [end.part for end in dangling])
         if left.parts or not message.parts:
@@ -117,7 +117,7 @@ def _close_unfinished(messages: list[Message], report: list[str]) -> list[Messag
     """Closes what the provider never finished, before the user's words that left it behind."""
     edges = Edges()
     for index, message in enumerate(messages):
-        edges.read(message, index)
+        edges.read(ends_of(message), message, index)
         if edges.open and is_from_user(message):
             edges.leave(index)
     closings: dict[int | None, list[Message]] = {}
@@ -194,7 +194,7 @@ def _results_of_references(messages: list[Message]) -> set[int]:
     edges, found = Edges(), set[int]()
     called = {call.id for message in messages for call in message.calls}
     for index, message in enumerate(messages):
-        edges.read(message, index)
+        edges.read(ends_of(message), message, index)
         for result in message.results:
             if result.call_id not in called and edges.claim_reference() is not None:
                 found.add(id(result))

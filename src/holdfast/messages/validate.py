@@ -13,8 +13,8 @@ from .codec import COMMON, decode_all, format_name
 from .edit import drop_parts, fold_edits
 from .frame import ACKNOWLEDGED, CONTINUE, is_framed, is_from_user
 from .frameworks import CONVERSE, FRAMEWORKS
-from .links import Edges, can_precede_system, unanswered_reference
-from .parts import Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from .links import Edges, can_precede_system, ends_of, unanswered_reference
+from .parts import End, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from .tool_calls import GENERATED_ID_PREFIX, item_id
 
 if TYPE_CHECKING:
@@ -266,16 +266,15 @@ class _Validator:
         return Edges()
 
     def step(self, index: int, message: Message) -> None:
-        parts = message.parts
-        if not parts:
+        kinds: set[type] = {*map(type, message.parts)}
+        if not kinds:
             self._check_empty(index, message)
         if self.has_rules:
-            self._check_format_rules(index, message)
-        kinds = {*map(type, parts)}
-        if message.role == "user":
+            self._check_format_rules(index, message, kinds)
+        if message.role == "user" and (self.edges.open or self.rules.items):
             self._check_left(index, message)
-        if ToolCall in kinds or Opaque in kinds:
-            self._check_ends(index, message)
+        if (ToolCall in kinds or Opaque in kinds) and (ends := ends_of(message)):
+            self._check_ends(index, message, ends)
         if ToolResult in kinds:
             self._check_results(index, message)
         elif message.role == "tool":
@@ -288,16 +287,19 @@ class _Validator:
         self.previous = message
         self.started = self.started or message.role != "system"
 
-    def _check_format_rules(self, index: int, message: Message) -> None:
+    def _check_format_rules(self, index: int, message: Message, kinds: set[type]) -> None:
         """Checks rules that only some formats have."""
-        self._check_content(index, message)
-        if self.rules.items and (item := item_id(message)):
+        rules = self.rules
+        if (rules.rejects_blank and Text in kinds) or (rules.signed_reasoning and Reasoning in kinds):
+            self._check_content(index, message)
+        if rules.items and (item := item_id(message)):
             if item in self.items:
                 self._report(index, "duplicate-item", f"the item id {item!r} is used a second time")
             self.items.add(item)
-        self._check_first(index, message)
+        if not self.started:
+            self._check_first(index, message)
         self._check_order(index, message)
-        if self.rules.signed_reasoning and self.previous is not None and _signed_summary(message):
+        if rules.signed_reasoning and Opaque in kinds and self.previous is not None and _signed_summary(message):
             self._report(index, "summary-place", "a compaction block must come first")
 
     def _report(self, index: int, rule: str, text: str) -> None:
@@ -316,7 +318,7 @@ class _Validator:
                 self._report(index, "unsigned-reasoning", "a thinking block has no signature")
 
     def _check_first(self, index: int, message: Message) -> None:
-        if self.started or not self.rules.user_first or message.role == "system" or can_be_first(message):
+        if not self.rules.user_first or message.role == "system" or can_be_first(message):
             return
         self._report(index, "first-role", f"the first message is the {message.role}'s: it must be the user's")
 
@@ -351,16 +353,16 @@ class _Validator:
         if previous is not None and previous.role == "system" and message.role not in ("assistant", "system"):
             self._report(index - 1, "system-place", "a system message must precede an assistant message or come last")
 
-    def _check_ends(self, index: int, message: Message) -> None:
+    def _check_ends(self, index: int, message: Message, ends: Sequence[End]) -> None:
         """Checks that what this message refers to comes before it."""
-        for end in self.edges.read(message, index):
+        for end in self.edges.read(ends, message, index):
             verb = "answers" if end.role == "closes" else "belongs to"
             rule = "orphan-result" if end.role == "closes" else "orphan-caller"
             self._report(index, rule, f"{end.name} {verb} the {end.target}, which does not come before it")
 
     def _check_left(self, index: int, message: Message) -> None:
         """Checks what the user's words leave behind."""
-        if (self.edges.open or self.rules.items) and is_from_user(message):
+        if is_from_user(message):
             self.edges.leave(index)
             self._check_reference(index)
 

@@ -20,12 +20,13 @@ from .base import BaseStrategy
 def snap_to_turn(request: Request, raw: int, fits: Callable[[int], bool]) -> int:
     """Returns the first start of a turn at or after `raw`; if there is none, a cut inside the newest turn."""
     view = request.view
-    links, end = view.links, len(view.messages)
-    if (turn := next(filter(links.is_legal_cut, view.turns_from(raw)), None)) is not None:
+    end = len(view.messages)
+    if (turn := next(view.turns_from(raw), None)) is not None:
         return turn
     newest = view.turns[-1] if view.turns else None
     if newest is not None and newest == end - 1:
         return newest
+    links = view.links
     last = links.open_tool_loop_start
     start = max(raw, view.leading_system_count if newest is None else newest + 1)
     cut = start + bisect_left(range(start, last + 1), True, key=fits) if start <= last else last
@@ -104,7 +105,7 @@ class TurnWindow(BaseStrategy):
             return Skip(Outcome.NOTHING_TO_COMPACT, f"at most {self.max_turns} turns are visible")
         opening = range(0) if view.split_turn or view.checkpoint_id else range(view.leading_system_count, view.turns[0])
         preamble = tuple(index for index in opening if index not in view.synthetic)
-        cut = view.links.cut_at_or_before(view.turns[-self.max_turns])
+        cut = view.cut_before_turn(view.turns[-self.max_turns])
         return window_before(request, cut, "turn window", self.estimator, preamble)
 
 
