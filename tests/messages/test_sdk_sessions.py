@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sdk_cases import Case, fixed_number, one_of_each
+from sdk_cases import Case, fixed_number, forms, one_of_each
 from sdk_changes import Change, changes, own_strings, unsound
 from sdk_conversations import Conversation, conversation
 from sdk_types import conforms_to_sdk
 
 from holdfast import MemoryStore, PruneToolResults, SessionService, SQLiteStore, TokenWindow, check
+from holdfast.messages import decode_all, encode_all
 from holdfast.sessions import Context
-from holdfast.sessions.scrubbing import REDACTED
+from holdfast.sessions.scrubbing import REDACTED, without_content
 from holdfast.triggers import always
 from judge import judge
 from real_sessions import WHOLE
@@ -76,6 +77,15 @@ async def test_sdk_type_redacted_keeps_its_place(case: Case, store: Any) -> None
     assert [message for message in shown if not conforms_to_sdk(message, case.format)] == []
     left = own_strings(redacted) & set[str]().union(*map(own_strings, shown))
     assert {text for text in left if "\n" in text} == set()
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.id) for case in forms()])
+def test_sdk_type_without_its_content_is_of_its_type(case: Case) -> None:
+    """What names a setting of a provider stays: any other text there is refused."""
+    given = conversation(case)
+    messages, _ = decode_all(given.messages, case.format)
+    for payload in encode_all([without_content(messages[given.sample.message])], case.format):
+        assert conforms_to_sdk(payload, case.format), payload
 
 
 @each_case

@@ -58,9 +58,10 @@ _FORM_FIELDS = frozenset(
 """Fields of messages whose value says what a part is and what it belongs to."""
 _SETTING_FIELDS = frozenset(
     (
-        *("action", "allowed_callers", "background", "button", "effort", "error_code", "execution", "format"),
-        *("language", "mediaProcessing", "mode", "moderation_stage", "nullValue", "outcome", "output_format", "phase"),
-        *("quality", "scheduling", "toolType", "ttl"),
+        *("action", "allowed_callers", "background", "button", "category", "clear_at", "effort", "error_code"),
+        *("execution", "file_type", "format", "language", "level", "mediaProcessing", "mode", "moderation_stage"),
+        *("nullValue", "outcome", "output_format", "oversized_image", "phase", "quality", "scheduling", "toolType"),
+        "ttl",
     )
 )
 """Fields whose text is one of those that a provider's type lists: any other would not be valid."""
