@@ -185,6 +185,8 @@ class Links:
         """Index of the last message that is not a system message; -1 if there is none."""
         self._edges = Edges()
         self._previous: Role = "user"
+        self._linked = False
+        """Whether an edge may have been opened."""
         self._in_batch = False
         """Whether the newest messages are a run of the assistant's with a call."""
         self._leads = False
@@ -209,7 +211,7 @@ class Links:
         None starts a unit that holds results or another answer of a program; that follows a call, reasoning or a
         reference in a run of the assistant's messages; or that is a system message after the user's or a result.
         """
-        index, starts, previous = self.count, self.starts, self._previous
+        index, starts, previous, linked = self.count, self.starts, self._previous, self._linked
         last_spoken, in_batch, leads, waits = self.last_spoken, self._in_batch, self._leads, self.is_unfinished
         for message in messages:  # asked of ten thousand at a time: what most are is decided first
             role, parts = message.role, message.parts
@@ -231,13 +233,14 @@ class Links:
                 starts.append(index)
             if role != "system":
                 last_spoken = index
-            if kind not in _WITHOUT_ENDS and message.format in _READ_ENDS and (ends := ends_of(message)):
+            linked = linked or (kind not in _WITHOUT_ENDS and Opaque in map(type, parts))  # no other part opens an edge
+            if linked and (ends := ends_of(message)):
                 self._link(ends, message, index)
                 leads = leads or any(end.role == "leads" for end in ends)
                 waits = waits or leads or self._goes_on(ends, message)
             index += 1
             previous = role
-        self.count, self._previous, self.last_spoken = index, previous, last_spoken
+        self.count, self._previous, self._linked, self.last_spoken = index, previous, linked, last_spoken
         self._in_batch, self._leads, self.is_unfinished = in_batch, leads, waits
 
     def _link(self, ends: Sequence[End], message: Message, index: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -257,13 +256,12 @@ class _Validator:
         self.pending: dict[str, int] = {}
         self.answered: set[str] = set()
         self.called: set[str] = set()
+        self.edges = Edges()  # a cached property would slow down every attribute in Python 3.11
         self.previous: Message | None = None
+        self.reasoned = False
+        """Whether the previous message ends in reasoning."""
         self.items: set[str] = set()
         self.started = False
-
-    @cached_property
-    def edges(self) -> Edges:
-        return Edges()
 
     def step(self, index: int, message: Message) -> None:
         kinds: set[type] = {*map(type, message.parts)}
@@ -285,6 +283,7 @@ class _Validator:
         if ToolCall in kinds:
             self._check_calls(index, message)
         self.previous = message
+        self.reasoned = Reasoning in kinds and type(message.parts[-1]) is Reasoning
         self.started = self.started or message.role != "system"
 
     def _check_format_rules(self, index: int, message: Message, kinds: set[type]) -> None:
@@ -324,11 +323,11 @@ class _Validator:
 
     def _check_order(self, index: int, message: Message) -> None:
         previous, rules = self.previous, self.rules
-        if rules.restricts_system:
+        if rules.restricts_system and (message.role == "system" or (previous and previous.role == "system")):
             self._check_system(index, message)
         if previous is None:
             return
-        if rules.reasoning_must_lead and _ends_in_reasoning(previous) and not can_follow_reasoning(message):
+        if rules.reasoning_must_lead and self.reasoned and not can_follow_reasoning(message):
             self._report(index - 1, "reasoning-alone", "a reasoning item comes without its required following item")
         if rules.calls_follow_user and previous.role == "assistant" and message.calls:
             self._report(index, "call-place", "a function call must come right after a user or function response turn")
@@ -426,7 +425,7 @@ class _Validator:
         for opened, _ in self.edges.unfinished:
             text = f"{opened.end.name} has no result before the user's words in message {opened.left_at}"
             self._report(opened.start, "unfinished", text)
-        if self.previous is not None and self.rules.reasoning_must_lead and _ends_in_reasoning(self.previous):
+        if self.rules.reasoning_must_lead and self.reasoned:
             self._report(
                 len(messages) - 1, "reasoning-alone", "a reasoning item comes without its required following item"
             )
@@ -442,10 +441,6 @@ def adds_user_content(message: Message, rules: FormatRules) -> bool:
     """Whether the message has user content next to results: later results would then no longer come first."""
     others = [part for part in message.parts if type(part) is not ToolResult]
     return message.role != "tool" or any(rules.merges_roles or type(part) is Text for part in others)
-
-
-def _ends_in_reasoning(message: Message) -> bool:
-    return bool(message.parts) and type(message.parts[-1]) is Reasoning
 
 
 def _signed_summary(message: Message) -> bool:
