@@ -31,8 +31,7 @@ class KeepAndSummarise:
         view = request.view
         after_record = [i for i, name in enumerate(view.ids) if view.events[name].epoch == view.checkpoint_id]
         first = max(after_record[0], len(view.messages) - self.keep)
-        cut = view.next_turn(first)
-        assert cut is not None
+        cut = next(view.turns_from(first))
         note = framed_message(f"{PREFIX}: {self.summary}")
         return request.plan.archive(cut).show([note], self.summary).made_by("pi")
 

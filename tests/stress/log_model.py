@@ -5,6 +5,7 @@ Every message has a word of its own, so that a word tells in which events, conte
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import re
@@ -77,12 +78,25 @@ def shown_events(log: Sequence[Plain], lane: str | None) -> list[tuple[str, list
             pending.remove(message["tool_call_id"])
         else:
             pending = {call["id"] for call in message.get("tool_calls") or ()}
-        parts = [message["content"]] if message.get("content") else []
-        parts += message.get("tool_calls") or ()
-        for index, text in body.get("edits", {}).get(event["id"], ()):
-            parts[index] = text or ""
+        message = _edited(message, body.get("edits", {}).get(event["id"], ()))
+        parts = [message.get("content") or "", *(message.get("tool_calls") or ())]
         shown.append((event["id"], [found for part in parts for found in words_in(part)]))
     return shown
+
+
+def _edited(message: Plain, edits: Sequence[list[Any]]) -> Plain:
+    """The message with its edits: `["replace", path, value]`, and `["drop", path]`, whose indices are the original's."""
+    edited = copy.deepcopy(message)
+    drops = sorted((edit for edit in edits if edit[0] == "drop"), key=lambda edit: edit[1], reverse=True)
+    for kind, path, *value in [*(edit for edit in edits if edit[0] != "drop"), *drops]:
+        at: Any = edited
+        for key in path[:-1]:
+            at = at[key]
+        if kind == "drop":
+            del at[path[-1]]
+        else:
+            at[path[-1]] = value[0]
+    return edited
 
 
 def _head_item(item: Plain, by_id: dict[str, Plain]) -> tuple[str, list[str]]:
