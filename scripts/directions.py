@@ -34,6 +34,7 @@ PARTS = [
     "sessions",
     "recall",
     "jobs",
+    "trust",
     "agent",
     "transcripts",
     "settings",

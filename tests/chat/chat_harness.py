@@ -16,12 +16,18 @@ from holdfast.chat import Chat
 from holdfast.compaction.presets import preset as preset_named
 from holdfast.messages import ToolCall
 from holdfast.models import Limits, ScriptedAgentModel
+from holdfast.trust import Project, TrustedFolders
 
 SUMMARY = "## Completed Work\n- The berths were read.\n## Pending Work\n- [ ] The rest of the berths."
 
 
 def read_long(id: str = "") -> ToolCall:
     return ToolCall(id, "read_file", {"path": "long.txt"})
+
+
+def trusted_project(folder: Path) -> Project | None:
+    """The project of a folder that the user trusts this time."""
+    return TrustedFolders(folder / "nothing.json", Path.home()).project(folder, trust=True)
 
 
 class ChatHarness:
@@ -42,6 +48,7 @@ class ChatHarness:
             "approve": approve_all,
             "listener": self.record_event,
             "window": 100_000,
+            "project": trusted_project(folder),
         }
         self.chat = Chat(self.sessions, self.model, folder=WorkingFolder(folder), **known | options)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -53,3 +54,33 @@ async def test_custom_commands_are_listed_and_built_in_names_win(harbor: Path) -
         assert (await chat.run("/help review")).text == "/review FILE: review a file."
         assert "did you mean /review?" in (await chat.run("/reviw x")).text
         assert "Nothing was changed" in (await chat.run("/compact")).text
+
+
+async def test_h14_custom_commands_of_a_folder_that_is_not_trusted_are_not_read(harbor: Path) -> None:
+    async with CommandHarness(harbor, ["Aye."] * 9, project=None).open() as chat:
+        assert "no command /review" in (await chat.run("/review x")).text
+        await chat.run("/tides")
+        assert (await chat.texts())[0] == "Not this one either."
+
+
+async def test_h14_custom_commands_that_link_out_of_the_project_or_never_end_are_left_out(harbor: Path) -> None:
+    """A link to a file of the user, to a device that never ends, and a pipe that nobody writes to."""
+    folder = harbor / ".claude" / "commands"
+    (harbor.parent / "secret.txt").write_text("secret")
+    (folder / "secret.md").symlink_to(harbor.parent / "secret.txt")
+    (folder / "endless.md").symlink_to("/dev/zero")
+    os.mkfifo(folder / "pipe.md")
+    (folder / "linked.md").symlink_to(folder / "tides.md")
+    async with CommandHarness(harbor, ["Aye."] * 9).open() as chat:
+        for name in ("secret", "endless", "pipe"):
+            assert "no command" in (await chat.run(f"/{name}")).text
+        assert (
+            sum(
+                f"{folder}/{name}.md is not used" in note
+                for name in ("secret", "endless", "pipe")
+                for note in hidden_command_notes(chat.chat)
+            )
+            == 3
+        )
+        await chat.run("/linked")
+        assert (await chat.texts())[0] == "Read the tides."

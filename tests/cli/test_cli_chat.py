@@ -26,6 +26,7 @@ from holdfast.agent.events import AgentEvent
 from holdfast.cli import main
 from holdfast.errors import Outcome
 from holdfast.hooks import ACCURACY_NOTICE
+from holdfast.settings import trusted_folders
 from holdfast.stores import open_store
 
 Refused = Callable[..., str]
@@ -84,9 +85,11 @@ def test_print_writes_only_the_answer_to_stdout(harbor: Path, run: Run) -> None:
 
 def test_print_reads_project_instructions_unless_turned_off(harbor: Path, run: Run) -> None:
     Path("AGENTS.md").write_text("Count in fathoms.")
-    done = run("chat", "--print", "When is low water?", *scripted("At 3."), "--store", "s.db")
+    done = run("chat", "--print", "When is low water?", *scripted("At 3."), "--store", "s.db", "--trust")
     assert "project instructions: AGENTS.md (17 characters)" in done.stderr
-    done = run("chat", "--print", "And now?", *scripted("At 3."), "--store", "s.db", "--no-project-instructions")
+    done = run(
+        "chat", "--print", "And now?", *scripted("At 3."), "--store", "s.db", "--trust", "--no-project-instructions"
+    )
     assert "project instructions" not in done.stderr
 
     async def systems() -> list[bool]:
@@ -291,9 +294,12 @@ def test_chat_settings_come_from_environment_and_files(harbor: Path, run: Run) -
     done = run("chat", "--print", "hello", HOLDFAST_MODEL="script:script.json", HOLDFAST_STORE="memory:")
     assert (done.exit_code, done.stdout) == (0, "Fine.\n")
     (harbor / ".holdfast").mkdir()
-    (harbor / ".holdfast" / "settings.toml").write_text('model = "script:script.json"\nstore = "jsonl:there"\n')
-    done = run("chat", "--print", "hello", "--folder", ".")
+    (harbor / ".holdfast" / "settings.toml").write_text('preset = "pi"\nstore = "jsonl:there"\n')
+    asked = ["chat", "--print", "hello", "--folder", ".", "--model", "script:script.json"]
+    done = run(*asked, "--trust")
     assert done.stdout == "Fine.\n" and "a project may not" in done.stderr, "a project cannot say where to keep things"
+    done = run(*asked)
+    assert done.stdout == "Fine.\n" and "settings.toml is not read, since this folder is not trusted" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -331,6 +337,7 @@ def test_chat_on_terminal_starts_terminal_app(harbor: Path, run: Run, monkeypatc
         return 0
 
     monkeypatch.setattr("holdfast.chat.terminal.run_terminal", terminal)
+    trusted_folders().decide(harbor, True)
     screen = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr("holdfast.cli.chat.sys", SimpleNamespace(stdin=screen, stdout=screen))
     assert run("chat", *scripted("Fine."), "--yes", "--session", "x").exit_code == 0

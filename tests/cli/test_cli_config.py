@@ -11,7 +11,7 @@ from cli_home import make_home
 from click.shell_completion import ShellComplete
 
 from holdfast.cli import main
-from holdfast.settings import KEYS
+from holdfast.settings import KEYS, trusted_folders
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +28,7 @@ def project(text: str) -> Path:
     path = Path.cwd() / ".holdfast" / "settings.toml"
     path.parent.mkdir()
     path.write_text(text)
+    trusted_folders().decide(Path.cwd(), True)
     return path
 
 

@@ -6,17 +6,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from holdfast.settings import Settings, load_settings, user_file
+from holdfast.settings import Settings, load_settings, trusted_folders, user_file
+from holdfast.trust import TrustedFolders
 
 
 class Home:
-    """Writes settings files and loads the resulting settings."""
+    """Writes settings files and loads the resulting settings. Its project is trusted."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.project = folder / "work" / "harbour"
         (self.project / ".git").mkdir(parents=True)
         self.environ = {"HOME": str(folder)}
+        self.trusted.decide(self.project, True)
+
+    @property
+    def trusted(self) -> TrustedFolders:
+        return trusted_folders(self.environ)
 
     @property
     def file(self) -> Path:

@@ -40,9 +40,9 @@ def as_variable(value: Any) -> str:
 
 
 def may_set(key: str, layer: str) -> bool:
-    """A project may not set user-only keys; hooks have no variable."""
+    """A project may only set keys of its list; hooks have no variable."""
     if layer == "project":
-        return not KEYS[key].user_only
+        return KEYS[key].in_project
     return layer != "environment" or KEYS[key].variable is not None
 
 
@@ -128,6 +128,7 @@ def test_settings_xdg_directories_are_used(home: Home, tmp_path: Path) -> None:
 def test_settings_project_file_is_searched_up_to_repository_root(home: Home) -> None:
     deep = home.project / "src" / "quay"
     deep.mkdir(parents=True)
+    home.trusted.decide(home.folder / "work", True)
     home.write_project("preset = 'goat'", home.folder / "work")
     assert home.load(folder=deep).preset == "holdfast"
     file = home.write_project("preset = 'pi'")
@@ -136,13 +137,17 @@ def test_settings_project_file_is_searched_up_to_repository_root(home: Home) -> 
     assert home.load(folder=deep).origins["preset"] == str(nearer)
 
 
-def test_settings_project_file_search_ends_at_home(home: Home, tmp_path: Path) -> None:
+def test_h14_settings_project_file_search_ends_at_the_trusted_folder(home: Home) -> None:
     notes = home.folder / "notes" / "today"
     notes.mkdir(parents=True)
     home.write_project("preset = 'pi'", home.folder)
-    assert home.load(folder=notes).preset == "pi"
-    home.environ["HOME"] = str(tmp_path / "elsewhere")
+    home.write_project("preset = 'goat'", notes.parent)
     assert home.load(folder=notes).preset == "holdfast"
+    home.trusted.decide(notes, True)
+    assert home.load(folder=notes).preset == "holdfast"
+    home.trusted.decide(notes.parent, True)
+    home.trusted.forget(notes)
+    assert home.load(folder=notes).preset == "goat"
     home.write_project("preset = 'codex'", notes)
     assert home.load(folder=notes).preset == "codex"
 
@@ -150,7 +155,6 @@ def test_settings_project_file_search_ends_at_home(home: Home, tmp_path: Path) -
 def test_settings_linked_file_is_not_read_twice(home: Home) -> None:
     """The user's file may be a link to one in a repository."""
     kept = home.write_project("[hooks]\nbefore = ['make notes']")
-    home.file.parent.mkdir(parents=True)
     home.file.symlink_to(kept)
     settings = home.load()
     assert settings.hooks.before == ("make notes",) and settings.notes == ()

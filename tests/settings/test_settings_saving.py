@@ -83,7 +83,6 @@ def test_save_setting_new_file_is_private(home: Home) -> None:
 def test_save_setting_keeps_symlink(home: Home) -> None:
     real = home.folder / "dotfiles.toml"
     real.write_text("# kept elsewhere\n")
-    home.file.parent.mkdir(parents=True)
     home.file.symlink_to(real)
     save_setting("preset", "pi", home.environ)
     assert home.file.is_symlink() and real.read_text() == '# kept elsewhere\npreset = "pi"\n'
@@ -99,7 +98,7 @@ def test_save_setting_failed_write_keeps_old_file(home: Home, monkeypatch: pytes
     with pytest.raises(InvalidInput, match=r"cannot be written \(No space left on device\)"):
         save_setting("preset", "codex", home.environ)
     assert home.file.read_text() == WRITTEN
-    assert [path.name for path in home.file.parent.iterdir()] == ["settings.toml"]
+    assert {path.name for path in home.file.parent.iterdir()} == {"settings.toml", "trust.json"}
 
 
 @pytest.mark.parametrize(

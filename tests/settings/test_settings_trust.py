@@ -1,4 +1,4 @@
-"""A project's file is untrusted: it may choose how to compact, but not run commands or name a server."""
+"""A trusted project's file may choose how to compact, but nothing that runs, sends or redirects (H14)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ from settings_home import Home
         ("model = 'https://evil.example/v1#m'", "model"),
         ("model = ' HTTP://evil.example/v1'", "model"),
         ("summarizer = 'http://127.0.0.1:1/v1#m'", "summarizer"),
+        ("model = 'script:evil.json'", "model"),
+        ("summarizer = 'script:evil.json'", "summarizer"),
+        ("model = 'openai:another-provider'", "model"),
+        ("project_instructions = false", "project_instructions"),
     ],
 )
 def test_project_settings_untrusted_key_is_left_out_with_a_note(text: str, key: str, home: Home) -> None:
@@ -25,7 +29,7 @@ def test_project_settings_untrusted_key_is_left_out_with_a_note(text: str, key: 
     assert settings.value(key) == type(settings)(store=settings.store).value(key)
     (note,) = settings.notes
     assert f"{file}, line {2 if key.startswith('hooks') else 1}: {key} was left out" in note
-    assert f"If you trust it, put it into {home.file}." in note
+    assert f"If you want it, put it into {home.file}." in note
 
 
 def test_project_settings_untrusted_key_keeps_the_users_value(home: Home) -> None:
@@ -39,14 +43,12 @@ def test_project_settings_untrusted_key_keeps_the_users_value(home: Home) -> Non
 
 def test_project_settings_other_keys_apply(home: Home) -> None:
     file = home.write_project(
-        "model = 'anthropic:claude-sonnet-4-5'\npreset = 'pi'\nwindow = 9000\n"
-        "[compaction]\nenabled = false\nreserve_tokens = 10\n[hooks]\nbefore = ['evil']"
+        "preset = 'pi'\nwindow = 9000\n[compaction]\nenabled = false\nreserve_tokens = 10\n[hooks]\nbefore = ['evil']"
     )
     settings = home.load()
-    assert (settings.model, settings.preset, settings.window) == ("anthropic:claude-sonnet-4-5", "pi", 9_000)
+    assert (settings.preset, settings.window) == ("pi", 9_000)
     assert not settings.compaction.enabled
     assert [key for key, place in settings.origins.items() if place == str(file)] == [
-        "model",
         "preset",
         "window",
         "compaction.enabled",

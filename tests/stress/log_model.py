@@ -85,7 +85,7 @@ def shown_events(log: Sequence[Plain], lane: str | None) -> list[tuple[str, list
 
 
 def _edited(message: Plain, edits: Sequence[list[Any]]) -> Plain:
-    """The message with its edits: `["replace", path, value]`, and `["drop", path]`, whose indices are the original's."""
+    """The message with its edits: `["replace", path, value]`, and `["drop", path]` with the original's indices."""
     edited = copy.deepcopy(message)
     drops = sorted((edit for edit in edits if edit[0] == "drop"), key=lambda edit: edit[1], reverse=True)
     for kind, path, *value in [*(edit for edit in edits if edit[0] != "drop"), *drops]:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import msgspec
+
+from ..errors import InvalidInput
+from ..io.files import read_regular_file
+from ..io.text import sanitize_line
+from ..summaries.prompts import delimiter_tag
+from ..trust import Project
 
 INSTRUCTION_FILES = ("AGENTS.md", "CLAUDE.md")
 MAX_FILE_CHARACTERS = 32_000
 """Of one file."""
 MAX_CHARACTERS = 64_000
 """Of all files together."""
+_MAX_BYTES = 1_000_000
+"""Read of one file."""
 _MIN_CHARACTERS = 200
 """Less than this is not worth sending of a file that does not fit."""
 _HEADING = (
@@ -41,16 +50,15 @@ class InstructionFile(msgspec.Struct, frozen=True):
 
 
 def read_instructions(
-    own: Path, folders: Sequence[Path], limit: int = MAX_CHARACTERS
+    own: Path, project: Project | None, limit: int = MAX_CHARACTERS
 ) -> tuple[tuple[InstructionFile, ...], tuple[str, ...]]:
-    """Reads the files of the user's folder `own`, then of `folders`, which are given from the outermost inwards.
+    """Reads the files of the user's folder `own`, then those of a trusted project, from the outermost folder inwards.
 
     Returns the files, at most `limit` characters together, and a note for each file that was cut or left out. The
-    files closest to the working folder are cut last. A link of a project that leads outside of it is not followed:
-    it could name any file of the user.
+    files closest to the working folder are cut last.
     """
     limit = min(limit, MAX_CHARACTERS)
-    found, notes = _read_all(own, folders)
+    found, notes = _read_all(own, project)
     kept: list[InstructionFile] = []
     for file in reversed(found):
         room = min(MAX_FILE_CHARACTERS, limit - sum(len(one.text) for one in kept))
@@ -65,36 +73,32 @@ def read_instructions(
     return tuple(kept), tuple(notes)
 
 
-def _read_all(own: Path, folders: Sequence[Path]) -> tuple[list[InstructionFile], list[str]]:
+def _read_all(own: Path, project: Project | None) -> tuple[list[InstructionFile], list[str]]:
     """Returns the files without repeated ones: `CLAUDE.md` is often a link to `AGENTS.md`."""
     files: dict[str, InstructionFile] = {}
     notes: list[str] = []
-    for folder in (own, *folders):
+    folders = project.folders if project is not None else ()
+    for folder in (own, *reversed(folders)):
         for path in (folder / name for name in INSTRUCTION_FILES):
             try:
-                if not path.is_file():
+                if not path.exists():
                     continue
-                if folder is not own and not path.resolve().is_relative_to(folders[0].resolve()):
-                    notes.append(f"{path} is a link out of the project, and was not read.")
-                    continue
-                text = path.read_text(encoding="utf-8", errors="replace").strip()
-            except OSError as problem:
-                notes.append(f"{path} cannot be read ({problem.strerror}).")
+                read = read_regular_file if project is None or folder is own else project.read
+                data = read(path, _MAX_BYTES)
+            except (OSError, InvalidInput) as problem:
+                notes.append(f"{path} was not read: {getattr(problem, 'strerror', None) or problem}")
                 continue
-            if text:
-                files.setdefault(text, InstructionFile(_display_path(path, folders), text, len(text)))
+            if text := (data or b"").decode(errors="replace").strip():
+                name = path.name if folders and folder == folders[0] else str(path)
+                files.setdefault(text, InstructionFile(name, text, len(text)))
     return list(files.values()), notes
 
 
-def _display_path(path: Path, folders: Sequence[Path]) -> str:
-    """Returns the name of a file of the working folder, which is the last of `folders`; else the whole path."""
-    return path.name if folders and path.parent == folders[-1] else str(path)
-
-
 def with_instructions(system: str, files: Iterable[InstructionFile]) -> str:
-    """Returns the system prompt followed by the instructions, each under its path."""
+    """Returns the system prompt followed by the instructions, each under its path, in a tag that it cannot close."""
     sections = []
     for file in files:
-        cut = f"\n[… {file.characters - len(file.text):,} more characters: read {file.path}]" if file.is_cut else ""
-        sections.append(f'<instructions path="{file.path}">\n{file.text}{cut}\n</instructions>')
+        more = f"{file.characters - len(file.text):,} more characters: read {sanitize_line(file.path)}"
+        text, tag = file.text + f"\n[… {more}]" * file.is_cut, delimiter_tag("instructions", file.text)
+        sections.append(f"<{tag} path={quoteattr(file.path)}>\n{text}\n</{tag}>")
     return "\n\n".join([system, _HEADING, *sections]) if sections else system

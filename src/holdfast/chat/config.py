@@ -25,14 +25,16 @@ from ..agent.tools.mcp_client import McpServers
 from ..agent.tools.mcp_config import McpServerConfig
 from ..compaction import Policy
 from ..context.events import SessionRecord
+from ..errors import InvalidInput
 from ..messages import ToolCall, encode_tools
 from ..models.calls import ChatModel
 from ..recall import Recall
 from ..sessions import SessionService
 from ..sessions.history import FOLDER
-from ..settings import Settings, project_folders, user_file
+from ..settings import Settings, user_file
 from ..tokens.catalog import takes_images
 from ..tokens.window import WindowFacts
+from ..trust import Project
 
 if TYPE_CHECKING:
     from ..models.calls import Model
@@ -58,6 +60,8 @@ class ChatConfig:
     auto: bool = True
     system: str = ""
     """System prompt, without project instructions; the default one if empty."""
+    project: Project | None = None
+    """The trusted project whose files may be read; None where the user has not trusted the folder."""
     read_project_instructions: bool = False
     """Whether AGENTS.md and CLAUDE.md are read at the start and for each new session."""
     instructions: tuple[InstructionFile, ...] = field(default=(), init=False)
@@ -90,9 +94,10 @@ class ChatConfig:
         """Reads the project instructions; they take at most a quarter of the window, at four characters a token."""
         self.notes = self.problems
         if self.read_project_instructions:
-            folders = project_folders(self.folder.root)[::-1]
             window = self.preset.window_in(WindowFacts(model=self.model.name))
-            self.instructions, notes = read_instructions(user_file().parent, folders, window.tokens if window else 0)
+            self.instructions, notes = read_instructions(
+                user_file().parent, self.project, window.tokens if window else 0
+            )
             self.notes = (*self.problems, *notes)
 
     @property
@@ -130,15 +135,20 @@ class ChatConfig:
         )
 
     async def _agree_to_server(self, server: McpServerConfig) -> bool:
-        """Asks once whether a project's server may be started; the answer holds until its definition changes."""
+        """Asks once whether a project's server may be started; the answer holds until its definition changes.
+
+        Approving everything is no agreement to what a folder brought.
+        """
         if server.rule in self.permissions.rules:
             return True
+        if self.approve is approve_all:
+            raise InvalidInput("the project brought it, and --yes does not agree to that: agree once in a chat.")
         more = {name: value for name in ("env", "headers") if (value := server.written.get(name))}
         shown = {"server": server.name, "starts" if server.command else "connects to": server.target, **more}
         shown |= {"defined in": server.file, "yes": "starts it in this folder from now on; /permissions revokes it"}
         call = ToolCall(f"mcp:{server.name}", MCP_SERVER, shown)
         agreed = await self.approve(PermissionRequest(MCP_SERVER, f"{server.name}: {server.target}", call)) != "no"
-        if agreed and self.approve is not approve_all:
+        if agreed:
             self.permissions.add(server.rule)
         return agreed
 

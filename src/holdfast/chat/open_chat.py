@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from ..agent.events import EventListener
 from ..agent.tools import Approve, PermissionRules, WorkingFolder
-from ..agent.tools.mcp_config import PROJECT_FILE, USER_FILE, read_mcp_servers
+from ..agent.tools.mcp_config import USER_FILE, read_mcp_servers
 from ..errors import InvalidInput
 from ..hooks import Hooks
 from ..models import resolve_chat_model, resolve_model
 from ..sessions import SessionService
 from ..sessions.history import last_used, works_in
-from ..settings import Settings, open_configured_store, preset_for, project_folders, user_file
+from ..settings import Settings, open_configured_store, preset_for, user_file
 
 if TYPE_CHECKING:
     from .chat import Chat
@@ -43,9 +43,7 @@ async def open_chat(
     try:
         async with SessionService(open_configured_store(settings), preset=preset, hooks=hooks) as sessions:
             working = WorkingFolder(folder)
-            places = (place / PROJECT_FILE for place in project_folders(working.root))
-            project = next((file for file in places if file.is_file()), None)
-            servers, problems = read_mcp_servers(user_file().with_name(USER_FILE), project)
+            servers, problems = read_mcp_servers(user_file().with_name(USER_FILE), settings.project)
             chat = Chat(
                 sessions,
                 model,
@@ -58,6 +56,7 @@ async def open_chat(
                 summarizer=summarizer,
                 auto=settings.compaction.enabled,
                 settings=settings,
+                project=settings.project,
                 mcp_configs=servers,
                 problems=tuple(problems),
                 read_project_instructions=settings.project_instructions,

@@ -1,6 +1,6 @@
 """The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `restore`, `undo`, `fork`,
-`import`, `export`, `mcp`, `rpc`, `worker`, `serve`, `connect`, `web`, `verify`, `migrate`, `doctor`, `config`, `lab`,
-`completion`.
+`import`, `export`, `mcp`, `rpc`, `worker`, `serve`, `connect`, `web`, `verify`, `migrate`, `doctor`, `config`, `trust`,
+`lab`, `completion`.
 
 Command modules are imported on first use, so `holdfast --version` and shell completion start fast.
 """
@@ -45,6 +45,7 @@ _COMMANDS = {
     "migrate": ("doctor", "migrate_command"),
     "doctor": ("doctor", "doctor_command"),
     "config": ("config", "config_command"),
+    "trust": ("trust", "trust_command"),
     "lab": ("lab", "lab_command"),
     "completion": ("", "completion_command"),
 }

@@ -6,6 +6,7 @@ import select
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, aclosing
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -34,6 +35,7 @@ from ..sessions.session_ids import shorten_id
 from ..settings import Settings, load_settings
 from .options import NameChoice, chat_options
 from .output import echo, echo_error
+from .trust import ask_for_trust
 
 CHOOSE_SESSION = ""
 """Value of --resume without an ID."""
@@ -56,6 +58,7 @@ def load_chat_arguments(
     session: str | None,
     newest: bool,
     yes: bool,
+    trust: bool,
     no_auto_compact: bool,
     no_project_instructions: bool,
     resume: str | None = None,
@@ -74,7 +77,9 @@ def load_chat_arguments(
     session = session if choose else session or resume
     flags["compaction.enabled"] = False if no_auto_compact else None
     flags["project_instructions"] = False if no_project_instructions else None
-    settings = load_settings(folder, flags)
+    if screen and not trust:
+        ask_for_trust(Path(folder))
+    settings = load_settings(folder, flags, trust=trust)
     for note in settings.notes:
         echo_error(note)
     if newest:

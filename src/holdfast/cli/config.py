@@ -67,7 +67,7 @@ def config_path_command() -> None:
 
 
 def _config_json(settings: Settings) -> dict[str, Any]:
-    project = project_file()
+    project = project_file(settings.project)
     return {
         "settings": {
             name: {"value": _scrub_value(settings.value(name)), "from": settings.origins[name]} for name in KEYS

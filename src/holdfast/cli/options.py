@@ -141,6 +141,7 @@ _CHAT_OPTIONS = (
     ),
     click.option("--session", metavar="ID", help="Continue this session of the store."),
     click.option("--continue", "newest", is_flag=True, help="Continue the session last used in this folder."),
+    click.option("--trust", is_flag=True, help="Trust the folder this time: see holdfast trust --help."),
     click.option("--yes", is_flag=True, help="Allow changes without asking."),
     click.option("--no-project-instructions", is_flag=True, help="Do not read AGENTS.md and CLAUDE.md."),
     click.option("--no-auto-compact", is_flag=True, help="Compact only on request."),

@@ -36,6 +36,14 @@ def write_file_atomically(path: str | os.PathLike[str], data: bytes, *, new_mode
         raise
 
 
+def read_regular_file(path: str | os.PathLike[str], limit: int) -> bytes:
+    """Returns the beginning of a file; raises OSError for a device or a pipe, which may never end."""
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        return file.read(limit)
+
+
 _PERMISSION_ERRNOS = {errno.EACCES, errno.EPERM, errno.EROFS}
 _DISK_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 

@@ -1,8 +1,8 @@
 """Settings from files, the environment and flags, with the origin of each value."""
 
 from .keys import KEYS, SettingKey
-from .loading import load_settings
-from .paths import data_folder, default_store, project_file, project_folders, state_folder, user_file
+from .loading import load_settings, project_file
+from .paths import data_folder, default_store, state_folder, trusted_folders, user_file
 from .saving import save_setting
 from .settings import CompactionSettings, HookSettings, Settings, chosen_preset, open_configured_store, preset_for
 
@@ -19,8 +19,8 @@ __all__ = [
     "open_configured_store",
     "preset_for",
     "project_file",
-    "project_folders",
     "save_setting",
     "state_folder",
+    "trusted_folders",
     "user_file",
 ]

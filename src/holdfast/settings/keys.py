@@ -24,8 +24,8 @@ class SettingKey(Struct, frozen=True):
     kind: Literal["text", "count", "flag", "commands"]
     description: str
     variable: str | None = None
-    user_only: bool = False
-    """True if a project's file may not set it."""
+    in_project: bool = False
+    """Whether a project's file may set it: only what can run, send and redirect nothing."""
 
     def validate(self, value: Any, where: str) -> Any:
         """Returns the checked value. `where` is the location named in the error."""
@@ -56,10 +56,6 @@ class SettingKey(Struct, frozen=True):
                 return self.validate([text], where)
         return self.validate(text, where)
 
-    def allowed_in_project(self, value: Any) -> bool:
-        """May a project's file set this value? It may not run commands, name a server, or choose the store."""
-        return not self.user_only and not (isinstance(value, str) and "://" in value)
-
 
 _EXPECTED = {
     "text": "a non-empty text",
@@ -72,18 +68,20 @@ KEYS = {
     for key in (
         SettingKey("model", "text", "model that answers", f"{PREFIX}MODEL"),
         SettingKey("summarizer", "text", "model that writes summaries, if a different one", f"{PREFIX}SUMMARIZER"),
-        SettingKey("preset", "text", "compaction preset", f"{PREFIX}PRESET"),
-        SettingKey("window", "count", "tokens of the model's window, if not the catalog's", f"{PREFIX}WINDOW"),
-        SettingKey("store", "text", "where sessions are kept", f"{PREFIX}STORE", user_only=True),
+        SettingKey("preset", "text", "compaction preset", f"{PREFIX}PRESET", True),
+        SettingKey("window", "count", "tokens of the model's window, if not the catalog's", f"{PREFIX}WINDOW", True),
+        SettingKey("store", "text", "where sessions are kept", f"{PREFIX}STORE"),
         SettingKey("project_instructions", "flag", "read AGENTS.md and CLAUDE.md", f"{PREFIX}PROJECT_INSTRUCTIONS"),
-        SettingKey("compaction.enabled", "flag", "compact automatically", f"{PREFIX}AUTO_COMPACT"),
-        SettingKey("compaction.reserve_tokens", "count", "tokens left free for the reply", f"{PREFIX}RESERVE_TOKENS"),
-        SettingKey("compaction.keep_recent_tokens", "count", "newest tokens to keep", f"{PREFIX}KEEP_RECENT_TOKENS"),
-        SettingKey("hooks.before", "commands", "run before a compaction", user_only=True),
-        SettingKey("hooks.after", "commands", "run after a compaction", user_only=True),
+        SettingKey("compaction.enabled", "flag", "compact automatically", f"{PREFIX}AUTO_COMPACT", True),
         SettingKey(
-            "hooks.session_start", "commands", "run when the session resumes after a compaction", user_only=True
+            "compaction.reserve_tokens", "count", "tokens left free for the reply", f"{PREFIX}RESERVE_TOKENS", True
         ),
+        SettingKey(
+            "compaction.keep_recent_tokens", "count", "newest tokens to keep", f"{PREFIX}KEEP_RECENT_TOKENS", True
+        ),
+        SettingKey("hooks.before", "commands", "run before a compaction"),
+        SettingKey("hooks.after", "commands", "run after a compaction"),
+        SettingKey("hooks.session_start", "commands", "run when the session resumes after a compaction"),
     )
 }
 """All settings by name."""

@@ -13,8 +13,9 @@ from typing import Any
 from msgspec import Struct
 
 from ..errors import InvalidInput, InvalidLimit
+from ..trust import TRUST_HINT, Project
 from .keys import KEYS, PREFIX, SettingKey, check_section, find_key
-from .paths import default_store, project_file, user_file
+from .paths import default_store, trusted_folders, user_file
 from .settings import CompactionSettings, HookSettings, Settings
 
 VARIABLES = {key.variable: key for key in KEYS.values() if key.variable}
@@ -55,10 +56,15 @@ class FileSetting(Struct, frozen=True):
     line: int
 
 
-def read_settings_text(file: Path) -> str:
-    """The text of a settings file; empty if it does not exist."""
+_PROJECT_FILE = ".holdfast/settings.toml"
+_MAX_BYTES = 1_000_000
+
+
+def read_settings_text(file: Path, project: Project | None = None) -> str:
+    """The text of a settings file of the user, or of a project; empty if it does not exist."""
     try:
-        return file.read_text(encoding="utf-8")
+        data = file.read_bytes() if project is None else project.read(file, _MAX_BYTES)
+        return (data or b"").decode()
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except (OSError, UnicodeDecodeError) as problem:
@@ -123,18 +129,24 @@ def load_settings(
     folder: str | os.PathLike[str] | None = None,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
+    *,
+    trust: bool = False,
 ) -> Settings:
     """Loads the settings that apply in a folder; flags that are None are ignored.
 
-    Settings that a project's file may not set are left out, with a note: see docs/settings.md.
+    A project's file is read if the user has trusted the folder, or with `trust`, which is not remembered. What it may
+    not set is left out, with a note: see docs/settings.md.
     """
-    own = user_file(environ)
+    own, working = user_file(environ), Path(folder or Path.cwd())
     layers: list[tuple[dict[str, Any], str]] = [(_plain_values(parse_settings(read_settings_text(own), own)), str(own))]
     notes: tuple[str, ...] = ()
-    project = project_file(folder, environ)
-    if project is not None and not (own.exists() and project.samefile(own)):
-        allowed, notes = _drop_untrusted(parse_settings(read_settings_text(project), project), project, own)
-        layers.append((allowed, str(project)))
+    project = trusted_folders(environ).project(working, trust=trust)
+    if project is None and (working / _PROJECT_FILE).exists():
+        notes = (f"{working / _PROJECT_FILE} is not read, since this folder is not trusted: {TRUST_HINT}.",)
+    file = project_file(project)
+    if file is not None and not (own.exists() and file.samefile(own)):
+        allowed, notes = _drop_refused(parse_settings(read_settings_text(file, project), file), file, own)
+        layers.append((allowed, str(file)))
     for key, value in read_environment(environ).items():
         layers.append(({key.name: value}, str(key.variable)))
     layers.append((_flag_values(flags or {}), FLAG))
@@ -148,6 +160,7 @@ def load_settings(
         **{name: value for name, value in values.items() if "." not in name},
         compaction=CompactionSettings(**_section("compaction", values)),
         hooks=HookSettings(**_section("hooks", values)),
+        project=project,
         origins=origins,
         notes=notes,
     )
@@ -161,16 +174,20 @@ def _section(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{name}.")}
 
 
-def _drop_untrusted(
-    found: Mapping[str, FileSetting], project: Path, own: Path
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    refused = [one for one in found.values() if not one.key.allowed_in_project(one.value)]
+def project_file(project: Project | None) -> Path | None:
+    """The settings file of a trusted project that is nearest to the working folder; None if there is none."""
+    files = (folder / _PROJECT_FILE for folder in (project.folders if project is not None else ()))
+    return next((file for file in files if file.exists()), None)
+
+
+def _drop_refused(found: Mapping[str, FileSetting], file: Path, own: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     notes = tuple(
-        f"{project}, line {one.line}: {one.key.name} was left out, since a project may not "
-        f"{'name a server' if not one.key.user_only else 'set it'}. If you trust it, put it into {own}."
-        for one in refused
+        f"{file}, line {one.line}: {one.key.name} was left out, since a project may not set it. If you want it, put it "
+        f"into {own}."
+        for one in found.values()
+        if not one.key.in_project
     )
-    return {name: one.value for name, one in found.items() if one not in refused}, notes
+    return {name: one.value for name, one in found.items() if one.key.in_project}, notes
 
 
 def _flag_values(flags: Mapping[str, Any]) -> dict[str, Any]:

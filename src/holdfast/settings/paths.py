@@ -1,13 +1,15 @@
-"""Paths: the user's settings file, the project's settings file, and the default store."""
+"""Paths: the user's settings file, the folders that the user trusts, and the default store."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
+
+from ..trust import TrustedFolders
 
 _NAME = "holdfast"
 _FILE = "settings.toml"
@@ -20,19 +22,9 @@ def user_file(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(click.get_app_dir(_NAME)) / _FILE
 
 
-def project_file(folder: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ) -> Path | None:
-    """The nearest `.holdfast/settings.toml`, from this folder up to the root of its repository, else to home."""
-    for place in project_folders(folder, environ):
-        if (file := place / f".{_NAME}" / _FILE).is_file():
-            return file
-    return None
-
-
-def project_folders(
-    folder: str | os.PathLike[str] | None = None, environ: Mapping[str, str] = os.environ
-) -> Sequence[Path]:
-    """The folders of a project's files, from this one up to the root of its repository, else to home."""
-    return list(_search_path(Path(folder or Path.cwd()).absolute(), _home(environ)))
+def trusted_folders(environ: Mapping[str, str] = os.environ) -> TrustedFolders:
+    """The user's decisions about folders."""
+    return TrustedFolders(user_file(environ).with_name("trust.json"), _home(environ))
 
 
 def default_store(environ: Mapping[str, str] = os.environ) -> str:
@@ -52,16 +44,6 @@ def state_folder(environ: Mapping[str, str] = os.environ) -> Path:
     if _is_freedesktop():
         return _base_directory("XDG_STATE_HOME", ".local/state", environ) / _NAME
     return Path(click.get_app_dir(_NAME))
-
-
-def _search_path(folder: Path, home: Path) -> Iterator[Path]:
-    """Folders to search, from this one up. Outside of a repository and of home only the folder itself is trusted."""
-    chain = [folder, *folder.parents]
-    end = next((place for place in chain if (place / ".git").exists()), home if home in chain else folder)
-    for place in chain:
-        yield place
-        if place == end:
-            return
 
 
 def _is_freedesktop() -> bool:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from ..compaction import Policy, preset
 from ..compaction.presets import DEFAULT_KEEP, DEFAULT_RESERVE, takes_sizes
 from ..stores import open_store
+from ..trust import Project
 from .paths import data_folder, default_store
 
 if TYPE_CHECKING:
@@ -50,10 +51,12 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whether AGENTS.md and CLAUDE.md are read into the system prompt."""
     compaction: CompactionSettings = CompactionSettings()
     hooks: HookSettings = HookSettings()
+    project: Project | None = None
+    """The trusted folders whose files are read; None where the user has not trusted the folder."""
     origins: dict[str, str] = {}
     """For each key: `default`, the path of a file, the name of a variable, or `flag`."""
     notes: tuple[str, ...] = ()
-    """Settings of the project's file that were left out, and why."""
+    """What of the project's file was left out, and why."""
 
     def value(self, key: str) -> Any:
         """Returns the value of a dotted key."""

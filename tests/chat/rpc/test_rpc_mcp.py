@@ -32,7 +32,10 @@ def test_rpc_project_server_starts_after_agreement_and_its_tools_ask(tmp_path: P
     own.write_text(json.dumps({"mcpServers": {"gone": {"command": "/no/such/program"}, "bad": {}}}))
     steps = [call("low_water", harbor="Osterhaven"), call("chart"), call("sink"), "Done."]
     (tmp_path / "story.json").write_text(json.dumps({"steps": steps}))
-    options = ["--model", f"script:{tmp_path / 'story.json'}", "--store", tmp_path / "s.db"]
+    options = ["--model", f"script:{tmp_path / 'story.json'}", "--store", tmp_path / "s.db", "--trust"]
+    with RpcProcess(tmp_path, *options, "--yes") as client:
+        while not any("--yes does not agree to that" in record.get("error", "") for record in client.records):
+            client.next_record()
     with RpcProcess(tmp_path, *options) as client:
         while not {"error", "approval_request"} <= {record["type"] for record in client.records}:
             client.next_record()

@@ -82,7 +82,7 @@ async def open_app(
         "store": f"sqlite:///{place / 'sessions.db'}",
         "window": window,
     }
-    settings = load_settings(folder, flags, {"HOME": str(place)})
+    settings = load_settings(folder, flags, {"HOME": str(place)}, trust=True)
     conversation = Conversation()
     app = ChatTerminal(conversation, theme or ChatTheme())
     async with open_chat(

@@ -15,6 +15,7 @@ from terminal_screens import Screen, default_screen, process_ended, wait_until
 
 from holdfast import SessionService
 from holdfast.context.events import Event, try_message_in
+from holdfast.settings import trusted_folders
 from holdfast.stores import open_store
 
 READY = "Ask, or /help"
@@ -49,6 +50,7 @@ class TerminalChat:
             "LANG": "C.UTF-8",
             "OPENAI_API_KEY": "none",
         }
+        trusted_folders(own).decide(self.folder, True)
         self.screen.start([*command, "--folder", str(self.folder), *words], own | environ, size)
         self.wait_for_text(ready, " %")
         return self

@@ -11,8 +11,8 @@ import msgspec
 
 from ...errors import InvalidInput
 from ...io.processes import ShellResult, run_shell
+from ...io.working_folder import WorkingFolder
 from .files import MAX_CHARACTERS, AgentTool, ToolArguments
-from .working_folder import WorkingFolder
 
 MAX_COMMAND_SECONDS = 600
 OUTPUT_INTERVAL = 0.1

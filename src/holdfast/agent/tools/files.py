@@ -13,9 +13,9 @@ import anyio.to_thread
 import msgspec
 
 from ...errors import InvalidInput
+from ...io.working_folder import WorkingFolder
 from ...messages import Json, Tool
 from ...recall.tools import ToolAnswer
-from .working_folder import WorkingFolder
 
 
 class ToolArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,10 +12,13 @@ import msgspec
 
 from ...context.events import digest_of
 from ...errors import InvalidInput
+from ...io.files import read_regular_file
 from ...messages import Json
 from ...messages.json_text import decodable
+from ...trust import Project
 
 PROJECT_FILE, USER_FILE = ".mcp.json", "mcp.json"
+_MAX_BYTES = 1_000_000
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -60,19 +63,24 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 def read_mcp_servers(
-    own: Path, project: Path | None, environ: Mapping[str, str] = os.environ
+    own: Path, project: Project | None, environ: Mapping[str, str] = os.environ
 ) -> tuple[list[McpServerConfig], list[str]]:
-    """Reads both files; returns the servers, and a sentence for each entry or file that is invalid.
+    """Reads the user's file and a trusted project's, the one nearest to the working folder.
+
+    Returns the servers, and a sentence for each entry or file that is invalid.
 
     A server of the user takes precedence over one of the project with the same name.
     """
     servers: dict[str, McpServerConfig] = {}
     problems: list[str] = []
-    for file in (own, project):
-        if file is None or not file.is_file():
+    places = [folder / PROJECT_FILE for folder in (project.folders if project is not None else ())]
+    nearest = next((file for file in places if file.exists()), None)
+    for file in (own, nearest):
+        if file is None or not file.exists():
             continue
         try:
-            entries = _entries(file)
+            read = read_regular_file if project is None or file is own else project.read
+            entries = _entries(read(file, _MAX_BYTES) or b"")
         except (OSError, InvalidInput) as problem:
             problems.append(f"The MCP servers in {file} are left out: {problem}")
             continue
@@ -87,9 +95,9 @@ def read_mcp_servers(
     return list(servers.values()), problems
 
 
-def _entries(file: Path) -> dict[str, Any]:
+def _entries(content: bytes) -> dict[str, Any]:
     try:
-        data = msgspec.json.decode(file.read_bytes())
+        data = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
         raise InvalidInput(f"it is not valid JSON ({problem}).") from None
     servers = data.get("mcpServers") if isinstance(data, dict) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...errors import InvalidInput
-from ...settings import project_folders, user_file
+from ...io.files import read_regular_file
+from ...settings import user_file
 from .base import ChatCommand, CommandResult
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _USER_FOLDER = "commands"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _PLACEHOLDER = re.compile(r"\$(ARGUMENTS|[1-9])")
-_MAX_CHARACTERS = 100_000
+_MAX_BYTES = 100_000
 
 
 class CustomCommand(msgspec.Struct, frozen=True):
@@ -75,26 +76,28 @@ def custom_commands(chat: Chat, built_in: Iterable[str]) -> tuple[dict[str, Cust
     found: dict[str, CustomCommand] = {}
     hidden: list[str] = []
     taken = set(built_in)
-    for file in _command_files(chat):
+    for file, read in _command_files(chat):
         if file.stem.lower() in taken:
             hidden.append(f"{file} is not used: /{file.stem.lower()} is a built-in command. Rename the file.")
-        elif file.stem.lower() not in found and (custom := _read(file)) is not None:
-            found[custom.name] = custom
+        elif file.stem.lower() not in found:
+            try:
+                found[file.stem.lower()] = _parse(file, (read(file, _MAX_BYTES) or b"").decode(errors="replace"))
+            except (OSError, InvalidInput) as problem:
+                hidden.append(f"{file} is not used: {getattr(problem, 'strerror', None) or problem}")
     return found, hidden
 
 
-def _command_files(chat: Chat) -> Iterator[Path]:
-    places = [place / folder for place in project_folders(chat.folder.root) for folder in _PROJECT_FOLDERS]
-    for place in (*places, user_file().with_name(_USER_FOLDER)):
+def _command_files(chat: Chat) -> Iterator[tuple[Path, Callable[[Path, int], bytes | None]]]:
+    """Yields the files, each with the function that may read it."""
+    places: list[tuple[Path, Callable[[Path, int], bytes | None]]] = []
+    if (project := chat.project) is not None:
+        places = [(place / folder, project.read) for place in project.folders for folder in _PROJECT_FOLDERS]
+    for place, read in (*places, (user_file().with_name(_USER_FOLDER), read_regular_file)):
         with suppress(OSError):
-            yield from sorted(file for file in place.glob("*.md") if _NAME.fullmatch(file.stem))
+            yield from ((file, read) for file in sorted(place.glob("*.md")) if _NAME.fullmatch(file.stem))
 
 
-def _read(file: Path) -> CustomCommand | None:
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")[:_MAX_CHARACTERS]
-    except OSError:
-        return None
+def _parse(file: Path, text: str) -> CustomCommand:
     fields: dict[str, str] = {}
     if front := _FRONT_MATTER.match(text):
         text = text[front.end() :]

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.agent.tools import WorkingFolder
 from holdfast.errors import InvalidInput
+from holdfast.io.working_folder import WorkingFolder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no directory descriptors")
 

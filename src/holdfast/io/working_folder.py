@@ -10,13 +10,13 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
-from ...errors import InvalidInput
-from ...io.files import write_file_atomically
+from ..errors import InvalidInput
+from .files import write_file_atomically
 
 _IGNORED_FOLDERS = frozenset((".git", ".hg", ".venv", "node_modules", "__pycache__"))
 _SNIFF_BYTES = 8_192
@@ -78,11 +78,12 @@ class WorkingFolder:
             for place, folders, names, _ in os.fwalk(".", dir_fd=top):
                 yield start / place, folders, names
 
-    def read_bytes(self, path: Path) -> bytes | None:
-        """Returns the content of a file; None if there is none."""
+    def read_bytes(self, path: Path, limit: int = -1, owners: Collection[int] | None = None) -> bytes | None:
+        """Returns the content of a file, up to a limit; None if there is no file, or not one of these owners."""
         try:
             with open(self._open(path), "rb") as file:
-                return file.read()
+                is_theirs = owners is None or os.fstat(file.fileno()).st_uid in owners
+                return file.read(limit) if is_theirs else None
         except FileNotFoundError:
             return None
 
