@@ -180,6 +180,8 @@ class _LedgerPlanner:
         view = request.view
         self.request, self.limit, self.asked_for = request, limit, asked_for
         self.page = LedgerPage("", {})
+        self.measured: dict[int, tuple[dict[int, str | None], int]] = {}
+        """The newest texts of shortened results, with their units: few of them change from page to page."""
         self.old_notes = request.notes
         free = limit - _tokens_without(request, self.old_notes)
         others = [message for message in self.old_notes if not is_ledger_page(message)]
@@ -396,7 +398,8 @@ class _LedgerPlanner:
         """Returns the tokens of the whole context with this page."""
         view, measure = self.request.view, self.request.view.token_sums.estimator.measure
         units = sum(map(measure, notes)) - sum(map(measure, self.old_notes))
-        for index, changes in self._texts(page).items():
-            before = view.token_sums.cumulative[index + 1] - view.token_sums.cumulative[index]
-            units += measure(change(view.messages[index], changes)) - before
+        for index, texts in self._texts(page).items():
+            if (known := self.measured.get(index)) is None or known[0] != texts:
+                known = self.measured[index] = texts, measure(change(view.messages[index], texts))
+            units += known[1] - (view.token_sums.cumulative[index + 1] - view.token_sums.cumulative[index])
         return self.request.plan.tokens_after_cut(self.cut, units)
