@@ -23,6 +23,7 @@ from cli_files import Run
 
 from holdfast import SessionService
 from holdfast.agent.events import AgentEvent
+from holdfast.agent.tools import Sandbox
 from holdfast.cli import main
 from holdfast.errors import Outcome
 from holdfast.hooks import ACCURACY_NOTICE
@@ -335,6 +336,7 @@ def test_chat_on_terminal_starts_terminal_app(harbor: Path, run: Run, monkeypatc
     monkeypatch.setattr("holdfast.cli.chat.sys", SimpleNamespace(stdin=screen, stdout=screen))
     assert run("chat", *scripted("Fine."), "--yes", "--session", "x").exit_code == 0
     given = {"model": "script:script.json", "folder": ".", "session": "x", "yes": True, "prompt": None, "choose": False}
+    given |= {"mode": "ask", "sandbox": None}
     assert opened == given
     assert run("chat", "hello", *scripted("Fine.")).exit_code == 0
     assert opened["prompt"] == "hello" and opened["session"] is None
@@ -342,6 +344,13 @@ def test_chat_on_terminal_starts_terminal_app(harbor: Path, run: Run, monkeypatc
     assert (opened["choose"], opened["session"]) == (True, None)
     assert run("chat", *scripted("Fine."), "--resume", "abcdef").exit_code == 0
     assert (opened["choose"], opened["session"]) == (False, "abcdef")
+    for options, expected in {
+        "--permission-mode plan": ("plan", None),
+        "--sandbox --permission-mode accept-edits": ("accept-edits", Sandbox()),
+        "--sandbox=network": ("ask", Sandbox(network=True)),
+    }.items():
+        assert run("chat", *scripted("Fine."), *options.split()).exit_code == 0
+        assert (opened["mode"], opened["sandbox"]) == expected
 
 
 # -- real processes: pipes and signals --------------------------------------------------------------------------

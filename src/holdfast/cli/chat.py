@@ -21,7 +21,7 @@ from ..agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from ..agent.tools import Permission, PermissionRequest, approve_all
+from ..agent.tools import Mode, Permission, PermissionRequest, Sandbox, approve_all
 from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
 from ..chat.open_chat import open_chat
 from ..chat.state import without_choices
@@ -46,6 +46,8 @@ class ChatArguments(msgspec.Struct, frozen=True):
     folder: str
     session: str | None
     yes: bool
+    mode: Mode = "ask"
+    sandbox: Sandbox | None = None
     choose: bool = False
     """True if the user chooses a session from a list."""
 
@@ -56,6 +58,8 @@ def load_chat_arguments(
     session: str | None,
     newest: bool,
     yes: bool,
+    permission_mode: Mode,
+    sandbox: str | None,
     no_auto_compact: bool,
     no_project_instructions: bool,
     resume: str | None = None,
@@ -81,7 +85,8 @@ def load_chat_arguments(
         from ..chat.open_chat import newest_session
 
         session = anyio.run(newest_session, settings, folder)
-    return ChatArguments(settings, folder, session, yes, choose)
+    confined = None if sandbox is None else Sandbox(network=sandbox == "network")
+    return ChatArguments(settings, folder, session, yes, permission_mode, confined, choose)
 
 
 PIPE_TIMEOUT = 3.0
@@ -129,6 +134,8 @@ def chat_command(prompt: str | None, plain: bool, mode: str | None, **options: A
         yes=arguments.yes,
         prompt=prompt,
         choose=arguments.choose,
+        mode=arguments.mode,
+        sandbox=arguments.sandbox,
     )
 
 
@@ -253,7 +260,13 @@ async def _read_prompts(incoming: InputStream, out: JsonLinesWriter) -> AsyncGen
 def _open_headless_chat(arguments: ChatArguments, on_event: EventListener) -> AbstractAsyncContextManager[Chat]:
     approve = approve_all if arguments.yes else _refuse_changes
     return open_chat(
-        arguments.settings, folder=arguments.folder, on_event=on_event, approve=approve, session=arguments.session
+        arguments.settings,
+        folder=arguments.folder,
+        on_event=on_event,
+        approve=approve,
+        session=arguments.session,
+        mode=arguments.mode,
+        sandbox=arguments.sandbox,
     )
 
 
