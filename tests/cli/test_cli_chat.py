@@ -23,6 +23,7 @@ from cli_files import Run
 
 from holdfast import SessionService
 from holdfast.agent.events import AgentEvent
+from holdfast.agent.tools import Sandbox
 from holdfast.cli import main
 from holdfast.errors import Outcome
 from holdfast.hooks import ACCURACY_NOTICE
@@ -78,7 +79,7 @@ def stored(store: str) -> list[list[str]]:
 
 
 def test_print_writes_only_the_answer_to_stdout(harbor: Path, run: Run) -> None:
-    done = run("chat", "--print", "When is low water?", *scripted(READ, "It is low at 3."))
+    done = run("chat", "--print", "When is low water?", *scripted(READ, "It is low at 3."), "--trust")
     assert (done.exit_code, done.stdout) == (0, "It is low at 3.\n")
     assert "read_file tides.txt" in done.stderr and "session " in done.stderr
 
@@ -183,7 +184,7 @@ def test_print_truncated_answer_exits_1(harbor: Path, run: Run) -> None:
 
 def test_print_refuses_changes_without_yes(harbor: Path, run: Run) -> None:
     """The model gets an error, and nothing waits for an approval."""
-    options = [*scripted(WRITE, "I could not."), "--store", "s.db"]
+    options = [*scripted(WRITE, "I could not."), "--store", "s.db", "--trust"]
     done = run("chat", "--print", "Write it down.", *options)
     assert (done.exit_code, done.stdout) == (0, "I could not.\n")
     assert not (harbor / "berths.txt").exists()
@@ -342,6 +343,7 @@ def test_chat_on_terminal_starts_terminal_app(harbor: Path, run: Run, monkeypatc
     monkeypatch.setattr("holdfast.cli.chat.sys", SimpleNamespace(stdin=screen, stdout=screen))
     assert run("chat", *scripted("Fine."), "--yes", "--session", "x").exit_code == 0
     given = {"model": "script:script.json", "folder": ".", "session": "x", "yes": True, "prompt": None, "choose": False}
+    given |= {"mode": "ask", "sandbox": None}
     assert opened == given
     assert run("chat", "hello", *scripted("Fine.")).exit_code == 0
     assert opened["prompt"] == "hello" and opened["session"] is None
@@ -349,6 +351,13 @@ def test_chat_on_terminal_starts_terminal_app(harbor: Path, run: Run, monkeypatc
     assert (opened["choose"], opened["session"]) == (True, None)
     assert run("chat", *scripted("Fine."), "--resume", "abcdef").exit_code == 0
     assert (opened["choose"], opened["session"]) == (False, "abcdef")
+    for options, expected in {
+        "--permission-mode plan": ("plan", None),
+        "--sandbox --permission-mode accept-edits": ("accept-edits", Sandbox()),
+        "--sandbox=network": ("ask", Sandbox(network=True)),
+    }.items():
+        assert run("chat", *scripted("Fine."), *options.split()).exit_code == 0
+        assert (opened["mode"], opened["sandbox"]) == expected
 
 
 # -- real processes: pipes and signals --------------------------------------------------------------------------
@@ -386,7 +395,7 @@ def test_json_mode_ctrl_c_keeps_partial_answer(harbor: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_print_ctrl_c_prints_what_was_written_and_exits_130(harbor: Path) -> None:
     script = scripted(READ | {"text": "I look."}, LONG, delay=0.8)
-    with start("--print", "Read the tables.", *script, "--store", "s.db") as process:
+    with start("--print", "Read the tables.", *script, "--store", "s.db", "--trust") as process:
         assert process.stdin is not None and process.stderr is not None
         process.stdin.close()
         process.stdin = None

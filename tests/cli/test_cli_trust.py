@@ -19,6 +19,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_home(tmp_path, monkeypatch)
 
 
+READ = {"calls": [{"name": "read_file", "arguments": {"path": "AGENTS.md"}}]}
+
+
 def decided() -> dict[str, bool]:
     return {one.folder.path: one.trusted for one in trusted_folders().decisions}
 
@@ -77,6 +80,9 @@ def test_h14_programs_are_not_asked_and_take_a_new_folder_as_not_trusted(run: Ru
     words = ["chat", "--print", "hello", "--model", "script:script.json", "--store", "memory:"]
     done = run(*words)
     assert done.stdout == "Fine.\n" and "AGENTS.md (" not in done.stderr and decided() == {}
+    Path("script.json").write_text(json.dumps({"steps": [READ, "Fine."]}))
+    assert "This folder is not trusted, and this chat cannot ask" in run(*words).stderr
+    assert "not trusted" not in run(*words, "--trust").stderr
     assert "AGENTS.md (15 characters)" in run(*words, "--trust").stderr and decided() == {}
 
 

@@ -261,6 +261,7 @@ class Chat(ChatConfig):
             waiting=len(self._input_buffer),
             round=size.round,
             folder=str(self.folder.root),
+            mode=self.permissions.mode,
             instructions=tuple(file.summary for file in self.instructions),
         )
 

@@ -15,6 +15,7 @@ from ..agent.tools import (
     Approve,
     PermissionRequest,
     PermissionRules,
+    Sandbox,
     Toolbox,
     WorkingFolder,
     approve_all,
@@ -71,7 +72,9 @@ class ChatConfig:
     notes: tuple[str, ...] = field(default=(), init=False)
     """What the user should know about files that were read at the start."""
     permissions: PermissionRules = field(default_factory=PermissionRules)
-    """What the user always allows in this folder."""
+    """What the user always allows in this folder, and the mode."""
+    sandbox: Sandbox | None = None
+    """Where the agent's commands run; None for no sandbox."""
     settings: Settings | None = None
     """Settings the chat was opened from, with the origin of each value."""
     dropped_files: set[Path] = field(default_factory=set, init=False)
@@ -156,5 +159,5 @@ class ChatConfig:
         return "" if takes_images(self.model.name) else f"the model catalog does not list images for {self.model.name}."
 
     def _build_toolbox(self, session_id: str) -> Toolbox:
-        tools = [*file_tools(self.folder), command_tool(self.folder), *self.mcp.tools]
+        tools = [*file_tools(self.folder), command_tool(self.folder, self.sandbox), *self.mcp.tools]
         return Toolbox(tools, self.approve, Recall(self.sessions, session_id), self.permissions)

@@ -7,8 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
+
 from ..agent.events import EventListener
-from ..agent.tools import Approve, PermissionRules, WorkingFolder
+from ..agent.tools import Approve, Mode, PermissionRules, Sandbox, WorkingFolder
 from ..agent.tools.mcp_config import USER_FILE, read_mcp_servers
 from ..errors import InvalidInput
 from ..hooks import Hooks
@@ -23,7 +25,14 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_chat(
-    settings: Settings, *, folder: str | Path, on_event: EventListener, approve: Approve, session: str | None = None
+    settings: Settings,
+    *,
+    folder: str | Path,
+    on_event: EventListener,
+    approve: Approve,
+    session: str | None = None,
+    mode: Mode = "ask",
+    sandbox: Sandbox | None = None,
 ) -> AsyncIterator[Chat]:
     """Opens a chat in a folder, in a new or existing session; closes the store afterwards."""
     from .chat import Chat
@@ -34,6 +43,8 @@ async def open_chat(
             "anthropic:MODEL. Without a network it can be a local server's address, as in "
             "http://localhost:8080/v1#MODEL, or script:FILE."
         )
+    if sandbox is not None:
+        await to_thread.run_sync(sandbox.require)
     model, summarizer, preset = (
         resolve_chat_model(settings.model),
         resolve_model(settings.summarizer),
@@ -50,7 +61,13 @@ async def open_chat(
                 folder=working,
                 preset=preset,
                 approve=approve,
-                permissions=PermissionRules(working.root, user_file().with_name("permissions.json")),
+                permissions=PermissionRules(
+                    working.root,
+                    user_file().with_name("permissions.json"),
+                    mode,
+                    trusted=settings.project is not None,
+                ),
+                sandbox=sandbox,
                 listener=on_event,
                 window=settings.window,
                 summarizer=summarizer,

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from ..agent.events import AgentEvent, ErrorEvent, RunFinished
+from ..agent.tools import Mode
 from ..compaction import CompactionResult
 from ..compaction.size import SizeCertainty
 from ..errors import Outcome
@@ -34,6 +35,8 @@ class ChatState(msgspec.Struct, frozen=True):
     round: int
     """Number of compactions in the context."""
     folder: str
+    mode: Mode = "ask"
+    """Which calls need no approval, or are refused."""
     instructions: tuple[str, ...] = ()
     """Paths and sizes of the project instructions in the system prompt."""
 

@@ -22,7 +22,8 @@ from ..agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from ..agent.tools import Permission, PermissionRequest, approve_all
+from ..agent.tools import Mode, Permission, PermissionRequest, Sandbox, approve_all
+from ..agent.tools.permissions import NOT_TRUSTED
 from ..chat import Chat, PromptResult, PromptRunner, compaction_error_event
 from ..chat.open_chat import open_chat
 from ..chat.state import without_choices
@@ -48,6 +49,8 @@ class ChatArguments(msgspec.Struct, frozen=True):
     folder: str
     session: str | None
     yes: bool
+    mode: Mode = "ask"
+    sandbox: Sandbox | None = None
     choose: bool = False
     """True if the user chooses a session from a list."""
 
@@ -59,6 +62,8 @@ def load_chat_arguments(
     newest: bool,
     yes: bool,
     trust: bool,
+    permission_mode: Mode,
+    sandbox: str | None,
     no_auto_compact: bool,
     no_project_instructions: bool,
     resume: str | None = None,
@@ -86,7 +91,8 @@ def load_chat_arguments(
         from ..chat.open_chat import newest_session
 
         session = anyio.run(newest_session, settings, folder)
-    return ChatArguments(settings, folder, session, yes, choose)
+    confined = None if sandbox is None else Sandbox(network=sandbox == "network")
+    return ChatArguments(settings, folder, session, yes, permission_mode, confined, choose)
 
 
 PIPE_TIMEOUT = 3.0
@@ -134,6 +140,8 @@ def chat_command(prompt: str | None, plain: bool, mode: str | None, **options: A
         yes=arguments.yes,
         prompt=prompt,
         choose=arguments.choose,
+        mode=arguments.mode,
+        sandbox=arguments.sandbox,
     )
 
 
@@ -258,11 +266,22 @@ async def _read_prompts(incoming: InputStream, out: JsonLinesWriter) -> AsyncGen
 def _open_headless_chat(arguments: ChatArguments, on_event: EventListener) -> AbstractAsyncContextManager[Chat]:
     approve = approve_all if arguments.yes else _refuse_changes
     return open_chat(
-        arguments.settings, folder=arguments.folder, on_event=on_event, approve=approve, session=arguments.session
+        arguments.settings,
+        folder=arguments.folder,
+        on_event=on_event,
+        approve=approve,
+        session=arguments.session,
+        mode=arguments.mode,
+        sandbox=arguments.sandbox,
     )
 
 
 async def _refuse_changes(question: PermissionRequest) -> Permission:
+    if question.about == NOT_TRUSTED:
+        raise InvalidInput(
+            "This folder is not trusted, and this chat cannot ask: nothing in it is read or changed. Say so; the user "
+            "can trust it with holdfast trust, or once with --trust."
+        )
     raise InvalidInput(
         "Changes are not allowed: this chat cannot ask for approval. Say what should be done instead; the user can "
         "allow changes with --yes."

@@ -143,6 +143,21 @@ _CHAT_OPTIONS = (
     click.option("--continue", "newest", is_flag=True, help="Continue the session last used in this folder."),
     click.option("--trust", is_flag=True, help="Trust the folder this time: see holdfast trust --help."),
     click.option("--yes", is_flag=True, help="Allow changes without asking."),
+    click.option(
+        "--permission-mode",
+        type=NameChoice("permission mode", ("ask", "accept-edits", "plan")),
+        default="ask",
+        metavar="NAME",
+        help="ask, accept-edits: write files of the folder without asking, or plan: change nothing.",
+    ),
+    click.option(
+        "--sandbox",
+        type=NameChoice("sandbox", ("offline", "network")),
+        is_flag=False,
+        flag_value="offline",
+        metavar="[network]",
+        help="Run the agent's commands in bubblewrap: they write only in the folder, without a network or with it.",
+    ),
     click.option("--no-project-instructions", is_flag=True, help="Do not read AGENTS.md and CLAUDE.md."),
     click.option("--no-auto-compact", is_flag=True, help="Compact only on request."),
 )

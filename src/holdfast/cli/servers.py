@@ -71,7 +71,14 @@ def rpc_command(**options: Any) -> int:
     to_stderr.setFormatter(LogFormatter("holdfast: %(message)s"))
     logging.getLogger("holdfast").addHandler(to_stderr)
     arguments = load_chat_arguments(**options)
-    run = partial(serve, folder=arguments.folder, session=arguments.session, yes=arguments.yes)
+    run = partial(
+        serve,
+        folder=arguments.folder,
+        session=arguments.session,
+        yes=arguments.yes,
+        mode=arguments.mode,
+        sandbox=arguments.sandbox,
+    )
     stream = sys.stdout.buffer
     with redirect_stdout(sys.stderr):  # a stray print must not look like a record
         return anyio.run(run, arguments.settings, STANDARD_INPUT, stream)

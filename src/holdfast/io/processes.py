@@ -7,7 +7,7 @@ import platform
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -33,13 +33,16 @@ class ShellResult(msgspec.Struct, frozen=True):
 
 
 async def run_shell(
-    command: str,
+    command: str | Sequence[str],
     stdin: bytes = b"",
     *,
     cwd: str | os.PathLike[str] | None = None,
     on_output: Callable[[bytes], object] | None = None,
 ) -> ShellResult:
-    """Runs a shell command; cancellation kills it and its children. `on_output` gets all output as it comes."""
+    """Runs a shell command, or a program with arguments; cancellation kills it and its children.
+
+    `on_output` gets all output as it comes.
+    """
     out, err = _OutputBuffer(on_output), _OutputBuffer(on_output)
     mark = secrets.token_hex(16)
     with anyio.CancelScope(shield=True):  # a half-started process could not be killed

@@ -141,6 +141,30 @@ async def test_approval_is_required_before_changes(tmp_path: Path) -> None:
     assert client.record_types().count("approval_request") == 3
 
 
+async def test_refusal_takes_words_for_the_model(tmp_path: Path) -> None:
+    async with rpc_client(tmp_path, [WRITE, "refused"]) as client:
+        await client.send({"id": "p", "type": "prompt", "text": "write it down"})
+        asked = await client.wait_for_event("approval_request")
+        answer = {"type": "approve", "request": asked["id"]}
+        assert "goes with" in await client.request_error(**answer, permission="yes", message="Use chalk.")
+        await client.request(**answer, permission="no", message="Use chalk.")
+        finished = await client.wait_for_event("tool_finished")
+        assert finished["is_error"] and finished["text"].endswith("The user's words: Use chalk.")
+    assert not (tmp_path / "berths.txt").exists()
+
+
+async def test_mode_can_be_changed_and_is_part_of_the_state(tmp_path: Path) -> None:
+    async with rpc_client(tmp_path, [WRITE, "refused", WRITE, "written"]) as client:
+        assert await client.request(type="set_mode", mode="plan") == {"mode": "plan"}
+        assert (await client.request(type="get_state"))["mode"] == "plan"
+        await send_prompts(client, "write it down")
+        assert "plan mode" in (await client.wait_for_event("tool_finished"))["text"]
+        await client.request(type="set_mode", mode="accept-edits")
+        await send_prompts(client, "do write it down")
+        assert "mode" in await client.request_error(type="set_mode", mode="never")
+    assert "approval_request" not in client.record_types() and (tmp_path / "berths.txt").exists()
+
+
 async def test_approval_is_withdrawn_by_abort(tmp_path: Path) -> None:
     async with rpc_client(tmp_path, [WRITE]) as client:
         await client.send({"id": "p", "type": "prompt", "text": "write it down"})

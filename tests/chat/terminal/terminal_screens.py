@@ -37,6 +37,7 @@ _KEYS = {
     "PageUp": "\x1b[5~",
     "PageDown": "\x1b[6~",
     "M-Enter": "\x1b\r",
+    "M-Up": "\x1b[1;3A",
     "BSpace": "\x7f",
 }
 _UNSUPPORTED_SEQUENCES = re.compile(rb"\x1b\[(?:[<>=][0-9;]*[A-Za-z]|\?[0-9;]*\$p)")

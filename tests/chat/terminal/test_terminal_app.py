@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from holdfast.chat import Chat
 from holdfast.chat.commands import COMMANDS
 from holdfast.chat.mention_completion import MentionIndex
 from holdfast.chat.terminal import conversation, transcript
+from holdfast.chat.terminal.approval import approval_preview, wrap_rows
 from holdfast.chat.terminal.entries import TerminalEntry
 from holdfast.chat.terminal.history import load_history
 from holdfast.chat.terminal.theme import ASCII_SYMBOLS, ChatTheme
@@ -185,7 +187,7 @@ async def test_approval_waits_while_user_types(tmp_path: Path) -> None:
         await harness.press("y")
         assert harness.app.input.text == "many" and worker.result is None
         await harness.wait_for_text("May the agent use run_command?")
-        await harness.press("n")
+        await harness.press("n", "enter")
         await harness.wait_until(lambda: worker.result == "no")
         await harness.wait_for_text("❯ many")
 
@@ -195,27 +197,97 @@ def command(text: str) -> PermissionRequest:
 
 
 MANY_LINES = "\n".join(f"echo line {number}" for number in range(41)) + "\ntouch X"
-ONE_LONG_LINE = f"echo {'harmless ' * 2_300}; touch X"
+ONE_LONG_LINE = f"echo {'harmless ' * 400}; touch X"
 
 
-@pytest.mark.parametrize("size", [(40, 12), (80, 24), (120, 40)])
-@pytest.mark.parametrize("text", [MANY_LINES, ONE_LONG_LINE], ids=["lines", "one line"])
-async def test_long_command_is_approved_only_after_all_of_it_was_unfolded(
-    tmp_path: Path, text: str, size: tuple[int, int]
+def has_changed(harness: AppHarness, before: str) -> bool:
+    """Whether more than the footer has changed."""
+    return harness.text.split("\n")[:-1] != before.split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "size"),
+    [
+        (MANY_LINES, "space", (40, 12)),
+        (ONE_LONG_LINE, "enter", (40, 12)),
+        (MANY_LINES, "down", (80, 24)),
+        (ONE_LONG_LINE, "pagedown", (80, 24)),
+        (ONE_LONG_LINE, "space", (120, 40)),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+async def test_long_command_is_allowed_only_once_its_end_was_on_the_screen(
+    tmp_path: Path, text: str, key: str, size: tuple[int, int]
 ) -> None:
-    """The end is visible at once, the middle after Enter; y alone never allows what was not shown."""
+    """Every row of it has been on the screen then, and how many there are is shown all the time."""
     async with open_app(tmp_path, size=size) as harness:
         worker = harness.app.run_worker(harness.conversation.pending_approval.ask(command(text)))
-        await harness.wait_for_text("touch X", "↓", "more", "Enter show all", "n no")
-        assert "y yes" not in harness.text and "always" not in harness.text
-        await harness.press("y")
-        await harness.wait_for_text("y yes")
+        await harness.wait_for_text("lines 1-", " of ", "↓ Space", "n no")
+        seen = set[str]()
+        while "y yes" not in harness.text:
+            assert "touch X" not in harness.text and "always" not in harness.text
+            seen |= set(harness.text.split("\n"))
+            for one in ("y", "y", "a", key):
+                harness.app.simulate_key(one)
+            await harness.wait_until(partial(has_changed, harness, harness.text))
+            assert worker.result is None
+        await harness.wait_for_text("touch X")
         assert worker.result is None
-        await harness.press_until("pagedown", lambda: "touch X" in harness.text)
+        seen |= set(harness.text.split("\n"))
+        rows = wrap_rows(approval_preview(command(text)), size[0] - 4)
+        assert {f"  {row.plain}".rstrip() for _, row in rows} <= seen
         await harness.press("a")
         assert worker.result is None, "what the shell would do cannot be allowed for ever"
         await harness.press("y")
         await harness.wait_until(lambda: worker.result == "yes")
+
+
+async def test_end_has_to_be_reached_again_after_a_resize_before_it(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        worker = harness.app.run_worker(harness.conversation.pending_approval.ask(command(ONE_LONG_LINE)))
+        await harness.wait_for_text("lines 1-")
+        await harness.press("space")
+        await harness.pilot.resize_terminal(40, 12)
+        await harness.wait_for_text("↓ Space")
+        await harness.press("y")
+        assert worker.result is None and "y yes" not in harness.text
+        await harness.press_until("space", lambda: "y yes" in harness.text)
+        await harness.pilot.resize_terminal(60, 12)
+        await harness.wait_for_text("y yes")
+
+
+async def test_refusal_takes_words_for_the_model(tmp_path: Path) -> None:
+    """n, the words, Enter; Esc goes back to the question, and n and Enter alone refuse without words."""
+    async with open_app(tmp_path) as harness:
+        worker = harness.app.run_worker(harness.conversation.pending_approval.ask(RM), exit_on_error=False)
+        await harness.wait_for_text("n no")
+        await harness.press("n")
+        await harness.wait_for_text("instead?")
+        await harness.press("escape")
+        await harness.wait_for_text("y yes")
+        await harness.press("n", *"any, use mv", "enter")
+        await harness.wait_until(lambda: worker.error is not None)
+        assert str(worker.error) == "The user did not allow this. The user's words: any, use mv"
+        await harness.wait_for_text("Ask, or /help")
+        await harness.press(*"aye")
+        assert harness.app.input.text == "aye", "the keys go to the input again"
+
+
+async def test_shift_tab_changes_the_mode_and_the_footer_shows_it(tmp_path: Path) -> None:
+    async with open_app(tmp_path) as harness:
+        await harness.wait_for_text("script:story.json")
+        seen = []
+        for _ in range(3):
+            await harness.press("shift+tab")
+            seen.append(harness.chat.permissions.mode)
+            await harness.wait_until(lambda: (seen[-1] in harness.text.split("\n")[-1]) == (seen[-1] != "ask"))
+        assert seen == ["accept-edits", "plan", "ask"]
+        await harness.type("/mode plan")
+        await harness.press("enter")
+        await harness.wait_until(lambda: "plan" in harness.text.split("\n")[-1])
+        await harness.type("/mode x")
+        await harness.press("enter")
+        await harness.wait_for_text("There is no mode 'x'")
 
 
 async def test_diff_stays_in_the_transcript(tmp_path: Path) -> None:
@@ -397,7 +469,7 @@ async def test_entry_is_unfolded_by_keys_or_click(tmp_path: Path) -> None:
             harness.conversation.handle_event(ToolStarted(session, name, "read_file", name))
             harness.conversation.handle_event(ToolFinished(session, name, "read_file", f"the {name} answer"))
         await harness.wait_for_text("✓ read_file second")
-        await harness.press("shift+tab", "up", "enter")
+        await harness.press("alt+up", "up", "enter")
         await harness.wait_for_text("│ the first answer")
         assert "│ the second answer" not in harness.text
         await harness.press("escape")

@@ -14,6 +14,7 @@ WALK = (
     ("/context", "of 6,000"),
     ("/cost", "No model has reported any usage yet."),
     ("/model", "Models", "openai:gpt-"),
+    ("/mode", "accept-edits"),
     ("/permissions", "Nothing is always allowed"),
     ("/mcp", "There are no MCP servers"),
     ("/preset pi", "now uses the preset pi"),

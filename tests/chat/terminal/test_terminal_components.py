@@ -15,7 +15,7 @@ from rich.text import Text
 from holdfast.agent.tools import PermissionRequest, PlannedChange
 from holdfast.chat.terminal import run_terminal
 from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState
-from holdfast.chat.terminal.approval import approval_preview, fold_rows, wrap_rows
+from holdfast.chat.terminal.approval import approval_preview, wrap_rows
 from holdfast.chat.terminal.driver import TerminalStream, terminal_exists
 from holdfast.chat.terminal.input_history import HistoryFile, InputHistory
 from holdfast.chat.terminal.run import continue_command
@@ -111,17 +111,26 @@ def test_approval_preview_of_other_tool_shows_arguments() -> None:
     assert shown("edit_file", path="a.py") == "path: a.py"
 
 
-def test_folded_rows_show_the_end() -> None:
-    lines = [Text(f"line {number}") for number in range(42)]
-    folded = fold_rows(wrap_rows(lines, 40), 9)
-    assert folded is not None and [row.plain for row in folded] == [
-        *(f"line {number}" for number in range(5)),
-        "  ↓ 34 more lines",
-        *(f"line {number}" for number in range(39, 42)),
-    ]
-    assert fold_rows(wrap_rows(lines, 40), 42) is None
-    one = fold_rows(wrap_rows([Text("$ " + "x" * 20_000 + "; touch X")], 80), 6)
-    assert one is not None and "more characters" in one[-3].plain and one[-1].plain.endswith("; touch X")
+@pytest.mark.parametrize(
+    ("command", "marked"),
+    [
+        ("true" + " " * 2_500 + "; touch X", "$ true␣×2,500; touch X"),
+        ("true" + " " * 32 + ";", "$ true" + " " * 32 + ";"),
+        ("rm\u00a0-r boats", r"$ rm\u00a0-r boats"),
+        ("a\u2003b\u3000c\u202fd\u2800e", r"$ a\u2003b\u3000c\u202fd\u2800e"),
+        ("true" + "\u00a0" * 2_500 + "; touch X", r"$ true\u00a0×2,500; touch X"),
+        ("a\tb\t\tc", "$ a→b→  →   c"),
+    ],
+)
+def test_blanks_that_cannot_be_seen_are_marked(command: str, marked: str) -> None:
+    assert shown("run_command", command=command) == marked
+    (line,) = approval_preview(PermissionRequest("run_command", "", ToolCall("1", "run_command", {"command": command})))
+    reversed_text = "".join(line.plain[span.start : span.end] for span in line.spans if str(span.style) == "reverse")
+    assert all(mark not in marked or mark in reversed_text for mark in ("␣", "→", r"\u"))
+
+
+def test_tabs_and_blanks_of_a_diff_are_marked() -> None:
+    assert shown_change("a b\n", "a\tb\u00a0c\n")[1:] == ["1 - a b", r"1 + a→b\u00a0c"]
 
 
 @given(st.text(), st.integers(2, 9))

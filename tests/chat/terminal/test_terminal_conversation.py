@@ -40,11 +40,13 @@ def test_tool_calls_are_folded_and_changes_need_approval(terminal: Callable[...,
         ),
         "Give berth 1 to the Petrel.",
     )
-    shown = chat.wait_for_text("May the agent use edit_file?", "- berth 1: free", "+ berth 1: taken by the Petrel")
-    assert "✓ read_file berths.txt · 2 lines" in shown and "y yes" in shown
-    chat.press("y").wait_for_text("May the agent use run_command?", "$ echo first-run")
+    shown = chat.wait_for_text(
+        "May the agent use edit_file?", "- berth 1: free", "+ berth 1: taken by the Petrel", "y yes"
+    )
+    assert "✓ read_file berths.txt · 2 lines" in shown
+    chat.press("y").wait_for_text("May the agent use run_command?", "$ echo first-run", "a always echo *")
     chat.press("a").wait_for_text("May the agent use write_file?", "log.txt", "new file, 3 lines", "+ three")
-    chat.press("n")
+    chat.press("n", "Enter")
     shown = chat.wait_for_text("The Petrel has berth 1.")
     assert "✓ edit_file berths.txt" in shown and "✗ write_file log.txt" in shown and "failed" in shown
     assert "✓ run_command echo second-run" in shown and "first-run\n" not in shown.replace("echo first-run", "")
@@ -52,7 +54,7 @@ def test_tool_calls_are_folded_and_changes_need_approval(terminal: Callable[...,
     assert not (chat.folder / "log.txt").exists()
     chat.press("C-o").wait_for_text("│ 3 + three", "did not allow this", "second-run")
     chat.press("C-o").wait_without_text("│ first-run")
-    chat.press("BTab", "Enter").wait_for_text("│ second-run")
+    chat.press("M-Up", "Enter").wait_for_text("│ second-run")
     chat.send("And now?").wait_for_text("Nothing is left to do.")
 
 
@@ -96,7 +98,7 @@ def test_control_sequences_never_reach_the_terminal(terminal: Callable[..., Term
         )
     )
     chat.send("Show me.").wait_for_text("$ echo ^[]0;owned^G^[[2J^[[31m[bold]not markup[/]")
-    chat.press("n").wait_for_text("Done. [bold]not markup[/]", "שלום")
+    chat.press("n", "Enter").wait_for_text("Done. [bold]not markup[/]", "שלום")
     chat.press("C-o").wait_for_text("xxxxxxxx")
     for sequence in (b"\x1b]0;", b"\x1b]52;", b"\x1b[2J\x1b[31m", "\u202e".encode(), b"\xc2\x9b"):
         assert sequence not in screen.raw

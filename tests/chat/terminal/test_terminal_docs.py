@@ -42,7 +42,7 @@ async def test_docs_demo_works_as_described(tmp_path: Path) -> None:
     async with open_app(tmp_path, *script.pop("steps"), window=int(window[1]), **script) as harness:
         await harness.type(prompts[0])
         await harness.press("enter")
-        await harness.wait_for_text("May the agent use run_command?")
+        await harness.wait_for_text("May the agent use run_command?", "y yes")
         await harness.press("y")
         await harness.wait_for_text("compacted", "There are 400 berths")
         await harness.wait_idle()

@@ -35,7 +35,7 @@ def test_ctrl_c_stops_clears_and_pressed_twice_quits(
     chat.press("C-c").wait_for_text("✗ run_command echo begun > begun; sleep 600 · stopped")
     chat.wait_idle()
     assert not (chat.folder / "begun").exists()
-    chat.send("Please ask again.").wait_for_text("May the agent use run_command?")
+    chat.send("Please ask again.").wait_for_text("May the agent use run_command?", "y yes")
     chat.press("y").wait_for_text("◌ run_command")
     chat.wait_without_text("May the agent")
     chat.press("C-c").wait_without_text("◌ run_command")

@@ -25,7 +25,7 @@ class Hostile(NamedTuple):
     shown: tuple[str, ...] = ()
     """On the screen when the user is asked; empty if the call must be refused without a question."""
     keys: str = "n"
-    """The answer; Enter first unfolds."""
+    """The answer; y before the end was on the screen is none."""
     meanwhile: Callable[[Path], object] = lambda folder: None
     """Done to the folder while the question is open."""
     result: str = "did not allow"
@@ -60,10 +60,11 @@ REFUSED = {"result": "outside the working folder"}
 CHANGED = {"keys": "y", "result": "has changed since"}
 CASES = {
     # -- what a command hides from the eye ---------------------------------------------------------
-    "tail after many lines": command(f"{LINES}\ntouch tail-1", "↓ 34 more lines", "42 touch tail-1", "Enter show all"),
-    "tail after blank lines": command("true" + "\n" * 60 + "touch tail-2", "more lines", "61 touch tail-2"),
-    "tail of a long line": command(f"echo {'calm ' * 2_000}; touch tail-3", "more characters", "touch tail-3"),
-    "tail right of many blanks": command("true" + " " * 900 + "; touch tail-4", "; touch tail-4"),
+    "tail after many lines": command(f"{LINES}\ntouch tail-1", "lines 1-12 of 43 ↓ Space: more", keys="yyn"),
+    "tail after blank lines": command("true" + "\n" * 60 + "touch tail-2", "lines 1-12 of 62", keys="yyn"),
+    "tail of a long line": command(f"echo {'calm ' * 2_000}; touch tail-3", "lines 1-12 of 134", keys="yyn"),
+    "tail right of many blanks": command("true" + " " * 900 + "; touch tail-4", "true␣×900; touch tail-4"),
+    "blank that is no space": command("echo\u00a0a\u3000b tail-22", r"echo\u00a0a\u3000b tail-22"),
     "bidirectional": command("echo \u202etxt.exe\u2066 tail-5", r"\u202etxt.exe\u2066 tail-5"),
     "colors that hide": command("echo a\x1b[8m; touch tail-6\x1b[0m", "^[[8m; touch tail-6^[[0m"),
     "title": command("echo \x1b]0;owned\x07 tail-7", "^[]0;owned^G tail-7"),
@@ -170,8 +171,10 @@ def test_hostile_calls_do_only_what_was_shown(terminal: Callable[..., TerminalCh
     for name, case in CASES.items():
         if case.shown:
             chat.wait_for_text(f"Next: {name}.", "May the agent use", *(" ".join(text.split()) for text in case.shown))
+            if case.keys == "y":
+                chat.wait_for_text("y yes")
             case.meanwhile(chat.folder)
-            chat.press(*case.keys)
+            chat.press(*case.keys, *(["Enter"] if case.keys.endswith("n") else []))
     chat.wait_for_text("That was all.")
     moved = chat.folder.with_name("harbor-moved")
     messages = filter(None, map(try_message_in, chat.events()))

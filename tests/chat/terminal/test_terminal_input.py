@@ -44,7 +44,7 @@ def test_input_mentions_shell_commands_and_history_across_starts(
     assert ran["role"] == "user" and "$ echo $((6*7)); echo oops >&2; exit 3\n\n42\noops" in ran["content"]
     assert "sleep" not in str(server.requests[-1].body["messages"])
     os.mkfifo(chat.folder / "gate")
-    chat.send("Count them.").wait_for_text("May the agent use run_command?")
+    chat.send("Count them.").wait_for_text("May the agent use run_command?", "y yes")
     chat.press("y").wait_for_text("│ first boat")
     (chat.folder / "gate").write_text("")
     shown = chat.wait_for_text("3 lines", "The tool is done.")

@@ -3,21 +3,26 @@
 from ...io.working_folder import WorkingFolder
 from .command import command_tool
 from .files import AgentTool, PlannedChange, ToolArguments, file_tools
-from .permissions import PermissionRules
-from .toolbox import INVALID_JSON, Approve, Permission, PermissionRequest, Toolbox, approve_all
+from .permissions import MODES, Mode, PermissionRules
+from .sandbox import Sandbox
+from .toolbox import INVALID_JSON, Approve, Permission, PermissionRequest, Toolbox, approve_all, refusal
 
 __all__ = [
     "INVALID_JSON",
+    "MODES",
     "AgentTool",
     "Approve",
+    "Mode",
     "Permission",
     "PermissionRequest",
     "PermissionRules",
     "PlannedChange",
+    "Sandbox",
     "ToolArguments",
     "Toolbox",
     "WorkingFolder",
     "approve_all",
     "command_tool",
     "file_tools",
+    "refusal",
 ]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from ...errors import InvalidInput
 from ...io.processes import ShellResult, run_shell
 from ...io.working_folder import WorkingFolder
 from .files import MAX_CHARACTERS, AgentTool, ToolArguments
+from .sandbox import Sandbox
 
 MAX_COMMAND_SECONDS = 600
 OUTPUT_INTERVAL = 0.1
@@ -27,8 +29,8 @@ class RunCommand(ToolArguments, frozen=True):
     seconds: Annotated[int, msgspec.Meta(description="How long it may take.", ge=1, le=MAX_COMMAND_SECONDS)] = 120
 
 
-def command_tool(folder: WorkingFolder) -> AgentTool:
-    """Returns a tool that runs shell commands in the folder."""
+def command_tool(folder: WorkingFolder, sandbox: Sandbox | None = None) -> AgentTool:
+    """Returns a tool that runs shell commands in the folder, inside a sandbox if there is one."""
 
     async def run(given: RunCommand, on_output: OnOutput | None = None) -> str:
         if folder.root.resolve() != folder.root:
@@ -36,7 +38,10 @@ def command_tool(folder: WorkingFolder) -> AgentTool:
         if "\0" in given.command:
             raise InvalidInput("The command has a null byte, and was not run.")
         with anyio.move_on_after(given.seconds):
-            result = await _run_live(given.command, folder, on_output)
+            command: str | Sequence[str] = given.command
+            if sandbox is not None:
+                command = await anyio.to_thread.run_sync(sandbox.wrap, given.command, folder.root)
+            result = await _run_live(command, folder, on_output)
             output = clip_output("\n".join(filter(None, (result.stdout, result.stderr))))
             return f"{output}\n[exit code {result.exit_code}]".strip()
         raise InvalidInput(
@@ -47,7 +52,7 @@ def command_tool(folder: WorkingFolder) -> AgentTool:
     return AgentTool("run_command", about, RunCommand, run, changes=True, streams=True)
 
 
-async def _run_live(command: str, folder: WorkingFolder, on_output: OnOutput | None) -> ShellResult:
+async def _run_live(command: str | Sequence[str], folder: WorkingFolder, on_output: OnOutput | None) -> ShellResult:
     if on_output is None:
         return await run_shell(command, cwd=folder.root)
     live, done = _LiveOutput(on_output), list[ShellResult | OSError]()

@@ -1,75 +1,87 @@
-"""Rules for calls that need no approval: tools and command prefixes that the user always allows in one folder."""
+"""Decides which calls need no approval: by the mode, and by rules that the user added in one folder."""
 
 from __future__ import annotations
 
-import re
-import shlex
 from pathlib import Path
+from typing import Literal, get_args
 
 import msgspec
 
 from ...errors import InvalidInput
 from ...io.files import write_file_atomically
 from ...messages import ToolCall
+from .command_rules import CommandScope, command_scope
+from .files import PlannedChange
+from .protected_paths import protected_path
 
+Mode = Literal["ask", "accept-edits", "plan"]
+"""`ask`: each change is asked. `accept-edits`: files are written without asking. `plan`: nothing is changed."""
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""All modes, in the order in which a key goes through them."""
 _COMMAND_TOOL = "run_command"
-_SHELL_SYNTAX = re.compile(r"[;&|<>$`(){}\\\n\r]|(?:^|\s)(?:!|#)")
-"""What makes the shell do more than run one program with these words."""
-_WITH_SUBCOMMANDS = frozenset(
-    "apt brew bundle cargo composer conda docker dotnet gh git go gradle helm just kubectl make mvn nox npm pip pip3 "
-    "pnpm podman poetry ruff rustup systemctl terraform tox uv yarn".split()
-)
-"""Programs whose second word says what they do."""
-_RUNS_OTHER_PROGRAMS = frozenset(
-    "awk bash busybox chroot command dash doas env eval exec find fish flock ksh lua nice node nohup npx parallel perl "
-    "php ruby script setsid sh ssh stdbuf su sudo sed time timeout uvx watch xargs zsh .".split()
-)
-"""Programs that run whatever their arguments say: allowing them would allow everything."""
-_PYTHON = re.compile(r"python[\d.]*")
+NOT_TRUSTED = "asked every time: you have not trusted this folder"
 
 
-def command_prefix(command: str) -> str | None:
-    """Returns the words that say what a simple command does, as in `git status`; None if they would not say it."""
-    if _SHELL_SYNTAX.search(command) or not command.isprintable():
-        return None
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return None
-    if not words or "=" in words[0] or words[0] in _RUNS_OTHER_PROGRAMS:
-        return None
-    if _PYTHON.fullmatch(words[0]):
-        return shlex.join(words[:3]) if words[1:2] == ["-m"] and len(words) > 2 else None
-    if words[0] in _WITH_SUBCOMMANDS:
-        return shlex.join(words[:2]) if words[1:] and not words[1].startswith("-") else None
-    return shlex.join(words[:1])
+class Verdict(msgspec.Struct, frozen=True):
+    """Whether a call may run without asking, and what the user may allow instead of it alone."""
 
-
-def rule_for(call: ToolCall) -> str | None:
-    """Returns the rule that would allow this call and others like it; None if there is none short of everything."""
-    if call.name != _COMMAND_TOOL:
-        return call.name
-    command = call.arguments_dict.get("command")
-    prefix = command_prefix(command) if isinstance(command, str) else None
-    return None if prefix is None else f"{_COMMAND_TOOL} {prefix}"
+    allowed: bool
+    rules: tuple[str, ...] = ()
+    """What `always` would add; none if it would allow too much."""
+    about: str = ""
+    """What the rules match, and an example of what they do not; or why there are none."""
 
 
 class PermissionRules:
-    """The rules of one folder, in a file shared by all folders; without a file they last as long as this object."""
+    """The mode, and the rules of one folder, in a file shared by all folders; without a file they are not kept."""
 
-    def __init__(self, folder: str | Path = "", file: Path | None = None) -> None:
+    def __init__(
+        self, folder: str | Path = "", file: Path | None = None, mode: Mode = "ask", *, trusted: bool = True
+    ) -> None:
         self._folder, self._file = str(folder), file
+        self._root = Path(folder).resolve() if str(folder) else None
         self._rules: list[str] = []
+        self.mode: Mode = mode
+        self._trusted = trusted
+        """Whether the user trusts the folder; if not, every call asks, also one that reads."""
 
     @property
     def rules(self) -> list[str]:
         """The rules in the order in which they were added."""
         return self._read().get(self._folder, []) if self._file else list(self._rules)
 
-    def allows(self, call: ToolCall) -> bool:
-        """Whether a rule allows this call."""
-        rule = rule_for(call)
-        return rule is not None and rule in self.rules
+    def check_read(self) -> Verdict:
+        """Decides on a call that changes nothing."""
+        return Verdict(self._trusted, about="" if self._trusted else NOT_TRUSTED)
+
+    def check(self, call: ToolCall, change: PlannedChange | None = None) -> Verdict:
+        """Decides on a call that changes something; raises `InvalidInput` if the mode forbids it."""
+        scope = self._scope(call, change)
+        if self.mode == "plan" and not scope.reads_only:
+            raise InvalidInput(
+                "Nothing was changed: the user chose plan mode, in which files are only read. Say what you would do; "
+                "the user leaves plan mode to let you do it."
+            )
+        if not self._trusted:
+            return Verdict(False, about=NOT_TRUSTED)
+        rules, known = scope.rules, self.rules
+        accepted = self.mode == "accept-edits" and change is not None and bool(rules)
+        allowed = accepted or (bool(rules) and all(rule in known for rule in rules))
+        return Verdict(allowed, tuple(rule for rule in rules if rule not in known), scope.about)
+
+    def _scope(self, call: ToolCall, change: PlannedChange | None) -> CommandScope:
+        """Returns the rules that would allow a call, with the tool's name."""
+        given = call.arguments_dict
+        if change is not None:
+            why = protected_path(change.path, change.name, str(given.get("path", "")))
+            if why is not None:
+                return CommandScope(about=f"asked every time: {why}")
+            return CommandScope((call.name,), f"`{call.name}` in this folder, except protected files as in .git")
+        if call.name != _COMMAND_TOOL:
+            return CommandScope((call.name,), f"`{call.name}` with any arguments, but no other tool")
+        command = given.get("command")
+        scope = command_scope(command, self._root) if isinstance(command, str) else CommandScope()
+        return msgspec.structs.replace(scope, rules=tuple(f"{_COMMAND_TOOL} {rule}" for rule in scope.rules))
 
     def add(self, rule: str) -> None:
         """Allows all calls under this rule from now on."""

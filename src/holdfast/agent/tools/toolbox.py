@@ -14,7 +14,7 @@ from ...recall import Recall
 from ...recall.tools import TOOL_NAMES, ToolAnswer, offered_tools, parse_arguments
 from .command import OnOutput
 from .files import AgentTool, PlannedChange
-from .permissions import PermissionRules, rule_for
+from .permissions import PermissionRules, Verdict
 
 log = logging.getLogger("holdfast")
 INVALID_JSON = "invalid_json"
@@ -25,7 +25,7 @@ Permission = Literal["yes", "no", "always"]
 
 
 class PermissionRequest(msgspec.Struct, frozen=True):
-    """Asks the user to allow a tool call that changes something."""
+    """Asks the user to allow a tool call."""
 
     tool: str
     line: str
@@ -35,10 +35,15 @@ class PermissionRequest(msgspec.Struct, frozen=True):
     """What would be written to which file."""
     rule: str | None = None
     """What `always` would allow; None if it would allow too much."""
+    about: str = ""
+    """What the rule matches, with an example of what it does not; or why there is none."""
 
 
 Approve = Callable[[PermissionRequest], Awaitable[Permission]]
-"""Decides on a tool call that changes something."""
+"""Decides on a call that changes something, or that reads in a folder that is not trusted.
+
+It may raise `refusal` in place of returning `no`.
+"""
 
 
 class Toolbox:
@@ -102,20 +107,30 @@ class Toolbox:
         kind = tool.arguments
         arguments = call.arguments_dict if isinstance(kind, dict) else parse_arguments(call.arguments, kind)
         planned = await tool.plan(arguments) if tool.plan is not None else None
-        if tool.changes and not self._permissions.allows(call):
-            await self._require_approval(
-                PermissionRequest(tool.name, self.describe(call), call, planned, rule_for(call))
-            )
+        verdict = self._permissions.check(call, planned) if tool.changes else self._permissions.check_read()
+        if not verdict.allowed:
+            await self._require_approval(call, planned, verdict)
         if tool.streams:
             return await tool.run(arguments, on_output)
         return await tool.run(arguments if planned is None else planned)
 
-    async def _require_approval(self, request: PermissionRequest) -> None:
+    async def _require_approval(self, call: ToolCall, change: PlannedChange | None, verdict: Verdict) -> None:
+        tool = f"{call.name} "
+        rule = " and ".join(rule if not place else rule.removeprefix(tool) for place, rule in enumerate(verdict.rules))
+        request = PermissionRequest(call.name, self.describe(call), call, change, rule or None, verdict.about)
         permission = await self._approve(request)
         if permission == "no":
-            raise InvalidInput("The user did not allow this: ask what to do instead.")
-        if permission == "always" and request.rule is not None:
-            self._permissions.add(request.rule)
+            raise refusal()
+        if permission == "always":
+            for rule in verdict.rules:
+                self._permissions.add(rule)
+
+
+def refusal(words: str = "") -> InvalidInput:
+    """Returns the error of a call that the user refused, with words of the user for the model."""
+    if not (words := words.strip()):
+        return InvalidInput("The user did not allow this: ask what to do instead.")
+    return InvalidInput(f"The user did not allow this. The user's words: {words}")
 
 
 async def approve_all(request: PermissionRequest) -> Permission:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from anyio import to_thread
 
+from ...agent.tools import MODES, Mode
 from ...compaction import PRESETS
 from ...compaction.policy import find_policy
 from ...errors import InvalidInput
@@ -131,6 +132,27 @@ PERMISSIONS = ChatCommand(
     _run_permissions,
     _complete_permissions,
 )
+
+
+async def _run_mode(chat: Chat, argument: str) -> CommandResult:
+    if argument:
+        if (mode := next((one for one in MODES if one == argument), None)) is None:
+            raise InvalidInput(f"There is no mode {argument!r}: use {', '.join(MODES)}.")
+        chat.permissions.mode = mode
+    rows = [("*" if name == chat.permissions.mode else " ", name, about) for name, about in _MODES.items()]
+    return page(Table(rows, labels=False))
+
+
+async def _complete_modes(chat: Chat, words: Sequence[str]) -> Iterable[str]:
+    return MODES if len(words) == 1 else ()
+
+
+_MODES: dict[Mode, str] = {
+    "ask": "ask before each change and command",
+    "accept-edits": "write files of the folder without asking, except protected ones",
+    "plan": "change nothing: only read and search",
+}
+MODE = ChatCommand("mode", "/mode [NAME]", "show what is asked, or change it", _run_mode, _complete_modes)
 _EXTENSIONS = {"messages": "json"}
 
 

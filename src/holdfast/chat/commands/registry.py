@@ -11,7 +11,7 @@ from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
 from ...sessions.session_ids import shorten_id
 from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
-from .choices import EXPORT, MODEL, PERMISSIONS, PRESET
+from .choices import EXPORT, MODE, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
 from .custom import custom_commands
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
@@ -69,6 +69,7 @@ COMMANDS = (
     PIN,
     MODEL,
     PRESET,
+    MODE,
     PERMISSIONS,
     MCP,
     EXPORT,

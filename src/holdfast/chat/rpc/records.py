@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from ...agent.tools import Mode
 from ...messages import Json
 from ..state import Activity
 
@@ -50,6 +51,8 @@ class ApprovalRequest(msgspec.Struct, frozen=True, tag_field="type", tag="approv
     arguments: Json
     rule: str | None = None
     """What `always` would allow; null if it would allow too much."""
+    about: str = ""
+    """What the rule matches, with an example of what it does not; or why there is none."""
 
 
 # -- the data of responses ----------------------------------------------------------------------------------
@@ -70,6 +73,12 @@ class AutoCompactionData(msgspec.Struct, frozen=True):
     """Data of a `set_auto_compaction` response."""
 
     enabled: bool
+
+
+class ModeData(msgspec.Struct, frozen=True):
+    """Data of a `set_mode` response."""
+
+    mode: Mode
 
 
 class SessionData(msgspec.Struct, frozen=True):

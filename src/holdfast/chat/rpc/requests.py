@@ -6,7 +6,7 @@ from typing import Any, ClassVar, get_args
 
 import msgspec
 
-from ...agent.tools import Permission
+from ...agent.tools import Mode, Permission
 from ...errors import InvalidInput
 from ...io.arguments import closest_name
 from ...transcripts.exporting import ExportFormat
@@ -20,6 +20,7 @@ from .records import (
     ExportData,
     HandoffData,
     MessagesData,
+    ModeData,
     ModelData,
     RequestId,
     SessionData,
@@ -73,9 +74,15 @@ class SetModelRequest(RpcRequest, frozen=True, tag="set_model"):
     response_data = ModelData
 
 
+class SetModeRequest(RpcRequest, frozen=True, tag="set_mode"):
+    mode: Mode
+    response_data = ModeData
+
+
 class ApproveRequest(RpcRequest, frozen=True, tag="approve"):
     request: str
     permission: Permission
+    message: str = ""
 
 
 class BranchRequest(RpcRequest, frozen=True, tag="branch"):
@@ -137,6 +144,7 @@ AnyRequest = (
     | CompactRequest
     | SetAutoCompactionRequest
     | SetModelRequest
+    | SetModeRequest
     | ApproveRequest
     | BranchRequest
     | ForkRequest

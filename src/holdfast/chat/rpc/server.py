@@ -14,7 +14,7 @@ import msgspec
 from anyio.abc import TaskGroup, TaskStatus
 
 from ...agent.events import AgentEvent
-from ...agent.tools import Permission, PermissionRequest, approve_all
+from ...agent.tools import Mode, Permission, PermissionRequest, Sandbox, approve_all, refusal
 from ...context.events import Event, EventKind, SessionRecord, try_message_in
 from ...errors import HoldfastError, InvalidInput, Outcome
 from ...io.processes import stop_on_signals
@@ -38,6 +38,7 @@ from .records import (
     Hello,
     LoggedMessage,
     MessagesData,
+    ModeData,
     ModelData,
     RpcError,
     RpcResponse,
@@ -65,6 +66,7 @@ from .requests import (
     RpcRequest,
     SetAutoCompactionRequest,
     SetModelRequest,
+    SetModeRequest,
     SteerRequest,
     SwitchSessionRequest,
     UndoRequest,
@@ -78,6 +80,7 @@ class _OpenApproval:
     def __init__(self) -> None:
         self.answered = anyio.Event()
         self.permission: Permission = "no"
+        self.message = ""
 
 
 class ClientApprovals:
@@ -94,17 +97,25 @@ class ClientApprovals:
         pending = self._open[name] = _OpenApproval()
         call = question.call
         try:
-            self._send(ApprovalRequest(name, question.tool, question.line, call.id, call.arguments_dict, question.rule))
+            self._send(
+                ApprovalRequest(
+                    name, question.tool, question.line, call.id, call.arguments_dict, question.rule, question.about
+                )
+            )
             await pending.answered.wait()
+            if pending.message:
+                raise refusal(pending.message)
             return pending.permission
         finally:
             del self._open[name]
 
-    def resolve(self, name: str, permission: Permission) -> None:
-        """Answers an open request; raises `InvalidInput` if it is not open."""
+    def resolve(self, name: str, permission: Permission, message: str = "") -> None:
+        """Answers an open request, a refusal with words for the model; raises `InvalidInput` if it is not open."""
+        if message and permission != "no":
+            raise InvalidInput("A message goes with the permission no: send it as a prompt, or steer.")
         if name not in self._open:
             raise InvalidInput(f"No approval {name!r} is pending: it was already answered, or aborted.")
-        self._open[name].permission = permission
+        self._open[name].permission, self._open[name].message = permission, message
         self._open[name].answered.set()
 
 
@@ -230,8 +241,11 @@ class RpcConnection:
                 chat.configure(auto=request.enabled)
                 return AutoCompactionData(request.enabled)
             case ApproveRequest():
-                self._approvals.resolve(request.request, request.permission)
+                self._approvals.resolve(request.request, request.permission, request.message)
                 return EmptyData()
+            case SetModeRequest():
+                chat.permissions.mode = request.mode
+                return ModeData(request.mode)
             case GetStateRequest():
                 state = await chat.state()
                 return msgspec.structs.replace(state, waiting=state.waiting + self._runner.pending)
@@ -324,6 +338,8 @@ async def serve(
     folder: str | Path,
     session: str | None = None,
     yes: bool = False,
+    mode: Mode = "ask",
+    sandbox: Sandbox | None = None,
 ) -> int:
     """Reads requests from a descriptor and writes records to a stream; returns the exit code."""
     out = JsonLinesWriter(stream)
@@ -338,7 +354,9 @@ async def serve(
             connection.handle_event(event)
 
     approve = approve_all if yes else approvals.ask
-    async with open_chat(settings, folder=folder, on_event=on_event, approve=approve, session=session) as chat:
+    async with open_chat(
+        settings, folder=folder, on_event=on_event, approve=approve, session=session, mode=mode, sandbox=sandbox
+    ) as chat:
         connection = RpcConnection(chat, approvals, out.send)
         out.send(Hello(version=version("holdfast-context"), session=chat.record.id))
         for event in early:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ...errors import InvalidInput
 
 if TYPE_CHECKING:
+    from ...agent.tools import Mode, Sandbox
     from ...settings import Settings
 
 
@@ -25,6 +26,8 @@ def run_terminal(
     yes: bool = False,
     prompt: str | None = None,
     choose: bool = False,
+    mode: Mode = "ask",
+    sandbox: Sandbox | None = None,
 ) -> int:
     """Runs the chat in a terminal, in a new or existing session; returns the exit code.
 
@@ -35,4 +38,4 @@ def run_terminal(
         raise InvalidInput("The chat on a terminal needs textual: pip install 'holdfast-context[chat]'.")
     from .run import run_app
 
-    return run_app(settings, folder, session, yes, prompt, choose=choose)
+    return run_app(settings, folder, session, yes, prompt, choose=choose, mode=mode, sandbox=sandbox)

@@ -16,6 +16,7 @@ from textual.filter import LineFilter
 from textual.widgets import Static
 
 from ...agent.mentions import quote_mention
+from ...agent.tools import MODES
 from ..commands import Choices, all_commands, complete_line
 from ..mention_completion import MentionIndex, dropped_image, unfinished_mention
 from .approval import ApprovalPrompt
@@ -34,7 +35,8 @@ _ACTIONS = {
     "ctrl+d": "leave_or_delete",
     "escape": "stop",
     "ctrl+o": "unfold_all",
-    "shift+tab": "select_entry",
+    "shift+tab": "next_mode",
+    "alt+up": "select_entry",
     "ctrl+z": "suspend_process",
     "ctrl+l": "redraw",
     "pageup": "page(-1)",
@@ -83,7 +85,7 @@ class ChatTerminal(App[None]):
     """Textual application that draws a conversation and handles input."""
 
     CSS = """
-    Screen { background: ansi_default; color: ansi_default; }
+    Screen { background: ansi_default; color: ansi_default; overflow: hidden; }
     #typing {
         height: auto; border-top: solid ansi_bright_black; border-bottom: solid ansi_bright_black;
         background: ansi_default;
@@ -269,7 +271,7 @@ class ChatTerminal(App[None]):
 
     @on(ApprovalPrompt.Answered)
     def _approval_answered(self, message: ApprovalPrompt.Answered) -> None:
-        self.conversation.pending_approval.answer(message.permission)
+        self.conversation.pending_approval.answer(message.permission, message.words)
 
     @on(events.TextSelected)
     def _copy_selection(self) -> None:
@@ -285,7 +287,7 @@ class ChatTerminal(App[None]):
         return not self.picker.display or action in ("redraw", "suspend_process", "leave_or_delete", "quit")
 
     def action_stop(self) -> None:
-        if self.input.cancel_search():
+        if self.input.cancel_search() or self.approval.cancel_words():
             return
         if self.completions.display:
             self.completions.set_candidates(())
@@ -328,6 +330,12 @@ class ChatTerminal(App[None]):
 
     def action_unfold_all(self) -> None:
         self.conversation.transcript.toggle_all()
+
+    def action_next_mode(self) -> None:
+        permissions = self.conversation.chat.permissions
+        permissions.mode = MODES[(MODES.index(permissions.mode) + 1) % len(MODES)]
+        self.conversation.footer_state.mode = permissions.mode
+        self.conversation.redraw_needed.set()
 
     def action_select_entry(self) -> None:
         self.view.select(-1)

@@ -1,8 +1,9 @@
-"""Approval of a tool call: all of what it would do, folded where it is long, and the keys y, n and a."""
+"""Approval of a tool call: all of what it would do, and keys that allow it once its end was on the screen."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
@@ -11,21 +12,21 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from ...agent.tools import Permission, PermissionRequest, PlannedChange
-from ...io.text import sanitize_line, split_escapes
-from .theme import BOLD, DIM, ERROR, PLAIN, SELECTED, SUCCESS, WARNING
+from ...io.text import TAB_SIZE, sanitize_line, split_escapes
+from .theme import BOLD, DIM, ERROR, MUTED, PLAIN, SELECTED, SUCCESS, WARNING
 
 _DIFF_CONTEXT = 2
 """Unchanged lines shown around a change."""
 _MAX_COMPARED_LINES = 2_000
 """Longer pieces are shown as replaced, since comparing them line by line would take too long."""
-_BODY_SHARE, _MIN_ROWS, _OTHER_ROWS = 0.4, 4, 6
-"""Share of the screen's height for what is asked, its smallest number of rows, and those that a small screen keeps."""
+_BODY_SHARE, _MIN_ROWS, _OTHER_ROWS = 0.5, 8, 6
+"""Share of the screen's height for what is asked until it is scrolled, the number of rows that it has where there is
+room, and the rows of the screen that it leaves to others."""
 
 
 _MIN_TEXT = 16
@@ -42,12 +43,28 @@ def approval_preview(question: PermissionRequest) -> list[Text]:
     return [_visible(line, PLAIN) for name, value in given.items() for line in f"{name}: {value}".split("\n")]
 
 
+_BLANKS = re.compile("\t| {33,}|([\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000])\\1*")
+"""Tabs, long runs of spaces, and blanks that look like a space."""
+
+
 def _visible(text: str, style: Style) -> Text:
-    """Returns the text with an escape for each character that could not be seen, in reverse."""
-    line = Text(style=style)
+    """Returns the text with a mark for what could not be seen or told from a space, in reverse."""
+    line, start = Text(style=style), 0
+    for found in _BLANKS.finditer(text):
+        _append_escaped(line, text[start : found.start()])
+        blank, start = found[0], found.end()
+        if blank == "\t":
+            line.append("→", SELECTED).append(" " * (-line.cell_len % TAB_SIZE))
+        else:
+            name = "␣" if blank[0] == " " else f"\\u{ord(blank[0]):04x}"
+            line.append(f"{name}×{len(blank):,}" if len(blank) > 1 else name, SELECTED)
+    _append_escaped(line, text[start:])
+    return line
+
+
+def _append_escaped(line: Text, text: str) -> None:
     for piece, is_escape in split_escapes(text):
         line.append(piece, SELECTED if is_escape else "")
-    return line
 
 
 def _numbered_lines(lines: Sequence[str]) -> Iterator[Text]:
@@ -140,24 +157,9 @@ def wrap_rows(lines: Sequence[Text], width: int) -> list[tuple[int, Text]]:
     return rows
 
 
-def fold_rows(rows: Sequence[tuple[int, Text]], room: int) -> list[Text] | None:
-    """Returns the first and last rows with a mark between, at ends of lines if it can; None if all of them fit."""
-    if len(rows) <= room:
-        return None
-    begins = [at for at, (index, _) in enumerate(rows) if not at or rows[at - 1][0] != index]
-    last = max(1, room // 3)
-    head, tail = room - 1 - last, len(rows) - last
-    head = max((at for at in begins if 0 < at <= head), default=head)
-    tail = min((at for at in begins if at >= tail), default=tail)
-    shown, hidden = [*rows[:head], *rows[tail:]], rows[head:tail]
-    left = {index for index, _ in hidden} - {index for index, _ in shown}
-    characters = sum(len(row) for _, row in hidden)
-    mark = f"↓ {len(left):,} more line{'s' * (len(left) != 1)}" if left else f"↓ {characters:,} more characters"
-    texts = [row for _, row in shown]
-    return [*texts[:head], Text(f"  {mark}", WARNING), *texts[head:]]
-
-
 _ANSWER_KEYS: dict[str, Permission] = {"y": "yes", "n": "no", "a": "always"}
+_SCROLL_KEYS = {"up": -1, "down": 1}
+_PAGE_KEYS = ("enter", "space", "ctrl+o")
 
 
 class ApprovalPrompt(Widget, can_focus=True):
@@ -165,83 +167,151 @@ class ApprovalPrompt(Widget, can_focus=True):
 
     DEFAULT_CSS = """
     ApprovalPrompt {
-        height: auto; display: none; border-top: solid ansi_bright_black;
+        height: auto; display: none; border-top: solid ansi_bright_black; padding: 0 2;
         background: ansi_default; color: ansi_default;
     }
-    ApprovalPrompt > VerticalScroll { height: auto; scrollbar-size: 0 0; padding: 0 2; }
-    ApprovalPrompt > #keys { padding: 0 2; }
     ApprovalPrompt Static { background: ansi_default; color: ansi_default; }
+    ApprovalPrompt Input, ApprovalPrompt Input:focus {
+        display: none; border: none; height: 1; padding: 0; background: ansi_default; color: ansi_default;
+    }
     """
 
     class Answered(Message):
-        def __init__(self, permission: Permission) -> None:
+        def __init__(self, permission: Permission, words: str = "") -> None:
             super().__init__()
-            self.permission = permission
+            self.permission, self.words = permission, words
 
     def __init__(self) -> None:
         super().__init__()
         self.question: PermissionRequest | None = None
         self._lines: list[Text] = []
-        self._folded = self._unfolded = False
-        """Whether some of it is hidden now, and whether the user has unfolded all of it."""
-        self._head, self._body, self._keys = Static(), Static(), Static(id="keys")
-        self._scroll = VerticalScroll(self._body, can_focus=False)
+        self._rows: list[tuple[int, Text]] = []
+        self._width = self._top = self._seen = 0
+        """Of the rows; the first row on the screen; and how many from the first on have been on it."""
+        self._is_scrolled = False
+        """Whether the user has scrolled: then it takes the whole screen."""
+        self._head, self._body, self._position, self._keys = Static(), Static(), Static(), Static()
+        self._words = Input(placeholder="What should the agent do instead? Enter sends, Esc goes back", compact=True)
 
     def compose(self) -> ComposeResult:
-        yield self._head
-        yield self._scroll
-        yield self._keys
+        yield from (self._head, self._body, self._position, self._keys, self._words)
 
     def ask(self, question: PermissionRequest | None) -> None:
         """Shows a question; None hides the widget."""
         self.question, self.display = question, question is not None
+        self._end_words()
         if question is None:
             return
-        tool = sanitize_line(question.tool)
-        self._head.update(Text.assemble(("? ", WARNING), "May the agent use ", (tool, BOLD), "?"))
-        self._lines, self._unfolded = approval_preview(question), False
+        rule = "always: " if question.rule else ""
+        about = [Text(f"{rule}{sanitize_line(question.about)}", MUTED)] if question.about else []
+        self._lines = [*approval_preview(question), *about]
+        self._rows, self._width, self._top, self._seen, self._is_scrolled = [], 0, 0, 0, False
         self._draw()
-        self._scroll.scroll_home(animate=False)
+
+    @property
+    def _room(self) -> int:
+        height = self.app.size.height
+        most = max(1, height - _OTHER_ROWS)
+        return most if self._is_scrolled else min(most, max(_MIN_ROWS, int(height * _BODY_SHARE)))
+
+    @property
+    def _is_complete(self) -> bool:
+        """Whether all of it has been on the screen."""
+        return self._seen >= len(self._rows)
 
     def _draw(self) -> None:
-        """Draws the question for the screen's size; what does not fit is folded until the user unfolds it."""
+        """Draws the rows that fit; after a change of width, from the line that was at the top."""
         if self.question is None:
             return
-        height = self.app.size.height
-        room = max(_MIN_ROWS, int(height * _BODY_SHARE), min(2 * _MIN_ROWS, height - _OTHER_ROWS))
-        self._scroll.styles.max_height = room
-        rows = wrap_rows(self._lines, self.app.size.width - 4)
-        folded = None if self._unfolded else fold_rows(rows, room)
-        self._folded = folded is not None
-        self._body.update(Text("\n").join(folded or [row for _, row in rows]))
-        rule = sanitize_line(self.question.rule or "").removeprefix("run_command ")
+        if (width := self.app.size.width - 4) != self._width:
+            rows = wrap_rows(self._lines, width)
+            if self._rows:
+                line, was_complete = self._rows[self._top][0], self._is_complete
+                self._top = next(at for at, (index, _) in enumerate(rows) if index == line)
+                self._seen = len(rows) if was_complete else self._top
+            self._rows, self._width = rows, width
+        rows = self._rows
+        self._top = max(0, min(self._top, len(rows) - self._room))
+        end = min(len(rows), self._top + self._room)
+        self.call_after_refresh(self._count_seen, rows, end)
+        self._body.update(Text("\n").join(row for _, row in rows[self._top : end]))
+        self._position.display = len(rows) > self._room
+        more = "" if end == len(rows) else "  ↓ Space: more"
+        tool = sanitize_line(self.question.tool)
+        head = Text.assemble(("? ", WARNING), "May the agent use ", (tool, BOLD), "?")
+        place = Text(f"lines {self._top + 1:,}-{end:,} of {len(rows):,}{more}", WARNING)
+        for widget, text in ((self._head, head), (self._position, place)):
+            text.truncate(max(1, width), overflow="ellipsis")  # a row each, so that all of it fits the screen
+            widget.update(text)
+        self._draw_keys()
+
+    def _count_seen(self, rows: list[tuple[int, Text]], end: int) -> None:
+        """Called once these rows are on the screen: a key that came before does not answer."""
+        if rows is self._rows and end > self._seen:
+            self._seen = end
+            self._draw_keys()
+
+    def _draw_keys(self) -> None:
+        if self.question is None:
+            return
         keys = Text()
-        yes = [("Enter", "show all")] if self._folded else [("y", "yes"), *([("a", f"always {rule}")] if rule else [])]
-        for key, what in (*yes, ("n", "no"), ("Esc", "stop")):
+        rule = sanitize_line(self.question.rule or "").removeprefix("run_command ")
+        allow = [("y", "yes"), *([("a", f"always {rule}")] if rule else [])] if self._is_complete else []
+        for key, what in (*allow[:1], ("n", "no"), ("Esc", "stop"), *allow[1:]):
             keys.append(key, BOLD).append(f" {what}  ", DIM)
         keys.rstrip()
+        keys.truncate(max(1, self._width), overflow="ellipsis")
         self._keys.update(keys)
 
     def on_resize(self) -> None:
         self._draw()
 
     def page(self, direction: int) -> None:
-        (self._scroll.scroll_page_up if direction < 0 else self._scroll.scroll_page_down)(animate=False)
+        """Scrolls by what fits, so that no row is passed over."""
+        self._scroll_rows(direction * self._room)
+
+    def _scroll_rows(self, rows: int) -> None:
+        self._top = max(0, min(self._top + rows, self._seen, len(self._rows) - 1))
+        self._is_scrolled = self._is_scrolled or len(self._rows) > self._room
+        self._draw()
+
+    def on_mouse_scroll_down(self) -> None:
+        self._scroll_rows(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self._scroll_rows(-1)
 
     def on_key(self, event: events.Key) -> None:
+        if self._words.display:
+            return
         answer = _ANSWER_KEYS.get((event.character or "").lower())
-        match event.key:
-            case _ if answer == "no":
-                self.post_message(self.Answered("no"))
-            case _ if self._folded and (answer or event.key in ("enter", "space", "ctrl+o")):
-                self._unfolded = True
-                self._draw()
-            case _ if answer is not None and (answer == "yes" or (self.question and self.question.rule)):
+        if answer == "no":
+            self._words.display, self._keys.display = True, False
+            self._words.focus()
+        elif answer is not None:
+            if self._is_complete and (answer == "yes" or (self.question and self.question.rule)):
                 self.post_message(self.Answered(answer))
-            case "up":
-                self._scroll.scroll_up(animate=False)
-            case "down":
-                self._scroll.scroll_down(animate=False)
-            case _:
-                return
+        elif event.key in _SCROLL_KEYS:
+            self._scroll_rows(_SCROLL_KEYS[event.key])
+        elif event.key in _PAGE_KEYS:
+            self.page(1)
+        else:
+            return
         event.stop()
+        event.prevent_default()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Answered("no", event.value.strip()))
+
+    def cancel_words(self) -> bool:
+        """Ends the typing of words to a refusal; returns False if none are typed."""
+        if not self._words.display:
+            return False
+        self._end_words()
+        self.focus()
+        return True
+
+    def _end_words(self) -> None:
+        self._words.value = ""
+        self._words.display, self._keys.display = False, True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from ...agent.events import AgentEvent, ErrorEvent, RunFinished, SessionChanged, Unsent
-from ...agent.tools import Permission, PermissionRequest
+from ...agent.tools import Permission, PermissionRequest, refusal
 from ...errors import HoldfastError
 from ...hooks.events import CompactionCompleted, CompactionFailed, CompactionSkipped
 from ...sessions.session_ids import shorten_id
@@ -41,9 +41,13 @@ class PendingApproval:
             self.question = self._answer = None
             self._on_change()
 
-    def answer(self, permission: Permission) -> None:
-        """Answers the open question; ignored if there is none."""
-        if self._answer is not None and not self._answer.done():
+    def answer(self, permission: Permission, words: str = "") -> None:
+        """Answers the open question, a refusal with words for the model; ignored if there is none."""
+        if self._answer is None or self._answer.done():
+            return
+        if words:
+            self._answer.set_exception(refusal(words))
+        else:
             self._answer.set_result(permission)
 
 

@@ -11,6 +11,7 @@ from rich.text import Text
 from textual.widget import Widget
 
 from ...agent.events import WindowUsage
+from ...agent.tools import Mode
 from ...compaction.size import SizeCertainty
 from ...io.text import sanitize_line
 from ..state import ChatState
@@ -52,6 +53,7 @@ class FooterState:
         self.tokens = self.window = 0
         self.known: SizeCertainty = "estimated"
         self.auto = True
+        self.mode: Mode = "ask"
         self.busy = False
         self.activity = ""
         """Current activity in a word or two; empty when idle."""
@@ -81,12 +83,12 @@ class FooterState:
         self.tokens, self.window, self.known, self.auto = event.tokens, event.window, event.known, event.auto
 
     def update_session(self, state: ChatState) -> None:
-        self.model, self.preset = state.model, state.preset
+        self.model, self.preset, self.mode = state.model, state.preset, state.mode
         self.tokens, self.window, self.known, self.auto = state.tokens, state.window, state.known, state.auto
 
 
 AUTO_OFF_LABEL = "auto-compact off"
-_DROP_ORDER = ("bar", "preset", "session", "model", "below", "activity", "waiting", "auto", "activity", "auto")
+_DROP_ORDER = ("bar", "preset", "session", "model", "below", "activity", "waiting", "auto", "activity", "auto", "mode")
 """Order in which fields are shortened or dropped in a narrow footer. The numbers stay."""
 _SPINNER_FPS = 5
 """Spinner frames per second."""
@@ -113,6 +115,7 @@ def render_footer(state: FooterState, theme: ChatTheme, width: int, waiting: int
     """Renders the footer, shortening and dropping fields until the rest fits."""
     symbols = theme.symbols
     left = {
+        "mode": [Text(state.mode, ACCENT)] if state.mode != "ask" else [],
         "activity": _activity_forms(state, theme),
         "waiting": [Text(f"{waiting} queued", WARNING)] if waiting else [],
         "below": [Text(f"{symbols.down} {below} more", ACCENT)] if below else [],

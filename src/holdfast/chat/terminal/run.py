@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import click
 
-from ...agent.tools import approve_all
+from ...agent.tools import Mode, Sandbox, approve_all
 from ...errors import InvalidInput
 from ...sessions.session_ids import shorten_id
 from ...settings import Settings, state_folder
@@ -33,7 +34,15 @@ _REPEATED_OPTIONS = ("store", "model", "summarizer", "preset", "window")
 
 
 def run_app(
-    settings: Settings, folder: str | Path, session: str | None, yes: bool, prompt: str | None, *, choose: bool
+    settings: Settings,
+    folder: str | Path,
+    session: str | None,
+    yes: bool,
+    prompt: str | None,
+    *,
+    choose: bool,
+    mode: Mode,
+    sandbox: Sandbox | None,
 ) -> int:
     """Runs the chat application; returns the exit code. Raises `InvalidInput` without a terminal."""
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
@@ -43,17 +52,23 @@ def run_app(
     lines = ["/sessions"] if choose else []
     if prompt is not None:
         lines.append(f"/{prompt}" if prompt.startswith("/") else prompt)
-    return anyio.run(partial(_run_chat, settings, folder, session, yes, lines), backend="asyncio")
+    run = partial(_run_chat, settings, folder, session, yes, lines, mode=mode, sandbox=sandbox)
+    return anyio.run(run, backend="asyncio")
 
 
 async def _run_chat(
-    settings: Settings, folder: str | Path, session: str | None, yes: bool, lines: Sequence[str]
+    settings: Settings,
+    folder: str | Path,
+    session: str | None,
+    yes: bool,
+    lines: Sequence[str],
+    **options: Any,
 ) -> int:
     conversation = Conversation()
     app = ChatTerminal(conversation, detect_theme(), lines)
     approve = approve_all if yes else conversation.pending_approval.ask
     async with open_chat(
-        settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session
+        settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session, **options
     ) as chat:
         conversation.chat = chat
         app.input.input_history.open(HistoryFile(state_folder() / "input_history.jsonl", chat.folder.root))
@@ -67,14 +82,16 @@ async def _run_chat(
         _discard_output()
         return HANGUP_EXIT_CODE
     if kept:
-        click.echo(f"To continue this session: {continue_command(name, settings)}")
+        click.echo(f"To continue this session: {continue_command(name, settings, chat.sandbox)}")
     return app.return_code or 0
 
 
-def continue_command(session: str, settings: Settings) -> str:
+def continue_command(session: str, settings: Settings, sandbox: Sandbox | None = None) -> str:
     """Returns the command that continues a session, with the options that were given for this one."""
     given = [name for name in _REPEATED_OPTIONS if settings.origins.get(name) == "flag"]
     options = [word for name in given for word in (f"--{name}", str(settings.value(name)))]
+    if sandbox is not None:
+        options.append(f"--sandbox={'network' if sandbox.network else 'offline'}")
     return shlex.join(["holdfast", "chat", "--session", session, *options])
 
 

@@ -115,7 +115,7 @@ class AsciiFilter(LineFilter):
         ]
 
 
-_ASCII_LOOKALIKES = dict(zip("‘’“”„–—•·…×→←│─━┃═█┼", '\'\'"""--*-.x><|-=|=#+', strict=True))
+_ASCII_LOOKALIKES = dict(zip("‘’“”„–—•·…×→←│─━┃═█┼␣", '\'\'"""--*-.x><|-=|=#+_', strict=True))
 
 
 @lru_cache(4096)
