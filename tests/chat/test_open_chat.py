@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from holdfast.agent.events import AgentEvent
-from holdfast.agent.tools import approve_all
+from holdfast.agent.tools import Sandbox, approve_all
 from holdfast.chat.open_chat import newest_session, open_chat
 from holdfast.errors import InvalidInput, StoreClosed, UnknownSession
 from holdfast.settings import CompactionSettings, HookSettings, Settings
@@ -125,3 +125,14 @@ async def test_chat_without_a_message_leaves_no_session(tmp_path: Path) -> None:
         settings, folder=tmp_path, on_event=lambda event: None, approve=approve_all, session=session
     ) as chat:
         assert [record.id for record in await chat.sessions.list()] == [session]
+
+
+async def test_chat_does_not_open_without_the_sandbox_that_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(InvalidInput, match="needs bubblewrap"):
+        async with open_chat(
+            make_settings(tmp_path), folder=tmp_path, on_event=print, approve=approve_all, sandbox=Sandbox()
+        ):
+            pass

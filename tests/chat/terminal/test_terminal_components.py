@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from holdfast.agent.tools import PermissionRequest, PlannedChange
+from holdfast.agent.tools import PermissionRequest, PlannedChange, Sandbox
 from holdfast.chat.terminal import run_terminal
 from holdfast.chat.terminal.app import DOUBLE_PRESS_SECONDS, CtrlCState
 from holdfast.chat.terminal.approval import approval_preview, wrap_rows
@@ -47,6 +47,12 @@ def test_line_on_leaving_repeats_the_options_that_were_given(tmp_path: Path) -> 
         "--model": "script:x.json",
         "--window": "50000",
     }
+
+
+def test_line_on_leaving_keeps_the_sandbox(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path, {}, environ={"HOME": str(tmp_path)})
+    assert continue_command("abc", settings, Sandbox()).endswith("--session abc --sandbox=offline")
+    assert continue_command("abc", settings, Sandbox(network=True)).endswith("--sandbox=network")
 
 
 def shown(tool: str, **arguments: str) -> str:
