@@ -167,13 +167,9 @@ _CALL_IDS = ("fc_", "ctc_", "cu_", "lsh_", "sh_", "apc_")
 """How the ids of stored messages, of reasoning, and of calls that need an output begin."""
 
 
-def _kind(raw: Json) -> Any:
-    return raw.get("type") or ("message" if "role" in raw else REFERENCE_ITEM)
-
-
 def ends(raw: Json) -> Sequence[End]:
     """Returns the ends of edges in an item, other than a call and its output."""
-    kind = _kind(raw)
+    kind = raw.get("type") or ("message" if "role" in raw else REFERENCE_ITEM)
     if kind in _WITHOUT_ENDS and "caller" not in raw:
         return ()
     own = raw.get("call_id") or raw.get("id")
@@ -216,7 +212,7 @@ def closing(raw: Json, end: End) -> Json | None:
 
 
 def decode(raw: Json) -> Message:
-    kind = _kind(raw)
+    kind = raw.get("type") or ("message" if "role" in raw else REFERENCE_ITEM)
     if kind == "message":
         return Message(ROLES[raw["role"]], tuple(_content(raw.get("content"))), name, raw)
     if kind == "reasoning":

@@ -220,23 +220,22 @@ def find_problems(messages: Sequence[Message], rules: FormatRules, *, ready: boo
     validator = _Validator(rules, messages)
     if not validator.has_rules and is_trivially_valid(messages, rules, ready):
         return []
-    after_plain_text = not rules.user_first
+    has_plain_text = not (rules.alternates or rules.items)
+    after_plain_text = has_plain_text and not rules.user_first
     for index, message in enumerate(messages):
         if after_plain_text and _is_plain_text(message, rules):
             validator.previous = message
             continue
         validator.step(index, message)
         is_open = validator.pending or validator.edges.open
-        after_plain_text = validator.started and not is_open and _is_plain_text(message, rules)
+        after_plain_text = has_plain_text and validator.started and not is_open and _is_plain_text(message, rules)
     return validator.finish(ready)
 
 
 def _is_plain_text(message: Message, rules: FormatRules) -> bool:
-    """Whether the message is plain text, which no format rejects after more plain text, unless roles must alternate."""
+    """Whether the message is plain text, which is valid after more of it, unless roles alternate or items have ids."""
     parts = message.parts
-    if rules.alternates or len(parts) != 1 or type(only := parts[0]) is not Text:
-        return False
-    if rules.items and message.raw is not None:
+    if len(parts) != 1 or type(only := parts[0]) is not Text:
         return False
     return message.role in _TEXT_ROLES and (not rules.rejects_blank or bool(only.text.strip()))
 

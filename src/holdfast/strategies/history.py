@@ -112,7 +112,7 @@ def full_history_text(request: Request, ledger: Ledger) -> str:
 
 def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
     """Returns the first words of the first and of the newest user messages."""
-    topics = [*carried, *(_first_words(m) for m in dropped if m.text and starts_turn(m))]
+    topics = [*carried, *(_first_words(m) for m in dropped if starts_turn(m) and m.text)]
     return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
 
 
