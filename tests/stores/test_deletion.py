@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +15,8 @@ import anyio
 import pytest
 
 from holdfast.context.events import Event
-from holdfast.errors import UnknownSession
+from holdfast.errors import StoreError, UnknownSession
+from holdfast.io import files
 from holdfast.stores import JSONLStore, PostgresStore, SQLiteStore
 from holdfast.stores.jsonl import deletion as jsonl_deletion
 from holdfast.stores.postgres import deletion as postgres_deletion
@@ -167,6 +169,49 @@ async def test_next_opening_completes_a_deletion(open_in: Callable[[Path], Any],
                 await anyio.sleep(0.01)
         assert [event.id for event in await store.read("g", EVERYTHING)] == ["e1", "e2", "x3", "f4", "g5", "g6"]
         assert {record.id for record in await store.sessions()} == {"f", "g", "h"}
+
+
+@asynccontextmanager
+async def full_disk(store: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """A disk that has room for hiding a session, and not for copying its events to its forks."""
+    if isinstance(store, SQLiteStore):
+        pages = await store._writer.run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
+        await store._writer.run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+        yield
+        await store._writer.run(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchone())
+        return
+
+    def refuse(file: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "sync_file", refuse)
+        yield
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+async def test_deletion_on_a_full_disk_says_what_it_has_done(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The session is gone, its forks have lost nothing, and the rest is removed once there is room."""
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 60)
+    async with MAKERS[kind](tmp_path) as store:
+        forks = await build(store)
+        await store.append("s", [message("late", "x" * 20_000)])
+        await fork(store, "s", 6, "late")
+        forks["late"] = await store.read("late", EVERYTHING)
+        async with full_disk(store, monkeypatch):
+            with pytest.raises(StoreError, match=r"'s' is deleted, but .* no room left") as raised:
+                await store.delete("s")
+            assert "nothing was written" not in str(raised.value)
+            assert set(forks) == {record.id for record in await store.sessions()}
+            for name, events in forks.items():
+                assert await store.read(name, EVERYTHING) == events
+        await store.delete("s")
+        assert await is_removed(store)
+        for name, events in forks.items():
+            assert await store.read(name, EVERYTHING) == events
+            assert await store.problems(name) == []
 
 
 async def test_redaction_and_the_same_id_wait_for_the_deletion(open_in: Callable[[Path], Any], tmp_path: Path) -> None:

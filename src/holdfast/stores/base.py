@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal, Protocol, runtime_checkable
 
 import anyio
@@ -258,6 +259,18 @@ class Lease(Protocol):
     ) -> None:
         """Waits until the lease may be free, or for `timeout` seconds; may return early, so check again."""
         ...
+
+
+@contextmanager
+def removing(session_id: str) -> Iterator[None]:
+    """Tells in an error what a deletion has done: the session is gone, and what it leaves is removed later."""
+    try:
+        yield
+    except StoreError as problem:
+        raise StoreError(
+            f"Session {session_id!r} is deleted, but not all of its data is removed yet: {problem} The next deletion, "
+            "or the next process that writes to the store, goes on with it."
+        ) from problem
 
 
 POLL_SECONDS = 0.1

@@ -32,6 +32,7 @@ from ..base import (
     Slice,
     Unchanged,
     Where,
+    removing,
 )
 from . import deletion, reads, writes
 from .folder import SessionFolder
@@ -165,7 +166,8 @@ class JSONLStore:
 
     async def delete(self, session_id: str) -> None:
         await self._run(lambda folder: deletion.hide_session(folder, session_id))
-        await self._remove_hidden()
+        with removing(session_id):
+            await self._remove_hidden()
 
     async def _remove_hidden(self) -> None:
         """Removes deleted sessions in steps; others have their turn between two."""

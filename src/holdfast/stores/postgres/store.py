@@ -13,7 +13,7 @@ import anyio
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidLimit, StoreClosed
 from ..append import check_names, encode_events, encode_rewrite, require_unicode
-from ..base import ANYWHERE, Appended, Hit, LeaseName, ProcessGuard, Rewrite, Slice, Unchanged, Where
+from ..base import ANYWHERE, Appended, Hit, LeaseName, ProcessGuard, Rewrite, Slice, Unchanged, Where, removing
 from ..search import SearchRequest
 from . import deletion, lease, reads, schema, search, writes
 from .connections import ConnectionPool, ConnectionWork, PostgresAddress
@@ -128,7 +128,8 @@ class PostgresStore:
 
     async def delete(self, session_id: str) -> None:
         await self._run(lambda c, unsure: deletion.delete_session(c, self._tenant, session_id, unsure))
-        await self._remove_hidden()
+        with removing(session_id):
+            await self._remove_hidden()
 
     async def _remove_hidden(self) -> None:
         while await self._run(lambda c, _: deletion.remove_hidden(c, self._tenant)):

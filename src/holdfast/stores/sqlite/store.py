@@ -27,6 +27,7 @@ from ..base import (
     Slice,
     Unchanged,
     Where,
+    removing,
 )
 from ..search import SearchRequest
 from . import deletion, index, reads, search, writes
@@ -166,7 +167,8 @@ class SQLiteStore:
 
     async def delete(self, session_id: str) -> None:
         await self._writer.run(lambda c: deletion.hide_session(c, session_id))
-        await self._remove_hidden()
+        with removing(session_id):
+            await self._remove_hidden()
 
     async def _remove_hidden(self) -> None:
         """Removes deleted sessions in steps; other writers have their turn between two."""
