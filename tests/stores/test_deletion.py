@@ -216,13 +216,16 @@ async def test_deletion_on_a_full_disk_says_what_it_has_done(
 
 async def test_redaction_and_the_same_id_wait_for_the_deletion(open_in: Callable[[Path], Any], tmp_path: Path) -> None:
     async with stopped_deletion(partial(open_in, tmp_path), 2) as (store, _):
-        found = await store.session("h")
-        assert await store.rewrite([rewriting("h", found.version, message("e1", "gone"))])
+        found = {record.id: record.version for record in await store.sessions()}
+        change = rewriting("h", found["h"], message("e1", "gone"))
+        assert not await store.rewrite([change]), "another session has a copy of e1"
+        assert [record.id for record in await store.relatives("h")] == ["f"]
+        assert await store.rewrite([change, rewriting("f", found["f"]), rewriting("g", found["g"])])
         assert (await store.read("h", EVERYTHING))[0].body["message"]["content"] == "gone"
         assert (await store.read("f", EVERYTHING))[0].body["message"]["content"] == "says e1", "a copy of its own"
         await begin(store, "new")
         assert [event.id for event in await store.read("s", EVERYTHING)] == ["new"]
-        assert [event.id for event in await store.read("f", EVERYTHING)] == ["e1", "e2", "x3", "f4"]
+        assert [event.id for event in await store.read("f", EVERYTHING)] == ["e1", "e2", "x3", "f4", "r4"]
         assert await store.media("s", ["d", "late"]) == {}
 
 

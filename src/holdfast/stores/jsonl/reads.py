@@ -43,6 +43,12 @@ def list_forks(folder: SessionFolder, session_id: str) -> list[SessionRecord]:
         return [_read_session(folder, record.id) for record in forks]
 
 
+def list_relatives(folder: SessionFolder, session_id: str) -> list[SessionRecord]:
+    folder.require_session(session_id)
+    with folder.shared_lock():
+        return [_read_session(folder, record.id) for record in folder.relatives(session_id)]
+
+
 def read_events(folder: SessionFolder, session_id: str, which: Slice) -> list[Event]:
     with folder.shared_lock():
         return list(_read_slice(folder, folder.chain(session_id), which))
