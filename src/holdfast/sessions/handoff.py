@@ -60,9 +60,9 @@ _SOURCE = (
 )
 
 
-def cites_as_handoff(text: str, session_id: str) -> bool:
-    """Whether a text is the first message of a handoff of this session."""
-    return f"{_SOURCE.partition('{id}')[0]}{session_id}." in text
+def handoff_citation(session_id: str) -> str:
+    """Returns how the first message of a handoff names the session that it comes from."""
+    return f"{_SOURCE.partition('{id}')[0]}{session_id}."
 
 
 _GOAL_HEADING = "## Closest to the goal"

@@ -16,7 +16,7 @@ from ..context.events import Event, EventKind, SessionRecord, message_in, new_id
 from ..errors import Conflict, InvalidInput, UnknownSession
 from ..messages import COMMON, Drop, Json, Message, Path, Text, drop_parts, drop_rejected_parts, encode_all, rules_for
 from ..stores import Log, Rewrite, Search, Where
-from .handoff import cites_as_handoff
+from .handoff import handoff_citation
 from .live import LiveSession
 from .scrubbing import (
     BothScrubbers,
@@ -120,19 +120,17 @@ async def _family(store: Log, session_id: str, seq: int) -> Family:
     return family
 
 
-async def _handoffs(store: Log, family: Family) -> list[SessionRecord]:
+async def _handoffs(log: Log, family: Family) -> list[SessionRecord]:
     """Returns the sessions that begin with a handoff of one of these."""
     found: Family = {}
+    store: object = log
     if not isinstance(store, Search):
         return []
     for record in family.values():
-        hits = await store.search(record.id, owner=record.owner, where=Where(kinds=(EventKind.MESSAGE,)), limit=100)
-        names = {
-            hit.session_id
-            for hit in hits
-            if any(cites_as_handoff(text, record.id) for text in strings_in(hit.event.body))
-        }
-        found |= {name: await store.session(name) for name in names - family.keys()}
+        citation, messages = handoff_citation(record.id), Where(kinds=(EventKind.MESSAGE,))
+        hits = await store.search(citation, owner=record.owner, where=messages, limit=100)
+        names = {hit.session_id for hit in hits if any(citation in text for text in strings_in(hit.event.body))}
+        found |= {name: await log.session(name) for name in names - family.keys()}
     return list(found.values())
 
 
@@ -173,9 +171,9 @@ class _Plan:
         for record in family.values():
             async for page in read_pages(store, record, self.since, _DERIVED):
                 await anyio.to_thread.run_sync(self._read_notes, page)
-        self.notes.settle_only(self._wanted)
+        self.notes.look_only_for(self._wanted)
         for record in family.values():
-            async for page in read_pages(store, record, self.since if self.notes.is_settled else 0):
+            async for page in read_pages(store, record, self.since if self.notes.is_decided else 0):
                 await anyio.to_thread.run_sync(self._read_page, record.id, page)
         for record in family.values():
             async for page in read_pages(store, record, self.since, _DERIVED):
@@ -221,7 +219,7 @@ class _Plan:
 
     def _read_page(self, session_id: str, page: Sequence[Event]) -> None:
         self._choose(session_id, [event for event in page if event.seq > self.since and event.kind not in _DERIVED])
-        for event in page if not self.notes.is_settled else ():
+        for event in page if not self.notes.is_decided else ():
             if event.kind == EventKind.MESSAGE:
                 self.spare_words(event)
 

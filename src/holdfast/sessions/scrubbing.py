@@ -138,12 +138,12 @@ class NotesScrubber:
                     at += 1
         return wanted
 
-    def settle_only(self, words: set[str]) -> None:
+    def look_only_for(self, words: set[str]) -> None:
         """Leaves the other words out of account: then fewer are looked for in the other messages."""
         self._unproven = words
 
     @property
-    def is_settled(self) -> bool:
+    def is_decided(self) -> bool:
         """Whether no other message could spare a word any more."""
         return not self._unproven
 

@@ -281,7 +281,7 @@ def removing(session_id: str) -> Iterator[None]:
     except StoreError as problem:
         raise StoreError(
             f"Session {session_id!r} is deleted, but not all of its data is removed yet: {problem} The next deletion, "
-            "or the next process that writes to the store, goes on with it."
+            "or the next process that writes to the store, continues it."
         ) from problem
 
 
