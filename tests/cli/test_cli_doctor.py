@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +112,74 @@ def test_doctor_checks_file_stores(run: Run, tmp_path: Path, make_store: Callabl
         assert "opens, with 1 session" in " ".join(run("doctor", make_store(name)).stdout.split())
     (tmp_path / "notes.txt").write_text("hello")
     assert run("doctor", tmp_path / "notes.txt").exit_code == 1
+
+
+def damage_row(store: Path) -> None:
+    with closing(sqlite3.connect(store / "agent.db")) as connection, connection:
+        connection.execute("UPDATE events SET body = replace(body, 'berth 3', 'berth 9') WHERE seq = 13")
+
+
+def damage_pages(store: Path) -> None:
+    path = store / "agent.db"
+    data = path.read_bytes()
+    path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
+
+
+def damage_line(store: Path) -> None:
+    path = next(store.glob("*.jsonl"))
+    path.write_text(path.read_text().replace("berth 3", "berth 9", 1))
+
+
+def lose_header(store: Path) -> None:
+    path = next(store.glob("*.jsonl"))
+    (store / "other.jsonl").write_text(path.read_text().partition("\n")[2])
+
+
+@pytest.mark.parametrize("damage", [damage_row, damage_pages, damage_line, lose_header])
+def test_doctor_finds_the_damage_that_verify_finds(
+    damage: Callable[[Path], None], run: Run, make_store: Callable[..., Path]
+) -> None:
+    database = damage in (damage_row, damage_pages)
+    store = make_store("agent.db" if database else "logs")
+    assert run("doctor", store).exit_code == run("verify", store).exit_code == 0
+    damage(store.parent if database else store)
+    assert run("verify", store).exit_code == 1
+    result = run("doctor", store, "--json")
+    assert (result.exit_code, states(result)) == (1, {"store": "problem"})
+    assert "holdfast verify" in result.stdout or "restore a backup" in result.stdout
+
+
+MISTYPED = (
+    "postgresq://ann:hunter22@host/db",
+    "postgres+x://ann:hunter22@h/db",
+    "postgresql:/ann:hunter22@host/db",
+    "postgresql//ann:hunter22@host/db",
+    "mysql://ann:hun/hunter22@h/db?password=hunter22",
+    "postgresq://host/db?user=x&password=hunter22",
+    "postgresq://ann:p@hunter22@host/db",
+)
+WITH_ADDRESS: tuple[tuple[str, ...], ...] = (
+    *(("doctor", "URL"), ("doctor", "URL", "--json"), ("verify", "URL"), ("inspect", "URL"), ("compact", "URL")),
+    *(("search", "word", "URL"), ("read", "#1", "URL"), ("restore", "#1", "URL"), ("undo", "URL"), ("fork", "URL")),
+    *(("import", "URL"), ("import", "example", "--store", "URL"), ("export", "x", "--store", "URL"), ("lab", "URL")),
+    *(("web", "URL"), ("migrate", "URL"), ("config", "--json")),
+)
+
+
+@pytest.mark.parametrize("address", MISTYPED)
+def test_mistyped_address_of_a_store_shows_no_password_and_creates_no_folder(
+    address: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in WITH_ADDRESS:
+        if address.startswith("postgresql//") and "import" in command:
+            continue  # the path of a folder, which an import creates
+        result = run(
+            *(address if word == "URL" else word for word in command),
+            HOLDFAST_STORE=address if command[0] == "config" else str(tmp_path / "a.db"),
+        )
+        assert "hunter22" not in result.stdout + result.stderr, command
+    assert {path.name for path in tmp_path.iterdir()} <= {"a.db", "a.db-wal", "a.db-shm"}
 
 
 def test_doctor_default_is_store_in_settings(run: Run, tmp_path: Path) -> None:

@@ -90,3 +90,31 @@ def test_commands_on_a_session_refuse_other_files(
         assert "example is not a Holdfast store" in refused(*command, "example")
         assert "There is no file nowhere.db: check the path." in refused(*command, "nowhere.db")
     assert "already" in refused("fork", store, "--session", "s-0", "--id", "s-1")
+
+
+def test_redact_removes_a_message_and_a_text(name: str, run: Run, make_store: Callable[..., Path]) -> None:
+    store = make_store(name)
+    result = run("redact", "#3", store)
+    assert (result.exit_code, result.stdout.startswith("#3 was removed from 1 event")) == (0, True), result.stdout
+    result = run("redact", "-", store, "--json", input="Question 2\n")
+    facts = loaded(result.stdout)
+    assert (result.exit_code, facts["ok"], facts["left"], facts["events"] > 0) == (0, True, [], True)
+    assert "Question 2" not in run("export", "--store", store).stdout
+    assert run("verify", store).exit_code == 0
+
+
+def test_redact_lists_where_a_text_is_left(name: str, run: Run, make_store: Callable[..., Path]) -> None:
+    store = make_store(name)
+    result = run("redact", "-", store, input="user")
+    assert result.exit_code == 1
+    assert "It is left in event #1 of session" in result.stdout
+    facts = loaded(run("redact", "-", store, "--json", input="user").stdout)
+    assert (facts["ok"], facts["events"]) == (False, 0) and facts["left"]
+
+
+def test_redact_refuses_what_is_no_message(
+    name: str, refused: Callable[..., str], make_store: Callable[..., Path]
+) -> None:
+    store = make_store(name)
+    assert "only messages can be redacted" in refused("redact", "81", store)
+    assert "nothing to redact" in refused("redact", "-", store, input=" \n")

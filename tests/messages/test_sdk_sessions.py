@@ -15,7 +15,8 @@ from sdk_types import conforms_to_sdk
 from holdfast import MemoryStore, PruneToolResults, SessionService, SQLiteStore, TokenWindow, check
 from holdfast.messages import decode_all, encode_all
 from holdfast.sessions import Context
-from holdfast.sessions.scrubbing import REDACTED, without_content
+from holdfast.sessions.scrubbing import without_content
+from holdfast.sessions.text_scrubber import REDACTED
 from holdfast.triggers import always
 from judge import judge
 from real_sessions import WHOLE

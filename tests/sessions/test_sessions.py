@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any, ClassVar
 
 import pytest
@@ -24,6 +25,7 @@ from holdfast.errors import CorruptLog, InvalidInput, StoreClosed, UnknownEvent
 from holdfast.messages import Message
 from holdfast.stores import Log, Slice
 from holdfast.tokens import CharsPerPiece
+from holdfast.transcripts.importing import import_exported
 from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
@@ -229,6 +231,38 @@ async def test_h1_malformed_export_is_refused_and_leaves_no_session(
     change(next(line for line in lines if line["kind"] == kind)["body"])
     with pytest.raises(InvalidInput, match=why):
         await service.import_(lines, id="copy")
+    assert [record.id for record in await service.list()] == ["s"]
+
+
+@pytest.mark.parametrize("record", [7, "text", None, [1], True, {"kind": "message", "body": 7}])
+@pytest.mark.parametrize("line", [1, 2, 4])
+async def test_h1_record_that_is_no_event_is_refused_with_its_line(
+    service: SessionService, record: Any, line: int
+) -> None:
+    await append(service, "u1", "a1")
+    lines: list[Any] = await service.export("s")
+    lines.insert(line - 1, record)
+    for import_lines in (service.import_, partial(import_exported, service)):
+        with pytest.raises(InvalidInput, match=rf"[Ll]ine {line}\b"):
+            await import_lines(lines, id="copy")
+    assert [record.id for record in await service.list()] == ["s"]
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "message", "body": {"message": "text"}},
+        {"kind": "message", "body": {"message": [1]}},
+        {"kind": "undo", "body": {"to": [1]}},
+        {"kind": "policy", "body": {"policy": 3}},
+    ],
+)
+async def test_h1_event_that_no_session_could_show_is_not_imported(service: SessionService, event: Any) -> None:
+    await append(service, "u1")
+    lines = [*await service.export("s"), {"id": "e2", "time": "2026-01-01T00:00:00Z", **event}]
+    for import_lines in (service.import_, partial(import_exported, service)):
+        with pytest.raises(InvalidInput, match=f"Line 3 .* is no valid {event['kind']}"):
+            await import_lines(lines, id="copy")
     assert [record.id for record in await service.list()] == ["s"]
 
 

@@ -37,7 +37,8 @@ async def fork(store: Any, parent: str, at: int, session_id: str, **lanes: LaneT
 
 def rewriting(session_id: str, version: int, *events: Event, **fields: Any) -> Rewrite:
     note = Event(f"r{version}", "redaction", "2026-01-01T00:00:02.000Z", {})
-    return Rewrite(session_id, version, note, events, **fields)
+    bodies = {event.id: event.body for event in events}
+    return Rewrite(session_id, version, note, tuple(bodies), lambda event: bodies[event.id], **fields)
 
 
 async def rewrite(store: Any, session_id: str, *events: Event, forget: tuple[str, ...] = ()) -> bool:

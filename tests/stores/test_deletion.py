@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +15,8 @@ import anyio
 import pytest
 
 from holdfast.context.events import Event
-from holdfast.errors import UnknownSession
+from holdfast.errors import StoreError, UnknownSession
+from holdfast.io import files
 from holdfast.stores import JSONLStore, PostgresStore, SQLiteStore
 from holdfast.stores.jsonl import deletion as jsonl_deletion
 from holdfast.stores.postgres import deletion as postgres_deletion
@@ -169,15 +171,61 @@ async def test_next_opening_completes_a_deletion(open_in: Callable[[Path], Any],
         assert {record.id for record in await store.sessions()} == {"f", "g", "h"}
 
 
+@asynccontextmanager
+async def full_disk(store: Any, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """A disk that has room for hiding a session, and not for copying its events to its forks."""
+    if isinstance(store, SQLiteStore):
+        pages = await store._writer.run(lambda c: c.execute("PRAGMA page_count").fetchone()[0])
+        await store._writer.run(lambda c: c.execute(f"PRAGMA max_page_count = {pages}").fetchone())
+        yield
+        await store._writer.run(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchone())
+        return
+
+    def refuse(file: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "sync_file", refuse)
+        yield
+
+
+@pytest.mark.parametrize("kind", IN_FILES)
+async def test_deletion_on_a_full_disk_says_what_it_has_done(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The session is gone, its forks have lost nothing, and the rest is removed once there is room."""
+    monkeypatch.setattr(writer, "IDLE_SECONDS", 60)
+    async with MAKERS[kind](tmp_path) as store:
+        forks = await build(store)
+        await store.append("s", [message("late", "x" * 20_000)])
+        await fork(store, "s", 6, "late")
+        forks["late"] = await store.read("late", EVERYTHING)
+        async with full_disk(store, monkeypatch):
+            with pytest.raises(StoreError, match=r"'s' is deleted, but .* no room left") as raised:
+                await store.delete("s")
+            assert "nothing was written" not in str(raised.value)
+            assert set(forks) == {record.id for record in await store.sessions()}
+            for name, events in forks.items():
+                assert await store.read(name, EVERYTHING) == events
+        await store.delete("s")
+        assert await is_removed(store)
+        for name, events in forks.items():
+            assert await store.read(name, EVERYTHING) == events
+            assert await store.problems(name) == []
+
+
 async def test_redaction_and_the_same_id_wait_for_the_deletion(open_in: Callable[[Path], Any], tmp_path: Path) -> None:
     async with stopped_deletion(partial(open_in, tmp_path), 2) as (store, _):
-        found = await store.session("h")
-        assert await store.rewrite([rewriting("h", found.version, message("e1", "gone"))])
+        found = {record.id: record.version for record in await store.sessions()}
+        change = rewriting("h", found["h"], message("e1", "gone"))
+        assert not await store.rewrite([change]), "another session has a copy of e1"
+        assert [record.id for record in await store.relatives("h")] == ["f"]
+        assert await store.rewrite([change, rewriting("f", found["f"]), rewriting("g", found["g"])])
         assert (await store.read("h", EVERYTHING))[0].body["message"]["content"] == "gone"
         assert (await store.read("f", EVERYTHING))[0].body["message"]["content"] == "says e1", "a copy of its own"
         await begin(store, "new")
         assert [event.id for event in await store.read("s", EVERYTHING)] == ["new"]
-        assert [event.id for event in await store.read("f", EVERYTHING)] == ["e1", "e2", "x3", "f4"]
+        assert [event.id for event in await store.read("f", EVERYTHING)] == ["e1", "e2", "x3", "f4", "r4"]
         assert await store.media("s", ["d", "late"]) == {}
 
 

@@ -221,7 +221,7 @@ async def test_lease_table_is_added_to_old_database(tmp_path: Path) -> None:
     async with SQLiteStore(path) as store:
         await begin(store, "e1")
     connection = sqlite3.connect(path)
-    connection.executescript("DROP TABLE leases; PRAGMA user_version = 1;")
+    connection.executescript("DROP TABLE leases; DROP TABLE origins; PRAGMA user_version = 1;")
     connection.close()
     async with SQLiteStore(path) as store:
         assert await store.held("s", "compaction") is None

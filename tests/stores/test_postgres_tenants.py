@@ -47,6 +47,8 @@ CALLS: dict[str, tuple[Callable[[PostgresStore], Awaitable[Any]], Any]] = {
     "read": (lambda store: store.read("f", Slice(any_lane=True, ids=("e1",))), UnknownSession),
     "media": (lambda store: store.media("s", ["d"]), UnknownSession),
     "forks": (lambda store: store.forks("s"), UnknownSession),
+    "relatives": (lambda store: store.relatives("s"), UnknownSession),
+    "erase": (lambda store: store.erase(), []),
     "rewrite": (lambda store: store.rewrite([rewriting("s", 1, message("secret", "gone"))]), UnknownSession),
     "delete": (lambda store: store.delete("s"), UnknownSession),
     "expire": (lambda store: store.expire(FAR_AHEAD), []),

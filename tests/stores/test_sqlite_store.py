@@ -251,7 +251,7 @@ class TestSchema:
         for _ in range(2):
             async with SQLiteStore(path) as store:
                 await store.sessions()
-        assert run(path, "PRAGMA user_version") == [(4,)]
+        assert run(path, "PRAGMA user_version") == [(5,)]
 
     async def test_open_newer_schema_raises(self, path: Path) -> None:
         run(path, "PRAGMA user_version = 99")
@@ -365,6 +365,7 @@ class TestSearchIndex:
             await store.append("s", [message("e2", "hunter2 " * 300)], media={"d": "hunter2"})
             await fill_search_index(store)
             await rewrite(store, "s", message("e2", "-"), forget=("d",))
+            assert await store.erase() == []
             for each in path.parent.glob("agent.db*"):
                 assert b"hunter2" not in each.read_bytes(), "while the store is open"
             assert await store.read("s", Slice(ids=("e2",)))

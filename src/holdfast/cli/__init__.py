@@ -1,6 +1,6 @@
 """The command line: `holdfast chat`, `compact`, `presets`, `inspect`, `search`, `read`, `restore`, `undo`, `fork`,
-`import`, `export`, `mcp`, `rpc`, `worker`, `serve`, `connect`, `web`, `verify`, `migrate`, `doctor`, `config`, `trust`,
-`lab`, `completion`.
+`redact`, `import`, `export`, `mcp`, `rpc`, `worker`, `serve`, `connect`, `web`, `verify`, `migrate`, `doctor`,
+`config`, `trust`, `lab`, `completion`.
 
 Command modules are imported on first use, so `holdfast --version` and shell completion start fast.
 """
@@ -33,6 +33,7 @@ _COMMANDS = {
     "restore": ("history", "restore_command"),
     "undo": ("history", "undo_command"),
     "fork": ("history", "fork_command"),
+    "redact": ("history", "redact_command"),
     "import": ("import_sessions", "import_command"),
     "export": ("export", "export_command"),
     "mcp": ("servers", "mcp_command"),

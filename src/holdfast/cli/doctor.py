@@ -11,16 +11,15 @@ import anyio.to_thread
 import click
 
 from ..errors import HoldfastError, InvalidInput
-from ..io.secrets import secrets_in_url
-from ..models import public_url, scrub
+from ..io.secrets import public_url, scrub, secrets_in_url
 from ..settings import load_settings
 from ..stores.base import DoctorCheck
-from ..stores.postgres.connections import PostgresAddress
 from ..stores.postgres.schema import MigrationReport, migrate_database
 from . import options
 from .console import make_console, show_progress
 from .output import echo, echo_json
 from .stores import find_store
+from .verify import counted, verify_store
 
 PROBLEMS_FOUND = 1
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
@@ -42,7 +41,11 @@ def doctor_command(url: str | None, queue: str | None, as_json: bool) -> int:
         checks = anyio.run(_run_checks, address, url is not None, queue)
     ok = all(check.state != "problem" for check in checks)
     if as_json:
-        facts = {"store": _public_address(address), "ok": ok, "findings": checks}
+        facts = {
+            "store": public_url(address) if address.startswith(POSTGRES_SCHEMES) else scrub(address),
+            "ok": ok,
+            "findings": checks,
+        }
         echo_json(facts)
     else:
         _print_checks(checks)
@@ -63,22 +66,29 @@ async def _check_store(address: str, named: bool) -> list[DoctorCheck]:
 
 
 def _check_file_store(address: str, named: bool) -> list[DoctorCheck]:
-    """Checks a database file or a folder; opening a missing one would create it. One named by the user must exist."""
+    """Checks a database file or a folder; opening a missing one would create it. One named by the user must exist.
+
+    It is ok only if `verify` says so of each of its sessions.
+    """
+    shown = scrub(address)
     if not os.path.exists(address.removeprefix("sqlite:///").removeprefix("jsonl:")):
         if named:
-            return [DoctorCheck("store", "problem", f"{address} does not exist", "Check the path.")]
-        return [DoctorCheck("store", "ok", f"{address} does not exist yet: it is created on first use")]
+            return [DoctorCheck("store", "problem", f"{shown} does not exist", "Check the path.")]
+        return [DoctorCheck("store", "ok", f"{shown} does not exist yet: it is created on first use")]
     try:
         location = find_store(address)
         if location is None:
             return [
-                DoctorCheck("store", "problem", f"{address} is not a Holdfast store", "Name another in your settings.")
+                DoctorCheck("store", "problem", f"{shown} is not a Holdfast store", "Name another in your settings.")
             ]
-        with location.open() as sessions:
-            count = len(sessions.list())
+        found = verify_store(location)
     except HoldfastError as problem:
-        return [DoctorCheck("store", "problem", str(problem))]
-    return [DoctorCheck("store", "ok", f"{address} opens, with {count:,} session{'s' if count != 1 else ''}")]
+        return [DoctorCheck("store", "problem", scrub(str(problem)))]
+    wrong = [f"{name}: {problems[0]}" for name, problems in found.items() if problems]
+    if wrong:
+        advice = f"Run `holdfast verify {shown}`, and restore what it names from a backup."
+        return [DoctorCheck("store", "problem", f"{len(wrong):,} of {counted(found)}: {wrong[0]}", advice)]
+    return [DoctorCheck("store", "ok", f"{shown} opens, with {counted(found)}, all consistent")]
 
 
 async def _check_queue(address: str) -> list[DoctorCheck]:
@@ -121,10 +131,6 @@ def _check_queue_durability(about: dict[str, Any]) -> list[DoctorCheck]:
         text = "a restart of the queue's server may lose jobs, until each session's next turn ends"
         found.append(DoctorCheck("queue file", "warning", text, "Set appendonly yes."))
     return found
-
-
-def _public_address(address: str) -> str:
-    return PostgresAddress(address).public if address.startswith(POSTGRES_SCHEMES) else address
 
 
 def _print_checks(checks: list[DoctorCheck]) -> None:

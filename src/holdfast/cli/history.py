@@ -1,7 +1,8 @@
-"""`holdfast restore`, `holdfast undo` and `holdfast fork`: change the context of a stored session, or branch it."""
+"""`holdfast restore`, `undo`, `fork` and `redact`: change, branch or erase the context of a session."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from ..sessions import BlockingSessionService
 from ..sessions.live import Context
 from ..sessions.session_ids import shorten_id
 from . import options
+from .console import show_progress
 from .output import echo, echo_json
 from .sources import is_example, require_file
 from .stores import StoreLocation, find_store
@@ -138,3 +140,34 @@ def fork_command(file: str, session: str | None, at: str | None, id: str | None,
         new, old = _short(sessions, record.id), _short(sessions, chosen)
         text = f"Created session {new} from {old} up to #{record.parent_seq}: {_size(context)}."
         _print_result(facts, text, as_json=as_json)
+
+
+TEXT_LEFT = 1
+
+
+@click.command("redact")
+@click.argument("ref", metavar="REF")
+@options.file_argument
+@options.session_option
+@options.json_option
+def redact_command(ref: str, file: str, session: str | None, as_json: bool) -> int:
+    """Remove a message, or a text such as a password, for good.
+
+    REF is a message as `#12`, 12 or its event id, or `-`: then the text is read from standard input, where no list of
+    processes shows it. FILE is a Holdfast store. Forks, copies, summaries and the search index are reached, too. The
+    exit code is 1 if something is left; each place is listed.
+    """
+    text = sys.stdin.buffer.read().decode(errors="replace").rstrip("\r\n") if ref == "-" else None
+    with _open_session(file, session) as (sessions, location, chosen), show_progress("redacting"):
+        if text is None:
+            event_id, what = _find_event(sessions, chosen, ref)
+            done = sessions.redact(chosen, event_id)
+        else:
+            what, done = "The text", sessions.redact_text(chosen, text)
+        name = _short(sessions, chosen)
+    facts = {"store": location.path, "session": chosen, "ok": not done.left, "events": done.events, "left": done.left}
+    counted = f"{done.events:,} event{'s' if done.events != 1 else ''}"
+    lines = [f"{what} was removed from {counted} of session {name} and those that share it."]
+    lines += [f"It is left in {place}" for place in done.left]
+    _print_result(facts, "\n".join(lines), as_json=as_json)
+    return TEXT_LEFT if done.left else 0

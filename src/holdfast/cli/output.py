@@ -13,6 +13,7 @@ from typing import Any
 import click
 import msgspec
 
+from ..io.secrets import scrub
 from ..io.text import escape_controls, escape_json
 
 
@@ -22,8 +23,8 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 def echo_error(message: str) -> None:
-    """Prints one line on stderr."""
-    echo(f"holdfast: {' '.join(message.split())}", err=True)
+    """Prints one line on stderr, without the password of an address in it."""
+    echo(f"holdfast: {' '.join(scrub(message).split())}", err=True)
 
 
 def echo_json(value: Any, *, err: bool = False) -> None:

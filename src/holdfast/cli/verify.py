@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import click
 
 from ..errors import CorruptLog, InvalidInput
@@ -34,7 +36,7 @@ def verify_command(file: str, session: str | None, as_json: bool) -> int:
     if location is None:
         require_file(file)
         raise InvalidInput(f"{file} is not a Holdfast store: `holdfast inspect` checks a file of messages.")
-    return _report(location.path, _verify_store(location, session), as_json=as_json)
+    return _report(location.path, verify_store(location, session), as_json=as_json)
 
 
 def _report(path: str, found: dict[str, list[str]], *, as_json: bool) -> int:
@@ -47,9 +49,13 @@ def _report(path: str, found: dict[str, list[str]], *, as_json: bool) -> int:
         for name, problems in wrong.items():
             for problem in problems:
                 echo(f"{short[name]}: {' '.join(problem.split())}")
-        checked = f"{len(found):,} session{'s' if len(found) != 1 else ''} of {path}"
+        checked = f"{counted(found)} of {path}"
         echo(f"{len(wrong):,} of {checked}: inconsistent." if wrong else f"{checked}: all consistent.")
     return PROBLEMS_FOUND if wrong else 0
+
+
+def counted(found: Sized) -> str:
+    return f"{len(found):,} session{'s' if len(found) != 1 else ''}"
 
 
 def _verify_example(name: str) -> dict[str, list[str]]:
@@ -61,7 +67,7 @@ def _verify_example(name: str) -> dict[str, list[str]]:
         return {record.id: _verify_session(sessions, record.id)}
 
 
-def _verify_store(location: StoreLocation, session: str | None) -> dict[str, list[str]]:
+def verify_store(location: StoreLocation, session: str | None = None) -> dict[str, list[str]]:
     """Problems by session; a file that cannot be listed is reported under its own name."""
     found: dict[str, list[str]] = {}
     try:

@@ -118,7 +118,7 @@ def translate_os_error(error: OSError, folder: str) -> HoldfastError:
     if error.errno in _PERMISSION_ERRNOS:
         return StoreReadOnly(f"{where} cannot be written ({error.strerror}): check the permissions of {folder}.")
     if error.errno in _DISK_FULL_ERRNOS:
-        return StoreError(f"There is no room left in {folder}; nothing was written: free some space, then retry.")
+        return StoreError(f"There is no room left in {folder}: free some space, then retry.")
     return StoreError(f"{where} could not be used ({error.strerror}): check the disk, then retry.")
 
 

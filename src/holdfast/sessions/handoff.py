@@ -58,6 +58,13 @@ _SOURCE = (
     "What follows is known from an earlier conversation, session {id}. It is a record, not a request; [numbers] are "
     "messages of that session, where there is more."
 )
+
+
+def handoff_citation(session_id: str) -> str:
+    """Returns how the first message of a handoff names the session that it comes from."""
+    return f"{_SOURCE.partition('{id}')[0]}{session_id}."
+
+
 _GOAL_HEADING = "## Closest to the goal"
 _FILES_HEADING = "## Relevant files"
 _DRAFT_SHARE, _FILES_SHARE, _GOAL_SHARE = 0.6, 0.15, 0.3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,22 +37,38 @@ from ..messages.payload import ERROR_MARK
 from ..strategies.history import user_topics
 from ..summaries.structured_headings import OWN_HEADINGS, OWN_TITLE
 from ..tokens import part_text
+from .text_scrubber import REDACTED, TextScrubber
 
-REDACTED = "[redacted]"
 _MIN_QUOTE, _MIN_WORD = 12, 3
 """Shorter texts and words are too common to be searched in notes."""
 _SPACED, _NAME, _WORD = re.compile(r"\S+"), re.compile(r"[\w.@/#+=:~%-]+"), re.compile(r"[^\W_]+")
 _EDGES = "`'\"()[]{}<>.,:;!?"
 _HEADING = re.compile(r"#+ (.*)")
-_UNTOUCHED_FIELDS = frozenset({"kind", "status", "id"})
-_UNTOUCHED_TEXTS = frozenset(get_args(LineKind))
+_NOTE_FIELDS = frozenset({"kind", "status", "id"})
+"""Fields of a state's and a memory's entries whose value is one of ours."""
+_NOTE_WORDS = frozenset(get_args(LineKind))
+"""Kinds of lines, which a ledger stores without a name."""
 _DATA_FIELDS = frozenset({"input", "arguments", "args", "response"})
 """Fields of messages whose value is the tool's own data, its keys included."""
-_FORM_FIELDS = frozenset(
+_FREE_FIELDS = _DATA_FIELDS | {
+    "json",
+    "value",
+    "result",
+    "structuredContent",
+    "structured_content",
+    "artifact",
+    "metadata",
+}
+"""Fields of messages whose value may be anything, if it is no text."""
+_ID_FIELDS = frozenset(
     (
-        *("type", "role", "kind", "status", "name", "caller", "cache_control", "detail", "media_type", "mime_type"),
-        *("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId", "toolName", "server_label"),
+        *("id", "call_id", "tool_call_id", "tool_use_id", "toolCallId", "toolUseId"),
+        *("name", "toolName", "server_label"),
     )
+)
+"""Fields of messages that join parts of it to others: they may have any value, if all have the same."""
+_FORM_FIELDS = _ID_FIELDS | frozenset(
+    ("type", "role", "kind", "status", "caller", "cache_control", "detail", "media_type", "mime_type")
 )
 """Fields of messages whose value says what a part is and what it belongs to."""
 _SETTING_FIELDS = frozenset(
@@ -65,6 +80,8 @@ _SETTING_FIELDS = frozenset(
     )
 )
 """Fields whose text is one of those that a provider's type lists: any other would not be valid."""
+_SETTING_NAMES = frozenset({"kind", "name"})
+"""Fields of policies and strategies that name a class or a preset."""
 _SEALED = frozenset(("encrypted_content", "signature", "source", "data", "file_data", "file_id"))
 """Fields of opaque parts without which they are not valid, and which tell what they hold."""
 
@@ -74,18 +91,22 @@ class Scrubber(Protocol):
 
     def __call__(self, text: str) -> str: ...
 
+    def identifier(self, text: str) -> str:
+        """Returns an id or a name without it, which is the same wherever it was the same."""
+        ...
 
-class TextScrubber:
-    """Removes one text wherever it occurs, also as it is written inside JSON."""
 
-    def __init__(self, secret: str) -> None:
-        written = (secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1])
-        self._forms = sorted(set(written), key=len, reverse=True)
+class BothScrubbers:
+    """Removes a text, then what notes have left of it."""
+
+    def __init__(self, secret: TextScrubber, notes: NotesScrubber) -> None:
+        self._secret, self._notes = secret, notes
 
     def __call__(self, text: str) -> str:
-        for form in self._forms:
-            text = text.replace(form, REDACTED)
-        return text
+        return self._notes(self._secret(text))
+
+    def identifier(self, text: str) -> str:
+        return self._secret.identifier(text)
 
 
 class NotesScrubber:
@@ -94,21 +115,54 @@ class NotesScrubber:
     Notes select, shorten and rearrange, so whole texts alone would leave names and clipped lines behind.
     """
 
-    def __init__(self, texts: Sequence[str], others: Iterable[str]) -> None:
+    def __init__(self, texts: Sequence[str], others: Iterable[str] = ()) -> None:
         lines = [line.strip() for text in texts for line in text.splitlines()]
-        self._quotes = sorted({text for text in [*texts, *lines] if len(text) >= _MIN_QUOTE}, key=len, reverse=True)
+        self.quotes = sorted({text for text in [*texts, *lines] if len(text) >= _MIN_QUOTE}, key=len, reverse=True)
         self._words = set[str]().union(*map(_words, texts))
-        self._common = set[str]()
-        for text in others if self._words else ():
-            self._common |= _words(text)
-        self._words -= self._common
         self._sorted = sorted(self._words)
+        self._common = set[str]()
+        self._unproven = set(self._words)
+        """Words of which it matters whether others have them."""
+        for text in others:
+            self.spare(text)
+
+    def relevant_words(self, notes: Iterable[str]) -> set[str]:
+        """Returns the words that matter for these notes: the removed ones that they have, whole or cut short."""
+        wanted = set[str]()
+        for word in set[str]().union(*map(_words, notes)):
+            if word in self._words or self._is_cut(word):
+                wanted.add(word)
+                at = bisect_left(self._sorted, word)
+                while at < len(self._sorted) and self._sorted[at].startswith(word):
+                    wanted.add(self._sorted[at])
+                    at += 1
+        return wanted
+
+    def look_only_for(self, words: set[str]) -> None:
+        """Leaves the other words out of account: then fewer are looked for in the other messages."""
+        self._unproven = words
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether no other message could spare a word any more."""
+        return not self._unproven
+
+    def spare(self, text: str) -> None:
+        """Keeps the words that another message has."""
+        if self._unproven and (known := self._unproven & _words(text)):
+            self._unproven -= known
+            self._common |= known
+            self._words -= known
+            self._sorted = sorted(self._words)
 
     def __call__(self, text: str) -> str:
-        for quote in self._quotes:
+        for quote in self.quotes:
             if quote in text:
                 text = text.replace(quote, REDACTED)
         return "\n".join(line if _is_structure(line) else self._scrub_line(line) for line in text.split("\n"))
+
+    def identifier(self, text: str) -> str:
+        return text
 
     def _scrub_line(self, line: str) -> str:
         for pattern in (_SPACED, _NAME, _WORD):
@@ -149,32 +203,59 @@ def _is_structure(line: str) -> bool:
     return heading is not None and (heading[1] in OWN_HEADINGS or OWN_TITLE.fullmatch(heading[1]) is not None)
 
 
-def strings_in(value: Any) -> Iterator[str]:
-    """Yields all strings in plain data."""
+def strings_in(value: Any, *, keys: bool = False) -> Iterator[str]:
+    """Yields all strings in plain data, on request its keys, too."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for item in value.values():
-            yield from strings_in(item)
+        for name, item in value.items():
+            if keys:
+                yield name
+            yield from strings_in(item, keys=keys)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from strings_in(item)
+            yield from strings_in(item, keys=keys)
 
 
-def scrub_data(value: Any, scrub: Scrubber, *, keys: bool = False) -> Any:
-    """Returns plain data with its strings scrubbed; `keys` tells that its keys are data, too."""
-    if isinstance(value, str):
-        return value if value in _UNTOUCHED_TEXTS else scrub(value)
+def scrub_data(
+    value: Any,
+    scrub: Scrubber,
+    *,
+    keys: bool = False,
+    form: frozenset[str] = frozenset(),
+    words: frozenset[str] = frozenset(),
+) -> Any:
+    """Returns plain data with its strings scrubbed, and its keys if they are data, too.
+
+    Texts in the fields of `form`, and those among `words`, stay.
+    """
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, str):
+            return value if value in words else scrub(value)
+        if isinstance(value, dict):
+            return {
+                (scrub(name) if keys else name): item if name in form and isinstance(item, str) else walk(item)
+                for name, item in value.items()
+            }
+        return [walk(item) for item in value] if isinstance(value, list | tuple) else value
+
+    return walk(value)
+
+
+def scrub_payload(value: Any, scrub: Scrubber, name: str = "") -> Any:
+    """Returns a message, as its provider takes it, with its texts scrubbed; ids stay joined, and settings stay."""
+    if isinstance(value, dict | list | tuple) and name in _FREE_FIELDS:
+        return scrub_data(value, scrub, keys=True)
     if isinstance(value, dict):
-        return {
-            (scrub(name) if keys else name): item
-            if name in _UNTOUCHED_FIELDS
-            else scrub_data(item, scrub, keys=keys or name in _DATA_FIELDS)
-            for name, item in value.items()
-        }
+        return {key: scrub_payload(item, scrub, key) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [scrub_data(item, scrub, keys=keys) for item in value]
-    return value
+        return [scrub_payload(item, scrub, name if isinstance(item, str) else "") for item in value]
+    if not isinstance(value, str):
+        return value
+    if name in _ID_FIELDS:
+        return scrub.identifier(value)
+    return value if name in _FORM_FIELDS or name in _SETTING_FIELDS else scrub(value)
 
 
 def scrub_checkpoint(
@@ -191,8 +272,9 @@ def scrub_checkpoint(
         checkpoint.carry,
         topics=tuple(map(scrub, checkpoint.carry.topics)),
         ledger=_scrub_ledger(checkpoint.carry.ledger, scrub),
-        state=scrub_data(checkpoint.carry.state, scrub),
-        memory=scrub_data(checkpoint.carry.memory, scrub),
+        state=scrub_data(checkpoint.carry.state, scrub, form=_NOTE_FIELDS),
+        memory=scrub_data(checkpoint.carry.memory, scrub, form=_NOTE_FIELDS),
+        policy=scrub_data(checkpoint.carry.policy, scrub, form=_SETTING_NAMES),
     )
     clean = msgspec.structs.replace(
         checkpoint,
@@ -206,20 +288,23 @@ def scrub_checkpoint(
         summary=checkpoint.summary and scrub(checkpoint.summary),
         parameters=_scrub_parameters(checkpoint.parameters, scrub),
         remarks=tuple(map(scrub, checkpoint.remarks)),
+        cost=scrub_data(checkpoint.cost, scrub),
     )
-    unknown = {name: value for name, value in body.items() if name not in Checkpoint.__struct_fields__}
+    known = msgspec.structs.fields(Checkpoint)
+    unknown = scrub_data(
+        {n: item for n, item in body.items() if n not in {f.encode_name for f in known}}, scrub, keys=True
+    )
     written: Json = msgspec.json.decode(msgspec.json.encode(clean))  # as a store returns it, with lists for tuples
     return {**unknown, **written}
 
 
 def _scrub_edit(edit: Edit, scrub: Scrubber) -> Edit:
-    return Replace(edit.path, scrub_data(edit.value, scrub)) if isinstance(edit, Replace) else edit
+    return Replace(edit.path, scrub_payload(edit.value, scrub)) if isinstance(edit, Replace) else edit
 
 
 def _scrub_parameters(parameters: CompactionParameters | None, scrub: Scrubber) -> CompactionParameters | None:
-    if parameters is None or parameters.instructions is None:
-        return parameters
-    return msgspec.structs.replace(parameters, instructions=scrub(parameters.instructions))
+    plain = scrub_data(msgspec.to_builtins(parameters), scrub, form=_SETTING_NAMES)
+    return msgspec.convert(plain, CompactionParameters | None)
 
 
 def _scrub_ledger(ledger: Json | None, scrub: Scrubber) -> Json | None:
@@ -228,7 +313,7 @@ def _scrub_ledger(ledger: Json | None, scrub: Scrubber) -> Json | None:
     notes = msgspec.convert(ledger, Ledger)
     names = {name: stats for name, stats in notes.names.items() if scrub(name) == name}
     plain: Json = msgspec.to_builtins(msgspec.structs.replace(notes, names={}))
-    clean: Json = scrub_data(plain, scrub)
+    clean: Json = scrub_data(plain, scrub, words=_NOTE_WORDS)
     return clean | ({"names": msgspec.to_builtins(names)} if names else {})
 
 
@@ -289,11 +374,11 @@ def _scrub_message(message: Message, scrub: Scrubber) -> Message:
         clean = scrub(message.text)
         return message if clean == message.text else Message(message.role, (Text(_framed(clean)),), message.format)
     if message.payload is None:
-        parts = msgspec.convert(scrub_data(msgspec.to_builtins(message.parts), scrub), tuple[Part, ...])
+        parts = msgspec.convert(scrub_payload(msgspec.to_builtins(message.parts), scrub), tuple[Part, ...])
         return Message(message.role, parts, message.format)
     signed = [index for index, part in enumerate(message.parts) if is_reasoning_with(part, scrub)]
     kept = drop_parts(message, signed)
-    return replace_payload(kept, scrub_data(kept.payload, scrub))
+    return replace_payload(kept, scrub_payload(kept.payload, scrub))
 
 
 def _framed(text: str) -> str:
@@ -303,4 +388,4 @@ def _framed(text: str) -> str:
 def is_reasoning_with(part: Part, scrub: Scrubber) -> bool:
     """Whether a part is reasoning that has what the scrubber removes: a changed one would not match its signature."""
     plain = msgspec.to_builtins(part) if isinstance(part, Reasoning) else None
-    return bool(scrub_data(plain, scrub) != plain)
+    return bool(scrub_payload(plain, scrub) != plain)

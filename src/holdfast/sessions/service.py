@@ -31,7 +31,7 @@ from .marks import pin_event, undo_compaction
 from .message_events import MessageEvents, message_events, new_events
 from .notes import append_memory
 from .reader import Events, SessionReader
-from .redaction import redact_event, redact_text
+from .redaction import Redaction, redact_event, redact_text
 from .restore import RestoreLimits, restore_after_results, restore_deferred, restore_event
 from .transfer import import_session
 from .turn import Turn
@@ -482,18 +482,20 @@ class SessionService(SessionReader):
 
     # -- the owner's rights ----------------------------------------------------------------------------
 
-    async def redact(self, session_id: str, event_id: str) -> None:
-        """Removes the content of one message for privacy; its id and digest stay as a tombstone.
+    async def redact(self, session_id: str, event_id: str) -> Redaction:
+        """Removes the content of one message for privacy; its id stays as a tombstone.
 
         It is also removed from what was derived from it: copies, notes, summaries, the search index, and forks. The
-        bytes are erased from the store's files. May be repeated, after a cancellation too.
+        bytes are erased from the store's files. The result says how many events had it, and where it is `left`. May be
+        repeated, after a cancellation too.
         """
-        await redact_event(await self._live(session_id, refresh=True), event_id)
+        return await redact_event(await self._live(session_id, refresh=True), event_id)
 
-    async def redact_text(self, session_id: str, text: str) -> int:
-        """Removes a text, such as a password, wherever the session and its forks have it; returns how many events had.
+    async def redact_text(self, session_id: str, text: str) -> Redaction:
+        """Removes a text, such as a password, wherever the session has it, its forks, their copies and handoffs.
 
-        System prompt, tools and metadata are included. Like `redact`, it erases and may be repeated.
+        It is found as it is, escaped in JSON, in a URL or in base64. System prompt, tools and metadata are included.
+        Like `redact`, it erases, says where the text is `left`, and may be repeated.
         """
         return await redact_text(await self._live(session_id, refresh=True), text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import msgspec
@@ -21,7 +21,7 @@ from ..context.events import (
     new_id,
 )
 from ..errors import InvalidInput
-from ..messages import extract_media
+from ..messages import Json, extract_media
 from ..stores import Log, Slice
 from .history import broken_references
 from .live import LiveSession
@@ -39,14 +39,7 @@ async def export_session(live: LiveSession) -> list[dict[str, Any]]:
 
 async def import_session(store: Log, records: Sequence[Mapping[str, Any]], new: str | None) -> SessionRecord:
     """Writes a session from exported data; each checkpoint and undo takes effect at its position."""
-    if not records or records[0].get("kind") != "session":
-        raise InvalidInput("This is not an exported session: its first record must be of the kind 'session'.")
-    try:
-        record = msgspec.convert({k: v for k, v in records[0].items() if k != "kind"}, SessionRecord)
-        events = [msgspec.convert(line, Event) for line in records[1:]]
-    except msgspec.ValidationError as problem:
-        raise InvalidInput(f"This is not an exported session: {problem}.") from problem
-    _check_events(events)
+    record, events = read_export(records)
     record = msgspec.structs.replace(record, id=new or record.id or new_id())
     await store.create(record)
     try:
@@ -57,16 +50,15 @@ async def import_session(store: Log, records: Sequence[Mapping[str, Any]], new: 
         raise
 
 
-def _check_events(events: Sequence[Event]) -> None:
-    """Raises InvalidInput for an event that no session could show: nothing is imported then."""
+def read_export(records: Sequence[Any]) -> tuple[SessionRecord, list[Event]]:
+    """Reads exported data; raises InvalidInput, with the line, for anything that no session could show."""
+    if not records or not isinstance(records[0], Mapping) or records[0].get("kind") != "session":
+        raise InvalidInput("This is not an exported session: its first record, line 1, must be of the kind 'session'.")
+    record = _read_line(1, {name: value for name, value in records[0].items() if name != "kind"}, SessionRecord)
+    events = [_read_line(number, line, Event) for number, line in enumerate(records[1:], 2)]
     for number, event in enumerate(events, 2):
         try:
-            if event.kind == EventKind.MESSAGE:
-                message_in(event)
-            elif event.kind == EventKind.COMPACTION:
-                msgspec.convert(event.body, Checkpoint)
-            elif event.kind == EventKind.ATTEMPT:
-                _ = int(event.body["failures"]), float(event.body["retry_at"])
+            _check_body(event)
         except DECODE_ERRORS as problem:
             raise InvalidInput(
                 f"Line {number} of this export cannot be read: event {event.id!r} is no valid {event.kind} "
@@ -74,6 +66,34 @@ def _check_events(events: Sequence[Event]) -> None:
             ) from problem
     if broken := broken_references(events):
         raise InvalidInput(f"This export is not complete: {broken[0]}.")
+    return record, events
+
+
+_Line = TypeVar("_Line", SessionRecord, Event)
+
+
+def _read_line(number: int, line: Any, kind: type[_Line]) -> _Line:
+    try:
+        return msgspec.convert(line, kind)
+    except msgspec.ValidationError as problem:
+        raise InvalidInput(
+            f"Line {number} of this export cannot be read ({problem}): export the session again."
+        ) from problem
+
+
+def _check_body(event: Event) -> None:
+    """Raises one of DECODE_ERRORS for a body that cannot be read."""
+    if event.kind == EventKind.MESSAGE:
+        msgspec.convert(event.message, Json)
+        message_in(event)
+    elif event.kind == EventKind.COMPACTION:
+        msgspec.convert(event.body, Checkpoint)
+    elif event.kind == EventKind.UNDO:
+        msgspec.convert(event.body.get("to"), str | None)
+    elif event.kind == EventKind.POLICY:
+        msgspec.convert(event.body.get("policy"), Json | None)
+    elif event.kind == EventKind.ATTEMPT:
+        _ = int(event.body["failures"]), float(event.body["retry_at"])
 
 
 async def _write_events(store: Log, record: SessionRecord, events: Sequence[Event]) -> SessionRecord:

@@ -49,6 +49,8 @@ def open_store(where: str | os.PathLike[str]) -> MemoryStore | JSONLStore | SQLi
             return JSONLStore(rest)
         if scheme in ("postgresql", "postgres"):
             return PostgresStore(text)
+    elif "://" in text:
+        pass  # a scheme with a typing error is no folder
     elif text.endswith(_SQLITE_SUFFIXES) and not os.path.isdir(text):
         return SQLiteStore(text)
     elif text and (os.path.isdir(text) or (not os.path.exists(text) and not os.path.splitext(text)[1])):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -11,6 +11,8 @@ from ..errors import Conflict, DuplicateEvent, InvalidInput, StaleVersion, Unkno
 from .base import Appended, Rewrite, Unchanged
 
 NO_TIP = LaneTip()
+REWRITTEN = "rewritten"
+"""Instead of the digest of content that is gone: a short secret could be guessed from it."""
 
 
 class LogEntry(msgspec.Struct, frozen=True):
@@ -20,7 +22,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     body: bytes
     """Encoded as JSON; may be empty for an event that was read from a store."""
     digest: str
-    """Digest of the content as first appended; a rewrite does not change it."""
+    """Digest of the content as first appended; REWRITTEN after a rewrite."""
     rewritten: str | None = None
     """Digest of the current content, if it was rewritten."""
 
@@ -91,7 +93,7 @@ def plan_append(
         earlier = known.get(entry.event.id) or fresh.get(entry.event.id)
         if earlier is None:
             fresh[entry.event.id] = entry
-        elif earlier.digest != entry.digest:
+        elif earlier.digest not in (entry.digest, REWRITTEN):
             raise DuplicateEvent(entry.event.id, session_id)
     if not fresh:
         return Appended(tuple(known[entry.event.id].event for entry in entries), version, fresh=False)
@@ -161,50 +163,53 @@ def with_new_fields(record: SessionRecord, new: SessionRecord) -> SessionRecord:
 
 
 class RewritePlan(msgspec.Struct, frozen=True):
-    """The entries and tips that an accepted rewrite writes in one session."""
+    """The note and tips that an accepted rewrite writes in one session."""
 
     change: Rewrite
-    entries: tuple[LogEntry, ...]
     note: LogEntry
     tips: dict[str, LaneTip]
 
 
-def encode_rewrite(change: Rewrite) -> tuple[tuple[LogEntry, ...], LogEntry]:
-    """Encodes the new bodies and the note before any lock is taken."""
-    return encode_events(change.events), encode_events([change.note])[0]
-
-
 def plan_rewrite(
     change: Rewrite,
-    encoded: tuple[tuple[LogEntry, ...], LogEntry],
-    stored: Mapping[str, LogEntry],
     version: int,
     tips: Mapping[str, LaneTip],
     forks: Iterable[tuple[str, int]],
     others: Collection[str],
 ) -> RewritePlan | None:
-    """Returns what a rewrite writes in one session; None if the session has moved, or has a fork not among `others`.
+    """Returns what a rewrite adds to one session; None if the session has moved, or has a fork not among `others`.
 
-    `stored` are the session's own entries by id, `forks` its forks with the seq up to which they share its events.
+    `forks` are its forks with the seq up to which they share its events, and its relatives, which have copies.
     """
     if version != change.version or any(seq >= change.since and fork not in others for fork, seq in forks):
         return None
-    entries, note = encoded
-    for entry in entries:
-        if entry.event.id not in stored:
-            raise UnknownEvent(entry.event.id, change.session_id)
-    new = tuple(_rewrite_entry(stored[entry.event.id], entry) for entry in entries)
+    [note] = encode_events([change.note])
     placed, first = _assign_seqs({note.event.id: note}, version, tips)
     written = placed[note.event.id]
     moved = {"": NO_TIP, **first, **tips}
     moved = {lane: msgspec.structs.replace(tip, mark=written.event.seq) for lane, tip in moved.items()}
-    return RewritePlan(change, new, written, moved)
+    return RewritePlan(change, written, moved)
 
 
-def _rewrite_entry(stored: LogEntry, new: LogEntry) -> LogEntry:
-    """Returns the entry with another body; id, kind, lane and original digest are kept."""
-    event = msgspec.structs.replace(stored.event, body=new.event.body)
-    return LogEntry(event, new.body, stored.digest, event.digest)
+def rewrite_entries(change: Rewrite, ids: Iterable[str], stored: Mapping[str, LogEntry]) -> list[LogEntry]:
+    """Returns the session's own entries of these ids with their new bodies; id, kind and lane are kept."""
+    new = []
+    for event_id in ids:
+        if event_id not in stored:
+            raise UnknownEvent(event_id, change.session_id)
+        old = stored[event_id].event
+        entry = _encode_event(msgspec.structs.replace(old, body=change.change(old)))
+        new.append(LogEntry(entry.event, entry.body, REWRITTEN, entry.digest))
+    return new
+
+
+REWRITE_BATCH = 200
+"""Events that a rewrite reads, changes and writes at once."""
+
+
+def batches(ids: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(ids), REWRITE_BATCH):
+        yield list(ids[start : start + REWRITE_BATCH])
 
 
 def find_problems(record: SessionRecord, own: Iterable[LogEntry], seqs: Mapping[str, int]) -> list[str]:

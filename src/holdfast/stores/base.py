@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Literal, Protocol, runtime_checkable
 
 import anyio
@@ -12,6 +13,7 @@ import msgspec
 from ..context.events import Event, LaneTip, SessionRecord
 from ..context.references import reference
 from ..errors import StoreError
+from ..messages import Json
 
 
 class Unchanged(msgspec.Struct, frozen=True):
@@ -45,8 +47,10 @@ class Rewrite(msgspec.Struct, frozen=True):
     """The session must still be at this version."""
     note: Event
     """The redaction, appended in the same step. It moves every lane's mark: a compaction made before is refused."""
-    events: tuple[Event, ...] = ()
-    """Events of this session itself, not of its ancestors, with their new bodies."""
+    ids: Sequence[str] = ()
+    """Events of this session itself, not of its ancestors, that get a new body."""
+    change: Callable[[Event], Json] = lambda event: event.body
+    """Returns the new body of one of these, as it is stored; called within the step, so that not all are in memory."""
     forget_media: tuple[str, ...] = ()
     since: int = 1
     """Forks that share this seq must be changed in the same step."""
@@ -181,11 +185,20 @@ class Log(Protocol):
         """Lists the sessions forked from this one, oldest first."""
         ...
 
-    async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
-        """Replaces bodies, for redaction only: all changes or none, search index included; old bytes are erased.
+    async def relatives(self, session_id: str) -> list[SessionRecord]:
+        """Lists the other sessions that have copies of the same events, since the session of them all was deleted."""
+        ...
 
-        False, with nothing written, if a session has another version or a fork that is not among the changes.
+    async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
+        """Replaces bodies, for redaction only: all changes or none, search index included.
+
+        False, with nothing written, if a session has another version, or a fork or relative that is not among the
+        changes.
         """
+        ...
+
+    async def erase(self) -> list[str]:
+        """Erases the bytes of rewritten and deleted events; returns where some of them still are, and what to do."""
         ...
 
     async def delete(self, session_id: str) -> None:
@@ -258,6 +271,18 @@ class Lease(Protocol):
     ) -> None:
         """Waits until the lease may be free, or for `timeout` seconds; may return early, so check again."""
         ...
+
+
+@contextmanager
+def removing(session_id: str) -> Iterator[None]:
+    """Tells in an error what a deletion has done: the session is gone, and what it leaves is removed later."""
+    try:
+        yield
+    except StoreError as problem:
+        raise StoreError(
+            f"Session {session_id!r} is deleted, but not all of its data is removed yet: {problem} The next deletion, "
+            "or the next process that writes to the store, continues it."
+        ) from problem
 
 
 POLL_SECONDS = 0.1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Self
 
 import msgspec
 
-from ..context.events import Event, LaneTip, SessionRecord, lane_key
+from ..context.events import Event, LaneTip, SessionRecord, lane_key, new_id
 from ..errors import InvalidInput, StoreClosed, UnknownSession
 from .append import (
     NO_TIP,
@@ -18,14 +18,16 @@ from .append import (
     check_names,
     check_record,
     encode_events,
-    encode_rewrite,
     find_problems,
     plan_append,
     plan_rewrite,
+    rewrite_entries,
     with_new_fields,
 )
 from .base import ANYWHERE, Appended, Hit, LeaseName, LeaseWaiters, Rewrite, Slice, Unchanged, Where
 from .search import CALL_LOOKBACK, EventFilter, Match, Query
+
+MAX_SEQ = 2**63 - 1
 
 
 class _HeldLease(NamedTuple):
@@ -79,6 +81,8 @@ class _MemorySession(msgspec.Struct):
     by_id: dict[str, LogEntry] = {}
     lanes: dict[str, LaneTip] = {}
     media: dict[str, tuple[int, str]] = {}
+    origins: set[str] = set()
+    """Deleted sessions of which it has copies of events."""
 
     @property
     def version(self) -> int:
@@ -154,7 +158,8 @@ class MemoryStore:
 
     async def read(self, session_id: str, which: Slice) -> list[Event]:
         self._get(session_id)
-        chosen = [entry for entry in self._visible(session_id) if _in_slice(entry.event, which)]
+        shown = self._visible(session_id, which.after, which.until)
+        chosen = [entry for entry in shown if _in_slice(entry.event, which)]
         limit = _clamp_limit(which.limit)
         if limit is not None:
             chosen = chosen[max(0, len(chosen) - limit) :] if which.newest else chosen[:limit]
@@ -184,14 +189,14 @@ class MemoryStore:
                 for name, found in self._sessions.items()
                 if found.record.parent == change.session_id
             ]
-            encoded = encode_rewrite(change)
-            plan = plan_rewrite(change, encoded, session.by_id, session.version, session.lanes, forks, names)
+            forks += [(name, MAX_SEQ) for name in self._relatives(change.session_id)]
+            plan = plan_rewrite(change, session.version, session.lanes, forks, names)
             if plan is None:
                 return False
-            plans.append(plan)
-        for plan in plans:
+            plans.append((plan, rewrite_entries(change, change.ids, _with_bodies(session, change.ids))))
+        for plan, entries in plans:
             session = self._sessions[plan.change.session_id]
-            for entry in plan.entries:
+            for entry in entries:
                 session.entries[entry.event.seq - session.entries[0].event.seq] = entry
                 session.by_id[entry.event.id] = entry
             for digest in plan.change.forget_media:
@@ -202,8 +207,21 @@ class MemoryStore:
             session.lanes.update(plan.tips)
         return True
 
+    async def relatives(self, session_id: str) -> list[SessionRecord]:
+        self._get(session_id)
+        return [await self.session(name) for name in self._relatives(session_id)]
+
+    def _relatives(self, session_id: str) -> list[str]:
+        own = self._sessions[session_id].origins
+        return [name for name, found in self._sessions.items() if name != session_id and own & found.origins]
+
+    async def erase(self) -> list[str]:
+        self._check_open()
+        return []
+
     async def delete(self, session_id: str) -> None:
         deleted = self._get(session_id)
+        deleted.origins.add(new_id())
         for fork in self._sessions.values():
             if fork.record.parent == session_id:
                 self._copy_shared(fork, deleted)
@@ -213,6 +231,8 @@ class MemoryStore:
     def _copy_shared(self, fork: _MemorySession, parent: _MemorySession) -> None:
         """Copies the events and media that a fork shares with its parent, and makes the grandparent its parent."""
         until = fork.record.parent_seq
+        if until > parent.record.parent_seq:
+            fork.origins |= parent.origins
         fork.entries[:0] = [entry for entry in parent.entries if entry.event.seq <= until]
         fork.by_id = {entry.event.id: entry for entry in fork.entries}
         for digest, (seq, data) in parent.media.items():
@@ -300,11 +320,13 @@ class MemoryStore:
             session = self._get(session.record.parent)
             yield session, until
 
-    def _visible(self, session_id: str) -> list[LogEntry]:
-        parts = [
-            [entry for entry in session.entries if entry.event.seq <= until]
-            for session, until in self._chain(session_id)
-        ]
+    def _visible(self, session_id: str, after: int = 0, last: int | None = None) -> list[LogEntry]:
+        """Returns the entries after one seq and up to another; those of a session follow each other without a gap."""
+        parts = []
+        for session, until in self._chain(session_id):
+            first = session.entries[0].event.seq if session.entries else 0
+            end = until if last is None else min(until, last)
+            parts.append(session.entries[max(0, after + 1 - first) : max(0, end + 1 - first)])
         return [entry for part in reversed(parts) for entry in part]
 
     def _find_entry(self, session_id: str, event_id: str) -> LogEntry | None:
@@ -332,6 +354,11 @@ def _clamp_limit(limit: int | None) -> int | None:
 def _copy_event(entry: LogEntry) -> Event:
     """Returns a copy of the stored event that the caller may modify."""
     return msgspec.structs.replace(entry.event, body=msgspec.json.decode(entry.body))
+
+
+def _with_bodies(session: _MemorySession, ids: Iterable[str]) -> dict[str, LogEntry]:
+    found = (session.by_id[name] for name in ids if name in session.by_id)
+    return {entry.event.id: msgspec.structs.replace(entry, event=_copy_event(entry)) for entry in found}
 
 
 def _copy_record(record: SessionRecord) -> SessionRecord:

@@ -13,6 +13,7 @@ from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key
 from ..errors import AlreadyImported, InvalidInput, UnknownSession
 from ..messages import extract_media
 from ..sessions import SessionService
+from ..sessions.transfer import read_export
 from ..stores import Slice
 from .files import read_session_bytes
 from .log import ImportLog, ImportStep, log_from_transcript
@@ -41,13 +42,7 @@ def read_export_file(file: Path, warnings: TranscriptWarnings) -> list[dict[str,
 
 def log_from_export(records: Sequence[Mapping[str, Any]], id: str | None = None) -> ImportLog:
     """Builds the log of an exported session; each checkpoint and undo moves the tip of its lane."""
-    try:
-        record = msgspec.convert({key: value for key, value in records[0].items() if key != "kind"}, SessionRecord)
-        events = [msgspec.convert(line, Event) for line in records[1:]]
-    except msgspec.ValidationError as problem:
-        raise InvalidInput(
-            f"This is not an exported session of Holdfast ({problem}): export it again with holdfast export."
-        ) from problem
+    record, events = read_export(records)
     steps: list[ImportStep] = []
     tips: dict[str, LaneTip] = {}
     seqs: dict[str, int] = {}

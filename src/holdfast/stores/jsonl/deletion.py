@@ -16,12 +16,12 @@ from typing import BinaryIO
 
 import msgspec
 
-from ...context.events import SessionRecord
+from ...context.events import SessionRecord, digest_of
 from ...errors import CorruptLog
 from ...io import files
 from ..base import Slice
 from .folder import HIDDEN, SessionFolder, file_name
-from .format import decode_header, decode_line, encode_line, reparent_header
+from .format import change_header, decode_header, decode_line, encode_line, header_origins
 from .index import EventLocation, locate_slice
 
 STEP_EVENTS = 500
@@ -113,7 +113,15 @@ def _copy_to_fork(folder: SessionFolder, parent: SessionRecord, fork_id: str) ->
             header = own.readline()
             fork = decode_header(header, path)
             shared = min(fork.parent_seq, parent.parent_seq)
-            copy.write(reparent_header(header, parent.parent, shared))
+            origins = header_origins(header)
+            if shared < fork.parent_seq:
+                origins |= _origins_after_deletion(folder, parent)
+            about = {
+                "parent": parent.parent,
+                "parent_seq": shared if parent.parent else None,
+                "origins": sorted(origins) or None,
+            }
+            copy.write(change_header(header, **about))
             yield from _copy_shared(folder, parent, fork, copy)
             yield from _copy_bytes(own, copy)
             with folder.exclusive_lock():
@@ -128,6 +136,13 @@ def _copy_to_fork(folder: SessionFolder, parent: SessionRecord, fork_id: str) ->
                     done = True
         if not os.path.exists(path):
             return
+
+
+def _origins_after_deletion(folder: SessionFolder, parent: SessionRecord) -> set[str]:
+    """Returns the origins of what forks copy from a hidden session; it stands among them under its own name."""
+    with open(folder.hidden_file(parent.id), "rb") as file:
+        written = os.fstat(file.fileno()).st_mtime_ns
+        return header_origins(file.readline()) | {digest_of([parent.id, parent.created, written])}
 
 
 def _copy_shared(folder: SessionFolder, parent: SessionRecord, fork: SessionRecord, copy: BinaryIO) -> Iterator[float]:

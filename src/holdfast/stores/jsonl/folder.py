@@ -25,6 +25,8 @@ from .format import (
     TornBytes,
     decode_header,
     decode_line,
+    header_origins,
+    is_line_of,
     scan_log,
     skip_repeats,
 )
@@ -212,6 +214,15 @@ class SessionFolder:
             if self.log_file(record.id) == path:
                 yield self._with_visible_parent(record)
 
+    def relatives(self, session_id: str) -> list[SessionRecord]:
+        """Returns the other sessions that have copies of the same events."""
+        own = self._origins(session_id)
+        return [r for r in self.read_headers() if own and r.id != session_id and own & self._origins(r.id)]
+
+    def _origins(self, session_id: str) -> set[str]:
+        with open(self.log_file(session_id), "rb") as file:
+            return header_origins(file.readline())
+
     def sync_index(self, session_id: str, locked: bool = False, ancestor: bool = False) -> IndexedFile:
         """Brings the index up to date with the file and returns its entry; an ancestor may be hidden."""
         path = self._data_file(session_id) if ancestor else self.log_file(session_id)
@@ -311,6 +322,20 @@ class SessionFolder:
             path = os.path.join(self.media_folder(session_id), file_name(digest))
             if not os.path.exists(path):
                 files.replace_durably(path, [data])
+
+    def read_lines(self, indexed: IndexedFile) -> Iterator[tuple[str, bytes]]:
+        """Yields the id and the bytes of each event of a file, without the torn bytes between them."""
+        after = 0
+        with open(self.log_file(indexed.id), "rb") as file:
+            while locations := self.index.locate_next(indexed, after, BATCH_LINES):
+                for run in _adjacent_locations(locations):
+                    file.seek(run[0].offset)
+                    for location in run:
+                        line = file.read(location.length)
+                        if not is_line_of(line, location.seq, location.id):
+                            raise StaleIndexError
+                        yield location.id, line
+                after = locations[-1].seq
 
     def scan_file(self, session_id: str) -> Iterator[CompleteAppend | TornBytes]:
         """Scans the whole file without the index."""

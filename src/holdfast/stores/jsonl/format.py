@@ -102,6 +102,23 @@ def decode_line(data: bytes) -> LogLine:
     return LogLine(LogEntry(event, b"", digest, rewritten), known.tip, tuple(known.media), known.more)
 
 
+class _LineKey(msgspec.Struct):
+    id: str
+    seq: int
+
+
+_key_decoder = msgspec.json.Decoder(_LineKey)
+
+
+def is_line_of(data: bytes, seq: int, event_id: str) -> bool:
+    """Whether this is the whole line of that event."""
+    try:
+        known = _key_decoder.decode(data)
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return data.endswith(b"\n") and (known.seq, known.id) == (seq, event_id)
+
+
 def encode_header(record: SessionRecord) -> bytes:
     fields: dict[str, Any] = {"v": SCHEMA, "kind": "session"}
     fields.update(_fields_decoder.decode(msgspec.json.encode(record)))
@@ -116,15 +133,20 @@ def decode_header(data: bytes, path: str) -> SessionRecord:
         raise CorruptLog(f"{path} does not begin with a session header ({error}): restore a backup of it.") from error
 
 
-def reparent_header(data: bytes, parent: str | None, parent_seq: int) -> bytes:
-    """Returns the header with another parent; keeps fields unknown to this version."""
-    fields = dict(_fields_decoder.decode(data))
-    fields.pop("parent", None)
-    fields.pop("parent_seq", None)
-    if parent is not None:
-        fields["parent"] = msgspec.Raw(msgspec.json.encode(parent))
-        fields["parent_seq"] = msgspec.Raw(msgspec.json.encode(parent_seq))
-    return msgspec.json.encode(fields) + b"\n"
+def change_header(data: bytes, **changed: Any) -> bytes:
+    """Returns the header with other values, without those that are None; keeps fields unknown to this version."""
+    fields = {name: value for name, value in _fields_decoder.decode(data).items() if name not in changed}
+    return msgspec.json.encode(fields | {name: value for name, value in changed.items() if value is not None}) + b"\n"
+
+
+@decodable
+class _Origins(msgspec.Struct):
+    origins: list[str] = []
+
+
+def header_origins(data: bytes) -> set[str]:
+    """Returns the deleted sessions of which a log has copies of events, each by a name of its own."""
+    return set(msgspec.json.decode(data, type=_Origins).origins)
 
 
 _LINE_START = b'{"v":'

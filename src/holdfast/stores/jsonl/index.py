@@ -36,6 +36,7 @@ WHERE file = ?1 AND (?2 IS NULL OR lane IN (SELECT value FROM json_each(?2))) OR
 """
 _LAST_EVENT = "SELECT seq, id, offset, length FROM events WHERE file = ? ORDER BY seq DESC LIMIT 1"
 _LOCATE_BY_SEQ = "SELECT seq, id, offset, length FROM events WHERE file = ? AND seq = ?"
+_LOCATE_NEXT = "SELECT seq, id, offset, length FROM events WHERE file = ? AND seq > ? ORDER BY seq LIMIT ?"
 _LOCATE_BY_ID = "SELECT seq, id, offset, length FROM events WHERE file = ?1 AND id IN (SELECT value FROM json_each(?2))"
 _IDS_WITH_PREFIX = """
 SELECT id FROM events WHERE file = ?1 AND id >= ?2 AND id < ?2 || char(1114111) AND seq <= ?3 ORDER BY id LIMIT ?4
@@ -237,6 +238,11 @@ class LogFileIndex:
         with self.connection() as connection:
             row = connection.execute(_LOCATE_BY_SEQ, (key, seq)).fetchone()
         return None if row is None else EventLocation(*row)
+
+    def locate_next(self, indexed: IndexedFile, after: int, limit: int) -> list[EventLocation]:
+        """Returns the locations of the events after a seq."""
+        with self.connection(indexed) as connection:
+            return [EventLocation(*row) for row in connection.execute(_LOCATE_NEXT, (indexed.key, after, limit))]
 
     def locate_ids(self, indexed: IndexedFile, ids: Sequence[str]) -> list[EventLocation]:
         with self.connection(indexed) as connection:

@@ -16,6 +16,9 @@ from .folder import SessionFolder, file_name
 from .format import TornBytes
 from .index import IndexedFile, locate_slice
 
+SCAN_EVENTS = 500
+"""Events in memory at once during a search."""
+
 
 def read_session(folder: SessionFolder, session_id: str) -> SessionRecord:
     with folder.shared_lock():
@@ -41,6 +44,12 @@ def list_forks(folder: SessionFolder, session_id: str) -> list[SessionRecord]:
         forks = [record for record in folder.read_headers() if record.parent == session_id]
         forks.sort(key=lambda record: (record.created, record.id))
         return [_read_session(folder, record.id) for record in forks]
+
+
+def list_relatives(folder: SessionFolder, session_id: str) -> list[SessionRecord]:
+    folder.require_session(session_id)
+    with folder.shared_lock():
+        return [_read_session(folder, record.id) for record in folder.relatives(session_id)]
 
 
 def read_events(folder: SessionFolder, session_id: str, which: Slice) -> list[Event]:
@@ -79,10 +88,13 @@ def _matches_in_session(
 ) -> Iterator[Match]:
     chain = folder.chain(session_id) if inherited else folder.chain(session_id)[:1]
     tips = folder.index.lane_tips(chain[0][0])
-    for event in _read_slice(folder, chain, Slice(any_lane=True)):
-        start = tips.get(lane_key(event.lane), NO_TIP).start
-        if (found := event_filter.match(session_id, event, start)) is not None:
-            yield found
+    after = 0
+    while page := list(_read_slice(folder, chain, Slice(any_lane=True, after=after, limit=SCAN_EVENTS))):
+        for event in page:
+            start = tips.get(lane_key(event.lane), NO_TIP).start
+            if (found := event_filter.match(session_id, event, start)) is not None:
+                yield found
+        after = page[-1].seq
 
 
 def _events_before(folder: SessionFolder, session_id: str, event: Event, call_id: str) -> Iterator[Event]:

@@ -19,7 +19,7 @@ from ...errors import CorruptLog, InvalidInput, StoreClosed, StoreError
 from ...io import files
 from ...io.processes import has_ended
 from ...messages.json_text import decodable
-from ..append import check_names, encode_events, encode_rewrite, require_unicode
+from ..append import check_names, encode_events, require_unicode
 from ..base import (
     ANYWHERE,
     POLL_SECONDS,
@@ -32,6 +32,7 @@ from ..base import (
     Slice,
     Unchanged,
     Where,
+    removing,
 )
 from . import deletion, reads, writes
 from .folder import SessionFolder
@@ -157,15 +158,22 @@ class JSONLStore:
     async def forks(self, session_id: str) -> list[SessionRecord]:
         return await self._run(lambda folder: reads.list_forks(folder, session_id))
 
+    async def relatives(self, session_id: str) -> list[SessionRecord]:
+        return await self._run(lambda folder: reads.list_relatives(folder, session_id))
+
     async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
-        encoded = [encode_rewrite(change) for change in changes]
-        while (done := await self._run(lambda folder: writes.rewrite_sessions(folder, changes, encoded))) is None:
+        while (done := await self._run(lambda folder: writes.rewrite_sessions(folder, changes))) is None:
             await self._remove_hidden()
         return done
 
+    async def erase(self) -> list[str]:
+        await self._remove_hidden()
+        return []
+
     async def delete(self, session_id: str) -> None:
         await self._run(lambda folder: deletion.hide_session(folder, session_id))
-        await self._remove_hidden()
+        with removing(session_id):
+            await self._remove_hidden()
 
     async def _remove_hidden(self) -> None:
         """Removes deleted sessions in steps; others have their turn between two."""

@@ -10,27 +10,29 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from ...context.events import LaneTip, SessionRecord
-from ...errors import InvalidInput, StoreClosed
+from ...errors import InvalidInput, StoreClosed, UnknownEvent
 from ...io import files
 from ..append import (
     AppendPlan,
     LogEntry,
     RewritePlan,
+    batches,
     check_mark,
     check_record,
     plan_append,
     plan_rewrite,
     required_lanes,
-    with_new_fields,
+    rewrite_entries,
 )
 from ..base import Appended, Rewrite, Unchanged
 from .folder import SessionFolder, file_name
 from .format import (
     MAX_SEQ,
     TORN_MARKER,
-    CompleteAppend,
     LocatedLine,
     LogLine,
+    change_header,
+    decode_line,
     encode_header,
     encode_line,
 )
@@ -105,9 +107,7 @@ def _write_append(
         folder.index.reset(error, indexed.generation)
 
 
-def rewrite_sessions(
-    folder: SessionFolder, changes: Sequence[Rewrite], encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]]
-) -> bool | None:
+def rewrite_sessions(folder: SessionFolder, changes: Sequence[Rewrite]) -> bool | None:
     """Replaces the sessions' files together, dropping torn bytes, which may contain the same text.
 
     None while deletions still have to copy events to forks.
@@ -117,51 +117,47 @@ def rewrite_sessions(
     with folder.exclusive_lock():
         if folder.has_hidden():
             return None
-        plans: list[RewritePlan] = []
+        contents: dict[str, Iterator[bytes]] = {}
+        forgotten: list[str] = []
         names = {change.session_id for change in changes}
         parents = [(fork.parent, fork.id, fork.parent_seq) for fork in folder.read_headers() if fork.parent in names]
-        for change, ready in zip(changes, encoded, strict=True):
+        for change in changes:
             indexed = folder.sync_index(change.session_id)
-            stored = folder.find_entries([(indexed, MAX_SEQ)], [event.id for event in change.events])
             forks = [(fork, seq) for parent, fork, seq in parents if parent == change.session_id]
-            tips = folder.index.lane_tips(indexed)
-            plan = plan_rewrite(change, ready, stored, indexed.version, tips, forks, names)
+            forks += [(record.id, MAX_SEQ) for record in folder.relatives(change.session_id)]
+            plan = plan_rewrite(change, indexed.version, folder.index.lane_tips(indexed), forks, names)
             if plan is None:
                 return False
-            plans.append(plan)
-        forgotten = [
-            os.path.join(folder.media_folder(plan.change.session_id), file_name(digest))
-            for plan in plans
-            for digest in plan.change.forget_media
-        ]
-        for plan in plans:
-            folder.index.remove_file(plan.change.session_id)
-        folder.replace_together(
-            {folder.log_file(plan.change.session_id): _rewritten_file(folder, plan) for plan in plans}, forgotten
-        )
+            for ids in batches(change.ids):
+                if missing := set(ids) - {location.id for location in folder.index.locate_ids(indexed, ids)}:
+                    raise UnknownEvent(min(missing), change.session_id)
+            media = folder.media_folder(change.session_id)
+            forgotten += [os.path.join(media, file_name(digest)) for digest in change.forget_media]
+            contents[folder.log_file(change.session_id)] = _rewritten_file(folder, indexed, plan)
+        folder.replace_together(contents, forgotten)
+        for change in changes:
+            folder.index.remove_file(change.session_id)
         return True
 
 
-def _rewritten_file(folder: SessionFolder, plan: RewritePlan) -> Iterator[bytes]:
-    change = plan.change
-    if change.record is None:
-        yield _read_header_line(folder, change.session_id)
-    else:
-        yield encode_new_header(with_new_fields(folder.read_header(change.session_id), change.record))
-    changed = {(entry.event.id, entry.event.seq): entry for entry in plan.entries}
-    for line in _read_lines(folder, change.session_id):
-        entry = changed.get((line.entry.event.id, line.entry.event.seq), line.entry)
+def _rewritten_file(folder: SessionFolder, indexed: IndexedFile, plan: RewritePlan) -> Iterator[bytes]:
+    """Yields the lines of the new file; those that stay are not read."""
+    change, changed = plan.change, frozenset(plan.change.ids)
+    with open(folder.log_file(indexed.id), "rb") as file:
+        header = file.readline()
+    if change.record is not None:
+        fields = {name: getattr(change.record, name) for name in ("system", "tools", "metadata")}
+        header = change_header(header, **fields)
+    yield header
+    forgotten = [digest.encode() for digest in change.forget_media]
+    for event_id, data in folder.read_lines(indexed):
+        if event_id not in changed and not any(digest in data for digest in forgotten):
+            yield data
+            continue
+        line = decode_line(data)
+        entry = line.entry
+        if event_id in changed:
+            [entry] = rewrite_entries(change, [event_id], {event_id: entry})
         media = [digest for digest in line.media if digest not in change.forget_media]
         yield encode_line(msgspec.structs.replace(line, entry=entry, media=media))
     yield encode_line(LogLine(plan.note, plan.tips[plan.note.event.lane or ""]))
-
-
-def _read_lines(folder: SessionFolder, session_id: str) -> Iterator[LogLine]:
-    for found in folder.scan_file(session_id):
-        if isinstance(found, CompleteAppend):
-            yield from (located.line for located in found.lines)
-
-
-def _read_header_line(folder: SessionFolder, session_id: str) -> bytes:
-    with open(folder.log_file(session_id), "rb") as file:
-        return file.readline()

@@ -37,7 +37,7 @@ _MESSAGES: dict[str, tuple[type[HoldfastError], str]] = {
     ),
     "53100": (
         StoreError,
-        "There is no room left on the server of {where}; nothing was written: free some space, then retry.",
+        "There is no room left on the server of {where}: free some space, then retry.",
     ),
     "54000": (InvalidInput, "{where} cannot store this ({why}): keep ids, lanes and owners under 1,000 characters."),
     "55P03": (StoreError, "{where} is held by another process ({why}): nothing was changed; retry in a minute."),

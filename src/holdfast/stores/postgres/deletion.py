@@ -7,9 +7,9 @@ visible exactly once at any time. A process that dies leaves the next step to an
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
+from ...context.events import new_id
 from ...errors import UnknownSession
 from .rows import escape_nul, load_statements
 
@@ -40,14 +40,14 @@ async def hide_session(connection: Any, tenant: str, session_id: str, before: st
     """Hides a session without appends since `before`; under the lock that no indexer is at work on it."""
     async with connection.transaction():
         await lock_store(connection)
-        hidden = await connection.fetch(_SQL["hide"], tenant, escape_nul(session_id), escape_nul(before))
+        hidden = await connection.fetch(_SQL["hide"], tenant, escape_nul(session_id), escape_nul(before), new_id())
     return bool(hidden)
 
 
-async def is_related_to_hidden(connection: Any, tenant: str, sessions: Iterable[str]) -> bool:
-    """Whether a hidden session still shares events with any of these."""
-    related: bool = await connection.fetchval(_SQL["related"], tenant, [escape_nul(name) for name in sessions])
-    return related
+async def has_hidden(connection: Any, tenant: str) -> bool:
+    """Whether sessions are being deleted, or their deletion was interrupted."""
+    hidden: bool = await connection.fetchval(_SQL["any_hidden"], tenant)
+    return hidden
 
 
 async def remove_hidden(connection: Any, tenant: str) -> bool:
@@ -55,8 +55,7 @@ async def remove_hidden(connection: Any, tenant: str) -> bool:
     async with connection.transaction():
         hidden = await connection.fetchrow(_SQL["next_hidden"], tenant)
         if hidden is None:
-            more: bool = await connection.fetchval(_SQL["any_hidden"], tenant)
-            return more
+            return await has_hidden(connection, tenant)
         fork = await connection.fetchrow(_SQL["next_fork"], tenant, hidden["key"])
         if fork is not None:
             await _copy_to_fork(connection, tenant, hidden, fork)
@@ -77,6 +76,7 @@ async def _copy_to_fork(connection: Any, tenant: str, hidden: Any, fork: Any) ->
         return
     low = shared
     if shared > base:
+        await connection.execute(_SQL["copy_origins"], tenant, key, fork["key"])
         low = await connection.fetchval(_SQL["batch"], tenant, key, shared, base, STEP_EVENTS, STEP_BYTES)
         await connection.execute(_SQL["copy_events"], tenant, key, fork["key"], low, shared)
     parent = key if low > base else hidden["parent"]

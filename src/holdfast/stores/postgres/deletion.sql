@@ -15,6 +15,8 @@ WITH hidden AS (
     RETURNING s.key
 ), released AS (
     DELETE FROM holdfast.leases AS l USING hidden AS h WHERE l.session = h.key
+), origin AS (
+    INSERT INTO holdfast.origins (session, origin) SELECT h.key, $4 FROM hidden AS h
 )
 SELECT pg_notify('holdfast_lease', h.key::text) FROM hidden AS h
 
@@ -26,16 +28,6 @@ SELECT EXISTS (
 
 -- name: any_hidden
 SELECT EXISTS (SELECT FROM holdfast.sessions AS s WHERE s.tenant = chr(1) || 'x' || $1)
-
--- name: related
--- Whether a hidden session is an ancestor or a fork of one of these.
-WITH RECURSIVE chain (key, tenant, parent) AS (
-    SELECT s.key, s.tenant, s.parent FROM holdfast.sessions AS s WHERE s.tenant = $1 AND s.id = ANY ($2)
-    UNION
-    SELECT s.key, s.tenant, s.parent FROM chain JOIN holdfast.sessions AS s ON s.key = chain.parent
-)
-SELECT EXISTS (SELECT FROM chain WHERE chain.tenant <> $1)
-    OR EXISTS (SELECT FROM chain JOIN holdfast.sessions AS f ON f.parent = chain.key WHERE f.tenant <> $1)
 
 -- name: next_hidden
 -- Forks before their parents: a fork that is deleted as well needs no copies.
@@ -71,6 +63,12 @@ LIMIT 1
 INSERT INTO holdfast.media (session, digest, seq, data)
 SELECT $3::bigint, m.digest, m.seq, m.data FROM holdfast.sessions AS s JOIN holdfast.media AS m ON m.session = s.key
 WHERE s.tenant = chr(1) || 'x' || $1 AND s.key = $2 AND m.digest = $4
+ON CONFLICT DO NOTHING
+
+-- name: copy_origins
+INSERT INTO holdfast.origins (session, origin)
+SELECT $3::bigint, o.origin FROM holdfast.sessions AS s JOIN holdfast.origins AS o ON o.session = s.key
+WHERE s.tenant = chr(1) || 'x' || $1 AND s.key = $2
 ON CONFLICT DO NOTHING
 
 -- name: copy_events
@@ -116,5 +114,7 @@ WITH session AS (
     DELETE FROM holdfast.lanes AS l USING session AS s WHERE l.session = s.key
 ), leases AS (
     DELETE FROM holdfast.leases AS l USING session AS s WHERE l.session = s.key
+), origins AS (
+    DELETE FROM holdfast.origins AS o USING session AS s WHERE o.session = s.key
 )
 DELETE FROM holdfast.records AS r USING session AS s WHERE r.session = s.key

@@ -57,6 +57,12 @@ async def list_forks(connection: Any, tenant: str, session_id: str) -> list[Sess
     return [await _record_from_row(connection, tenant, row) for row in rows]
 
 
+async def list_relatives(connection: Any, tenant: str, session_id: str) -> list[SessionRecord]:
+    await require_session(connection, tenant, session_id)
+    rows = await connection.fetch(_READ_SQL["relatives"], tenant, escape_nul(session_id))
+    return [await _record_from_row(connection, tenant, row) for row in rows]
+
+
 async def read_events(connection: Any, tenant: str, session_id: str, which: Slice) -> list[Event]:
     if which.ids:
         return await _read_by_id(connection, tenant, session_id, which)

@@ -10,6 +10,15 @@ SELECT * FROM holdfast.session_1 AS s WHERE s.tenant = $1 ORDER BY s.created DES
 SELECT * FROM holdfast.session_1 AS s
 WHERE s.tenant = $1 AND s.owner = $3 ORDER BY s.created DESC, s.id DESC LIMIT $2
 
+-- name: relatives
+-- Other sessions with copies of the same events, of a session that was deleted.
+SELECT DISTINCT ON (r.created, r.id) r.* FROM holdfast.sessions AS s
+JOIN holdfast.origins AS o ON o.session = s.key
+JOIN holdfast.origins AS p ON p.origin = o.origin AND p.session <> o.session
+JOIN holdfast.sessions AS f ON f.key = p.session AND f.tenant = s.tenant
+JOIN holdfast.session_1 AS r ON r.tenant = f.tenant AND r.id = f.id
+WHERE s.tenant = $1 AND s.id = $2 ORDER BY r.created, r.id
+
 -- name: forks
 -- Forks of a fork that is being deleted count as forks of its parent.
 WITH RECURSIVE below (key, tenant, id) AS (

@@ -12,8 +12,8 @@ import anyio
 
 from ...context.events import Event, LaneTip, SessionRecord
 from ...errors import InvalidLimit, StoreClosed
-from ..append import check_names, encode_events, encode_rewrite, require_unicode
-from ..base import ANYWHERE, Appended, Hit, LeaseName, ProcessGuard, Rewrite, Slice, Unchanged, Where
+from ..append import check_names, encode_events, require_unicode
+from ..base import ANYWHERE, Appended, Hit, LeaseName, ProcessGuard, Rewrite, Slice, Unchanged, Where, removing
 from ..search import SearchRequest
 from . import deletion, lease, reads, schema, search, writes
 from .connections import ConnectionPool, ConnectionWork, PostgresAddress
@@ -21,6 +21,7 @@ from .index import SearchIndexer
 from .lease import LeaseNotifications
 from .rows import escape_nul
 
+VACUUM = "VACUUM holdfast.events, holdfast.search, holdfast.media, holdfast.records"
 T = TypeVar("T")
 
 
@@ -78,6 +79,8 @@ class PostgresStore:
         self._process = ProcessGuard()
         self._ready = False
         self._closed = False
+        self._has_dead_rows = False
+        """Whether this store has rewritten events since it was last asked to erase the old ones."""
 
     def __repr__(self) -> str:
         return f"PostgresStore({self._address.public!r}, tenant={self._tenant!r})"
@@ -117,18 +120,25 @@ class PostgresStore:
     async def forks(self, session_id: str) -> list[SessionRecord]:
         return await self._run(lambda c, _: reads.list_forks(c, self._tenant, session_id))
 
+    async def relatives(self, session_id: str) -> list[SessionRecord]:
+        return await self._run(lambda c, _: reads.list_relatives(c, self._tenant, session_id))
+
     async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
-        encoded = [encode_rewrite(change) for change in changes]
-        names = [change.session_id for change in changes]
-        while await self._run(lambda c, _: deletion.is_related_to_hidden(c, self._tenant, names)):
-            await self._run(lambda c, _: deletion.remove_hidden(c, self._tenant))
-        done = await self._run(lambda c, _: writes.rewrite_sessions(c, self._tenant, changes, encoded))
+        while (done := await self._run(lambda c, _: writes.rewrite_sessions(c, self._tenant, changes))) is None:
+            await self._remove_hidden()
         self._loop_resources.indexer.wake()
+        self._has_dead_rows = self._has_dead_rows or (done and bool(changes))
         return done
+
+    async def erase(self) -> list[str]:
+        await self._remove_hidden()
+        dead, self._has_dead_rows = self._has_dead_rows, False
+        return [f"{self._address.public}, in dead rows until PostgreSQL removes them: run {VACUUM}."] if dead else []
 
     async def delete(self, session_id: str) -> None:
         await self._run(lambda c, unsure: deletion.delete_session(c, self._tenant, session_id, unsure))
-        await self._remove_hidden()
+        with removing(session_id):
+            await self._remove_hidden()
 
     async def _remove_hidden(self) -> None:
         while await self._run(lambda c, _: deletion.remove_hidden(c, self._tenant)):

@@ -5,26 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import anyio.to_thread
 import msgspec
 
 from ...context.events import Event, LaneTip, SessionRecord, lane_key
 from ...errors import InvalidInput, UnknownSession
 from ..append import (
+    REWRITTEN,
     AppendPlan,
     LogEntry,
     RewritePlan,
+    batches,
     check_mark,
     check_record,
     plan_append,
     plan_rewrite,
     required_lanes,
+    rewrite_entries,
     with_new_fields,
 )
 from ..base import Appended, Rewrite, Unchanged
 from . import index
-from .deletion import lock_store
+from .deletion import has_hidden, lock_store
 from .reads import read_session
 from .rows import (
+    MAX_SEQ,
     clamp_bigint,
     entry_from_row,
     escape_nul,
@@ -232,24 +237,23 @@ async def _write_plan(connection: Any, tenant: str, name: str, plan: AppendPlan,
         await connection.execute(_WRITE_SQL["add_media"], tenant, name, plan.result.version, *media_columns(media))
 
 
-async def rewrite_sessions(
-    connection: Any,
-    tenant: str,
-    changes: Sequence[Rewrite],
-    encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]],
-) -> bool:
-    """Replaces bodies under the exclusive lock, so that no indexer adds removed text again."""
+async def rewrite_sessions(connection: Any, tenant: str, changes: Sequence[Rewrite]) -> bool | None:
+    """Replaces bodies under the exclusive lock, so that no indexer adds removed text again.
+
+    None while a deletion still has to copy events to other sessions.
+    """
     async with connection.transaction():
         await lock_store(connection)
+        if await has_hidden(connection, tenant):
+            return None
         names = {change.session_id for change in changes}
         rows = await connection.fetch(_WRITE_SQL["lock_all"], tenant, [escape_nul(name) for name in names])
         versions = {unescape_nul(row["id"]): row["version"] for row in rows}
         plans = []
-        for change, ready in zip(changes, encoded, strict=True):
+        for change in changes:
             if change.session_id not in versions:
                 raise UnknownSession(change.session_id)
-            name, ids = escape_nul(change.session_id), [escape_nul(event.id) for event in change.events]
-            own = map(entry_from_row, await connection.fetch(_WRITE_SQL["own_events"], tenant, name, ids))
+            name = escape_nul(change.session_id)
             tips = {
                 unescape_nul(lane): tip_from_row(tip)
                 for lane, *tip in await connection.fetch(_WRITE_SQL["all_tips"], tenant, name)
@@ -257,8 +261,11 @@ async def rewrite_sessions(
             forks = [
                 (unescape_nul(fork), seq) for fork, seq in await connection.fetch(_WRITE_SQL["forks"], tenant, name)
             ]
-            stored = {entry.event.id: entry for entry in own}
-            plan = plan_rewrite(change, ready, stored, versions[change.session_id], tips, forks, names)
+            forks += [
+                (unescape_nul(row["id"]), MAX_SEQ)
+                for row in await connection.fetch(_WRITE_SQL["relatives"], tenant, name)
+            ]
+            plan = plan_rewrite(change, versions[change.session_id], tips, forks, names)
             if plan is None:
                 return False
             plans.append(plan)
@@ -269,20 +276,25 @@ async def rewrite_sessions(
 
 async def _write_rewrite(connection: Any, tenant: str, plan: RewritePlan) -> None:
     change, name = plan.change, escape_nul(plan.change.session_id)
-    indexed = await connection.fetch(
-        _WRITE_SQL["rewrite"],
-        tenant,
-        name,
-        [escape_nul(entry.event.id) for entry in plan.entries],
-        [entry.body.decode() for entry in plan.entries],
-        [entry.rewritten for entry in plan.entries],
-    )
-    await index.index_events(connection, tenant, indexed)
+    for ids in batches(change.ids):
+        rows = await connection.fetch(_WRITE_SQL["own_events"], tenant, name, [escape_nul(each) for each in ids])
+        stored = {entry.event.id: entry for entry in map(entry_from_row, rows)}
+        entries = await anyio.to_thread.run_sync(rewrite_entries, change, ids, stored)
+        indexed = await connection.fetch(
+            _WRITE_SQL["rewrite"],
+            tenant,
+            name,
+            [escape_nul(entry.event.id) for entry in entries],
+            [entry.body.decode() for entry in entries],
+            [entry.rewritten for entry in entries],
+            REWRITTEN,
+        )
+        await index.index_events(connection, tenant, indexed)
     forget = [escape_nul(digest) for digest in change.forget_media]
     await connection.execute(_WRITE_SQL["forget_media"], tenant, name, forget)
     if change.record is not None:
-        stored = await read_session(connection, tenant, change.session_id)
-        record = encode_record(with_new_fields(stored, change.record))
+        known = await read_session(connection, tenant, change.session_id)
+        record = encode_record(with_new_fields(known, change.record))
         await connection.execute(_WRITE_SQL["set_record"], tenant, name, record)
     note = plan.note.event
     appended = AppendPlan((plan.note,), plan.tips, Appended((note,), note.seq))

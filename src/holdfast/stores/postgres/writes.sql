@@ -91,6 +91,13 @@ SELECT f.id, f.parent_seq
 FROM holdfast.sessions AS s JOIN holdfast.sessions AS f ON f.parent = s.key
 WHERE s.tenant = $1 AND s.id = $2 ORDER BY f.key
 
+-- name: relatives
+SELECT DISTINCT f.id FROM holdfast.sessions AS s
+JOIN holdfast.origins AS o ON o.session = s.key
+JOIN holdfast.origins AS p ON p.origin = o.origin AND p.session <> o.session
+JOIN holdfast.sessions AS f ON f.key = p.session AND f.tenant = s.tenant
+WHERE s.tenant = $1 AND s.id = $2
+
 -- name: own_events
 SELECT e.id, e.kind, e.time, e.body, e.lane, e.seq, e.epoch, e.v, e.digest, e.rewritten
 FROM holdfast.sessions AS s JOIN holdfast.events AS e ON e.session = s.key
@@ -98,7 +105,7 @@ WHERE s.tenant = $1 AND s.id = $2 AND e.id = ANY ($3)
 
 -- name: rewrite
 WITH changed AS (
-    UPDATE holdfast.events AS e SET body = n.body, rewritten = n.rewritten
+    UPDATE holdfast.events AS e SET body = n.body, digest = $6, rewritten = n.rewritten
     FROM holdfast.sessions AS s, unnest($3::text[], $4::text[], $5::text[]) AS n (id, body, rewritten)
     WHERE s.tenant = $1 AND s.id = $2 AND e.session = s.key AND e.id = n.id
     RETURNING e.*

@@ -181,9 +181,7 @@ def translate_sqlite_error(error: sqlite3.Error, path: str) -> HoldfastError:
     if code in _CORRUPT_CODES:
         return CorruptLog(f"{path} is not a database, or is damaged ({error}): restore a backup of it.")
     if code == sqlite3.SQLITE_FULL:
-        return StoreError(
-            f"There is no room left on the disk of {path}; nothing was written: free some space, then retry."
-        )
+        return StoreError(f"There is no room left on the disk of {path}: free some space, then retry.")
     if code == sqlite3.SQLITE_READONLY or (code == sqlite3.SQLITE_CANTOPEN and os.path.isdir(folder)):
         return StoreReadOnly(f"{path} cannot be written ({error}): check the permissions of file and folder.")
     if code == sqlite3.SQLITE_CANTOPEN:

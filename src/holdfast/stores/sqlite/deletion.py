@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Sequence
 
-import msgspec
-
+from ...context.events import new_id
 from ...errors import UnknownSession
 from . import index
 from .rows import Row, lanes_with_events
@@ -31,16 +29,9 @@ WHERE s.id >= x'' AND NOT EXISTS (SELECT 1 FROM sessions AS f WHERE f.parent = s
 ORDER BY s.key LIMIT 1
 """
 """Forks before their parents: a fork that is deleted as well needs no copies."""
-_RELATED = """
-WITH RECURSIVE chain (key, id, parent) AS (
-    SELECT key, id, parent FROM sessions WHERE id IN (SELECT value FROM json_each(?))
-    UNION
-    SELECT s.key, s.id, s.parent FROM chain JOIN sessions AS s ON s.key = chain.parent
-)
-SELECT 1 FROM chain WHERE id >= x''
-UNION ALL
-SELECT 1 FROM chain JOIN sessions AS f ON f.parent = chain.key WHERE f.id >= x''
-LIMIT 1
+_ADD_ORIGIN = "INSERT INTO origins (session, origin) VALUES (?, ?)"
+_COPY_ORIGINS = """
+INSERT OR IGNORE INTO origins (session, origin) SELECT ?1, origin FROM origins WHERE session = ?2
 """
 _NEXT_FORK = "SELECT key, parent_seq FROM sessions WHERE parent = ? ORDER BY key LIMIT 1"
 _MISSING_MEDIA = """
@@ -69,6 +60,7 @@ _DELETE_SESSION = (
     _END_RESERVATION,
     "DELETE FROM lanes WHERE session = ?",
     "DELETE FROM leases WHERE session = ?",
+    "DELETE FROM origins WHERE session = ?",
     "DELETE FROM records WHERE session = ?",
     "DELETE FROM sessions WHERE key = ?",
 )
@@ -80,6 +72,7 @@ def hide_session(connection: sqlite3.Connection, session_id: str) -> None:
     if row is not None:
         connection.execute(_HIDE, (_hidden_id(session_id, row[0]), row[0]))
         connection.execute(_DROP_LEASE, row)
+        connection.execute(_ADD_ORIGIN, (row[0], new_id()))
         return
     begun = _hidden_id(session_id)
     if not any(name.startswith(begun) for (name,) in connection.execute(_HIDDEN_IDS)):
@@ -88,11 +81,6 @@ def hide_session(connection: sqlite3.Connection, session_id: str) -> None:
 
 def _hidden_id(session_id: str, key: int | None = None) -> bytes:
     return session_id.encode() + b"\0deleted " + (b"" if key is None else str(key).encode())
-
-
-def is_related_to_hidden(connection: sqlite3.Connection, sessions: Sequence[str]) -> bool:
-    """Whether a hidden session still shares events with any of these."""
-    return connection.execute(_RELATED, (msgspec.json.encode(sessions).decode(),)).fetchone() is not None
 
 
 def has_hidden(connection: sqlite3.Connection) -> bool:
@@ -123,6 +111,8 @@ def _copy_to_fork(connection: sqlite3.Connection, hidden: Row, child: Row, until
     The copies' row numbers are reserved with the first of them, so that search finds them in order of seq.
     """
     (key, parent, base), (fork, shared) = hidden, child
+    if shared > base:
+        connection.execute(_COPY_ORIGINS, (fork, key))
     for (digest,) in connection.execute(_MISSING_MEDIA, (key, shared, fork)).fetchall():
         connection.execute(_COPY_MEDIA, (fork, key, digest))
         if time.monotonic() >= until:

@@ -255,6 +255,11 @@ def erase_removed_text(connection: sqlite3.Connection) -> bool:
     return merging
 
 
+def erasure_is_due(connection: sqlite3.Connection) -> bool:
+    """Whether removed text may still be in the files."""
+    return _get_meta(connection, "scrub") != _ERASED
+
+
 def request_erasure(connection: sqlite3.Connection) -> None:
     """Notes that removed text is still in the files, for this process or the next that is idle."""
     connection.execute(_SET_META, ("scrub", _REQUESTED))

@@ -47,6 +47,12 @@ WITH RECURSIVE forks (key, id) AS (
 )
 SELECT id FROM forks WHERE typeof(id) = 'text' ORDER BY key
 """
+_SESSION_IDS_OF_RELATIVES = """
+SELECT DISTINCT s.id FROM origins AS o JOIN origins AS p ON p.origin = o.origin AND p.session <> o.session
+JOIN sessions AS s ON s.key = p.session
+WHERE o.session = ? AND typeof(s.id) = 'text' ORDER BY s.id
+"""
+_HAS_ORIGINS = "SELECT 1 FROM sqlite_schema WHERE name = 'origins'"
 _READ_MEDIA = "SELECT digest, data FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
 _OWN_EVENTS = f"SELECT {EVENT_COLUMNS} FROM events WHERE session = ? AND seq > ? AND seq <= ? ORDER BY seq, row"  # noqa: S608
 _IDS_WITH_PREFIX = """
@@ -109,6 +115,18 @@ def list_forks(connection: sqlite3.Connection, session_id: str) -> list[SessionR
     session_chain(connection, session_id)
     ids = connection.execute(_SESSION_IDS_OF_FORKS, (session_id,)).fetchall()
     return [read_session(connection, name) for (name,) in ids]
+
+
+def list_relatives(connection: sqlite3.Connection, session_id: str) -> list[SessionRecord]:
+    key = session_chain(connection, session_id)[0][0]
+    return [read_session(connection, name) for name in relatives_of(connection, key)]
+
+
+def relatives_of(connection: sqlite3.Connection, key: int) -> list[str]:
+    """Returns the ids of the sessions that have copies of the same events; none in a read-only file without them."""
+    if connection.execute(_HAS_ORIGINS).fetchone() is None:
+        return []
+    return [name for (name,) in connection.execute(_SESSION_IDS_OF_RELATIVES, (key,))]
 
 
 def list_sessions(connection: sqlite3.Connection, owner: str | None, limit: int | None) -> list[SessionRecord]:

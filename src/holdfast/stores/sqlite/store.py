@@ -12,9 +12,9 @@ from typing import Literal, Self, TypeVar
 import anyio.to_thread
 
 from ...context.events import Event, LaneTip, SessionRecord
-from ...errors import InvalidInput, InvalidLimit, StoreClosed
+from ...errors import InvalidInput, InvalidLimit, StoreClosed, StoreError
 from ...io.processes import has_ended
-from ..append import check_names, encode_events, encode_rewrite, require_unicode
+from ..append import check_names, encode_events, require_unicode
 from ..base import (
     ANYWHERE,
     POLL_SECONDS,
@@ -27,6 +27,7 @@ from ..base import (
     Slice,
     Unchanged,
     Where,
+    removing,
 )
 from ..search import SearchRequest
 from . import deletion, index, reads, search, writes
@@ -156,17 +157,30 @@ class SQLiteStore:
     async def forks(self, session_id: str) -> list[SessionRecord]:
         return await self._read(lambda c: reads.list_forks(c, session_id))
 
+    async def relatives(self, session_id: str) -> list[SessionRecord]:
+        return await self._read(lambda c: reads.list_relatives(c, session_id))
+
     async def rewrite(self, changes: Sequence[Rewrite]) -> bool:
-        encoded = [encode_rewrite(change) for change in changes]
-        while (done := await self._writer.run(lambda c: writes.rewrite_sessions(c, changes, encoded))) is None:
+        while (done := await self._writer.run(lambda c: writes.rewrite_sessions(c, changes))) is None:
             await self._remove_hidden()
-        while done and await self._writer.run_alone(index.erase_removed_text):
-            pass
         return done
+
+    async def erase(self) -> list[str]:
+        why = "another process reads it."
+        try:
+            await self._remove_hidden()
+            while await self._writer.run_alone(index.erase_removed_text):
+                pass
+        except StoreError as problem:
+            why = str(problem)
+        if not await self._read(index.erasure_is_due):
+            return []
+        return [f"{self._path}, in pages to erase: {why} The next process that writes to it erases them."]
 
     async def delete(self, session_id: str) -> None:
         await self._writer.run(lambda c: deletion.hide_session(c, session_id))
-        await self._remove_hidden()
+        with removing(session_id):
+            await self._remove_hidden()
 
     async def _remove_hidden(self) -> None:
         """Removes deleted sessions in steps; other writers have their turn between two."""

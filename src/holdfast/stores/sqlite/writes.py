@@ -13,17 +13,20 @@ from ..append import (
     AppendPlan,
     LogEntry,
     RewritePlan,
+    batches,
     check_mark,
     check_record,
     plan_append,
     plan_rewrite,
     require_unicode,
     required_lanes,
+    rewrite_entries,
     with_new_fields,
 )
 from ..base import Appended, Rewrite, Unchanged
 from . import index
-from .deletion import is_related_to_hidden
+from .deletion import has_hidden
+from .reads import relatives_of
 from .rows import MAX_SEQ, SessionChain, StoredSessionFields, find_events, lane_tips, read_session, session_chain
 
 _SESSION_STATE = """
@@ -47,7 +50,7 @@ _INSERT_SESSION = "INSERT INTO sessions (id, version, parent, parent_seq, owner,
 _INSERT_RECORD = "INSERT INTO records (session, record) VALUES (?, ?)"
 _EVENT_ROW = "SELECT row FROM events WHERE session = ? AND id = ?"
 _REPLACE_RECORD = "UPDATE records SET record = ? WHERE session = ?"
-_REPLACE_BODY = "UPDATE events SET body = ?, rewritten = ? WHERE row = ?"
+_REPLACE_BODY = "UPDATE events SET body = ?, digest = ?, rewritten = ? WHERE row = ?"
 _DELETE_MEDIA = "DELETE FROM media WHERE session = ? AND digest IN (SELECT value FROM json_each(?))"
 _NAMES_OF_FORKS = "SELECT id, parent_seq FROM sessions WHERE parent = ? ORDER BY key"
 
@@ -144,22 +147,32 @@ def _set_tips(connection: sqlite3.Connection, key: int, tips: Mapping[str, LaneT
         connection.execute(_SET_TIP, row)
 
 
-def rewrite_sessions(
-    connection: sqlite3.Connection, changes: Sequence[Rewrite], encoded: Sequence[tuple[tuple[LogEntry, ...], LogEntry]]
-) -> bool | None:
-    """Replaces bodies; None while a deletion still has to copy events to one of the sessions."""
-    if is_related_to_hidden(connection, [change.session_id for change in changes]):
+def rewrite_sessions(connection: sqlite3.Connection, changes: Sequence[Rewrite]) -> bool | None:
+    """Replaces bodies; None while a deletion still has to copy events to other sessions."""
+    if has_hidden(connection):
         return None
+    connection.execute("SAVEPOINT rewriting")  # a HoldfastError must leave nothing behind in the transaction
+    try:
+        done = _rewrite_sessions(connection, changes)
+    except BaseException:
+        connection.execute("ROLLBACK TO rewriting")
+        raise
+    finally:
+        connection.execute("RELEASE rewriting")
+    return done
+
+
+def _rewrite_sessions(connection: sqlite3.Connection, changes: Sequence[Rewrite]) -> bool:
     plans: list[tuple[int, RewritePlan]] = []
     names = {change.session_id for change in changes}
-    for change, ready in zip(changes, encoded, strict=True):
+    for change in changes:
         row = connection.execute(_SESSION_VERSION_AND_KEY, (change.session_id,)).fetchone()
         if row is None:
             raise UnknownSession(change.session_id)
         version, key = row
-        stored = find_events(connection, [(key, MAX_SEQ)], [event.id for event in change.events])
         forks = connection.execute(_NAMES_OF_FORKS, (key,)).fetchall()
-        plan = plan_rewrite(change, ready, stored, version, dict(lane_tips(connection, key)), forks, names)
+        forks += [(name, MAX_SEQ) for name in relatives_of(connection, key)]
+        plan = plan_rewrite(change, version, dict(lane_tips(connection, key)), forks, names)
         if plan is None:
             return False
         plans.append((key, plan))
@@ -170,11 +183,12 @@ def rewrite_sessions(
 
 def _write_rewrite(connection: sqlite3.Connection, key: int, plan: RewritePlan) -> None:
     change = plan.change
-    for entry in plan.entries:
-        body = entry.body.decode()
-        ((row,),) = connection.execute(_EVENT_ROW, (key, entry.event.id)).fetchall()
-        index.reindex_event(connection, row, body)
-        connection.execute(_REPLACE_BODY, (body, entry.rewritten, row))
+    for ids in batches(change.ids):
+        for entry in rewrite_entries(change, ids, find_events(connection, [(key, MAX_SEQ)], ids)):
+            body = entry.body.decode()
+            ((row,),) = connection.execute(_EVENT_ROW, (key, entry.event.id)).fetchall()
+            index.reindex_event(connection, row, body)
+            connection.execute(_REPLACE_BODY, (body, entry.digest, entry.rewritten, row))
     forget = [require_unicode(change.session_id, digest) for digest in change.forget_media]
     connection.execute(_DELETE_MEDIA, (key, msgspec.json.encode(forget).decode()))
     if change.record is not None:
