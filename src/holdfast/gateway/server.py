@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -21,7 +21,8 @@ from ..models import scrub
 from ..models.overflow import is_doubtful_overflow
 from ..sessions import SessionService
 from .alternation import Alternation
-from .client_model import client_model, key_in
+from .client_keys import keys_in, provider_key
+from .client_model import client_model
 from .client_sessions import Caller
 from .metrics import GatewayMetrics
 from .options import GatewayOptions
@@ -38,9 +39,9 @@ from .upstream import (
     ForwardedReply,
     Upstream,
     begin_reply,
+    check_target,
     copy_reply,
     open_reply,
-    origin_form,
     upstream_problem,
 )
 from .vendor_compaction import (
@@ -155,7 +156,7 @@ class Gateway:
         if refusal := self._refuse(request):
             return refusal
         if request.path != "/healthz" and self.options.keys:
-            found = (owner_of(key, self.options.keys) for key in _client_keys(request))
+            found = (owner_of(key, self.options.keys) for key in keys_in(request))
             if (known := next((one for one in found if one is not None), None)) is None:
                 return self._error(401, "unauthorized", "This gateway needs a key: send it as the API key.")
             owner = known
@@ -167,7 +168,7 @@ class Gateway:
             return self._error(503, "overloaded", "Too many requests at once: try again.", {"Retry-After": "1"})
         self.metrics.active += 1
         try:
-            origin_form(request)
+            check_target(request, self.options.keys)
             return await self._forward(request, owner)
         except InvalidInput as problem:
             return self._error(400, "invalid_request", str(problem))
@@ -237,7 +238,7 @@ class Gateway:
             return None, VendorDecision(RewriteDecision("other"))  # the upstream says what is wrong with it
         summarizer = None
         if self.options.summarize_with_client_model:
-            key = self.options.upstream_key or key_in(request.headers)
+            key = self.options.upstream_key or provider_key(request.headers, self.options.keys)
             summarizer = client_model(protocol.format, body.model, self.options.upstream_for(protocol.format), key)
         if body.may_ask_for_compaction(kind):
             return body, await self._vendor.decide(body, kind, caller, summarizer)
@@ -384,14 +385,6 @@ def _foreign_site(request: web.Request) -> str:
     """Returns the web site whose page sent a request, if it is not on this machine; empty for other programs."""
     parts = urlsplit(request.headers.get("Origin", ""))
     return parts.hostname or "" if parts.scheme in ("http", "https") and not is_loopback(parts.hostname or "") else ""
-
-
-def _client_keys(request: web.Request) -> Iterator[str]:
-    """Yields what may be a key of the gateway: clients can send it beside the provider's."""
-    for name in ("x-holdfast-key", "x-api-key", "x-goog-api-key", "api-key", "Authorization"):
-        yield from (value.removeprefix("Bearer ") for value in request.headers.getall(name, ()))
-    if "key" in request.query:
-        yield request.query["key"]
 
 
 def _decision_headers(decision: RewriteDecision) -> dict[str, str]:
