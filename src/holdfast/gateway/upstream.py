@@ -39,6 +39,7 @@ _KEY_HEADERS = {"anthropic": b"x-api-key", "gemini": b"x-goog-api-key"}
 """Where a provider looks for its key, if not in `Authorization`."""
 _AUTOMATIC = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
 _OF_THE_BYTES = frozenset((b"content-length", b"content-encoding", b"content-md5", b"digest", b"etag"))
+_CORS = b"access-control-"
 _NO_CONTENT = (204, 304)
 _PIECE = 2**20
 """Bytes of a body that are written at once."""
@@ -265,13 +266,19 @@ class ForwardedReply(web.StreamResponse):
         own = [
             (name.encode(), value.encode())
             for name, value in self.headers.items()
-            if name in ("Transfer-Encoding", "Connection")
+            if name in ("Transfer-Encoding", "Connection", "Vary") or _is_cors(name.encode())
         ]
+        if any(_is_cors(name) for name, _ in own):
+            self.forwarded = [header for header in self.forwarded if not _is_cors(header[0])]
         await writer.write_headers("", CIMultiDict())
         version = request.version
         first = f"HTTP/{version.major}.{version.minor} {self.status} {self.reason}"
         _set_head(writer, _join_head(first, [*self.forwarded, *own]))
         writer.send_headers()
+
+
+def _is_cors(name: bytes) -> bool:
+    return name.lower().startswith(_CORS)
 
 
 async def open_reply(response: aiohttp.ClientResponse, protocol: WireProtocol) -> tuple[list[bytes], Failure | None]:
