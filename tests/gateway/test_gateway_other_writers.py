@@ -1,7 +1,7 @@
 """The store is other people's, too: what they delete, redact, undo and restore while the gateway runs.
 
-The conversation continues from what the client sends, nothing invalid is sent, and compaction resumes. What was redacted
-reaches the upstream no more, although the client still has it in its list.
+The conversation continues from what the client sends, nothing invalid is sent, and compaction resumes. What was
+redacted reaches the upstream no more, although the client still has it in its list.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from ..errors import DuplicateEvent, InvalidInput, UnknownEvent, UnknownSession
 from ..follow import CACHE_MARK, Follower, GivenList, KnownBytes, ListMatch, count_leading_system, without_cache_marks
 from ..messages import Json
 from ..sessions import SessionService
-from ..sessions.origin import is_listed, nearest, with_forks
+from ..sessions.origin import is_listed, is_redacted, nearest, with_forks
 from ..stores import Slice
 from ..tokens import Usage
 from .context_editing import has_thinking, strip_thinking
@@ -249,12 +249,8 @@ class ClientSessions:
         conversation.created, mark = record.created, record.lanes[""].mark if "" in record.lanes else 0
         if mark == conversation.mark:
             return
-        conversation.mark, conversation.is_redacted = mark, False
-        ancestor: str | None = record.id
-        while ancestor is not None and not conversation.is_redacted:
-            found = await self.sessions.events(ancestor, kind=EventKind.REDACTION, last=1)
-            conversation.is_redacted = bool(found)
-            ancestor = (await self.sessions.get(ancestor)).parent
+        conversation.is_redacted = await is_redacted(self.sessions, record.id)
+        conversation.mark = mark
 
     def forget(self, session_id: str) -> None:
         """Closes a conversation whose session was deleted."""
