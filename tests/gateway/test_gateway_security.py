@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from gateway_harness import ClientConversation, run_gateway
 from raw_http import RawClient, RawMessage, chat_request, reply_with, run_upstream
 from test_gateway_compaction import STEPS, WINDOW, result, task
 
+from holdfast.cli.serve import _JsonFormatter, _TextFormatter
 from holdfast.models.openai import OpenAIChat
 from providers import ProviderServer
 
@@ -151,3 +153,42 @@ async def test_gateway_key_in_the_query_does_not_reach_the_upstream() -> None:
             await client.send(RawMessage(b"GET %b HTTP/1.1" % target, [(b"Host", b"localhost")]).to_bytes())
             client.close()
             assert expected in upstream.requests[-1].first and b"aaaa" not in upstream.requests[-1].to_bytes()
+
+
+HOSTILE_PATHS = (
+    b"/v1/\x25c2\x259b31m\x25e2\x2580\x25ae",
+    b"/%1b[31mred%1b]0;title%07",
+    b"/a%0a2026-11-19%20INFO%20holdfast:%20forged",
+    b"/a%20status=200%20owner=ann",
+    b"/%c2%9b31m%e2%80%ae%f3%a0%81%81",
+    b"/" + b"a" * 20_000,
+)
+
+
+async def test_log_of_unauthenticated_requests_has_no_control_characters(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever the handler: paths stay percent-encoded, and nothing else of a request is logged."""
+    hostile = "\u009b31m\u202e"
+    body = json.dumps({"model": f"\x1b[31m{hostile}", "messages": [{"role": "user", "content": hostile}]}).encode()
+    headers = [(b"User-Agent", hostile.encode()), (b"X-Session-Id", hostile.encode()), (b"Origin", hostile.encode())]
+    caplog.set_level(logging.DEBUG, "holdfast")
+    async with (
+        run_upstream(reply_with(OK)) as upstream,
+        run_gateway(upstream.url) as running,
+        run_gateway(upstream.url, keys={"a" * 20: "ann"}) as closed,
+    ):
+        for url in (running.url, closed.url):
+            for path in HOSTILE_PATHS:
+                client = await RawClient.connect(url)
+                await client.send(RawMessage(b"GET %b HTTP/1.1" % path, [(b"Host", b"localhost")]).to_bytes())
+                client.close()
+            for given in (headers[:-1], headers, [*headers, (b"Host", hostile.encode())]):
+                client = await RawClient.connect(url)
+                await client.send(model_call(body, *given))
+                client.close()
+    lines = [record for record in caplog.records if record.name == "holdfast.gateway"]
+    assert len(lines) >= 2 * (len(HOSTILE_PATHS) + 2)
+    for record in lines:
+        shown = [formatter.format(record) for formatter in (logging.Formatter(), _TextFormatter(), _JsonFormatter())]
+        for line in shown:
+            assert line.isprintable() and line.isascii() and len(line) < 1_000, line
+        assert [word.partition("=")[0] for word in record.getMessage().split()].count("status") <= 1

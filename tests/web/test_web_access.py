@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
@@ -13,7 +14,8 @@ from holdfast import SessionService
 from holdfast.context.events import new_id
 from holdfast.errors import InvalidInput
 from holdfast.stores import PostgresStore
-from holdfast.web import Access
+from holdfast.web import Access, api, server
+from holdfast.web.access import MAX_LOGINS
 from holdfast.web.assets import asset_path
 
 pytestmark = pytest.mark.anyio
@@ -273,3 +275,66 @@ async def test_read_only_server_changes_nothing() -> None:
         assert reply.status_code == 403 and "--read-only" in reply.json()["error"]
         assert len(await running.sessions.list()) == 1
         assert 'id="undo"' not in (await running.get("/s/s")).text
+
+
+async def test_key_in_the_address_opens_nothing() -> None:
+    """An address stays in the history of a browser and in the logs of proxies: keys are sent by the login page."""
+    key = "ann-key-0123456789"
+    async with run_inspector(keys={key: "ann"}, logs_in=False) as running:
+        for query in (f"token={key}", f"key={key}", f"token={key.replace('-', '%2d')}"):
+            reply = await running.get(f"/?{query}")
+            assert reply.headers["location"] == "/login" and "set-cookie" not in reply.headers
+        assert (await running.post(f"/login?key={key}", {})).status_code == 401
+
+
+async def test_one_owner_logs_out_nobody_else() -> None:
+    keys = {"ann-key-0123456789": "ann", "ann-key-9876543210": "ann", "ben-key-0123456789": "ben"}
+    async with run_inspector(keys=keys, logs_in=False) as running:
+        first = [running.access.log_in("ben-key-0123456789"), running.access.log_in("ann-key-0123456789")]
+        for key in list(keys)[:2]:
+            for _ in range(1_500):
+                last = running.access.log_in(key)
+        status = {}
+        for name, value in (("ben", first[0]), ("ann, first", first[1]), ("ann, last", last)):
+            cookie = {"cookie": f"{running.access.cookie}={value}"}
+            status[name] = (await running.get("/api/search?q=x", headers=cookie)).status_code
+        assert status == {"ben": 200, "ann, first": 401, "ann, last": 200}
+        assert running.access.login_count <= 2 * MAX_LOGINS
+
+
+async def test_one_owner_takes_no_other_owners_live_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(api, "MAX_STREAMS", 3)
+    keys = {"ann-key-0123456789": "ann", "ben-key-0123456789": "ben"}
+    async with run_inspector(keys=keys, logs_in=False) as running, AsyncExitStack() as open_pages:
+        for owner in keys.values():
+            await talk(running.sessions, f"{owner}-s", owner=owner, turns=1)
+
+        async def follow(owner: str) -> int:
+            request = running.client.stream("GET", f"{running.url}/api/s/{owner}-s/live")
+            return (await open_pages.enter_async_context(request)).status_code
+
+        await log_in_as(running, "ann-key-0123456789")
+        assert [await follow("ann") for _ in range(5)] == [200, 200, 200, 503, 503]
+        await log_in_as(running, "ben-key-0123456789")
+        assert await follow("ben") == 200
+        await open_pages.aclose()
+        async with asyncio.timeout(5):
+            while running.inspector.api.streams.total():  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        await log_in_as(running, "ann-key-0123456789")
+        assert await follow("ann") == 200
+
+
+async def test_wrong_keys_of_one_client_delay_no_right_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many wrong keys at once wait for their answer, further ones are refused at once; a right one never waits."""
+    monkeypatch.setattr(server, "MAX_WRONG_KEYS", 5)
+    async with run_inspector(keys={"ann-key-0123456789": "ann"}, logs_in=False) as running:
+        wrong = [asyncio.create_task(running.post("/login", {"key": "a wrong key"})) for _ in range(20)]
+        refused = 0
+        async with asyncio.timeout(5):
+            while refused < 15:
+                await asyncio.sleep(0.01)
+                refused = sum(task.done() for task in wrong)
+        assert (await running.post("/login", {"key": "ann-key-0123456789"})).status_code == 200
+        assert sorted([(await task).status_code for task in wrong]) == [401] * 5 + [429] * 15
+        assert (await running.post("/login", {"key": "a wrong key"})).status_code == 401

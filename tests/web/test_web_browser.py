@@ -303,7 +303,7 @@ def test_only_the_visible_tab_has_a_stream(browser: Browser, site: Site) -> None
         browser.open(f"{site.base}/s/s")
         browser.wait_text("#detail h2", "#")
     end = monotonic() + 30
-    while site.running.inspector.api.streams != 1:
+    while site.running.inspector.api.streams.total() != 1:
         assert monotonic() < end
         sleep(0.02)
     for handle in opened:

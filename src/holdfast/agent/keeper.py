@@ -9,12 +9,13 @@ from ..compaction import PolicyLike
 from ..compaction.policy import find_policy
 from ..compaction.presets import DEFAULT_PRESET
 from ..context.events import Event
-from ..errors import InvalidInput
+from ..errors import InvalidInput, UnknownSession
 from ..hooks import Hooks
 from ..hooks.events import CompactionEvent
 from ..messages import reply_usage
-from ..models.calls import StepReply
+from ..models.calls import Failure, StepReply
 from ..sessions import Context, SessionService
+from ..sessions.continuation import OverflowRecovery
 from ..sessions.message_list import MessageListSession
 from ..sessions.steps import SessionSteps
 from ..stores import MemoryStore
@@ -22,6 +23,9 @@ from ..tokens.budget import require_positive
 
 if TYPE_CHECKING:
     from ..types import MessageLike, SummarizerLike, SystemLike, ToolsLike, UsageLike
+
+_SESSION_TRIES = 10
+"""Sessions of one list that may be deleted while a step is prepared."""
 
 
 class Keeper(SessionSteps):
@@ -62,6 +66,7 @@ class Keeper(SessionSteps):
             require_positive("window", window)
         self._message_list = None
         given = None if preset is None else find_policy(preset)
+        self._given = given, window, model
         own = given or (sessions and sessions.preset) or find_policy(DEFAULT_PRESET)
         if session_id is None or sessions is None:
             sessions_of_list = sessions or SessionService(MemoryStore(), preset=own, window=window)
@@ -106,8 +111,34 @@ class Keeper(SessionSteps):
                 raise InvalidInput(
                     "No messages: pass them to prepare_step(), or create the keeper with sessions= and session_id=."
                 )
-            await self._message_list.follow(messages)
+            return await self._prepare_list(self._message_list, messages)
         return await self.prepare()
+
+    async def _prepare_list(self, followed: MessageListSession, messages: Sequence[MessageLike]) -> Context:
+        """Returns the context of a list; where others delete its session, the list starts a new one."""
+        tries = 0
+        while True:
+            last = followed.session_id
+            try:
+                await followed.follow(messages)
+                if last not in ("", followed.session_id):  # a fork from before they were stored may not have them
+                    self._given_policy, self._given_window, self._given_model = self._given
+                return await self.prepare()
+            except UnknownSession:
+                tries += 1
+                if tries == _SESSION_TRIES or not followed.lose():
+                    raise
+                self._given_policy, self._given_window, self._given_model = self._given
+                self._retried_version = None
+
+    async def on_overflow(self, problem: Failure | BaseException, *, streamed: bool = False) -> OverflowRecovery:
+        """Compacts after the provider rejected the prompt as too long; allows one retry."""
+        try:
+            return await super().on_overflow(problem, streamed=streamed)
+        except UnknownSession as gone:
+            if self._message_list is None:
+                raise
+            return OverflowRecovery(False, f"session {gone.session_id} was deleted: pass the list to prepare_step()")
 
     async def on_step_finish(
         self, reply: StepReply | MessageLike | Sequence[MessageLike], usage: UsageLike | None = None

@@ -19,6 +19,7 @@ from ..errors import InvalidInput
 from ..io.access_keys import read_keys
 from ..io.processes import call_on_hangup, stop_on_signals
 from ..io.secrets import scrub
+from ..io.text import escape_json
 from ..settings import data_folder, load_settings, preset_for
 from . import options
 from .options import PRESET_NAME, CountType
@@ -85,6 +86,13 @@ _OPEN_FILES = 65_536
 )
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Further name of this gateway in clients' requests.")
 @click.option(
+    "--allow-origin",
+    multiple=True,
+    metavar="ORIGIN",
+    help="Web pages that may call this gateway without a key: https://app.example. Repeatable; default: none but those "
+    "of this machine.",
+)
+@click.option(
     "--log",
     "log_format",
     type=click.Choice(["text", "json"]),
@@ -108,6 +116,7 @@ def serve_command(
     native: bool,
     alternating: bool,
     allow_host: tuple[str, ...],
+    allow_origin: tuple[str, ...],
     log_format: str,
 ) -> int:
     """Forward model calls to a provider and compact long histories on the way.
@@ -138,6 +147,7 @@ def serve_command(
             native=native,
             alternating=alternating,
             allowed_hosts=allow_host,
+            allowed_origins=allow_origin,
             recall=recall,
             summarize_with_client_model=own,
         )
@@ -213,4 +223,4 @@ class _JsonFormatter(_TextFormatter):
         fields |= {"event": "request", **facts} if facts else {"event": "log", "message": scrub(record.getMessage())}
         if record.exc_info:
             fields["exception"] = self.formatException(record.exc_info).strip()
-        return msgspec.json.encode(fields).decode()
+        return escape_json(msgspec.json.encode(fields)).decode()

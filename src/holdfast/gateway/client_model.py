@@ -34,9 +34,3 @@ def client_model(format: str, model: str, upstream: str, key: str) -> Provider |
         return _PROVIDERS[format](model, base_url=base, api_key=key)
     except InvalidInput:
         return None
-
-
-def key_in(headers: Mapping[str, str]) -> str:
-    """Returns the provider's key of a request; empty for a token that its SDK would send in another way."""
-    bearer = headers.get("Authorization", "").removeprefix("Bearer ")
-    return headers.get("x-api-key") or headers.get("x-goog-api-key") or bearer

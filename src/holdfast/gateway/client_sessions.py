@@ -11,11 +11,11 @@ import anyio.to_thread
 import msgspec
 
 from ..context.events import EventKind
-from ..errors import DuplicateEvent, InvalidInput, UnknownSession
+from ..errors import DuplicateEvent, InvalidInput, UnknownEvent, UnknownSession
 from ..follow import CACHE_MARK, Follower, GivenList, KnownBytes, ListMatch, count_leading_system, without_cache_marks
 from ..messages import Json
 from ..sessions import SessionService
-from ..sessions.origin import is_listed, nearest, with_forks
+from ..sessions.origin import is_listed, is_redacted, nearest, with_forks
 from ..stores import Slice
 from ..tokens import Usage
 from .context_editing import has_thinking, strip_thinking
@@ -122,6 +122,12 @@ class ClientSession:
         """
         self.asked = 0
         """Hash of model, system prompt and tools of the last request."""
+        self.created = ""
+        """When the session was created: one that was deleted and created again is another."""
+        self.is_redacted = False
+        """Whether content was redacted: the client's list still has it, and the log is sent in its place."""
+        self.mark: int | None = None
+        """The last compaction, undo or redaction of the log, as far as it was looked at."""
         self.lock = anyio.Lock()
         self.start = _NO_START
         """How the last list began."""
@@ -213,7 +219,10 @@ class ClientSessions:
 
     async def find(self, match: SessionMatch) -> ClientSession | None:
         """Returns the conversation that a list continues, also one that is only in the store; writes nothing."""
-        return match.conversation or (await self._find_stored(match) if match.given.given else None)
+        conversation = match.conversation or (await self._find_stored(match) if match.given.given else None)
+        if conversation is not None:
+            await self._look_at(conversation)
+        return conversation
 
     async def follow(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
         """Returns the conversation with all messages of the list appended; None for a list of system messages."""
@@ -227,9 +236,26 @@ class ClientSessions:
                 conversation.log = (await self._load(conversation.session_id, match.caller)).log
                 conversation = await self._append(conversation, match.given, body.messages)
             await self._note_prompt(conversation, match.given, body)
-        self._open.move_to_end(conversation.session_id)
+        if conversation.session_id in self._open:
+            self._open.move_to_end(conversation.session_id)
         self._close_oldest()
         return conversation
+
+    async def _look_at(self, conversation: ClientSession) -> None:
+        """Notes what others did to a session; raises UnknownSession if it was deleted, even if it is there again."""
+        record = await self.sessions.get(conversation.session_id)
+        if conversation.created not in ("", record.created):
+            raise UnknownSession(record.id)
+        conversation.created, mark = record.created, record.lanes[""].mark if "" in record.lanes else 0
+        if mark == conversation.mark:
+            return
+        conversation.is_redacted = await is_redacted(self.sessions, record.id)
+        conversation.mark = mark
+
+    def forget(self, session_id: str) -> None:
+        """Closes a conversation whose session was deleted."""
+        if session_id in self._open:
+            self._close(session_id)
 
     async def _note_prompt(self, conversation: ClientSession, given: MessageList, body: RequestBody) -> None:
         """Stores the model, and the size of system prompt and tools, where they are not those of the last request."""
@@ -287,7 +313,7 @@ class ClientSessions:
         caller, given = match.caller, match.given
         id = _session_id(caller, given.given.first_id)
         try:
-            await self.sessions.create(
+            record = await self.sessions.create(
                 id=id,
                 system=body.system or given.leading_messages or None,
                 tools=body.value("tools"),
@@ -298,7 +324,9 @@ class ClientSessions:
             )
         except InvalidInput:
             return self._add(await self._load(id, caller))  # another replica has created it
-        return self._add(ClientSession(id, caller, Follower()))
+        conversation = self._add(ClientSession(id, caller, Follower()))
+        conversation.created = record.created
+        return conversation
 
     async def _fork(self, source: ClientSession, match: ListMatch, given: MessageList) -> ClientSession:
         ids = source.log.ids[: match.logged]
@@ -306,10 +334,15 @@ class ClientSessions:
         name = _session_id(source.caller, f"{source.session_id}{ids[-1]}{''.join(edit)}")
         try:
             at_item = given.checkpoint and not match.known and match.logged == len(given.given.start)
-            await self.sessions.fork(source.session_id, given.checkpoint if at_item else ids[-1], id=name)
+            try:
+                await self.sessions.fork(source.session_id, given.checkpoint if at_item else ids[-1], id=name)
+            except UnknownEvent:  # the session was deleted, and created again without this compaction
+                await self.sessions.fork(source.session_id, ids[-1], id=name)
         except InvalidInput:
             return self._add(await self._load(name, source.caller))  # this edit was seen before
-        return self._add(ClientSession(name, source.caller, Follower(ids)))
+        fork = self._add(ClientSession(name, source.caller, Follower(ids)))
+        await self._look_at(fork)
+        return fork
 
     async def _load(self, session_id: str, caller: Caller) -> ClientSession:
         events = await self.sessions.store.read(session_id, Slice(kinds=(EventKind.MESSAGE,)))

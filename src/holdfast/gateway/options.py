@@ -10,6 +10,7 @@ import msgspec
 from ..errors import InvalidInput
 from ..io.access_keys import is_loopback, read_lines
 from ..io.secrets import public_url
+from .browsers import check_origin
 from .protocols import PROTOCOLS
 
 DEFAULT_PORT = 8399
@@ -35,6 +36,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the chat templates of the models refuse two messages of one role in a row; else it is learned."""
     allowed_hosts: tuple[str, ...] = ()
     """Further names by which clients may address the gateway."""
+    allowed_origins: tuple[str, ...] = ()
+    """Web pages that may use the gateway without a key, by their origin; pages of this machine always may."""
     summarize_with_client_model: bool = False
     """Let the model that a request names write the summaries of its session, with the client's key."""
     recall: bool = False
@@ -57,6 +60,8 @@ class GatewayOptions(msgspec.Struct, frozen=True, kw_only=True):
                 f"{self.host} can be reached from other machines: name a file of keys with --key-file, "
                 "or listen on 127.0.0.1."
             )
+        for origin in self.allowed_origins:
+            check_origin(origin)
 
     def upstream_for(self, format: str) -> str:
         """Returns the address that requests of a format are forwarded to."""

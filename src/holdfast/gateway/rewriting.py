@@ -13,7 +13,7 @@ import msgspec
 from ..agent import Keeper
 from ..compaction import acompact, preset
 from ..compaction.presets import DEFAULT_PRESET
-from ..errors import CorruptLog, HoldfastError, StoreError
+from ..errors import CorruptLog, HoldfastError, StoreError, UnknownSession
 from ..follow import count_leading_system
 from ..hooks.events import CompactionEvent
 from ..messages import Json, decode_one
@@ -27,7 +27,7 @@ from .protocols import CallKind, RequestBody, is_side_call, mark_last_block, wit
 from .vendor_requests import CompactedContext, CompactionRequest
 
 log = logging.getLogger("holdfast.gateway")
-Outcome = Literal["unchanged", "compacted", "recovered", "side_call", "failed", "other"]
+Outcome = Literal["unchanged", "compacted", "redacted", "recovered", "side_call", "failed", "other"]
 PREPARE_SECONDS = 60.0
 """Longest time that a request waits for a compaction; then it is forwarded as it is."""
 _STORE_SECONDS, _STORE_SECONDS_PER_BYTE = 10.0, 4e-6
@@ -36,6 +36,8 @@ _BACKGROUND_SECONDS = 120.0
 """Longest time of a compaction in the background: requests over the hard threshold wait for it."""
 _STORE_SLOTS = 64
 """Requests that use the store at once: of a thousand at the same time, the first should not wait for the last."""
+_SESSION_TRIES = 10
+"""Sessions of one conversation that may be deleted while a request looks for them."""
 _RETRY_STORE_SECONDS = 5.0
 """Time in which a store that failed is not asked again: an agent should not wait for it with each request."""
 
@@ -93,7 +95,12 @@ class Rewriter:
             return RewriteDecision("failed")
         try:
             with anyio.fail_after(PREPARE_SECONDS):
-                return await self._decide(body, kind, caller, asked, summarizer)
+                for _ in range(_SESSION_TRIES):
+                    try:
+                        return await self._decide(body, kind, caller, asked, summarizer)
+                    except UnknownSession as gone:  # deleted by another process: what the client sends starts anew
+                        self.conversations.forget(gone.session_id or "")
+            return RewriteDecision("failed")
         except Exception as problem:
             if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
                 self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS
@@ -147,14 +154,15 @@ class Rewriter:
             size = await self.sessions.size(conversation.session_id)
         if own and size.limit is not None and size.tokens > size.limit:
             context = await self._keeper(body, decision).prepare_step()
-        elif size.is_compacted or continues:
+        elif size.is_compacted or continues or conversation.is_redacted:
             context = context or await self._keeper(body, decision).context()
-        if context is not None and (context.is_compacted or continues):
+        if context is not None and (context.is_compacted or continues or conversation.is_redacted):
             extra = [] if own else given.after(conversation.log.match(given.given).known)
             if returned is not None and returned.mark is not None:
                 mark_last_block(context.messages, returned.messages, returned.mark)
             decision.body = _replace_messages(body, context, given, extra)
-            decision.outcome = "compacted" if own else "side_call"
+            compacted: Outcome = "compacted" if context.is_compacted or continues else "redacted"
+            decision.outcome = compacted if own else "side_call"
             decision.checkpoint = context.checkpoint
             decision.tokens_after = context.tokens
             decision.tokens_before = _estimate_before(body, decision)
@@ -251,7 +259,7 @@ class Rewriter:
         except Exception as problem:
             log.warning("a session that is too long is not compacted: %s", type(problem).__name__, exc_info=True)
         try:
-            return await self._recover_without_session(body, failure)
+            return await self._recover_without_session(body, decision, failure)
         except Exception as problem:
             log.warning("a request that is too long is not compacted: %s", type(problem).__name__, exc_info=True)
             return None
@@ -273,7 +281,9 @@ class Rewriter:
             tokens_after=recovery.context.tokens,
         )
 
-    async def _recover_without_session(self, body: RequestBody, failure: Failure) -> RewriteDecision | None:
+    async def _recover_without_session(
+        self, body: RequestBody, decision: RewriteDecision, failure: Failure
+    ) -> RewriteDecision | None:
         """Compacts the list alone: the store cannot be used, or the call belongs to no session."""
         if not body.has_all_messages:
             return None
@@ -281,7 +291,8 @@ class Rewriter:
         if failure.window:
             self.sessions.stated.note(body.model, learned=failure.window)
             window = failure.window
-        messages = msgspec.json.decode(body.messages)
+        sent = body if decision.body is None else RequestBody(body.protocol, decision.body)
+        messages = msgspec.json.decode(sent.messages)
         result = await acompact(
             messages,
             budget=window,
@@ -311,6 +322,8 @@ class Rewriter:
             if await self.sessions.due(conversation.session_id):
                 with anyio.fail_after(_BACKGROUND_SECONDS):
                     await self._keeper(body, decision).compact_if_due()
+        except UnknownSession:
+            self.conversations.forget(conversation.session_id)
         except Exception as problem:
             log.warning("a compaction in the background failed: %s", type(problem).__name__, exc_info=True)
         finally:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from typing import Any
-from urllib.parse import urlsplit
 
 import aiohttp
 import anyio
@@ -17,11 +16,14 @@ from aiohttp import web
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
 from ..io.prometheus import CONTENT_TYPE
+from ..io.text import MAX_LINE, sanitize_line
 from ..models import scrub
 from ..models.overflow import is_doubtful_overflow
 from ..sessions import SessionService
 from .alternation import Alternation
-from .client_model import client_model, key_in
+from .browsers import cors_headers, host_of, is_foreign_page, is_preflight
+from .client_keys import keys_in, provider_key
+from .client_model import client_model
 from .client_sessions import Caller
 from .metrics import GatewayMetrics
 from .options import GatewayOptions
@@ -38,9 +40,9 @@ from .upstream import (
     ForwardedReply,
     Upstream,
     begin_reply,
+    check_target,
     copy_reply,
     open_reply,
-    origin_form,
     upstream_problem,
 )
 from .vendor_compaction import (
@@ -64,6 +66,8 @@ class Gateway:
 
     def __init__(self, options: GatewayOptions, sessions: SessionService) -> None:
         self.options = options
+        self._names = {name.lower() for name in (options.host, *options.allowed_hosts)}
+        self._origins = frozenset(map(str.lower, options.allowed_origins))
         self.metrics = GatewayMetrics()
         self.sessions = sessions
         self._rewriter = Rewriter(sessions, self.metrics.count_compaction)
@@ -79,8 +83,8 @@ class Gateway:
     async def run(self, stop: anyio.Event, on_start: Callable[[int], object] = lambda port: None) -> None:
         """Serves until `stop` is set; running requests then have the drain time to finish."""
         app = web.Application(client_max_size=self.options.max_body)
-        app.router.add_route("*", "/{path:.*}", self._handle)
-        app.on_response_prepare.append(_set_server)
+        app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)
+        app.on_response_prepare.append(self._set_headers)
         runner = web.AppRunner(
             app,
             access_log=None,
@@ -131,7 +135,8 @@ class Gateway:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         """Answers a request, and logs it without anything that client or upstream wrote."""
         started = time.perf_counter()
-        with self._tracer.span(request.method, request.path, request.headers) as traced:
+        path = sanitize_line(request.raw_path.partition("?")[0])[:MAX_LINE]
+        with self._tracer.span(request.method, path, request.headers) as traced:
             try:
                 reply = await self._respond(request)
             except asyncio.CancelledError:
@@ -142,7 +147,7 @@ class Gateway:
         self.metrics.replies[str(reply.status)] += 1
         facts = {
             "method": request.method,
-            "path": request.path,
+            "path": path,
             "status": reply.status,
             "seconds": round(time.perf_counter() - started, 4),
             **about,
@@ -154,8 +159,10 @@ class Gateway:
         owner = ""
         if refusal := self._refuse(request):
             return refusal
+        if is_preflight(request) and cors_headers(request, self._origins):
+            return web.Response(status=204)
         if request.path != "/healthz" and self.options.keys:
-            found = (owner_of(key, self.options.keys) for key in _client_keys(request))
+            found = (owner_of(key, self.options.keys) for key in keys_in(request))
             if (known := next((one for one in found if one is not None), None)) is None:
                 return self._error(401, "unauthorized", "This gateway needs a key: send it as the API key.")
             owner = known
@@ -167,7 +174,7 @@ class Gateway:
             return self._error(503, "overloaded", "Too many requests at once: try again.", {"Retry-After": "1"})
         self.metrics.active += 1
         try:
-            origin_form(request)
+            check_target(request, self.options.keys)
             return await self._forward(request, owner)
         except InvalidInput as problem:
             return self._error(400, "invalid_request", str(problem))
@@ -185,11 +192,14 @@ class Gateway:
 
     def _refuse(self, request: web.Request) -> web.Response | None:
         """Refuses other names than the gateway's own (DNS rebinding), other sites' pages, and WebSockets."""
-        host = urlsplit(f"//{request.headers.get('Host', 'localhost')}").hostname or ""
-        if not (host in (self.options.host, *self.options.allowed_hosts) or is_loopback(host)):
+        host = host_of(request)
+        if not (host in self._names or is_loopback(host)):
             return self._error(421, "unknown_host", f"This gateway is not {host!r}: name it with --allow-host.")
-        if not self.options.keys and (origin := _foreign_site(request)):
-            return self._error(403, "foreign_site", f"Pages of {origin!r} may not use this gateway without a key.")
+        if not self.options.keys and is_foreign_page(request, self._origins):
+            page = f"--allow-origin {sanitize_line(request.headers.get('Origin') or 'ORIGIN')[:MAX_LINE]}"
+            return self._error(
+                403, "foreign_site", f"This web page may not use the gateway: start it with {page}, or with --key-file."
+            )
         if "upgrade" in request.headers.get("Connection", "").lower():
             return self._error(426, "no_websocket", "The gateway speaks HTTP: send the request with POST.")
         return None
@@ -237,7 +247,7 @@ class Gateway:
             return None, VendorDecision(RewriteDecision("other"))  # the upstream says what is wrong with it
         summarizer = None
         if self.options.summarize_with_client_model:
-            key = self.options.upstream_key or key_in(request.headers)
+            key = self.options.upstream_key or provider_key(request.headers, self.options.keys)
             summarizer = client_model(protocol.format, body.model, self.options.upstream_for(protocol.format), key)
         if body.may_ask_for_compaction(kind):
             return body, await self._vendor.decide(body, kind, caller, summarizer)
@@ -370,28 +380,14 @@ class Gateway:
             return scrub(str(problem)) or "no answer"
         return None
 
+    async def _set_headers(self, request: web.Request, reply: web.StreamResponse) -> None:
+        reply.headers["Server"] = "holdfast"
+        reply.headers.update(cors_headers(request, self._origins))
+
     def _error(self, status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> web.Response:
         self.metrics.failures[kind] += 1
         body = {"error": {"type": kind, "message": message, "code": kind}}
         return web.json_response(body, status=status, headers={"x-holdfast-outcome": "refused"} | (headers or {}))
-
-
-async def _set_server(_request: web.Request, reply: web.StreamResponse) -> None:
-    reply.headers["Server"] = "holdfast"
-
-
-def _foreign_site(request: web.Request) -> str:
-    """Returns the web site whose page sent a request, if it is not on this machine; empty for other programs."""
-    parts = urlsplit(request.headers.get("Origin", ""))
-    return parts.hostname or "" if parts.scheme in ("http", "https") and not is_loopback(parts.hostname or "") else ""
-
-
-def _client_keys(request: web.Request) -> Iterator[str]:
-    """Yields what may be a key of the gateway: clients can send it beside the provider's."""
-    for name in ("x-holdfast-key", "x-api-key", "x-goog-api-key", "api-key", "Authorization"):
-        yield from (value.removeprefix("Bearer ") for value in request.headers.getall(name, ()))
-    if "key" in request.query:
-        yield request.query["key"]
 
 
 def _decision_headers(decision: RewriteDecision) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -16,8 +16,10 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from ..errors import InvalidInput
+from ..io.access_keys import has_key
 from ..models import scrub
 from ..models.calls import Failure
+from .client_keys import CREDENTIALS, has_key_parameter, header_without_keys, query_without_keys
 from .options import GatewayOptions
 from .protocols import WireProtocol
 from .replies import StreamOpening, refused_as_too_long
@@ -33,12 +35,11 @@ _HOP_BY_HOP = frozenset(
     b" upgrade expect".split()
 )
 _NEEDED = frozenset((b"host", b"content-length"))
-_CREDENTIALS = {b"authorization": b"Bearer ", b"x-api-key": b"", b"x-goog-api-key": b"", b"api-key": b""}
-"""Headers that carry a key, and what stands before it."""
 _KEY_HEADERS = {"anthropic": b"x-api-key", "gemini": b"x-goog-api-key"}
 """Where a provider looks for its key, if not in `Authorization`."""
 _AUTOMATIC = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
 _OF_THE_BYTES = frozenset((b"content-length", b"content-encoding", b"content-md5", b"digest", b"etag"))
+_CORS = b"access-control-"
 _NO_CONTENT = (204, 304)
 _PIECE = 2**20
 """Bytes of a body that are written at once."""
@@ -114,22 +115,9 @@ class Upstream:
         last = urlsplit(base).path.rpartition("/")[2]
         if last and path.startswith(f"/{last}/"):
             path = path.removeprefix(f"/{last}")
-        query = path.partition("?")[2]
-        if "key=" in query:
-            path = f"{path.partition('?')[0]}?{self._query(query)}".removesuffix("?")
-        return path
-
-    def _query(self, query: str) -> str:
-        """Returns the query without keys of the gateway."""
-        held, words = self.options.upstream_key, []
-        for word in query.split("&"):
-            name, _, value = word.partition("=")
-            if name == "key" and held is not None:
-                word = f"key={held}"
-            elif name == "key" and value in self.options.keys:
-                continue
-            words.append(word)
-        return "&".join(words)
+        path, mark, query = path.partition("?")
+        kept = query_without_keys(query, self.options.keys, self.options.upstream_key)
+        return path + mark + query if kept == query else f"{path}?{kept}".removesuffix("?")
 
     def _head(
         self,
@@ -150,7 +138,8 @@ class Upstream:
         is_streamed = isinstance(body, aiohttp.StreamReader)
         length = None if is_streamed or body is None else str(len(body)).encode()  # type: ignore[arg-type]
         headers: list[tuple[bytes, bytes]] = []
-        has_key, has_length, host = "key=" in request.query_string, False, (base.host_port_subcomponent or "").encode()
+        has_length, host = False, (base.host_port_subcomponent or "").encode()
+        has_provider_key = has_key_parameter(target.partition("?")[2])
         if "Host" not in request.headers:
             headers.append((b"Host", host))
         for name, value in request.raw_headers:
@@ -161,26 +150,29 @@ class Upstream:
                 value = host
             elif key == b"content-length":
                 has_length, value = True, value if length is None else length
-            elif key in _CREDENTIALS:
-                if held is not None:
-                    has_key, value = True, _CREDENTIALS[key] + held
-                elif value.removeprefix(b"Bearer ").decode(errors="replace") in self.options.keys:
-                    continue
+            elif key in CREDENTIALS and held is not None:
+                has_provider_key, value = True, CREDENTIALS[key] + held
+            elif (kept := header_without_keys(name, value, self.options.keys)) is not None:
+                value = kept
+            else:
+                continue
             headers.append((name, value))
         headers += [(name.encode(), value.encode()) for name, value in changed.items() if value is not None]
         if not has_length and length is not None:
             headers.append((b"Content-Length", length))
         if not has_length and is_streamed:
             headers.append((b"Transfer-Encoding", b"chunked"))
-        if held is not None and not has_key:
+        if held is not None and not has_provider_key:
             name = _KEY_HEADERS.get(format, b"Authorization")
-            headers.append((name, _CREDENTIALS[name.lower()] + held))
+            headers.append((name, CREDENTIALS[name.lower()] + held))
         path = base.raw_path.rstrip("/") + target
         return _join_head(f"{request.method} {path} HTTP/1.1", headers)
 
 
-def origin_form(request: web.BaseRequest) -> None:
-    """Raises InvalidInput for a target that could lead out of the upstream: another form, or dots in its path."""
+def check_target(request: web.BaseRequest, keys: Collection[str]) -> None:
+    """Raises InvalidInput for a target that could lead out of the upstream (another form, dots in its path), or that
+    has a key in its path.
+    """
     path = request.raw_path.partition("?")[0]
     if not path.startswith("/"):
         raise InvalidInput("The request target must be a path: this gateway is no proxy for other hosts.")
@@ -188,6 +180,8 @@ def origin_form(request: web.BaseRequest) -> None:
         segments = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").replace("\\", "/")
         if any(segment in (".", "..") for segment in segments.split("/")):
             raise InvalidInput("The path of the request has dot segments: send it without.")
+    if has_key(path, keys):
+        raise InvalidInput("The path of the request has a key of this gateway: send it in x-holdfast-key.")
 
 
 def _connection_options(headers: _Headers) -> frozenset[bytes]:
@@ -272,13 +266,19 @@ class ForwardedReply(web.StreamResponse):
         own = [
             (name.encode(), value.encode())
             for name, value in self.headers.items()
-            if name in ("Transfer-Encoding", "Connection")
+            if name in ("Transfer-Encoding", "Connection", "Vary") or _is_cors(name.encode())
         ]
+        if any(_is_cors(name) for name, _ in own):
+            self.forwarded = [header for header in self.forwarded if not _is_cors(header[0])]
         await writer.write_headers("", CIMultiDict())
         version = request.version
         first = f"HTTP/{version.major}.{version.minor} {self.status} {self.reason}"
         _set_head(writer, _join_head(first, [*self.forwarded, *own]))
         writer.send_headers()
+
+
+def _is_cors(name: bytes) -> bool:
+    return name.lower().startswith(_CORS)
 
 
 async def open_reply(response: aiohttp.ClientResponse, protocol: WireProtocol) -> tuple[list[bytes], Failure | None]:

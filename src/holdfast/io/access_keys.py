@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hmac
 import ipaddress
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from ..errors import InvalidInput
 
 _MIN_KEY = 16
+_BASIC = re.compile(r"\bbasic\s+([\w+/-]+)", re.IGNORECASE)
+_ENCODED_PERCENT = re.compile(r"%(?:25)+")
+_MAX_DECODED = 4
+"""Times that a text is percent-decoded; percent signs that were encoded again and again count once."""
 
 
 def is_loopback(host: str) -> bool:
@@ -54,3 +62,25 @@ def owner_of(key: str, keys: Mapping[str, str]) -> str | None:
         if hmac.compare_digest(known.encode(), key.encode(errors="surrogateescape")):
             found = owner
     return found
+
+
+def has_key(text: str, keys: Iterable[str]) -> bool:
+    """Whether a text has one of the keys in it, in any form that a server would decode to the key."""
+    spellings = tuple(_spellings(text))
+    return any(key in spelling for key in keys for spelling in spellings)
+
+
+def _spellings(text: str) -> Iterator[str]:
+    """Yields a text as it is, decoded from HTTP's `Basic` form, and percent-decoded once and more often."""
+    yield text
+    for found in _BASIC.finditer(text):
+        encoded = found[1].replace("-", "+").replace("_", "/")
+        try:
+            yield base64.b64decode(encoded + "=" * (-len(encoded) % 4)).decode(errors="replace")
+        except binascii.Error:
+            continue
+    for _ in range(_MAX_DECODED):
+        if "%" not in text:
+            return
+        yield (text := unquote(text))
+        text = _ENCODED_PERCENT.sub("%", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -23,7 +24,7 @@ from ..context.events import (
     lane_key,
     message_in,
 )
-from ..errors import CorruptLog, InvalidInput, UnknownEvent
+from ..errors import CorruptLog, InvalidInput, UnknownEvent, UnknownSession
 from ..messages import COMMON, Json, encode_all, repair_messages, request_fields, restore_media
 from ..messages.codec import decode_payloads
 from ..messages.repair import trace_numbers
@@ -75,6 +76,8 @@ class LiveSession:
         """Lane key → ids of archived messages to restore once its open tool calls have their results."""
         self._views: dict[str, View] = {}
         self._facts = self._first_facts()
+        self.is_gone = False
+        """Whether the session was deleted: one that has its id now is another, with a log of its own."""
         self._moving = anyio.Lock(fast_acquire=True)
         """Held while record and views change, so that they agree whenever it is free."""
 
@@ -99,7 +102,14 @@ class LiveSession:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        record = await self.store.session(self.id)
+        try:
+            record = await self.store.session(self.id)
+        except UnknownSession:
+            self.is_gone = True
+            raise
+        if record.created != self.record.created or record.version < self.version:
+            self.is_gone = True
+            raise UnknownSession(self.id)
         events: Sequence[Event] = ()
         if record.version != self.version and self._views:
             missed = Slice(any_lane=True, after=self.version, until=record.version)
@@ -161,8 +171,19 @@ class LiveSession:
         tip: LaneTip | None = None,
         media: Mapping[str, str] | None = None,
     ) -> Appended:
-        """Appends events to the log and applies them; after a conflict, applies what other writers appended."""
-        done = await self.store.append(self.id, events, after=after, when=when, tip=tip, media=media)
+        """Appends events to the log and applies them; after a conflict, applies what other writers appended.
+
+        Raises UnknownSession if the session was deleted, even if there is one with its id again.
+        """
+        if when is not None:
+            await self.refresh()  # a new session's marks may equal those of the deleted one
+        if self.is_gone:
+            raise UnknownSession(self.id)
+        try:
+            done = await self.store.append(self.id, events, after=after, when=when, tip=tip, media=media)
+        except UnknownSession:
+            self.is_gone = True
+            raise
         if done.conflict:
             await self.refresh()
         elif done.fresh:
@@ -176,7 +197,8 @@ class LiveSession:
                 events = await self.with_media(events)
                 self._take(self._moved(events[-1], version, tip), events)
             elif version > self.version:
-                await self._refresh()
+                with suppress(UnknownSession):  # deleted since, but the events were appended
+                    await self._refresh()
 
     def _moved(self, last: Event, version: int, tip: LaneTip | None) -> SessionRecord:
         key, lanes = lane_key(last.lane), self.record.lanes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,8 @@ import anyio.lowlevel
 import anyio.to_thread
 import msgspec
 
-from ..context.events import Event, EventKind, SessionRecord
+from ..context.events import Event, EventKind, SessionRecord, now
+from ..errors import InvalidInput, UnknownSession
 from ..follow import (
     CACHE_MARK,
     ChainedIds,
@@ -40,7 +42,7 @@ from ..messages.frameworks import OriginalObjects, framework_codec, framework_in
 from ..stores import Log
 from ..summaries import replace_surrogates
 from .live import Context
-from .origin import find_origin, read_in_thread
+from .origin import ListOrigin, find_origin, is_redacted, read_in_thread
 from .service import SessionService
 
 if TYPE_CHECKING:
@@ -91,6 +93,11 @@ class MessageListSession:
         """Id of the session of which an edited list continues a fork; empty if there is none."""
         self.usage: Any = None
         """What the provider reported for the reply that comes next."""
+        self._stored_record: SessionRecord | None = None
+        """Of the stored session, as it was when it was last read."""
+        self._mark = 0
+        self._is_redacted = False
+        """Whether content was redacted from the session: the caller's list still has it."""
         self._format = format
         self._detected = COMMON
         self._record = record
@@ -107,6 +114,7 @@ class MessageListSession:
         """Appends the messages that are new."""
         require_message_list(messages)
         messages = messages if isinstance(messages, list | tuple) else list(messages)
+        await self._look_at_session()
         first = count_leading_system(messages)
         known = self._known_by_objects(messages, first)
         if known is None:
@@ -134,7 +142,9 @@ class MessageListSession:
     def returned(self, context: Context, compacted: bool) -> Context:
         """The context for the caller, who may continue from it where it is not the caller's own list."""
         shown = context.messages
-        differs = compacted or len(shown) != len(self._history.log.ids)  # a format may require messages in between
+        differs = (
+            compacted or self._is_redacted or len(shown) != len(self._history.log.ids)
+        )  # a format may require messages in between
         log = Follower(ChainedIds(shown) if differs else ())
         for place, payload in self._marked.items():
             at = len(shown) - len(self._history.log.ids) + place
@@ -146,6 +156,47 @@ class MessageListSession:
         context.messages = restore_objects(self._leading, context.format, self._originals) + context.messages
         context.system = self._record.get("system")
         return context
+
+    def lose(self) -> bool:
+        """Forgets a session that was deleted, so that the next list starts a new one; False if there was none."""
+        had_session, self.session_id = bool(self.session_id), ""
+        self._history, self._returned, self.usage = _KnownList(), _KnownList(), None
+        self._mark, self._is_redacted = 0, False
+        if self._stored_record is not None:
+            self._stored_record = msgspec.structs.replace(self._stored_record, created="")
+        self._note_forms((), ())
+        if not self._is_stored:
+            self._root = ""
+        return had_session or self._stored_record is not None
+
+    async def _look_at_session(self) -> None:
+        """Notes what others did to the session; raises UnknownSession if it was deleted, even if it is there again."""
+        if not self.session_id:
+            return
+        record, known = await self.sessions.get(self.session_id), self._stored_record
+        if known is not None and known.id == record.id and known.created not in ("", record.created):
+            raise UnknownSession(record.id)
+        self._stored_record = record
+        mark = record.lanes[""].mark if "" in record.lanes else 0
+        if mark != self._mark:
+            self._is_redacted = await is_redacted(self.sessions, record.id)
+            self._mark = mark
+
+    async def _find_origin(self, given: GivenList) -> ListOrigin | None:
+        known = (self.session_id, self._history.log) if self.session_id else None
+        try:
+            return await find_origin(self.sessions, self._root, given, always=self._is_stored, known=known)
+        except UnknownSession:
+            lost = self._stored_record
+            if lost is None or self.session_id:
+                raise
+            anew = msgspec.structs.replace(
+                lost, id=self._root, created=now(), parent=None, parent_seq=0, version=0, lanes={}
+            )
+            with suppress(InvalidInput):  # another process has created it
+                await self.sessions.store.create(anew)
+                self._stored_record = anew
+            return await find_origin(self.sessions, self._root, given, always=self._is_stored)
 
     def _known_by_objects(self, messages: Sequence[Any], first: int) -> int | None:
         """How many messages after the system prompt the session has, if they are the objects of the last call."""
@@ -170,7 +221,7 @@ class MessageListSession:
                 return count
         if len(self._returned.objects):
             self.usage = None  # it is the size of a compacted context, which this list is not
-        origin = await find_origin(self.sessions, self._root, given, always=self._is_stored) if self._root else None
+        origin = await self._find_origin(given) if self._root else None
         if origin is None:
             return None
         self.session_id, log, shared = origin

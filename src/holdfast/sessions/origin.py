@@ -41,11 +41,17 @@ def nearest(logs: Iterable[_Log], given: GivenList, follower: Callable[[_Log], F
 
 
 async def find_origin(
-    sessions: SessionService, session_id: str, given: GivenList, *, always: bool = True
+    sessions: SessionService,
+    session_id: str,
+    given: GivenList,
+    *,
+    always: bool = True,
+    known: tuple[str, Follower] | None = None,
 ) -> ListOrigin | None:
     """Returns the session or its fork whose whole log the list starts with; creates a fork if there is none.
 
-    A list that shares nothing with any of them continues in another session like the first one if `always`.
+    A list that shares nothing with any of them continues in another session like the first one if `always`. `known` are
+    the ids of one session's messages as the list has them: what was redacted since is in the list still.
     """
     logs: list[tuple[str, Follower, list[Event]]] = []
     for number in count(1):
@@ -58,6 +64,8 @@ async def find_origin(
             break
         log = await read_in_thread(len(events), _log_of, events)
         logs.append((name, log, events))
+        if known is not None and known[0] == name and len(known[1].ids) == len(events):
+            logs.append((name, known[1], events))
     empty = next((log for log in logs if not log[2]), None)
     best = nearest(logs, given, lambda log: log[1]) or empty
     if best is None and not always:
@@ -101,3 +109,13 @@ async def with_forks(sessions: SessionService, session_id: str) -> list[str]:
     for name in found:
         found += [fork.id for fork in await sessions.store.forks(name)]
     return found
+
+
+async def is_redacted(sessions: SessionService, session_id: str) -> bool:
+    """Whether content was redacted from a session or one that it was forked from: a program's list still has it."""
+    ancestor: str | None = session_id
+    while ancestor is not None:
+        if await sessions.events(ancestor, kind=EventKind.REDACTION, last=1):
+            return True
+        ancestor = (await sessions.get(ancestor)).parent
+    return False

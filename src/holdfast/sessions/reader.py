@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +16,7 @@ from ..compaction.presets import DEFAULT_PRESET
 from ..compaction.size import Size, measure
 from ..context import Request, View
 from ..context.events import Event, SessionRecord
-from ..errors import NoRoom, StoreClosed
+from ..errors import NoRoom, StoreClosed, UnknownSession
 from ..hooks.timeouts import require_seconds
 from ..messages import Json, ToolCall, format_name
 from ..stores import Log
@@ -346,16 +347,17 @@ class SessionReader:
         """Returns the open session, from the cache or from the store; `refresh` catches up with other writers."""
         self._require_open()
         live = self._open.get(session_id)
-        if live is None:
+        if live is not None and refresh:
+            with suppress(UnknownSession):
+                await live.refresh()
+        if live is None or live.is_gone:
             record = await self.store.session(session_id)
             live = LiveSession(self.store, record, self._choose_policy, on_heal=self._count_healed)
             self._open[session_id] = live
-            if len(self._open) > OPEN_SESSIONS:
-                self._open.popitem(last=False)
-        else:
+        if session_id in self._open:
             self._open.move_to_end(session_id)
-            if refresh:
-                await live.refresh()
+        if len(self._open) > OPEN_SESSIONS:
+            self._open.popitem(last=False)
         return live
 
     def _count_healed(self) -> None:

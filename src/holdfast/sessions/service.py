@@ -190,6 +190,7 @@ class SessionService(SessionReader):
         )
         self._require_open()
         await self.store.create(record)
+        self._open.pop(record.id, None)
         return record
 
     async def delete(self, session_id: str) -> None:
@@ -502,7 +503,9 @@ class SessionService(SessionReader):
     async def import_(self, records: Sequence[Mapping[str, Any]], *, id: str | None = None) -> SessionRecord:
         """Creates a session from what `export` returned."""
         self._require_open()
-        return await import_session(self.store, records, id)
+        imported = await import_session(self.store, records, id)
+        self._open.pop(imported.id, None)
+        return imported
 
     # -- for the other parts of this package ------------------------------------------------------------
 

@@ -25,7 +25,8 @@ WRITE_HEADER = "x-holdfast"
 MAX_BODY = 64 * 1024
 """Bytes of a request."""
 _COOKIE_SECONDS = 30 * 24 * 3600
-_MAX_LOGINS = 1_000
+MAX_LOGINS = 100
+"""Cookies of one owner; the oldest ends first."""
 _OPEN_PATHS = ("/static/", "/login")
 """Paths that need no cookie: they hold nothing of any session."""
 
@@ -76,18 +77,29 @@ class Access:
     def has_keys(self) -> bool:
         return bool(self._keys)
 
+    @property
+    def login_count(self) -> int:
+        """How many cookies are valid."""
+        return len(self._logins)
+
     def redeem(self, token: str) -> str | None:
-        """Returns a new cookie for the token, which works once, or for a key; None for anything else."""
-        if self.token is not None and secrets.compare_digest(token.encode(), self.token.encode()):
-            self.token, login = None, _Login(self._owner)
-        elif (found := owner_of(token, self._keys)) is not None:
-            login = _Login(found, token)
-        else:
+        """Returns a new cookie for the token of the printed address, which works once; None for anything else."""
+        if self.token is None or not secrets.compare_digest(token.encode(), self.token.encode()):
             return None
+        self.token = None
+        return self._add(_Login(self._owner))
+
+    def log_in(self, key: str) -> str | None:
+        """Returns a new cookie for a key; None for anything else."""
+        owner = owner_of(key, self._keys)
+        return None if owner is None else self._add(_Login(owner, key))
+
+    def _add(self, login: _Login) -> str:
+        own = [value for value, other in self._logins.items() if other.owner == login.owner]
+        for oldest in own[: len(own) + 1 - MAX_LOGINS]:
+            del self._logins[oldest]
         value = secrets.token_urlsafe(32)
         self._logins[value] = login
-        if len(self._logins) > _MAX_LOGINS:
-            del self._logins[next(iter(self._logins))]
         return value
 
     def reload(self, keys: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from ..context.events import Event, SessionRecord
 from ..errors import Conflict, HoldfastError, InvalidInput, StaleVersion, UnknownEvent, UnknownSession
@@ -38,7 +40,8 @@ _WIRE_PIECE = 200_000
 """Characters of wire JSON in a reply."""
 _POLL_SECONDS = 0.4
 _HEARTBEAT_SECONDS = 15.0
-_MAX_STREAMS = 100
+MAX_STREAMS = 100
+"""Pages of one owner that follow a session."""
 Handler = Callable[["Api", Request], Awaitable[Response]]
 
 
@@ -72,8 +75,8 @@ class Api:
         self.stats = StatsReader(sessions)
         self.closing = False
         """True when the server stops: streams end."""
-        self.streams = 0
-        """Pages that follow a session now."""
+        self.streams = Counter[str | None]()
+        """Pages that follow a session now, by the owner of their login."""
 
     def routes(self) -> list[Route]:
         paths: dict[str, Callable[[Request], Awaitable[Response]]] = {
@@ -297,10 +300,11 @@ class Api:
 
     @_answering
     async def live(self, request: Request) -> Response:
-        record = await self.record(request)
-        if self.streams >= _MAX_STREAMS:
+        record, owner = await self.record(request), self.access.owner(request.headers)
+        if self.streams[owner] >= MAX_STREAMS:
             return problem_reply(503, "Too many pages are open: close some.")
-        return StreamingResponse(self._versions(record.id), media_type="text/event-stream")
+        self.streams[owner] += 1
+        return _LiveReply(self._versions(record.id), lambda: self.streams.subtract([owner]))
 
     async def _versions(self, session_id: str) -> AsyncIterator[bytes]:
         """Yields the session's version whenever it changes; the page then reads what it shows.
@@ -308,7 +312,6 @@ class Api:
         It asks the store again and again, on PostgreSQL too: that takes a fraction of a millisecond for each open page,
         while a notification of every append would be paid by every writer.
         """
-        self.streams += 1
         try:
             known, quiet = -1, 0.0
             while not self.closing:
@@ -323,8 +326,20 @@ class Api:
                 await anyio.sleep(_POLL_SECONDS)
         except UnknownSession:
             yield b"event: gone\ndata: 0\n\n"
+
+
+class _LiveReply(StreamingResponse):
+    """A stream of events that says when it has ended, also where it was never read."""
+
+    def __init__(self, events: AsyncIterator[bytes], on_end: Callable[[], object]) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._on_end = on_end
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
         finally:
-            self.streams -= 1
+            self._on_end()
 
 
 def _number(request: Request, name: str, default: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
@@ -34,6 +35,8 @@ from .overview import Overview, read_overview, read_sessions, read_title
 from .replies import SECURITY_HEADERS, json_reply, page_reply, problem_reply
 
 log = logging.getLogger("holdfast.web")
+MAX_WRONG_KEYS = 20
+"""Logins of one client that wait for being refused; a right key never waits."""
 _SHOWN_SESSIONS = 50
 """Each takes reading its live window."""
 SessionPage = Callable[[Overview, Request], Html]
@@ -57,6 +60,8 @@ class Inspector:
         queue: QueueReader | None = None,
     ) -> None:
         self.sessions, self.access, self.read_only, self.queue = sessions, access, read_only, queue
+        self._wrong_keys = Counter[str]()
+        """By address of the client: logins that are being refused."""
         self.api = Api(sessions, access, store_url=store_url, read_only=read_only)
         in_session: dict[str, SessionPage] = {
             "": lambda one, _: pages.session_page(one, read_only=read_only),
@@ -132,11 +137,20 @@ class Inspector:
             given = msgspec.json.decode(await request.body(), type=dict[str, str])
         except (msgspec.DecodeError, UnicodeError):
             given = {}
-        cookie = self.access.redeem(given.get("key", ""))
+        cookie = self.access.log_in(given.get("key", ""))
         if cookie is None:
-            await anyio.sleep(1)
-            return problem_reply(401, "This key is not known.")
+            return await self._refuse_key(request.client.host if request.client else "")
         return self.access.set_cookie(json_reply({}), cookie)
+
+    async def _refuse_key(self, client: str) -> Response:
+        if self._wrong_keys[client] >= MAX_WRONG_KEYS:
+            return problem_reply(429, "Too many wrong keys at once: wait a second, then try again.")
+        self._wrong_keys[client] += 1
+        try:
+            await anyio.sleep(1)
+        finally:
+            self._wrong_keys -= Counter([client])
+        return problem_reply(401, "This key is not known.")
 
 
 async def _asset(request: Request) -> Response:
