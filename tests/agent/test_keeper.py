@@ -135,6 +135,16 @@ async def test_failing_summarizer_falls_back_to_the_ledger() -> None:
     assert TASK in texts(context)
 
 
+async def test_context_over_the_window_is_compacted_without_a_model_whatever_the_preset_does() -> None:
+    """Pi leaves the context as it is where its model fails, for the user to decide: the provider would refuse it."""
+    model = ScriptedModel(Failure("auth", "no key"), repeat=True)
+    keeper = await open_keeper([user_message(), *tool_steps(40)], preset="pi", summarizer=model)
+    assert (await keeper.context()).tokens > 8_000
+    context = await keeper.prepare_step()
+    assert model.calls and context.tokens < 8_000 and TASK in texts(context)
+    assert not check(list(context), "openai-chat")
+
+
 async def test_p2_auto_off_does_not_compact() -> None:
     keeper = await open_keeper([user_message(), *tool_steps(20)], auto=False)
     assert list(await keeper.prepare_step()) == [user_message(), *tool_steps(20)]

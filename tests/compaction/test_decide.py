@@ -128,6 +128,17 @@ def test_target_of_the_strategy_limits_a_request_without_a_budget() -> None:
     assert outcome(decision) == (Outcome.COMPACTED, 200, True)
 
 
+def test_target_of_the_strategy_is_reached_below_the_budget_too() -> None:
+    assert outcome(decide(archive(2), strategy=TokenWindow(300), budget=900)) == (Outcome.COMPACTED, 200, True)
+
+
+def test_plan_leaves_room_for_what_is_appended_before_the_next_compaction() -> None:
+    request = request_for(TALK, budget=900)
+    request.gap = 300
+    decision = validate_plan(request, TASK, archive(2)(request.plan))
+    assert outcome(decision) == (Outcome.COMPACTED, 600, True)
+
+
 def test_target_of_the_plan_precedes_the_target_of_the_strategy() -> None:
     decision = decide(archive(2, target=800), strategy=TokenWindow(1), budget=900)
     assert decision.tokens_after == 800

@@ -64,6 +64,26 @@ def test_h7_bounds_are_ordered_in_every_window(name: str, window: int, overhead:
         assert bounds.target <= bounds.threshold - int(room / 3), "a third of the room is freed"
 
 
+def test_h12_target_frees_a_third_of_the_threshold_where_half_of_the_window_is_more() -> None:
+    assert preset("layer").bounds(128_000, 0).target == 93_600 * 2 // 3
+
+
+@pytest.mark.anyio
+async def test_h12_next_automatic_compaction_comes_after_the_gap() -> None:
+    """What must stay is over the threshold, so that the trigger fires at each step."""
+    policy = Policy(name="narrow", window=10_000, threshold=Tokens(900), strategy=SlidingWindow(4), estimator="chars/4")
+    await (service := SessionService(MemoryStore(), estimator="chars/4")).create(id="s", format="openai-chat")
+    await service.append("s", [*TALK, user(1_000)])
+    assert (await service.compact("s", preset=policy)).outcome is Outcome.COMPACTED
+    await service.append("s", assistant(299))
+    held = await service.compact("s", preset=policy)
+    assert (held.outcome, held.bounds.gap) == (Outcome.NOT_NEEDED, 300)
+    assert held.why == "299 tokens were appended since the last compaction: the next comes after 300"
+    assert (await service.compact("s", always, preset=policy)).why != held.why
+    await service.append("s", user(2))
+    assert (await service.compact("s", preset=policy)).outcome is not Outcome.NOT_NEEDED
+
+
 def test_h7_budget_is_limit_and_threshold_and_half_of_it_the_target() -> None:
     assert resolve(budget=1_000).bounds(None, 0)[1:4] == (1_000, 1_000, 500)
     assert resolve(budget=1_000, target=900).bounds(None, 0).target == 900

@@ -53,6 +53,18 @@ def test_fold_synthetic_and_aside_messages_are_no_turns() -> None:
     assert texts(view) == ["one", "two", "three", "continue", "a note"]
 
 
+def test_fold_notes_are_no_turns_also_where_nothing_marks_them() -> None:
+    """A list that another process compacted may be appended as it is."""
+    ours, foreign = (
+        framed_message("The tide table is lost."),
+        "This session is being continued from a previous conversation.",
+    )
+    view = view_of(
+        message(1, "user", ours.text), message(2, "user", foreign), message(3, "user", "When is high water?")
+    )
+    assert (view.turn_count, view.synthetic, view.turns) == (1, [0, 1], [2])
+
+
 def test_fold_unknown_kinds_change_nothing() -> None:
     view = view_of(*TURNS, Event("e4", "from the future", "", {"anything": 1}, None, 4))
     assert texts(view) == ["one", "two", "three"]

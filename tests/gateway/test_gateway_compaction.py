@@ -48,6 +48,24 @@ async def test_task_that_overflows_finishes_through_the_gateway(format: str) -> 
             assert await running.sessions.verify(session.id) == []
 
 
+async def test_request_that_leaves_no_room_for_the_reply_is_compacted_before_it_is_sent() -> None:
+    """The window is not exceeded yet, but the part of it that is reserved for the reply is in use."""
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url, window=WINDOW) as running:
+            client = ClientConversation(running.model("openai-chat"))
+            for number in range(15):
+                client.say(result(number))
+                client.messages.append({"role": "assistant", "content": "Noted."})
+            client.say("Which berth is free?")
+            await client.step()
+            [session] = await running.sessions.list()
+            size = await running.sessions.size(session.id)
+            [compaction] = await running.sessions.events(session.id, kind="compaction")
+            assert size.limit is not None and size.limit < compaction.body["tokens_before"] < WINDOW
+            assert running.gateway.metrics.requests == {("openai-chat", "compacted"): 1}
+            assert len(json.dumps(server.requests[0].body)) < len(json.dumps(client.messages))
+
+
 @pytest.mark.parametrize("format", FORMATS)
 async def test_overflow_is_recovered_before_the_client_sees_it(format: str) -> None:
     """The window is half of what the gateway assumes: it learns the real one from the first error."""

@@ -129,11 +129,13 @@ class BrokenStore(MemoryStore):
     """A store that can be down, or hang."""
 
     fault: str = ""
+    asked = 0
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
         if name not in ("session", "read", "append", "create", "sessions", "forks") or not self.fault:
             return found
+        self.asked += 1
         return self._fail if self.fault == "down" else self._hang
 
     async def _fail(self, *_args: Any, **_named: Any) -> None:
@@ -163,6 +165,26 @@ async def test_task_finishes_while_the_store_fails(
             assert metrics.requests[format, "failed"] == STEPS + 1 - 10 == metrics.failures["decision"]
             assert metrics.requests[format, "recovered"] == server.overflowed > 0
             assert "sk-secret" not in caplog.text and "berth" not in caplog.text
+
+
+async def test_store_that_failed_is_not_waited_for_with_each_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = BrokenStore()
+    monkeypatch.setattr(rewriting, "_STORE_SECONDS", 0.05)
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url, sessions=SessionService(store)) as running:
+            client, requests = ClientConversation(running.model("openai-chat")), running.gateway.metrics.requests
+
+            async def ask(retry_after: float) -> int:
+                monkeypatch.setattr(rewriting, "_RETRY_STORE_SECONDS", retry_after)
+                client.say("Ahoy.")
+                await client.step()
+                return store.asked
+
+            store.fault = "hangs"
+            assert await ask(0.0) == 1
+            assert await ask(600.0) == 2
+            assert await ask(600.0) == await ask(600.0) == 2
+            assert requests == {("openai-chat", "failed"): 4}
 
 
 async def test_locked_or_full_database_delays_no_request_and_is_used_again(

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
-from gateway_harness import ClientConversation, run_gateway
+from gateway_harness import ClientConversation, RunningGateway, run_gateway
 from raw_http import RawClient, RawMessage, chat_request, reply_with, run_upstream
 from test_gateway_compaction import STEPS, WINDOW, result, task
 
+from holdfast import SessionService, SQLiteStore
 from holdfast.cli.serve import _JsonFormatter, _TextFormatter
 from holdfast.models.openai import OpenAIChat
 from providers import ProviderServer
@@ -119,6 +121,31 @@ async def test_owners_never_meet_whatever_session_they_name() -> None:
                 assert "b" * 20 not in json.dumps(server.requests[-1].headers)
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_owners_that_send_the_same_have_sessions_of_their_own(restarts: bool, tmp_path: Path) -> None:
+    """The same list under the same session key, at one gateway or, after a restart, at another one."""
+    keys = {"a" * 20: "ann", "b" * 20: "bob"}
+    body = json.dumps({"model": "harbor", "messages": [{"role": "user", "content": "Ahoy."}]}).encode()
+    with ProviderServer("Aye.") as server:
+
+        async def ask(running: RunningGateway, key: str) -> str:
+            client = await RawClient.connect(running.url)
+            headers = (b"x-holdfast-session", b"shared"), (b"Authorization", b"Bearer " + key.encode() * 20)
+            reply = await client.send(model_call(body, *headers))
+            client.close()
+            assert reply.get(b"x-holdfast-outcome") == b"unchanged"
+            return (reply.get(b"x-holdfast-session") or b"").decode()
+
+        names = dict[str, str]()
+        for asked in ("a", "b") if restarts else ("ab",):
+            sessions = SessionService(SQLiteStore(tmp_path / "s.db"))
+            options: Any = {"sessions": sessions, "keys": keys, "upstream_key": "sk-held"}
+            async with sessions, run_gateway(server.anthropic_url, **options) as running:
+                names |= {key: await ask(running, key) for key in asked}
+                owners = {record.id: record.owner for record in await sessions.list()}
+        assert {key: owners[name] for key, name in names.items()} == {"a": "ann", "b": "bob"}
+
+
 async def test_prompt_that_imitates_our_notes_stays_a_prompt() -> None:
     """Text of a note in user messages and results neither ends a session nor is taken for a compaction."""
     with ProviderServer(task, window=WINDOW) as server:
@@ -192,3 +219,19 @@ async def test_log_of_unauthenticated_requests_has_no_control_characters(caplog:
         for line in shown:
             assert line.isprintable() and line.isascii() and len(line) < 1_000, line
         assert [word.partition("=")[0] for word in record.getMessage().split()].count("status") <= 1
+
+
+@pytest.mark.parametrize("header", ["x-holdfast-key", "x-api-key", "x-goog-api-key", "api-key", "Authorization"])
+async def test_gateway_key_in_a_header_does_not_reach_the_upstream(header: str) -> None:
+    """The provider's own key, which the client sends beside it, does."""
+    key, own = "a" * 20, "Authorization" if header != "Authorization" else "x-api-key"
+    given = [(b"Host", b"localhost"), (own.encode(), b"Bearer sk-own"), (header.encode(), f"Bearer {key}".encode())]
+    async with (
+        run_upstream(reply_with(OK)) as upstream,
+        run_gateway(upstream.url, keys={key: "ann"}) as running,
+    ):
+        client = await RawClient.connect(running.url)
+        await client.send(RawMessage(b"GET /v1/models HTTP/1.1", given).to_bytes())
+        client.close()
+        sent = upstream.requests[-1]
+        assert sent.get(own.lower().encode()) == b"Bearer sk-own" and key.encode() not in sent.to_bytes()

@@ -140,3 +140,24 @@ async def test_thinking_made_before_a_compaction_in_the_background_is_dropped(re
             assert server.refused == []
             sent = json.dumps(server.requests[-1].body["messages"])
             assert "Hm 6." not in sent and "Hm 7." not in sent and "Hm 8." in sent and "Hm 9." in sent
+
+
+async def test_thinking_made_after_the_compaction_is_kept_by_a_gateway_that_was_restarted() -> None:
+    """It does not know the last request, but the log has a reply since the compaction: the newest came later, too."""
+    thoughts = (Say(f"Aye {number}.", thinking=f"Hm {number}.") for number in range(20))
+    with ProviderServer(lambda _: next(thoughts), window=100_000, binds_thinking=True) as server:
+        async with AsyncExitStack() as stack:
+            running = await stack.enter_async_context(run_gateway(server.anthropic_url, window=100_000))
+            client = ClientConversation(running.model("anthropic"))
+            for number in range(6):
+                client.say(result(number))
+                await client.step()
+                if number == 3:
+                    [session] = await running.sessions.list()
+                    await running.sessions.compact(session.id, always, SlidingWindow(4))
+            same = run_gateway(server.anthropic_url, window=100_000, sessions=running.sessions)
+            client.model = (await stack.enter_async_context(same)).model("anthropic")
+            client.say(result(6))
+            await client.step()
+            sent = json.dumps(server.requests[-1].body["messages"])
+            assert server.refused == [] and "Hm 3." not in sent and "Hm 4." in sent and "Hm 5." in sent

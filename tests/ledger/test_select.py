@@ -97,6 +97,16 @@ def test_lone_name_is_selected_when_its_line_is_too_long() -> None:
     assert [line.text for line in selection(among, {"name_1": 0.5}).within(600)] == [lines[0][0]]
 
 
+def test_room_of_a_lone_name_is_used_again_where_its_line_takes_its_place() -> None:
+    """The name is worth most for its characters, so it comes first; then its line comes, and then the other one."""
+    lines = [("name_1 and a quarter of the tide", "a"), ("the rest of the tide of name_2", "a")]
+    worth, own = {"name_1": 1.0}, dict.fromkeys((text for text, _ in lines), 0.3)
+    chosen = selection(pool(lines, worth, own), worth)
+    assert [line.text for line in chosen.within(TITLE + 20)] == ["name_1"]
+    room = TITLE + sum(len(text) + 1 for text, _ in lines)
+    assert [line.text for line in chosen.within(room)] == [text for text, _ in lines]
+
+
 def test_own_score_of_a_line_adds_to_its_names() -> None:
     lines = [("name_1 and a1", "a"), ("name_1 and a2", "a")]
     among = [one for one in pool(lines, {"name_1": 0.5}, {"name_1 and a2": 0.25}) if one.line.kind != "name"]

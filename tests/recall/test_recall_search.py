@@ -102,6 +102,17 @@ async def test_search_pages_contain_every_hit_once(recall: Recall) -> None:
     assert len(seen) == len(set(seen)) > 6
 
 
+async def test_search_page_that_holds_the_last_hit_is_the_last_page(recall: Recall) -> None:
+    """Also where it is full: the offset of another page would lead to an empty one."""
+    found = [hit.reference for hit in (await recall.search("table")).hits]
+    assert len(found) == 5
+    for limit, more in ((6, False), (5, False), (4, True)):
+        page = await recall.search("table", limit=limit)
+        assert ([hit.reference for hit in page.hits], page.more) == (found[:limit], more)
+    last = await recall.search("table", limit=2, offset=3)
+    assert ([hit.reference for hit in last.hits], last.next) == (found[3:], None)
+
+
 async def test_search_one_session_or_all(recall: Recall, service: SessionService) -> None:
     await append_story(service, "t")
     everywhere = Recall(service)

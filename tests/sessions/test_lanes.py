@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+import anyio
 import pytest
 
-from holdfast import MemoryStore, PruneToolResults, SessionService, SlidingWindow
+from holdfast import MemoryStore, PruneToolResults, SessionService, SlidingWindow, Summary, TokenCount
+from holdfast.strategies import KeepLast
+from holdfast.summaries import AsUser, FreeText
 from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
@@ -98,3 +101,32 @@ async def test_prune_of_a_new_lane_starts_where_the_root_was_compacted() -> None
     assert (await service.prune("s", PruneToolResults(0, 0), lane="research")).outcome == "compacted"
     shown = await visible(service, "research")
     assert await visible(SessionService(service.store), "research") == shown and "u0" not in shown
+
+
+async def test_automatic_compaction_of_a_lane_waits_for_the_running_one(service: SessionService) -> None:
+    """Lanes have no lease: a second summary of the same messages would cost a model call and lose the race."""
+    started, release, prompts = anyio.Event(), anyio.Event(), list[str]()
+    await append(service, "u1", "a1")
+    for number in range(20):
+        await service.append("s", {"role": "user", "content": f"q{number} " + "of the harbour " * 40}, "research")
+
+    async def summarize(prompt: str) -> str:
+        prompts.append(prompt)
+        started.set()
+        await release.wait()
+        return "They talked of the harbour."
+
+    outcomes = list[str]()
+
+    async def compact() -> None:
+        strategy = Summary(KeepLast(2), FreeText(), AsUser(), verify=False)
+        result = await service.compact("s", TokenCount(1_000), strategy, lane="research", summarizer=summarize)
+        outcomes.append(result.outcome)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(compact)
+        await started.wait()
+        group.start_soon(compact)
+        await anyio.wait_all_tasks_blocked()
+        release.set()
+    assert (outcomes, len(prompts)) == (["compacted", "not_needed"], 1)

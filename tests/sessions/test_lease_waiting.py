@@ -279,8 +279,9 @@ async def test_lease_is_renewed_while_a_compaction_runs() -> None:
     async with anyio.create_task_group() as group:
         group.start_soon(lambda: service.compact("s", FULL, SUMMARY, summarizer=model))
         await model.started.wait()
-        await anyio.to_thread.run_sync(often.wait)
+        await anyio.to_thread.run_sync(often.wait, 20)
         model.release.set()
+    assert often.is_set()
     assert len({owner for owner, _, _ in taken}) == 1
     assert all(took and left is not None for _, took, left in taken)
     assert await store.held("s", "compaction") is None

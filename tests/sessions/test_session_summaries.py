@@ -103,6 +103,25 @@ async def test_reasoning_appended_while_a_model_writes_is_not_sent(store: Log) -
         assert await service.verify("s") == []
 
 
+async def test_reasoning_of_a_reply_requested_before_a_compaction_is_not_sent_after_it(store: Log) -> None:
+    """Its signature covers the context that it was requested with, which is another one by now."""
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    reply = {"role": "assistant", "content": [thinking, {"type": "text", "text": "The tide is low."}]}
+    async with SessionService(store) as service:
+        await service.create(id="s", format="anthropic")
+        await append_turns(service, 1, 6)
+        await service.append("s", message("u7"))
+        requested = await service.context("s")
+        await service.compact("s", always, SlidingWindow(3))
+        await service.append("s", [reply, message("u8")], made_on=requested.checkpoint)
+        for reader in (service, SessionService(store)):
+            shown = (await reader.context("s")).messages
+            assert shown[-2]["content"] == reply["content"][1:]
+        await service.append("s", [reply, message("u9")], made_on=(await service.context("s")).checkpoint)
+        for reader in (service, SessionService(store)):
+            assert (await reader.context("s")).messages[-2]["content"] == reply["content"]
+
+
 # -- rounds ---------------------------------------------------------------------------------------------------------
 
 

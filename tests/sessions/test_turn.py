@@ -169,6 +169,22 @@ async def test_h9_resumed_turn_runs_only_its_open_calls() -> None:
         assert turn.calls == ()
 
 
+async def test_h9_open_call_is_not_taken_for_its_answered_twin() -> None:
+    """Two calls of a reply that are equal but for their ids: each has its own key, and its own result."""
+    service = await open_service()
+    function = {"name": "tide", "arguments": '{"at": "north"}'}
+    calls = [{"id": id, "type": "function", "function": function} for id in ("c1", "c10")]
+    async with service.turn("s", id="t") as turn:
+        await turn.say(SAY)
+        await turn.receive({"role": "assistant", "content": None, "tool_calls": calls})
+        assert [turn.key(call) for call in turn.calls] == ["s/t/1/0", "s/t/1/1"]
+        await turn.results([ToolResult("c1", (Text("4"),))])
+    async with SessionService(service.store).turn("s", id="t") as turn:
+        assert [turn.key(call) for call in turn.calls] == ["s/t/1/1"]
+        await turn.results([ToolResult("c10", (Text("4"),))])
+        assert turn.calls == ()
+
+
 async def test_h9_forgotten_turn_gives_its_lease_back() -> None:
     """Its renewals end with it, as when a task is dropped without being cancelled."""
     service = await open_service(lease=0.05)
@@ -326,6 +342,19 @@ async def test_h9_request_that_cannot_fit_raises_no_room_with_the_smallest_conte
             await turn.request()
     assert caught.value.messages
     assert not check(list(caught.value.messages), "openai-chat")
+
+
+async def test_h9_no_room_has_what_is_left_if_everything_else_is_archived() -> None:
+    service = await open_service(window=1_000)
+    await service.append("s", [{"role": "user", "content": f"{n}: " + "the tide " * 20} for n in range(30)])
+    async with service.turn("s", id="t") as turn:
+        huge = "the tide rises " * 2_000
+        await turn.say({"role": "user", "content": huge})
+        with pytest.raises(NoRoom) as caught:
+            await turn.request()
+    before = await service.context("s")
+    assert len(before.messages) == 31 and caught.value.tokens < before.tokens
+    assert [message["content"] for message in caught.value.messages if message["role"] == "user"] == [huge]
 
 
 async def test_h9_overflow_compacts_once_and_is_remembered() -> None:

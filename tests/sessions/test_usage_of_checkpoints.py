@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast import Keeper, SessionService
+from holdfast import Keeper, SessionService, SlidingWindow
 from holdfast.errors import DuplicateEvent
+from holdfast.messages import decode_one
 from holdfast.stores import Log, MemoryStore, SQLiteStore
 from holdfast.triggers import always
 
@@ -86,6 +87,27 @@ async def test_a_keeper_knows_the_checkpoint_of_its_request() -> None:
     await keeper.prepare_step()
     await keeper.on_step_finish(REPLY, {"input_tokens": 900, "output_tokens": 5})
     assert (await sessions.size("s")).tokens == 905
+
+
+async def test_p3_reports_from_before_a_compaction_count_as_a_ratio_and_not_as_a_size() -> None:
+    """Each message takes twice the tokens of its estimate; two of the replies are kept."""
+    store = MemoryStore()
+    sessions, size = SessionService(store), 0
+    await sessions.create(id="s", format="openai-chat")
+
+    def estimated(*messages: Any) -> int:
+        return sum(sessions.estimator.measure(decode_one(message, "openai-chat")) for message in messages)
+
+    for number in range(30):
+        message = {"role": ("user", "assistant")[number % 2], "content": f"{number:2} {WORDS}"}
+        size += 2 * estimated(message)
+        await sessions.append("s", message, usage={"input_tokens": size} if number % 2 else None)
+    assert (await sessions.size("s")).tokens == size
+    await sessions.compact("s", always, SlidingWindow(4))
+    shown = (await sessions.context("s")).messages
+    for reader in (sessions, SessionService(store)):
+        after = await reader.size("s")
+        assert after.tokens == pytest.approx(2 * estimated(*shown), rel=0.1) and not after.known
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])

@@ -21,7 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stress.mutation_list import MUTATIONS, Mutation
+from stress.mutation import Mutation
+from stress.mutation_list import MUTATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "holdfast"

@@ -9,7 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from stress.mutation_list import MUTATIONS, Mutation
+from stress.mutation import Mutation
+from stress.mutation_list import MUTATIONS
 from stress.mutations import PACKAGE, ROOT, mutated_text, try_mutation
 
 STORES = ("memory", "sqlite", "jsonl", "postgres")

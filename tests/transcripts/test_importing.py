@@ -13,6 +13,7 @@ from holdfast import KeepLedger, MemoryStore, SessionService, check
 from holdfast.context.events import EventKind
 from holdfast.transcripts import export_session, live_context, read_transcript
 from holdfast.transcripts import import_transcript as imported
+from holdfast.triggers import always
 
 pytestmark = pytest.mark.anyio
 every_tool = pytest.mark.parametrize("kind", STORIES)
@@ -69,6 +70,16 @@ async def test_folder_and_title_are_imported_and_exported(service: SessionServic
         (exported := tmp_path / "again.jsonl").write_bytes((await export_session(service, record.id, "pi")).data)
         again = read_transcript(exported)
         assert (again.folder, again.title, again.warnings) == (*expected[kind], ())
+
+
+async def test_messages_that_the_tools_compaction_kept_are_not_new(service: SessionService, tmp_path: Path) -> None:
+    record = await imported(service, write_session("pi", tmp_path, lines=8))
+    shown = (await service.context(record.id)).messages
+    assert len(shown) == 3 and "Thanks." in str(shown[1])
+    unchanged = await service.compact(record.id, always, KeepLedger(2_000))
+    assert unchanged.why == "no messages since the last compaction"
+    await service.append(record.id, {"role": "user", "content": SECOND})
+    assert (await service.compact(record.id, always, KeepLedger(2_000))).why == "the messages take little of the target"
 
 
 @each_that_compacts

@@ -112,13 +112,11 @@ class ClientSession:
         self.log = log
         """Ids of the client's messages that the log has."""
         self.usage: Usage | None = None
-        self.made_on = ""
-        """The checkpoint that the reply with this usage was requested with."""
         """Token counts of the newest reply, which the client sends back with its next request."""
         self.sent_after: str | None = None
         """The compaction in force when the last request was forwarded, empty if there was none; None if not known.
 
-        Thinking of the reply to that request is valid only under it.
+        Thinking and usage of the reply to that request count only under it.
         """
         self.asked = 0
         """Hash of model, system prompt and tools of the last request."""
@@ -280,7 +278,7 @@ class ClientSessions:
         usage, conversation.usage = (conversation.usage, None) if at else (None, conversation.usage)
         for messages, names, counts in ((new[:at], ids[:at], usage), (new[at:], ids[at:], None)):
             if messages:
-                made_on = conversation.made_on
+                made_on = conversation.sent_after
                 await self.sessions.append(conversation.session_id, messages, id=names, usage=counts, made_on=made_on)
                 conversation.log.ids += names
         if not given.checkpoint:

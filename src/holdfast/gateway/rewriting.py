@@ -314,7 +314,7 @@ class Rewriter:
         if conversation is None:
             return
         if usage is not None:
-            conversation.usage, conversation.made_on = usage, decision.checkpoint
+            conversation.usage = usage
         if conversation.session_id in self._running:
             return
         self._running.add(conversation.session_id)

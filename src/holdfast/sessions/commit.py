@@ -215,6 +215,8 @@ class _Commit:
         format, count, visible = shown.format, len(shown.messages), len(view.events)
 
         def messages() -> list[Json]:
+            if plan is not None and checkpoint is None:  # the smallest valid context: too large to be committed
+                return encode_all(plan.messages, format)
             return encode_all(shown.context_messages(count, format), format)
 
         def partition() -> Partition:
