@@ -135,6 +135,12 @@ def test_h6_new_notes_take_the_place_of_the_old() -> None:
     assert texts(later.edit({0: {0: "3"}}))[:3] == ["one", "two", NOTE.text[:5]]
 
 
+def test_h6_new_notes_come_first_where_the_old_ones_did() -> None:
+    plan = request_for(HISTORY).plan.archive(8, [0, 4]).show([NOTE])
+    assert texts(plan)[:3] == [NOTE.text[:5], "one", "two"]
+    assert texts(Request(plan.view).plan.show([NEWER]))[:3] == [NEWER.text[:5], "one", "two"]
+
+
 def test_h6_answered_user_message_returns_where_its_notes_are_dropped() -> None:
     request = request_for([*HISTORY, assistant(10)])
     plan = request.plan.archive(10).archive_answered().show([NOTE])

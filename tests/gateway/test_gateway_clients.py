@@ -64,6 +64,18 @@ async def test_title_of_opencode_is_no_session_in_any_protocol() -> None:
             assert server.refused == [] and await running.sessions.list() == []
 
 
+async def test_conversations_that_begin_alike_are_two_sessions_by_the_clients_own_name() -> None:
+    """Two terminals in one folder begin with the same words; each goes on in its own session."""
+    with ProviderServer("Aye.") as server:
+        async with run_gateway(server.anthropic_url) as running:
+            for text in ("The ropes.", "The boats."):
+                for messages in ([], [{"role": "assistant", "content": "Aye."}, {"role": "user", "content": text}]):
+                    body = {"messages": [{"role": "user", "content": TASK}, *messages]}
+                    await post(running, "openai-chat", body, {"x-session-id": text})
+            sessions = await running.sessions.list()
+            assert [(one.version, one.parent) for one in sessions] == [(3, None), (3, None)]
+
+
 async def test_moved_cache_marks_do_not_fork_and_a_sub_agent_has_its_own_session() -> None:
     """Claude Code marks its newest message, a text alone otherwise; sub-agents send the conversation's session id."""
     key = {"x-claude-code-session-id": "88a1f434"}

@@ -80,6 +80,22 @@ async def test_overflow_is_recovered_before_the_client_sees_it(format: str) -> N
             assert running.gateway.metrics.requests[format, "recovered"] == server.overflowed
 
 
+async def test_request_that_is_refused_again_after_its_recovery_is_the_clients() -> None:
+    """The error names no window, so that each further attempt could be a little smaller than the last."""
+    refused = Status(400, body='{"error": {"message": "The prompt is too long.", "code": "context_length_exceeded"}}')
+    with ProviderServer(refused) as server:
+        async with run_gateway(server.anthropic_url, window=WINDOW) as running:
+            client = ClientConversation(running.model("openai-chat"))
+            for number in range(8):
+                client.say(result(number))
+                client.messages.append({"role": "assistant", "content": "Noted."})
+            client.say("Which berth is free?")
+            with pytest.raises(AssertionError, match="overflow"):
+                await client.step()
+            assert len(server.requests) == 2
+            assert running.gateway.metrics.requests["openai-chat", "recovered"] == 1
+
+
 async def test_window_in_the_list_of_models_that_passes_is_used() -> None:
     """H8: the model is in no catalog; the client asks for the list, and no request is ever too long."""
     with ProviderServer(task, window=WINDOW, models=("harbor",)) as server:

@@ -14,7 +14,7 @@ from ledger_helpers import Messages, assistant, filler, page_of, section, tool_u
 
 import histories
 from holdfast import KeepLedger, MemoryStore, SessionService, compact
-from holdfast.ledger.text import TASK
+from holdfast.ledger.text import TASK, USER_MESSAGES
 from holdfast.triggers import always
 
 TARGET = 1_500
@@ -38,6 +38,15 @@ def rounds(count: int) -> list[Messages]:
 def unnumbered(page: str) -> str:
     """Removes citations: compaction events have numbers too, so those in a session differ."""
     return re.sub(r"\[[\d,]+\]", "[…]", page)
+
+
+def test_later_request_is_on_the_page_only_where_no_message_shows_it() -> None:
+    asked = [f"Then look after berth K{number} of the north pier." for number in range(8)]
+    turns = [message for text in asked for message in (user(text), *filler(2, len(text)), assistant("It is done."))]
+    kept = list(compact([user("Sound the basin."), *turns], budget=2 * TARGET, target=TARGET).messages)
+    shown = [str(message["content"]) for message in kept if message["role"] == "user"][1:]
+    listed = section(page_of(kept), USER_MESSAGES)
+    assert shown and listed and all(any(text in line for line in listed) != (text in shown) for text in asked)
 
 
 @pytest.mark.anyio

@@ -10,6 +10,7 @@ CARRY = "tests/compaction/test_carry.py"
 KEPT = "tests/compaction/test_kept_before.py"
 PREVIOUS = "tests/compaction/test_previous_checkpoint.py"
 FOLD = "tests/context/test_fold.py"
+PLAN = "tests/context/test_plan.py"
 COMMIT = "tests/sessions/test_commit.py"
 EDITS = "tests/sessions/test_edits_of_checkpoints.py"
 USAGE = "tests/sessions/test_usage_of_checkpoints.py"
@@ -63,7 +64,7 @@ COMPACTION = (
         "compaction/policy.py",
         "        if appended is None or appended >= request.gap:",
         "        if appended is None or appended >= 0:",
-        "tests/agent/test_small_rooms.py::test_h12_gap_holds_back_a_trigger_that_always_fires",
+        f"{POLICY}::test_h12_next_automatic_compaction_comes_after_the_gap",
     ),
     mutation(
         "a target does not free a third of the room",
@@ -166,6 +167,20 @@ COMPACTION = (
         "None)",
         f"{CARRY}::test_pinned_result_that_was_cleared_is_shown_cleared_from_the_head",
     ),
+    mutation(
+        "new notes move behind the messages that the old ones preceded",
+        "context/plan.py",
+        "        if self.notes_last:\n            old = len(head)",
+        "        if head:\n            old = len(head)",
+        f"{PLAN}::test_h6_new_notes_come_first_where_the_old_ones_did",
+    ),
+    mutation(
+        "new notes move before the messages that the old ones followed",
+        "context/plan.py",
+        '        old = next((place for place, shown in enumerate(plan.head) if shown.kind == "note"), None)',
+        "        old = None",
+        f"{PLAN}::test_h6_new_notes_take_the_place_of_the_old",
+    ),
     # -- what later rounds know --------------------------------------------------------------------------
     mutation(
         "a checkpoint forgets the pins",
@@ -257,7 +272,7 @@ COMPACTION = (
         "ledger/sections.py",
         "    return [line for line in lines if line.place not in staying]",
         "    return list(lines)",
-        "tests/ledger/test_ledger_rounds.py::test_request_still_visible_is_not_repeated_as_task",
+        "tests/ledger/test_ledger_rounds.py::test_later_request_is_on_the_page_only_where_no_message_shows_it",
     ),
     mutation(
         "the page of an earlier round is not read without its checkpoint",
@@ -267,10 +282,10 @@ COMPACTION = (
         "tests/ledger/test_parse_page.py::test_next_round_without_checkpoint_knows_the_page",
     ),
     mutation(
-        "a carried ledger loses the names of its lines",
+        "a carried ledger loses its lines",
         "ledger/carry.py",
-        'if name in names and seen.kind != "word"}',
-        "if False}",
-        "tests/ledger/test_ledger_rounds.py",
+        "        lines=kept,",
+        "        lines=[],",
+        "tests/ledger/test_ledger_rounds.py::test_name_from_first_round_is_shown_in_tenth",
     ),
 )

@@ -19,6 +19,13 @@ GATEWAY = (
         f"{COMPACTION}::test_request_that_leaves_no_room_for_the_reply_is_compacted_before_it_is_sent",
     ),
     mutation(
+        "a compacted conversation is sent as the client's own list",
+        "gateway/rewriting.py",
+        "        elif size.is_compacted or continues:",
+        "        elif continues:",
+        f"{THINKING}::test_cache_marks_of_the_client_stay_on_its_newest_messages",
+    ),
+    mutation(
         "every request waits for a store that failed",
         "gateway/rewriting.py",
         "                self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS",
@@ -79,13 +86,13 @@ GATEWAY = (
         "gateway/server.py",
         "                    shrunk = True\n",
         "",
-        COMPACTION,
+        f"{COMPACTION}::test_request_that_is_refused_again_after_its_recovery_is_the_clients",
     ),
     mutation(
         "a list is followed under another client's session key",
         "gateway/client_sessions.py",
         '    given = "\\0".join((caller.owner, caller.key,',
         '    given = "\\0".join((caller.owner,',
-        "tests/gateway/test_gateway_clients.py",
+        "tests/gateway/test_gateway_clients.py::test_conversations_that_begin_alike_are_two_sessions_by_the_clients_own_name",
     ),
 )
