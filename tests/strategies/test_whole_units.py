@@ -1,4 +1,4 @@
-"""Whole units are kept or archived, whatever the strategy: programs with their calls, approvals, references."""
+"""Whole units are kept or archived, whatever the strategy: programs with their calls, approvals, references (H11)."""
 
 from __future__ import annotations
 
