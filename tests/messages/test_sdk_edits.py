@@ -1,4 +1,4 @@
-"""Every part of every type of the installed SDKs, edited: nothing else in its message changes, key order included (H11)."""
+"""Every part of every type of the installed SDKs, edited: nothing else in its message changes, nor its order (H11)."""
 
 from __future__ import annotations
 
