@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast import MemoryStore, SessionService
-from holdfast.stores import JSONLStore, SQLiteStore
+from holdfast.stores import JSONLStore, Search, SQLiteStore
 from holdfast.strategies import KeepLedger
 from holdfast.triggers import always
 
@@ -41,12 +41,26 @@ STEPS = st.one_of(
 
 
 class History:
-    """Carries out steps; `tainted` names the sessions that have the text in common with the first one."""
+    """Carries out steps, and remembers which sessions come from which."""
 
     def __init__(self, service: SessionService) -> None:
         self.service = service
-        self.names = ["s0"]
+        self.families = {"s0": "s0"}
+        """Family of each session: that of the one that it was forked from."""
+        self.sources: dict[str, str] = {}
+        """Session that each family was handed off from."""
         self.made = 0
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.families)
+
+    def reached_from(self, name: str) -> set[str]:
+        """The sessions that a redaction in this one reaches: its family, and those handed off from what is there."""
+        families = {self.families[name]}
+        for _ in self.sources:
+            families |= {new for new, source in self.sources.items() if self.families.get(source) in families}
+        return {each for each, family in self.families.items() if family in families}
 
     def pick(self, place: int) -> str:
         return self.names[place % len(self.names)]
@@ -66,15 +80,16 @@ class History:
                 await service.append(name, {"role": "assistant", "content": None, "tool_calls": [call]})
                 await service.append(name, result)
             case "fork":
-                self.names.append((await service.fork(name, id=f"f{self.made}")).id)
+                fork = await service.fork(name, id=f"f{self.made}")
+                self.families[fork.id] = self.families[name]
             case "delete" if len(self.names) > 1:
-                self.names.remove(name)
+                del self.families[name]
                 await service.store.delete(name)
             case "compact":
                 await service.compact(name, always, KeepLedger(300))
             case "handoff":
                 new = await service.create(id=f"h{self.made}")
-                self.names.append(new.id)
+                self.families[new.id], self.sources[new.id] = new.id, name
                 draft = await service.handoff(name, "Go on with the harbour.")
                 await service.append(new.id, {"role": "user", "content": draft.message})
             case "restore" | "redact message":
@@ -83,7 +98,10 @@ class History:
                 if events and step[0] == "restore":
                     await service.restore(name, events[0].id)
                 elif events:
-                    await service.redact(name, events[step[2] % len(events)].id)
+                    event = events[step[2] % len(events)]
+                    await service.redact(name, event.id)
+                    if event.seq == 1:  # the first message of a handoff, the only one that names its source
+                        self.sources.pop(self.families[name], None)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -97,13 +115,16 @@ async def carry_out(kind: str, steps: list[tuple[Any, ...]], folder: Path) -> No
         await service.append("s0", {"role": "user", "content": SAYS.format(SECRET)})
         for step in steps:
             await history.do(step)
-        for name in history.names:  # a deletion cuts what a handoff begins with from its source
+        for name in history.names:
             done = await service.redact_text(name, SECRET)
             assert done.left == ()
+            for reached in history.reached_from(name):
+                assert SECRET not in str(await service.export(reached)), (name, reached)
         for name in history.names:
             assert await service.verify(name) == []
             assert SECRET not in str([await service.export(name), (await service.context(name)).messages]), name
         assert SECRET not in str([await service.get(name) for name in history.names])
+        assert isinstance(service.store, Search)
         assert await service.store.search("7Hq2Zr9Wt4") == []
         open_files = contents(folder)
     closed_files = contents(folder)

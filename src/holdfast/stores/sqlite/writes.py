@@ -151,18 +151,6 @@ def rewrite_sessions(connection: sqlite3.Connection, changes: Sequence[Rewrite])
     """Replaces bodies; None while a deletion still has to copy events to other sessions."""
     if has_hidden(connection):
         return None
-    connection.execute("SAVEPOINT rewriting")  # a HoldfastError must leave nothing behind in the transaction
-    try:
-        done = _rewrite_sessions(connection, changes)
-    except BaseException:
-        connection.execute("ROLLBACK TO rewriting")
-        raise
-    finally:
-        connection.execute("RELEASE rewriting")
-    return done
-
-
-def _rewrite_sessions(connection: sqlite3.Connection, changes: Sequence[Rewrite]) -> bool:
     plans: list[tuple[int, RewritePlan]] = []
     names = {change.session_id for change in changes}
     for change in changes:
@@ -176,6 +164,8 @@ def _rewrite_sessions(connection: sqlite3.Connection, changes: Sequence[Rewrite]
         if plan is None:
             return False
         plans.append((key, plan))
+        for ids in batches(change.ids):  # what cannot be rewritten must fail before the first write
+            rewrite_entries(change, ids, find_events(connection, [(key, MAX_SEQ)], ids))
     for key, plan in plans:
         _write_rewrite(connection, key, plan)
     return True
