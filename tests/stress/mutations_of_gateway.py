@@ -8,7 +8,6 @@ COMPACTION = "tests/gateway/test_gateway_compaction.py"
 FAULTS = "tests/gateway/test_gateway_faults.py"
 SECURITY = "tests/gateway/test_gateway_security.py"
 THINKING = "tests/gateway/test_gateway_thinking.py"
-OPENAI = "tests/gateway/test_openai_compaction.py"
 
 GATEWAY = (
     mutation(
