@@ -167,3 +167,24 @@ async def test_compaction_restore_and_undo_of_others_are_in_the_next_context(ope
     await program.steps(3)
     assert await admin.verify("s") == [] and await admin.context("s") == await sessions.context("s")
     await close(sessions, admin)
+
+
+@pytest.mark.parametrize("redacts", [False, True], ids=["compaction", "redaction"])
+async def test_program_that_continues_from_an_earlier_context_stays_in_its_session(*, redacts: bool) -> None:
+    """Its next list begins with that context, not with the one that was returned last."""
+    sessions = SessionService(MemoryStore())
+    await sessions.create(id="s", format="openai-chat")
+    program = Program(Keeper(sessions, "s", window=WINDOW, preset="holdfast"), f"The password is {SECRET}.")
+    await program.steps(6)
+    assert not redacts or SECRET in str(program.messages)
+    while not program.compacted[-1]:
+        await program.step()
+    program.messages = list(await program.keeper.prepare_step(program.messages))
+    if redacts:
+        await sessions.redact_text("s", SECRET)
+    for _ in range(3):
+        sent = str(await program.step())
+        assert not (redacts and SECRET in sent)
+    await sessions.compact("s", always, KeepLedger(300))
+    await program.steps(12)
+    assert program.keeper.session_id == "s" and [record.id for record in await sessions.list()] == ["s"]

@@ -237,6 +237,51 @@ async def test_compaction_restore_and_undo_of_others_are_in_the_next_request(ope
             assert await admin.verify(record.id) == []
 
 
+async def test_reply_that_is_asked_for_again_at_another_replica_is_a_fork() -> None:
+    """The second replica knows only the beginning of the log: what the first appended since is not passed over."""
+    memory = MemoryStore()
+    with ProviderServer(lambda request: f"Reply {request.number}.") as server:
+        async with harbour(lambda: memory, server) as (first, admin), harbour(lambda: memory, server) as (second, _):
+            client = ClientConversation(second.model("openai-chat"))
+            for text in ("One", "Two"):
+                client.say(text)
+                await client.step()
+            again = client.messages[:-1]
+            client.model = first.model("openai-chat")
+            client.say("Three")
+            await client.step()
+            client.messages, client.model = again, second.model("openai-chat")
+            await client.step()
+            client.say("Four")
+            await client.step()
+            logs = [await admin.events(record.id, kind="message") for record in await admin.list()]
+            texts = sorted([[event.body["message"]["content"] for event in log] for log in logs])
+            start = ["One", "Reply 0.", "Two"]
+            assert texts == [[*start, "Reply 1.", "Three"], [*start, "Reply 3.", "Four"]]
+
+
+async def test_fork_that_another_replica_made_of_a_redacted_session_is_sent_from_the_log() -> None:
+    memory = MemoryStore()
+    with ProviderServer("Aye.") as server:
+        async with harbour(lambda: memory, server) as (first, admin), harbour(lambda: memory, server) as (second, _):
+            client = ClientConversation(first.model("openai-chat"))
+            client.say(f"The password is {SECRET}.")
+            await client.step()
+            edited = list(client.messages)
+            for model in (first, second):
+                client.model = model.model("openai-chat")
+                client.say("Which berth is free?")
+                await client.step()
+            await admin.redact_text((await admin.list())[0].id, SECRET)
+            client.messages = edited
+            for model in (first, second):
+                client.model = model.model("openai-chat")
+                client.say("And the other one?")
+                await client.step()
+                assert SECRET not in json.dumps(server.requests[-1].body)
+            assert len(await admin.list()) == 2
+
+
 @pytest.mark.parametrize("kind", ["recall", "overflow"])
 async def test_session_deleted_during_a_request_is_no_failure_of_the_gateway(kind: str) -> None:
     """While the model looks something up, and while the upstream refuses the request as too long."""

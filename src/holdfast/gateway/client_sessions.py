@@ -124,6 +124,8 @@ class ClientSession:
         """When the session was created: one that was deleted and created again is another."""
         self.is_redacted = False
         """Whether content was redacted: the client's list still has it, and the log is sent in its place."""
+        self.version = 0
+        """Up to which event the log was read."""
         self.mark: int | None = None
         """The last compaction, undo or redaction of the log, as far as it was looked at."""
         self.lock = anyio.Lock()
@@ -244,6 +246,12 @@ class ClientSessions:
         record = await self.sessions.get(conversation.session_id)
         if conversation.created not in ("", record.created):
             raise UnknownSession(record.id)
+        if record.version != conversation.version:
+            since = Slice(kinds=(EventKind.MESSAGE,), after=conversation.version)
+            if events := await self.sessions.store.read(record.id, since):
+                known = set(conversation.log.ids)
+                conversation.log.ids += [event.id for event in filter(is_listed, events) if event.id not in known]
+            conversation.version = record.version
         conversation.created, mark = record.created, record.lanes[""].mark if "" in record.lanes else 0
         if mark == conversation.mark:
             return
@@ -279,8 +287,11 @@ class ClientSessions:
         for messages, names, counts in ((new[:at], ids[:at], usage), (new[at:], ids[at:], None)):
             if messages:
                 made_on = conversation.sent_after
-                await self.sessions.append(conversation.session_id, messages, id=names, usage=counts, made_on=made_on)
+                done = await self.sessions.append(
+                    conversation.session_id, messages, id=names, usage=counts, made_on=made_on
+                )
                 conversation.log.ids += names
+                conversation.version = done[-1].seq
         if not given.checkpoint:
             conversation.remember(raw, given, [*match.ids, *ids])
         return conversation
@@ -336,9 +347,9 @@ class ClientSessions:
                 await self.sessions.fork(source.session_id, given.checkpoint if at_item else ids[-1], id=name)
             except UnknownEvent:  # the session was deleted, and created again without this compaction
                 await self.sessions.fork(source.session_id, ids[-1], id=name)
+            fork = self._add(ClientSession(name, source.caller, Follower(ids)))
         except InvalidInput:
-            return self._add(await self._load(name, source.caller))  # this edit was seen before
-        fork = self._add(ClientSession(name, source.caller, Follower(ids)))
+            fork = self._add(await self._load(name, source.caller))  # this edit was seen before
         await self._look_at(fork)
         return fork
 

@@ -104,6 +104,10 @@ class MessageListSession:
         self._leading: list[Json] = []
         self._history, self._returned = _KnownList(), _KnownList()
         """The whole history so far, and the last compacted context with what came since; empty before one."""
+        self._passed = _KnownList()
+        """An earlier context, from which the caller still continues: its next list begins with it, too."""
+        self._matched: _KnownList | None = None
+        """The one of these that the last list began with."""
         self._originals = OriginalObjects()
         self._newest: deque[tuple[Any, int]] = deque(maxlen=_REREAD)
         """The newest messages as passed, with the hash of what they contained."""
@@ -152,15 +156,22 @@ class MessageListSession:
                 shown[at] = copy_json(payload)
         context.messages = restore_objects(shown, context.format, self._originals)
         if differs:
+            if self._matched is self._returned:
+                self._passed = self._returned
             self._returned = _KnownList(context.messages, log)
         context.messages = restore_objects(self._leading, context.format, self._originals) + context.messages
         context.system = self._record.get("system")
         return context
 
+    @property
+    def _known_lists(self) -> tuple[_KnownList, ...]:
+        return self._history, self._returned, self._passed
+
     def lose(self) -> bool:
         """Forgets a session that was deleted, so that the next list starts a new one; False if there was none."""
         had_session, self.session_id = bool(self.session_id), ""
-        self._history, self._returned, self.usage = _KnownList(), _KnownList(), None
+        self._history, self._returned, self._passed = _KnownList(), _KnownList(), _KnownList()
+        self.usage = None
         self._mark, self._is_redacted = 0, False
         if self._stored_record is not None:
             self._stored_record = msgspec.structs.replace(self._stored_record, created="")
@@ -200,15 +211,16 @@ class MessageListSession:
 
     def _known_by_objects(self, messages: Sequence[Any], first: int) -> int | None:
         """How many messages after the system prompt the session has, if they are the objects of the last call."""
-        for known in (self._history, self._returned):
+        for known in self._known_lists:
             if known.objects.is_start_of(messages, first):
                 unchanged = all(_hash(_payloads(message)) == hashed for message, hashed in self._newest)
+                self._matched = known
                 return len(known.objects) if unchanged else None
         return None
 
     async def _known_by_content(self, messages: Sequence[Any]) -> int | None:
         """How many of these messages the session has, or the one that they continue, which is opened; else None."""
-        known_lists = [known for known in (self._history, self._returned) if known.log.ids]
+        known_lists = [known for known in self._known_lists if known.log.ids]
         if known_lists or self._root:
             units, given = await read_in_thread(len(messages), _digested, messages)
             ends = list(accumulate(map(len, units)))
@@ -216,7 +228,7 @@ class MessageListSession:
             match = known.log.match(given)
             if match.logged == len(known.log.ids):
                 count = bisect_right(ends, match.known)
-                known.objects = KnownObjects(messages[:count])
+                known.objects, self._matched = KnownObjects(messages[:count]), known
                 self._note_forms(messages[:count], units[:count])
                 return count
         if len(self._returned.objects):
@@ -226,7 +238,7 @@ class MessageListSession:
             return None
         self.session_id, log, shared = origin
         count = bisect_right(ends, shared)
-        self._history, self._returned = _KnownList(messages[:count], log), _KnownList()
+        self._history, self._returned, self._passed = _KnownList(messages[:count], log), _KnownList(), _KnownList()
         self._note_forms(messages[:count], units[:count])
         return count
 
@@ -255,8 +267,9 @@ class MessageListSession:
         """Remembers messages that the session has."""
         payloads = list(chain.from_iterable(units))
         self._history.extend(objects, payloads)
-        if len(self._returned.objects):
-            self._returned.extend(objects, payloads)
+        for known in (self._returned, self._passed):
+            if len(known.objects):
+                known.extend(objects, payloads)
         self._note_forms(objects, units, added=True)
 
     def _note_forms(self, objects: Sequence[Any], units: Sequence[list[Json]], *, added: bool = False) -> None:
@@ -280,7 +293,7 @@ class MessageListSession:
         self.session_id = (await self.sessions.create(**record)).id
         self._root = "" if self._owns_sessions else self.session_id
         await anyio.to_thread.run_sync(self.sessions.estimator.measure_text, "loads the tokenizer")
-        self._history, self._returned = _KnownList(), _KnownList()
+        self._history, self._returned, self._passed = _KnownList(), _KnownList(), _KnownList()
         self._note_forms((), ())
 
     def _with_usage(self, new: list[Message], *, continued: bool) -> list[tuple[list[Message], Any]]:
