@@ -20,8 +20,8 @@ GATEWAY = (
     mutation(
         "a compacted conversation is sent as the client's own list",
         "gateway/rewriting.py",
-        "        elif size.is_compacted or continues:",
-        "        elif continues:",
+        "        elif size.is_compacted or continues or conversation.is_redacted:",
+        "        elif continues or conversation.is_redacted:",
         f"{THINKING}::test_cache_marks_of_the_client_stay_on_its_newest_messages",
     ),
     mutation(

@@ -320,7 +320,10 @@ class Episode:
 
     async def _redact_in(self, session_id: str, secret: str) -> int:
         with suppress(UnknownSession):
-            return await self.admin.redact_text(session_id, secret)
+            done = await self.admin.redact_text(session_id, secret)
+            if done.left:
+                self.complain(f"a redacted text is left: {done.left}")
+            return done.events
         return 0
 
     async def _redact(self, session_id: str, talks: list[Talk]) -> None:
