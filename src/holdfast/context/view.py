@@ -23,6 +23,7 @@ from ..messages import (
     Message,
     Role,
     ToolCall,
+    ToolResult,
     apply_edits,
     bound_parts,
     can_be_first,
@@ -410,6 +411,21 @@ class View:
         elif (known := self._links.count) < len(self.messages):
             self._links.extend(self.messages[known:])
         return self._links
+
+    @property
+    def unread_results(self) -> list[tuple[int, int]]:
+        """Message and part of each tool result that no reply has followed: the model asked for it, and has not read it.
+
+        Walks back to the newest reply.
+        """
+        found = []
+        for index in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[index]
+            if message.role == "assistant" and index not in self.fillers:
+                break
+            if message.role == "tool":
+                found += [(index, place) for place, part in enumerate(message.parts) if type(part) is ToolResult]
+        return found
 
     @property
     def numbers(self) -> Sequence[int]:
