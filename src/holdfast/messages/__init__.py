@@ -46,6 +46,16 @@ from .repair import repair, repair_messages
 from .sdk import reply_usage, unpack_reply
 from .tool_calls import GENERATED_ID_PREFIX, CallIdAssigner, item_id, without_generated_id
 from .tool_definitions import Tool, encode_tools, request_fields
+from .user_words import (
+    CLIENT_FORMS,
+    ClientForm,
+    calls_command,
+    examples_end,
+    first_request,
+    is_request,
+    own_words,
+    split_program_text,
+)
 from .validate import (
     FORMAT_RULES,
     FormatRules,
@@ -64,6 +74,7 @@ from .validate import (
 
 __all__ = [
     "ACKNOWLEDGED",
+    "CLIENT_FORMS",
     "COMMON",
     "CONTINUE",
     "CUT_OFF_MARK",
@@ -75,6 +86,7 @@ __all__ = [
     "OPENCODE_QUESTION",
     "OPENING",
     "CallIdAssigner",
+    "ClientForm",
     "Drop",
     "Edit",
     "FormatRules",
@@ -97,6 +109,7 @@ __all__ = [
     "apply_edits",
     "assistant",
     "bound_parts",
+    "calls_command",
     "can_be_first",
     "can_follow_reasoning",
     "can_precede_system",
@@ -112,9 +125,11 @@ __all__ = [
     "drop_rejected_parts",
     "encode_all",
     "encode_tools",
+    "examples_end",
     "extract_media",
     "filler_between",
     "find_problems",
+    "first_request",
     "fold_edits",
     "format_name",
     "framed_message",
@@ -129,12 +144,14 @@ __all__ = [
     "is_interrupted",
     "is_known",
     "is_note",
+    "is_request",
     "is_system_message",
     "is_vendor_summary",
     "item_id",
     "join_results",
     "normalize_for_wire",
     "opening_pair",
+    "own_words",
     "patch",
     "possible_notes",
     "quote_system",
@@ -150,6 +167,7 @@ __all__ = [
     "restore_media",
     "rules_for",
     "split_notes",
+    "split_program_text",
     "starts_turn",
     "strip_frame",
     "system_text",

@@ -12,7 +12,7 @@ from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
 from ..io.text import first_line
-from ..messages import Message, encode_all, find_problems, is_note, starts_turn
+from ..messages import Message, encode_all, find_problems, first_request, starts_turn
 from ..stores import Log, Slice
 from ..stores.search import search_document
 from ..tokens import Estimator
@@ -106,13 +106,11 @@ def user_message_in(event: Event) -> Message | None:
 
 
 async def first_user_line(store: Log, session_id: str) -> str:
-    """Returns the first line of the user's first message, as a title of the session; empty if there is none."""
+    """Returns the first line of the user's first request, as a title of the session; empty if there is none."""
     opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
-    for event in await store.read(session_id, opening):
-        message = user_message_in(event)
-        if message is not None and not is_note(message) and (line := first_line(message.text)):
-            return line
-    return ""
+    events = await store.read(session_id, opening)
+    found = (try_message_in(event) for event in events if not any(event.body.get(mark) for mark in SYNTHETIC_MARKS))
+    return first_line(first_request(message for message in found if message is not None))
 
 
 def works_in(record: SessionRecord, folder: Path) -> bool:
