@@ -70,7 +70,7 @@ def test_h10_a_strategy_of_the_application_cannot_cut_them_either() -> None:
     assert whole(list(done.messages)) == whole(LOOP)
 
 
-def test_h10_task_and_rules_stay_beside_results_that_just_fit() -> None:
+def test_h10_task_and_rules_stay_with_results_that_just_fit() -> None:
     done = compact(LOOP, 1_600)
     assert whole(list(done.messages)) == whole(LOOP)
     page = str(done.messages[0]["content"])

@@ -27,7 +27,7 @@ ASK = "Rename the tide table. Keep berth K7 closed, and tell me what you changed
 DONE = Message("assistant", (Text("Done."),))
 
 
-def said(*texts: str) -> Message:
+def typed(*texts: str) -> Message:
     return Message("user", tuple(map(Text, texts)))
 
 
@@ -39,15 +39,15 @@ def test_l7_form_of_a_client_is_not_the_users(form: ClientForm) -> None:
     else:
         assert own == form.own and program
     if not form.own:
-        opening = [said(form.example), DONE] if form.where == "example" else [said(form.example)]
-        assert first_request([*opening, said(ASK), DONE]) == ASK
+        opening = [typed(form.example), DONE] if form.where == "example" else [typed(form.example)]
+        assert first_request([*opening, typed(ASK), DONE]) == ASK
 
 
 @pytest.mark.parametrize(
     "text", [ASK, f"<task>{ASK}</task>", f"<App> fails. {ASK}", "[URGENT] mend it", "# Plan\nmend it"]
 )
 def test_l7_other_text_is_the_users(text: str) -> None:
-    assert split_program_text(text) == (text, "") and own_words(said(text)) == text
+    assert split_program_text(text) == (text, "") and own_words(typed(text)) == text
 
 
 def test_l7_few_shot_examples_of_aider_are_not_the_task() -> None:
@@ -69,10 +69,10 @@ def test_l7_text_of_a_command_is_not_the_users_but_its_arguments_are() -> None:
     call = "<command-message>plan</command-message>\n<command-name>/plan</command-name>"
     call += "\n<command-args>the quay</command-args>"
     expansion = "# Create a plan for a new feature\nNever start without one."
-    assert own_words(said(call, expansion)) == "/plan the quay"
-    assert first_request([said(call), said(expansion), DONE, said(ASK)]) == "/plan the quay"
+    assert own_words(typed(call, expansion)) == "/plan the quay"
+    assert first_request([typed(call), typed(expansion), DONE, typed(ASK)]) == "/plan the quay"
     bare = "<command-message>review</command-message>\n<command-name>/review</command-name>"
-    assert first_request([said(bare), said(expansion), DONE, said(ASK), DONE]) == ASK
+    assert first_request([typed(bare), typed(expansion), DONE, typed(ASK), DONE]) == ASK
 
 
 def test_l7_session_is_listed_by_the_users_first_request() -> None:

@@ -110,8 +110,8 @@ class _Writer:
             calls.append(call)
             failed = self.random.random() < 0.1
             results.append(Result(call.id, call.name, self.words(self._size(20, most)), failed=failed))
-        said = [Text(self.words(60))] if self.random.random() < 0.3 else []
-        return [Model((*said, *calls)), Results(tuple(results))]
+        spoken = [Text(self.words(60))] if self.random.random() < 0.3 else []
+        return [Model((*spoken, *calls)), Results(tuple(results))]
 
     def history(self) -> list[Step]:
         steps: list[Step] = [System(SYSTEM)] if self.random.random() < 0.5 else []
@@ -127,8 +127,8 @@ class _Writer:
 
     def more(self) -> list[Step]:
         """What follows a compaction: a reply that ends the turn, or more calls at once."""
-        said = [self.reply(), self.user()] if self.random.random() < 0.4 else []
-        return [*said, *(self.round(6_000) if self.random.random() < 0.5 else []), *self.ending()]
+        spoken = [self.reply(), self.user()] if self.random.random() < 0.4 else []
+        return [*spoken, *(self.round(6_000) if self.random.random() < 0.5 else []), *self.ending()]
 
     def ending(self) -> list[Step]:
         steps = self.round(20_000)
@@ -195,10 +195,10 @@ def _notes_tokens(steps: list[Step], case: Case) -> int:
     """Most tokens of the task and the user's rules; none where the policy shows no notes."""
     if case.policy in STRATEGIES and case.policy not in ("ledger", "truncate"):
         return 0
-    said = sum(
+    spoken = sum(
         len(part.text) for step in steps if isinstance(step, User) for part in step.parts if isinstance(part, Text)
     )
-    return said // 2 + _NOTES_TOKENS
+    return spoken // 2 + _NOTES_TOKENS
 
 
 def _described(lost: list[CutResult]) -> str:
@@ -219,6 +219,8 @@ def main() -> int:
         count, fitted, not_fitted = count + 1, fitted + done.fitted, not_fitted + done.did_not_fit
         bad += bool(done.invalid)
         by_policy[case.policy] += len(done.cut)
+        if not count % 250:
+            print(f"{count:,} histories, {fitted:,} fitted", file=sys.stderr, flush=True)
         for line in (*done.cut, *(f"invalid: {one}" for one in done.invalid)):
             print(f"seed {case.seed} {case.policy} {case.profile}: {line}"[:300], flush=True)
     cut = by_policy.total()

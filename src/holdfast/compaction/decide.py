@@ -97,7 +97,8 @@ def shrink_to_fit(request: Request, plan: Plan, target: int | None, limit: int |
     The window is narrowed until what the wire format requires fits too. Over the limit, messages of earlier turns in
     the head are archived. Notes and summaries are shortened to the room that is left; over the limit, of a page only
     the task and the user's rules stay. Then tool results that may not be archived are shortened, as far as the budget
-    requires: the model has not read them yet. At the end notes are left out, with a remark.
+    requires: the model has not read them yet. Where even the shortest notes do not fit, they are left out, with a
+    remark.
     """
     if target is None:
         return plan if plan.strategies or not plan.changed else plan.made_by("token window")
@@ -106,6 +107,8 @@ def shrink_to_fit(request: Request, plan: Plan, target: int | None, limit: int |
         plan = _smaller(plan, _without_earlier_turns(plan))
     if plan.tokens > target:
         plan = _with_shorter_notes(plan, target, limit)
+        if not request.plan.unread and plan.tokens > target and (bare := _without_notes(plan)).tokens <= target:
+            plan = bare
     if limit is not None and plan.tokens > limit:
         plan = _smaller(plan, _with_shorter_pages(plan))
         if request.budget is not None:

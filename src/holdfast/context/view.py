@@ -45,6 +45,7 @@ from ..messages import (
     system_text,
 )
 from ..messages.links import Pairing
+from ..messages.payload import INTERRUPTED_TEXT
 from ..tokens import Calibration, Estimator, Usage
 from ..tokens.estimators import TokenSums
 from ..tokens.window import WindowFacts
@@ -424,7 +425,8 @@ class View:
             if message.role == "assistant" and index not in self.fillers:
                 break
             if message.role == "tool":
-                found += [(index, place) for place, part in enumerate(message.parts) if type(part) is ToolResult]
+                parts = enumerate(message.parts)
+                found += [(index, place) for place, part in parts if type(part) is ToolResult and _is_output(part)]
         return found
 
     @property
@@ -611,6 +613,11 @@ class View:
         """
         together = [item.message for item in self.head] + self.messages[:count]
         return normalize_for_wire(together, self.rules if format is None else self.rules_in(format))
+
+
+def _is_output(result: ToolResult) -> bool:
+    """Whether a tool gave this result: one that only closes an interrupted call holds nothing that was asked for."""
+    return result.text != INTERRUPTED_TEXT
 
 
 def _is_nearer(tokens: int, one: int, other: int) -> bool:

@@ -114,13 +114,13 @@ def own_words(message: Message) -> str:
 def first_request(messages: Iterable[Message]) -> str:
     """Returns the user's first request, by which the conversation is known; other words of the user's without one."""
     listed = list(messages)
-    said, after_command = [], False
+    others, after_command = [], False
     for message in listed[examples_end(listed) :]:
         if message.role == "assistant":
             after_command = False
         elif words := "" if after_command else own_words(message):
             if is_request(words):
                 return words
-            said.append(words)
+            others.append(words)
         after_command = after_command or (message.role == "user" and calls_command(message.text))
-    return said[0] if said else ""
+    return others[0] if others else ""

@@ -106,9 +106,9 @@ def _least_note_tokens(request: Request) -> int:
     if not (request.notes or request.plan.last_cut > view.leading_system_count + len(view.turns[-1:])):
         return 0
     history = HistoryExtractor(previous_ledger(request))
-    said = [index for index in view.turns[:-1] if index not in notes]
+    spoken = [index for index in view.turns[:-1] if index not in notes]
     numbers = message_numbers(request, previous_ledger(request).archived)
-    history.read([request.messages[index] for index in said], [numbers[index] for index in said])
+    history.read([request.messages[index] for index in spoken], [numbers[index] for index in spoken])
     users = history.ledger().users
     rules = [rule for line in users for rule in find_constraints(line.text)]
     texts = [task.text] if (task := find_task(users)) else []

@@ -41,6 +41,7 @@ def snap_to_turn(request: Request, raw: int, fits: Callable[[int], bool]) -> int
 
 def archives_nothing(request: Request, cut: int, keep: Collection[int | str | None] = ()) -> Skip | None:
     """Returns a skip if everything before this cut is kept."""
+    cut = min(cut, request.plan.last_cut)
     staying = {*request.plan.kept_before(cut), *keep}
     if cut <= 0 or all(index in staying for index in range(cut)):
         return Skip(Outcome.NOTHING_TO_COMPACT, "every visible message is kept")
