@@ -271,7 +271,7 @@ _EMPTY_REPLY = "No response requested."
 
 def find_task(users: Sequence[LedgerLine]) -> LedgerLine | None:
     """Returns the user's first request, skipping general rules and slash commands."""
-    asked = (line for line in users[:_MAX_TASK_CANDIDATES] if is_request(line.text))
+    asked = (line for line in users[:_MAX_TASK_CANDIDATES] if not line.text or is_request(line.text))
     return next(asked, users[0] if users else None)
 
 
