@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Literal
 
 from textual import events, on
@@ -14,6 +15,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.filter import LineFilter
 from textual.widgets import Static
+from textual.worker import WorkerFailed
 
 from ...agent.mentions import quote_mention
 from ...agent.tools import MODES
@@ -27,6 +29,7 @@ from .input_box import CompletionList, InputBox
 from .picker import Picker
 from .theme import ChatTheme
 from .view import TranscriptView
+from .watchdog import ScreenStalled
 
 DOUBLE_PRESS_SECONDS = 1.0
 """Seconds within which a second Ctrl-C quits."""
@@ -101,6 +104,8 @@ class ChatTerminal(App[None]):
         self.chat_theme = theme
         self.terminal_lost = False
         """True once the terminal has closed or a signal asked to exit."""
+        self.heartbeat: Callable[[], object] = lambda: None
+        """Called every second while the event loop is alive."""
         self.conversation = conversation
         self.view = TranscriptView(conversation.transcript, theme)
         self.completions = CompletionList(theme)
@@ -123,6 +128,22 @@ class ChatTerminal(App[None]):
     def _report_terminal_lost(self) -> None:
         if not self.terminal_lost and (loop := self._loop) is not None:
             loop.call_soon_threadsafe(self.handle_terminal_lost)
+
+    def restore_terminal(self) -> None:
+        """Leaves the full screen at once, for a program that ends without its event loop."""
+        if self._driver is not None:
+            self._driver.stop_application_mode()
+            self._driver.close()
+
+    def _handle_exception(self, error: Exception) -> None:
+        """Keeps what was typed, and names the place of a stall in one line instead of a traceback."""
+        with suppress(Exception):
+            self.input.input_history.add(self.input.text)
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        if isinstance(cause, ScreenStalled):
+            self.exit(return_code=1, message=f"holdfast: {cause}. All that was said is stored.")
+        else:
+            super()._handle_exception(error)
 
     # -- screen ------------------------------------------------------------------------------------
 
@@ -148,6 +169,7 @@ class ChatTerminal(App[None]):
         self.set_interval(_SPINNER_INTERVAL, self._tick)
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
+        self.app_resume_signal.subscribe(self, lambda _: self._draw_all())
 
     async def _redraw_loop(self) -> None:
         while True:
@@ -192,6 +214,7 @@ class ChatTerminal(App[None]):
             self.footer.refresh()
 
     def _check_terminal(self) -> None:
+        self.heartbeat()
         if sys.__stdin__ is not None and not terminal_exists(sys.__stdin__.fileno()):
             self.handle_terminal_lost()
 
@@ -353,6 +376,10 @@ class ChatTerminal(App[None]):
         self.view.scroll_end(animate=False)
 
     def action_redraw(self) -> None:
+        self._draw_all()
+
+    def _draw_all(self) -> None:
+        """Draws the whole screen, of which the terminal may have kept nothing."""
         self.refresh(layout=True)
 
     def leave(self) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from typing import Literal
 
+from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from ...errors import plain_reason
 from ...hooks.events import CompactionCompleted
 from ...io.text import sanitize, sanitize_line
 from ..commands.base import Table, lay_out
@@ -34,6 +37,8 @@ __all__ = [
     "TerminalEntry",
 ]
 
+log = logging.getLogger("holdfast")
+
 
 class TerminalEntry:
     """Base of transcript entries; caches its lines until it changes or the width does."""
@@ -50,6 +55,8 @@ class TerminalEntry:
         self.lines: list[Strip] = []
         """Lines as last drawn."""
         self._drawn_width = 0
+        self._failed: Strip | None = None
+        """Drawn in its place after it could not be drawn: another try could hang again."""
 
     def fits(self, width: int) -> bool:
         return self._drawn_width == width
@@ -63,7 +70,13 @@ class TerminalEntry:
             self.invalidate()
 
     def redraw(self, width: int, theme: ChatTheme) -> None:
-        self.lines = self.draw(width, theme)
+        try:
+            self.lines = self.draw(width, theme) if self._failed is None else [self._failed]
+        except Exception as problem:  # else the session could not be opened again
+            log.exception("an entry could not be drawn")
+            why = sanitize_line(f"  {theme.symbols.failure} This cannot be drawn: {plain_reason(problem)}.")
+            self._failed = Strip([Segment(f"  {why}", ERROR)])
+            self.lines = [self._failed]
         self._drawn_width = width
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
