@@ -181,6 +181,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         require_not_negative("longest_wait", int(self.longest_wait * 1000))
 
 
+RETRY_SECONDS = 600
+"""Seconds for which an agent's failed step is retried."""
+_MANY_ATTEMPTS = 1_000
+
+
+def retry_limits(seconds: float) -> Limits:
+    """Returns the limits of an agent's step that is retried for so many seconds, however often."""
+    return Limits(attempts=_MANY_ATTEMPTS, longest_wait=seconds, deadline=seconds)
+
+
 NoticeKind = Literal["calling", "delta", "waiting", "answered", "failed"]
 
 

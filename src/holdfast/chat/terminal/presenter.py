@@ -98,7 +98,9 @@ class EventPresenter:
             case WindowUsage():
                 self.footer_state.update_usage(event)
             case Retrying():
-                self._add_note(f"No answer ({event.why}): retrying in {event.seconds:.0f} s.", "warning")
+                self._end_reasoning()
+                self._end_reply("broken off" if event.streamed else "")
+                self._add_note(f"{event.line[:1].upper()}{event.line[1:]}.", "warning")
                 self.footer_state.wait_for_retry(event.seconds)
             case Queued():
                 self.transcript.add_waiting(event.text, QUEUED)
