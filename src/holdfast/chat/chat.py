@@ -113,7 +113,8 @@ class Chat(ChatConfig):
         """
         tool = command_tool(self.folder)
         with self.abortable() as abort, abort.scope():
-            output = str(await tool.run(RunCommand(command, MAX_COMMAND_SECONDS), self._emit_shell_output))
+            answer = await tool.run(RunCommand(command, MAX_COMMAND_SECONDS), self._emit_shell_output)
+            output = answer if isinstance(answer, str) else answer.text
         if abort.aborted:
             raise InvalidInput("Stopped: the command was not added to the conversation.")
         message = Message("user", (Text(replace_lone_surrogates(f"{SHELL_HEADING}\n\n$ {command}\n\n{output}")),))

@@ -115,13 +115,12 @@ async def test_short_paste_is_inserted_as_it_is(tmp_path: Path) -> None:
         await harness.wait_for_text("▸ 3 more lines")
 
 
-async def test_p2_autocompact_alone_opens_its_choices(tmp_path: Path) -> None:
+async def test_p2_autocompact_alone_shows_its_state_and_leaves_the_input_empty(tmp_path: Path) -> None:
     async with open_app(tmp_path) as harness:
         await harness.type("/autocompact")
         await harness.press("enter")
-        await harness.wait_for_text("Automatic compaction is on.", "  /autocompact on\n  /autocompact off\n")
-        await harness.press("down", "down")
-        assert harness.app.input.text == "/autocompact off"
+        await harness.wait_for_text("Automatic compaction is on.", "Change it: /autocompact on, /autocompact off.")
+        assert harness.app.input.text == "" and not harness.app.completions.display
 
 
 async def test_completion_list_is_navigated_by_tab_and_arrows(tmp_path: Path) -> None:

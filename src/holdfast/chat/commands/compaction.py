@@ -48,7 +48,7 @@ async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     if not word:
         now = f"Automatic compaction is {'on' if chat.auto else 'off'}."
         change = "Change it: /autocompact on, /autocompact off."
-        return page(now, "", Table(await _autocompact_rows(chat)), "", change, draft="/autocompact ")
+        return page(now, "", Table(await _autocompact_rows(chat)), "", change)
     wanted = word == "on"
     chat.configure(auto=wanted)
     text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"
@@ -81,9 +81,10 @@ async def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
     if not takes_sizes(chat.preset.name):
         return [*rows, ("keeps", "–", chat.preset.figures["keeps"])]
     settings = chat_settings(chat)
-    for name in _AUTOCOMPACT_NUMBERS:
+    for name, used in zip(_AUTOCOMPACT_NUMBERS, (size.reply, size.target or 0), strict=True):
         key = f"compaction.{name}"
-        rows.append((name, f"{settings.value(key):,}", settings.origins.get(key, "default")))
+        less = f", but {used:,} in this window" if 0 < used < settings.value(key) else ""
+        rows.append((name, f"{settings.value(key):,}", f"{settings.origins.get(key, 'default')}{less}"))
     return rows
 
 
