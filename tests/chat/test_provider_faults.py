@@ -1,4 +1,4 @@
-"""Faults of providers, in the chat, in `--print` and in RPC: what passes is waited out, the rest is said in words."""
+"""Faults of providers, in the chat, in `--print` and in RPC: what passes is waited out, the rest is named in words."""
 
 from __future__ import annotations
 
@@ -217,29 +217,29 @@ STEPS = int(os.environ.get("HOLDFAST_DROPPED_STEPS", "60"))
 
 
 def test_long_task_finishes_while_a_tenth_of_the_streams_drops(tmp_path: Path) -> None:
-    """Every call runs once, and what a broken stream had said is not stored; compactions on the way drop out, too."""
+    """Every call runs once, and the text of a broken stream is not stored; compactions on the way drop out, too."""
     chance, done, dropped, summaries = random.Random(7), 0, 0, 0
 
     def answer(body: bytes) -> Fault:
         nonlocal done, dropped, summaries
         is_step = "tools" in json.loads(body)
         if is_step and done == STEPS:
-            said = [chunk(content="All the tides "), chunk(content="are read."), chunk("stop"), "[DONE]"]
+            pieces = [chunk(content="All the tides "), chunk(content="are read."), chunk("stop"), "[DONE]"]
         elif is_step:
             name = {"path": f"tides{done}.csv"}
             calls = [call(f"c{done}", "read_file", json.dumps(name))]
-            said = [chunk(content=f"Next is {done}."), chunk(tool_calls=calls), chunk("tool_calls"), "[DONE]"]
+            pieces = [chunk(content=f"Next is {done}."), chunk(tool_calls=calls), chunk("tool_calls"), "[DONE]"]
         else:
-            said = [
+            pieces = [
                 chunk(content="## Goal\nRead the tides."),
                 chunk(content="\n## Next Steps\n- Go on."),
                 chunk("stop"),
             ]
         if chance.random() < 0.1:
             dropped += 1
-            return chunked(*said[: chance.randrange(3)], end=chance.choice(["reset", "close"]))
+            return chunked(*pieces[: chance.randrange(3)], end=chance.choice(["reset", "close"]))
         done, summaries = done + (is_step and done < STEPS), summaries + (not is_step)
-        return stream(*said)
+        return stream(*pieces)
 
     folder = tmp_path / "harbor"
     folder.mkdir()

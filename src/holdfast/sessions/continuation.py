@@ -59,7 +59,7 @@ def _shows_continue_prompt(context: Context) -> bool:
 
 
 def is_unfinished(message: Message) -> bool:
-    """Whether the agent has something to go on with after this message: no reply, open calls, or an interrupted reply."""
+    """Whether the agent has something to go on with after this message: no reply, open calls, or a broken reply."""
     return Links([message]).is_unfinished or message.role in ("user", "tool") or is_interrupted(message)
 
 

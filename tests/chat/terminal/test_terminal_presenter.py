@@ -149,7 +149,13 @@ def test_compaction_progress_becomes_compaction_entry() -> None:
 def test_failed_or_skipped_compaction_shows_reason() -> None:
     started = CompactionStarted(S, "manual", 9_000)
     failed = Presented(started, CompactionFailed(S, "summary_failed", "the model is away"))
-    assert failed.lines == ["  ✗ The compaction failed: the model is away. Nothing has changed; /compact tries again."]
+    retry = "/compact tries again, /compact --without-model needs no model."
+    assert (
+        " ".join(failed.lines).split()
+        == f"✗ The compaction failed: the model is away. Nothing has changed; {retry}".split()
+    )
+    full = " ".join(Presented(started, CompactionFailed(S, "cannot_fit", "the system prompt fills the window")).lines)
+    assert "/compact" not in full and full.endswith("Nothing has changed; /clear starts a new session.")
     stopped = Presented(started, CompactionFailed(S, "aborted", "it was cancelled"))
     assert stopped.lines == ["  · The compaction was stopped. Nothing has changed."]
     assert Presented(CompactionSkipped(S, "vetoed", "vetoed by a hook")).lines == [
@@ -160,9 +166,9 @@ def test_failed_or_skipped_compaction_shows_reason() -> None:
 def test_failed_and_repeated_compaction_is_one_entry() -> None:
     started, failed = CompactionStarted(S, "auto", 9_000), CompactionFailed(S, "summary_failed", "Overloaded.")
     presented = Presented(started, failed, started, failed)
-    assert presented.lines == [
-        "  ✗ The compaction failed again: Overloaded. Nothing has changed; /compact tries again."
-    ]
+    assert presented.lines[0].startswith(
+        "  ✗ The compaction failed again: Overloaded. Nothing has changed; /compact tries"
+    )
     presented.handle(started, COMPLETED)
     assert presented.lines[0].startswith("── compacted 9k → 3k tokens") and "failed" in presented.lines[2]
     assert presented.lines[1:] == [

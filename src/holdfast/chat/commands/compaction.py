@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ...compaction.bars import bar, share_bar
 from ...compaction.breakdown import ContextBreakdown, align_shares, break_down
 from ...compaction.presets import takes_sizes
@@ -13,7 +15,7 @@ from ...errors import HoldfastError, InvalidInput
 from ...messages import decode_all
 from ...settings import Settings, load_settings, save_setting
 from ...triggers import OverThreshold
-from .base import ChatCommand, CommandResult, Table, page, split_arguments
+from .base import ChatCommand, Choice, Choices, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
@@ -48,7 +50,14 @@ async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     if not word:
         now = f"Automatic compaction is {'on' if chat.auto else 'off'}."
         change = "Change it: /autocompact on, /autocompact off."
-        return page(now, "", Table(await _autocompact_rows(chat)), "", change)
+        rows = await _autocompact_rows(chat)
+        numbers = "; ".join(f"{name} {value}" for name, value, _ in rows[2:])
+        items = (
+            Choice("on", "on", about=numbers, current=chat.auto),
+            Choice("off", "off", about="/compact compacts", current=not chat.auto),
+        )
+        shown = page(now, "", Table(rows), "", change)
+        return msgspec.structs.replace(shown, choices=Choices("Automatic compaction", items, "/autocompact"))
     wanted = word == "on"
     chat.configure(auto=wanted)
     text = f"Automatic compaction is {'on' if wanted else 'off'}. {_persist_auto_setting(chat, wanted)}"

@@ -115,6 +115,8 @@ class ChatTerminal(App[None]):
         self.footer = Footer(conversation.footer_state, theme)
         self._first_lines = first_lines
         """Run as if typed, once the screen is there."""
+        self._typed_early: list[events.Key | events.Paste] | None = []
+        """Typed before the input had the focus; None once that is handled."""
         self._ctrl_c = CtrlCState()
         self._leaving = False
         self._last_key = 0.0
@@ -164,6 +166,7 @@ class ChatTerminal(App[None]):
         commands = all_commands(self.conversation.chat)
         self.completions.set_descriptions({f"/{command.name}": command.about for command in commands})
         self.input.focus()
+        self.call_after_refresh(self._replay_typed_early)
         self.run_worker(self._redraw_loop(), group="drawing")
         self.run_worker(self._run_first_lines(), group="commands")
         self.set_interval(_SPINNER_INTERVAL, self._tick)
@@ -219,6 +222,20 @@ class ChatTerminal(App[None]):
             self.handle_terminal_lost()
 
     # -- input -------------------------------------------------------------------------------------
+
+    async def on_event(self, event: events.Event) -> None:
+        """Holds back what is typed while the program starts: there is no input yet to take it."""
+        if isinstance(event, events.Key | events.Paste) and self._typed_early is not None:
+            self._typed_early.append(event)
+        else:
+            await super().on_event(event)
+
+    async def _replay_typed_early(self) -> None:
+        early, self._typed_early = self._typed_early or (), None
+        for event in early:
+            # Enter that the terminal had taken before the program did is a line feed
+            is_enter = isinstance(event, events.Key) and event.key == "ctrl+j"
+            await super().on_event(events.Key("enter", "\r") if is_enter else event)
 
     def _take_key(self, key: str) -> bool:
         """Sees each key before the input; returns True if the transcript consumed it."""

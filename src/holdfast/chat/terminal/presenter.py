@@ -32,6 +32,7 @@ from ...hooks.events import (
     Continued,
 )
 from ..chat import SHELL_CALL
+from ..state import compaction_failure_reason, may_succeed_again
 from .approval import approval_preview
 from .entries import CompactionEntry, CompactionProgressEntry, NoteEntry, NoteTone, TerminalEntry
 from .footer import FooterState
@@ -39,6 +40,8 @@ from .reply_entries import ReasoningEntry, ReplyEntry, ToolCallEntry
 from .transcript import TerminalTranscript
 
 CONTINUE_HINT = "Enter continues"
+_RETRY_ACTIONS = "/compact tries again, /compact --without-model needs no model"
+_NEW_SESSION_ACTIONS = "/clear starts a new session"
 QUEUED, STEERING, AWAITING = "queued", "after this step", "waiting for you"
 
 
@@ -257,10 +260,11 @@ class EventPresenter:
             case CompactionFailed() if event.outcome == "aborted":
                 self._finish_compaction(NoteEntry("The compaction was stopped. Nothing has changed."))
             case CompactionFailed():
-                self._failure_reason = why = event.why.rstrip(".") or event.outcome.replace("_", " ")
+                self._failure_reason = why = compaction_failure_reason(event.outcome, event.why)
                 again = "" if self._failure is None else " again"
+                actions = _RETRY_ACTIONS if may_succeed_again(event.outcome) else _NEW_SESSION_ACTIONS
                 self._failure = NoteEntry(
-                    f"The compaction failed{again}: {why}. Nothing has changed; /compact tries again.", "problem"
+                    f"The compaction failed{again}: {why}. Nothing has changed; {actions}.", "problem"
                 )
                 self._finish_compaction(self._failure)
             case CompactionSkipped():

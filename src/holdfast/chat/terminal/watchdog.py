@@ -75,8 +75,7 @@ class Watchdog:
         with suppress(Exception):
             self._restore_terminal()
         with suppress(OSError, ValueError):
-            sys.__stderr__ and sys.__stderr__.write(f"holdfast: {problem}\n")
-            sys.__stderr__ and sys.__stderr__.flush()
+            print(f"holdfast: {problem}", file=sys.__stderr__, flush=True)
         os._exit(1)
 
 
