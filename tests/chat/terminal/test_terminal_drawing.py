@@ -239,6 +239,8 @@ PADDED = f"id{' ' * 2_000}name{' ' * 2_000}\n"
 @given(text=texts, width=st.integers(1, 200))
 @example(text=PADDED, width=80)
 @example(text=f"abc{' ' * 4_000}x", width=1)
+@example(text="[" * 4_000, width=80)
+@example(text="\t\x1b" * 2_000, width=80)
 @example(text=f"a {chr(0x0E31) * 5_000}", width=10)
 def test_drawing_ends(name: str, text: str, width: int) -> None:
     with bounded_steps(len(text)):

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline, link
 from markdown_it.tree import SyntaxTreeNode
 from pygments.token import Comment, Generic, Keyword, Name, Number, Operator, String
 from rich.cells import cell_len
@@ -21,6 +22,15 @@ from .theme import ACCENT, BOLD, DIM, MUTED, PLAIN
 
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
 """HTML is off, so that tags are shown as text; and link definitions, since they would change what is already drawn."""
+_MAX_OPEN_BRACKETS = 50
+
+
+def _bounded_link(state: StateInline, silent: bool) -> bool:
+    """Parses a link, but not in a block of many brackets without one: each is searched to the end of the block."""
+    return state.src.count("[") - state.src.count("](") <= _MAX_OPEN_BRACKETS and link(state, silent)
+
+
+_PARSER.inline.ruler.at("link", _bounded_link)
 _HEADINGS = {"h1": Style(bold=True, underline=True), "h2": BOLD, "h3": Style(bold=True, italic=True)}
 _INLINE = {"strong": BOLD, "em": Style(italic=True), "s": Style(strike=True)}
 _CODE_COLORS = ANSISyntaxTheme(
