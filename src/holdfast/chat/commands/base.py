@@ -75,6 +75,10 @@ class CommandResult(msgspec.Struct, frozen=True):
     """The same as `text`, to be laid out for a screen; empty if `text` has no tables."""
     choices: Choices | None = None
     """Shown by a screen instead of the text."""
+    copied: str | None = None
+    """Text for the clipboard."""
+    opened: str | None = None
+    """Text to open in an editor."""
 
 
 class ChatCommand(msgspec.Struct, frozen=True):

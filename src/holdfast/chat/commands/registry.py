@@ -13,6 +13,7 @@ from ...sessions.session_ids import shorten_id
 from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODE, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
+from .copying import COPY, VIEW
 from .custom import custom_commands
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
 from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
@@ -72,6 +73,8 @@ COMMANDS = (
     MODE,
     PERMISSIONS,
     MCP,
+    COPY,
+    VIEW,
     EXPORT,
     HELP,
     QUIT,

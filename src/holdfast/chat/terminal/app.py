@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
 from textual import events, on
@@ -17,12 +17,16 @@ from textual.widgets import Static
 
 from ...agent.mentions import quote_mention
 from ...agent.tools import MODES
+from ...errors import HoldfastError
 from ..commands import Choices, all_commands, complete_line
 from ..mention_completion import MentionIndex, dropped_image, unfinished_mention
 from .approval import ApprovalPrompt
+from .clipboard import copy_by_programs
 from .conversation import Conversation
 from .driver import make_driver_class, terminal_exists
+from .entries import NoteEntry
 from .footer import Footer
+from .handover import Handover
 from .input_box import CompletionList, InputBox
 from .picker import Picker
 from .theme import ChatTheme
@@ -39,6 +43,7 @@ _ACTIONS = {
     "alt+up": "select_entry",
     "ctrl+z": "suspend_process",
     "ctrl+l": "redraw",
+    "ctrl+t": "print_transcript",
     "pageup": "page(-1)",
     "pagedown": "page(1)",
     "ctrl+home": "home",
@@ -108,6 +113,7 @@ class ChatTerminal(App[None]):
         self.approval = ApprovalPrompt()
         self.picker = Picker(theme)
         self.footer = Footer(conversation.footer_state, theme)
+        self.handover = Handover(self)
         self._first_lines = first_lines
         """Run as if typed, once the screen is there."""
         self._ctrl_c = CtrlCState()
@@ -251,8 +257,24 @@ class ChatTerminal(App[None]):
             await self._offer(result.choices)
         if result.draft is not None:
             self.input.set_text(result.draft)
+        if result.copied is not None:
+            await self._copy(result.copied)
+        if result.opened is not None:
+            await self._hand_over(self.handover.open_in_editor(result.opened))
         if result.quit:
             self.leave()
+
+    async def _copy(self, text: str) -> None:
+        self.copy_to_clipboard(text)
+        await copy_by_programs(text)
+
+    async def _hand_over(self, work: Awaitable[None]) -> None:
+        """Waits for others to use the terminal, then draws the screen anew."""
+        try:
+            await work
+        except HoldfastError as problem:
+            self.conversation.transcript.add(NoteEntry(str(problem), "problem"))
+        self.refresh(layout=True)
 
     async def _offer(self, choices: Choices) -> None:
         """Shows a list in place of transcript and input, and runs the command of what is chosen."""
@@ -276,8 +298,9 @@ class ChatTerminal(App[None]):
     @on(events.TextSelected)
     def _copy_selection(self) -> None:
         if text := self.screen.get_selected_text():
-            self.copy_to_clipboard(text)
-            self.conversation.footer_state.notice = "copied"
+            self.run_worker(self._copy(text), group="copying")
+            lines = text.count("\n") + 1
+            self.conversation.footer_state.notice = f"copied {lines:,} lines" if lines > 1 else "copied"
             self.conversation.redraw_needed.set()
 
     # -- keys ------------------------------------------------------------------------------------------
@@ -351,6 +374,10 @@ class ChatTerminal(App[None]):
 
     def action_end(self) -> None:
         self.view.scroll_end(animate=False)
+
+    def action_print_transcript(self) -> None:
+        """Prints the conversation as it was written into the terminal's own buffer."""
+        self.run_worker(self._hand_over(self.handover.print_text(self.conversation.transcript.text)), group="commands")
 
     def action_redraw(self) -> None:
         self.refresh(layout=True)

@@ -14,7 +14,7 @@ from ...agent.mentions import ATTACHMENT_HEADING
 from ...context import Checkpoint
 from ...context.events import Event, EventKind, try_message_in
 from ...hooks.events import CompactionCompleted
-from ...io.text import sanitize, sanitize_line
+from ...io.text import sanitize, sanitize_input, sanitize_line
 from ...messages import Message, ToolCall, ToolResult, is_foreign_summary, is_framed, strip_frame
 from ...sessions.history import user_message_in
 from ..chat import SHELL_HEADING
@@ -52,6 +52,10 @@ class HistoryEntry(TerminalEntry):
         self._label = f"  #{number}" if number else ""
         self.foldable = bool(self._result) or "\n" in self._text or len(self._text) > _HISTORY_LINE
         self.prompt_text = text if role == "user" else None
+
+    @property
+    def source(self) -> str | None:
+        return None if self._role == "tool" else sanitize_input(self._text)
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         symbols = theme.symbols
