@@ -21,6 +21,7 @@ from ...errors import HoldfastError
 from ..commands import Choices, all_commands, complete_line
 from ..mention_completion import MentionIndex, dropped_image, unfinished_mention
 from .approval import ApprovalPrompt
+from .attention import Attention
 from .clipboard import copy_by_programs
 from .conversation import Conversation
 from .driver import make_driver_class, terminal_exists
@@ -116,6 +117,7 @@ class ChatTerminal(App[None]):
         self.handover = Handover(self)
         self._first_lines = first_lines
         """Run as if typed, once the screen is there."""
+        self.attention = Attention(self.write_to_terminal)
         self._ctrl_c = CtrlCState()
         self._leaving = False
         self._last_key = 0.0
@@ -163,6 +165,7 @@ class ChatTerminal(App[None]):
                 self.leave()
             await self._refresh_conversation()
             self._show_approval()
+            self._call_attention()
             if self.view.redraw():
                 self.conversation.redraw_needed.set()
             if self.view.shows_earlier_place:
@@ -192,6 +195,14 @@ class ChatTerminal(App[None]):
         self.screen.set_focus(self.input if question is None else self.approval)
         self.conversation.presenter.show_approval(question)
 
+    def write_to_terminal(self, data: str) -> None:
+        if self._driver is not None:
+            self._driver.write(data)
+
+    def _call_attention(self) -> None:
+        self.attention.focused = self.app_focus
+        self.attention.update(*self.conversation.attention)
+
     def _tick(self) -> None:
         if self.conversation.footer_state.activity:
             self.conversation.presenter.tick()
@@ -206,6 +217,7 @@ class ChatTerminal(App[None]):
     def _take_key(self, key: str) -> bool:
         """Sees each key before the input; returns True if the transcript consumed it."""
         self._last_key = time.monotonic()
+        self.attention.key_pressed()
         self._ctrl_c.reset()
         self.conversation.footer_state.notice = ""
         return self.view.handle_selection_key(key)
@@ -392,4 +404,5 @@ class ChatTerminal(App[None]):
 
     async def _leave(self) -> None:
         await self.conversation.stop()
+        self.attention.close()
         self.exit()

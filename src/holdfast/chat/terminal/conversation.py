@@ -17,6 +17,7 @@ from ..chat import Chat
 from ..commands import CommandResult, hidden_command_notes, run_command
 from ..commands.sessions import describe_session
 from . import entries
+from .attention import Status
 from .footer import FooterState
 from .history import load_history
 from .presenter import CONTINUE_HINT, EventPresenter
@@ -77,13 +78,31 @@ class Conversation:
         self._session_change: SessionChanged | None = None
         self._state_stale = True
         self._commands = 0
+        self._ended: tuple[Status, str] = ("", "")
+        """How the last run ended."""
 
     @property
     def busy(self) -> bool:
         return self.chat.activity != "idle" or bool(self._commands)
 
+    @property
+    def attention(self) -> tuple[Status, str, str]:
+        """What the chat does, the name of its folder, and a description."""
+        name = self.chat.folder.root.name
+        if (question := self.pending_approval.question) is not None:
+            return "waiting", name, f"may it use {question.tool}? {question.line}"
+        if activity := self.footer_state.activity:
+            return "busy", name, activity
+        return self._ended[0], name, self._ended[1]
+
     def handle_event(self, event: AgentEvent) -> None:
         """Applies an event; draws nothing."""
+        match event:
+            case RunFinished() if event.status != "aborted":
+                failed = event.status != "done"
+                self._ended = ("failed", event.why or event.status) if failed else ("done", "done")
+            case RunFinished() | SessionChanged():
+                self._ended = ("", "")
         match event:
             case SessionChanged():
                 self.presenter.reset()
