@@ -46,6 +46,8 @@ class Choice(msgspec.Struct, frozen=True):
     """Short; at the right edge of the title's row, where there is room."""
     about: str = ""
     """A second row."""
+    preview: str = ""
+    """Shown below the list while it is selected."""
     current: bool = False
     """Selected when the list opens."""
 

@@ -16,6 +16,7 @@ from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
 from .copying import COPY, VIEW
 from .custom import custom_commands
 from .recall import HANDOFF, PIN, RECALL, REFERENCE, SEARCH
+from .rewind import REWIND
 from .sessions import BRANCH, CLEAR, EDIT, SESSIONS, TREE
 from .status import COST, MCP
 
@@ -60,6 +61,7 @@ COMMANDS = (
     COST,
     BRANCH,
     EDIT,
+    REWIND,
     TREE,
     SESSIONS,
     CLEAR,

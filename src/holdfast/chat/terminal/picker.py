@@ -13,12 +13,13 @@ from rich.text import Text
 from textual import events
 from textual.widget import Widget
 
-from ...io.text import sanitize_input, sanitize_line
+from ...io.text import sanitize, sanitize_input, sanitize_line
 from ..commands.base import Choice, Choices
 from .theme import ACCENT, BOLD, DIM, SELECTED, ChatTheme
 
 _MIN_TITLE = 12
 """Columns that a title keeps beside its detail; in a narrower row the detail is dropped."""
+_MIN_PREVIEW_HEIGHT = 15
 _HEAD_ROWS = 2
 """The title with the filter, and the keys."""
 _MOVES = {"up": -1, "ctrl+p": -1, "down": 1, "ctrl+n": 1}
@@ -135,8 +136,14 @@ class Picker(Widget, can_focus=True):
         return 2 if any(item.about for item in self._choices.items) else 1
 
     @property
+    def _preview_rows(self) -> int:
+        """Rows below the list, the rule above them included; none on a low screen."""
+        has_preview = any(item.preview for item in self._choices.items)
+        return self.size.height // 3 if has_preview and self.size.height >= _MIN_PREVIEW_HEIGHT else 0
+
+    @property
     def _room(self) -> int:
-        return max(1, self.size.height - _HEAD_ROWS)
+        return max(1, self.size.height - _HEAD_ROWS - self._preview_rows)
 
     def render(self) -> Text:
         found, shown = self._filter, max(1, self._room // self._rows_each)
@@ -147,7 +154,17 @@ class Picker(Widget, can_focus=True):
         if not found.matches:
             why = "Nothing matches: Backspace removes the last character." if found.text else self._choices.empty
             rows += [Text(f"  {line}", DIM) for line in wrap(why, max(8, self.size.width - 2))]
-        return Text("\n").join([*rows, *[Text()] * (self._room + 1 - len(rows)), self._keys()])
+        rows += [Text()] * (self._room + 1 - len(rows))
+        return Text("\n").join([*rows, *self._preview(), self._keys()])
+
+    def _preview(self) -> list[Text]:
+        if not (count := self._preview_rows):
+            return []
+        selected, width = self._filter.selected, self.size.width
+        lines = sanitize(selected.preview if selected else "").split("\n")
+        wrapped = [row for line in lines for row in wrap(line, max(8, width - 4)) or [""]][: count - 1]
+        rows = [Text(self._chat_theme.symbols.rule * width, DIM), *(Text(f"  {row}") for row in wrapped)]
+        return [*rows, *[Text()] * (count - len(rows))]
 
     def _head(self) -> Text:
         found, total = self._filter, len(self._choices.items)
