@@ -62,6 +62,8 @@ class Choices(msgspec.Struct, frozen=True):
     """Shown if there are no items."""
     leave: str = "back"
     """What Esc does."""
+    enter: str = "choose"
+    """What Enter does."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from ...errors import HoldfastError, InvalidInput
 from ...messages import decode_all
 from ...settings import Settings, load_settings, save_setting
 from ...triggers import OverThreshold
+from .archived import preview_compaction
 from .base import ChatCommand, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
@@ -100,17 +101,19 @@ AUTOCOMPACT = ChatCommand(
 )
 
 
-_WITHOUT_MODEL = "--without-model"
+_WITHOUT_MODEL, _PREVIEW = "--without-model", "preview"
 
 
 async def _run_compact(chat: Chat, argument: str) -> CommandResult:
+    if argument == _PREVIEW:
+        return await preview_compaction(chat)
     if argument == _WITHOUT_MODEL:
         return CommandResult(describe_compaction(await chat.compact(without_model=True)))
     return CommandResult(describe_compaction(await chat.compact(argument or None)))
 
 
 async def _complete_compact(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return (_WITHOUT_MODEL,) if len(words) == 1 and words[0].startswith("-") else ()
+    return (_PREVIEW, _WITHOUT_MODEL) if len(words) == 1 else ()
 
 
 def describe_compaction(done: ChatCompactionResult) -> str:
@@ -141,8 +144,8 @@ async def _run_undo(chat: Chat, argument: str) -> CommandResult:
 
 COMPACT = ChatCommand(
     "compact",
-    "/compact [INSTRUCTIONS]",
-    "replace older messages with a summary",
+    "/compact [preview | INSTRUCTIONS]",
+    "replace older messages with a summary, or show what would go",
     _run_compact,
     _complete_compact,
 )

@@ -10,6 +10,7 @@ import msgspec
 from ...errors import HoldfastError, InvalidInput
 from ...io.arguments import closest_name
 from ...sessions.session_ids import shorten_id
+from .archived import ARCHIVED
 from .base import PAGE_WIDTH, ChatCommand, CommandResult, Table, format_page, page, split_arguments, split_first_word
 from .choices import EXPORT, MODE, MODEL, PERMISSIONS, PRESET
 from .compaction import AUTOCOMPACT, COMPACT, CONTEXT, UNDO
@@ -57,6 +58,7 @@ COMMANDS = (
     COMPACT,
     AUTOCOMPACT,
     UNDO,
+    ARCHIVED,
     CONTEXT,
     COST,
     BRANCH,

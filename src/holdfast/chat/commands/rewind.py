@@ -1,6 +1,6 @@
 """/rewind: back to any step of the session, in a fork; with the files that tools changed since.
 
-A step is a message of the user, or a reply with the results of its calls. Files are left as they are; git restores them.
+A step is a message of the user, or a reply with the results of its calls. Files stay as they are; git restores them.
 """
 
 from __future__ import annotations

@@ -43,6 +43,7 @@ _ACTIONS = {
     "shift+tab": "next_mode",
     "alt+up": "select_entry",
     "ctrl+z": "suspend_process",
+    "ctrl+g": "list_archived",
     "ctrl+l": "redraw",
     "ctrl+t": "print_transcript",
     "pageup": "page(-1)",
@@ -390,6 +391,9 @@ class ChatTerminal(App[None]):
     def action_print_transcript(self) -> None:
         """Prints the conversation as it was written into the terminal's own buffer."""
         self.run_worker(self._hand_over(self.handover.print_text(self.conversation.transcript.text)), group="commands")
+
+    def action_list_archived(self) -> None:
+        self.run_worker(self._run_line("/archived"), group="commands")
 
     def action_redraw(self) -> None:
         self.refresh(layout=True)

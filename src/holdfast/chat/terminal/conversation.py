@@ -136,6 +136,7 @@ class Conversation:
             if self._state_stale:
                 self._state_stale = False
                 self.footer_state.update_session(await self.chat.state())
+                self.footer_state.threshold = (await self.chat.agent.keeper.size()).threshold
         except (HoldfastError, OSError) as problem:
             self.presenter.handle_event(ErrorEvent(str(problem)))
         return prompts

@@ -148,7 +148,7 @@ class CompactionEntry(TerminalEntry):
     def _facts(self) -> list[str]:
         done = self._done
         live = bool(done.seconds or done.kept)  # one that was read from the log has neither
-        facts = [f"{done.archived:,} messages archived" + (f", {done.kept:,} kept" if live else "")]
+        facts = [f"{done.archived:,} messages archived" + (f" (Ctrl-G), {done.kept:,} kept" if live else "")]
         if done.summarizer and not done.fallback:
             facts.append(f"summary by {sanitize_line(done.summarizer)}")
         if done.fallback:

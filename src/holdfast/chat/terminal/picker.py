@@ -198,7 +198,7 @@ class Picker(Widget, can_focus=True):
 
     def _keys(self) -> Text:
         keys = Text()
-        for key, what in (("Enter", "choose"), ("Up/Down", "move"), ("Esc", self._choices.leave)):
+        for key, what in (("Enter", self._choices.enter), ("Up/Down", "move"), ("Esc", self._choices.leave)):
             keys.append(key, BOLD).append(f" {what}   ", DIM)
         keys.rstrip()
         return self._fitted(keys, "")
