@@ -18,7 +18,7 @@ from .base import ChatCommand, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
-    from ..state import ChatCompactionResult
+    from ..state import ChatCompactionResult, Restraint
 
 
 def chat_settings(chat: Chat) -> Settings:
@@ -38,12 +38,20 @@ def window_source(chat: Chat, size: Size) -> str:
     }.get(size.window_basis, f"the default of the preset {chat.preset.name}: the model is not in the catalog")
 
 
+_RESTRAINTS: dict[str, tuple[Restraint, str]] = {
+    "pause": ("off", "Automatic compaction is off in this session: /autocompact on turns it on again."),
+    "full": ("until full", "This session is compacted only when its window is full: /autocompact on undoes that."),
+}
 AUTOCOMPACT_SETTING = "compaction.enabled"
 _AUTOCOMPACT_NUMBERS = ("reserve_tokens", "keep_recent_tokens")
 
 
 async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     word = split_arguments(argument, 1, AUTOCOMPACT.usage)[0].lower()
+    if word in _RESTRAINTS:
+        restraint, report = _RESTRAINTS[word]
+        chat.restrain(restraint)
+        return page(report, "", Table(await _autocompact_rows(chat)))
     if word not in ("", "on", "off"):
         raise InvalidInput(f"Automatic compaction is on or off, not {word!r}: {AUTOCOMPACT.usage}.")
     if not word:
@@ -89,12 +97,12 @@ async def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
 
 
 async def _complete_on_off(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return ("on", "off") if len(words) == 1 else ()
+    return ("on", "off", *_RESTRAINTS) if len(words) == 1 else ()
 
 
 AUTOCOMPACT = ChatCommand(
     "autocompact",
-    "/autocompact [on|off]",
+    "/autocompact [on|off|pause|full]",
     "show automatic compaction, or turn it on or off",
     _run_autocompact,
     _complete_on_off,

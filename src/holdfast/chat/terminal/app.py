@@ -18,7 +18,7 @@ from textual.widgets import Static
 from ...agent.mentions import quote_mention
 from ...agent.tools import MODES
 from ...errors import HoldfastError
-from ..commands import Choices, all_commands, complete_line
+from ..commands import Choices, again, all_commands, complete_line
 from ..mention_completion import MentionIndex, dropped_image, unfinished_mention
 from .approval import ApprovalPrompt
 from .attention import Attention
@@ -119,6 +119,8 @@ class ChatTerminal(App[None]):
         self._first_lines = first_lines
         """Run as if typed, once the screen is there."""
         self.attention = Attention(self.write_to_terminal)
+        self._held_prompt = ""
+        """Sent after the next /compact."""
         self._ctrl_c = CtrlCState()
         self._leaving = False
         self._last_key = 0.0
@@ -265,6 +267,12 @@ class ChatTerminal(App[None]):
             await self._run_line(line)
 
     async def _run_line(self, line: str) -> None:
+        held, self._held_prompt = self._held_prompt, ""
+        if held and not line.startswith("/compact"):
+            self.input.restore_unsent(held)
+            held = ""
+        if not await self._may_send(line):
+            return
         result = await self.conversation.run_line(line)
         if result.choices is not None:
             await self._offer(result.choices)
@@ -276,6 +284,29 @@ class ChatTerminal(App[None]):
             await self._hand_over(self.handover.open_in_editor(result.opened))
         if result.quit:
             self.leave()
+        if held:
+            await self._run_line(held)
+
+    async def _may_send(self, line: str) -> bool:
+        """Asks what to do if the line is a prompt before which an undone compaction would run again."""
+        chat = self.conversation.chat
+        if line.startswith(("/", "!")) or not line or self.conversation.busy:
+            return True
+        if (choices := await again.again_choices(chat)) is None:
+            return True
+        match await self._choose(choices):
+            case None:
+                self.input.restore_unsent(line)
+                return False
+            case again.KEEP:
+                self._held_prompt = line
+                self.input.set_text("/compact keep ")
+                return False
+            case again.AGAIN:
+                return True
+            case restraint:
+                await self.conversation.run_line(f"{choices.command} {restraint}")
+                return True
 
     async def _copy(self, text: str) -> None:
         self.copy_to_clipboard(text)
@@ -290,19 +321,22 @@ class ChatTerminal(App[None]):
         self.refresh(layout=True)
 
     async def _offer(self, choices: Choices) -> None:
-        """Shows a list in place of transcript and input, and runs the command of what is chosen."""
+        """Shows a list, and runs the command of what is chosen."""
+        if (chosen := await self._choose(choices)) is not None:
+            await self._run_line(f"{choices.command} {chosen}")
+
+    async def _choose(self, choices: Choices) -> str | None:
+        """Shows a list in place of transcript and input; returns what is chosen."""
         replaced = (self.view, self.query_one("#typing"))
         for widget in replaced:
             widget.display = False
         try:
-            chosen = await self.picker.choose(choices)
+            return await self.picker.choose(choices)
         finally:
             for widget in replaced:
                 widget.display = True
             self.input.focus()
             self.conversation.redraw_needed.set()
-        if chosen is not None:
-            await self._run_line(f"{choices.command} {chosen}")
 
     @on(ApprovalPrompt.Answered)
     def _approval_answered(self, message: ApprovalPrompt.Answered) -> None:
