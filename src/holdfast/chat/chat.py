@@ -317,7 +317,8 @@ class Chat(ChatConfig):
                 self.emit(Unsent(self.record.id, prompt))
             return
         try:
-            finished = await self.agent.run(prompt)
+            async with self.sessions.announce_turn(self.record.id):
+                finished = await self.agent.run(prompt)
         except Exception as problem:
             log.debug("agent run failed", exc_info=True)
             why = plain_reason(problem)

@@ -84,6 +84,8 @@ REDRAW_INTERVAL = 0.05
 """Minimum seconds between redraws; events in between are drawn together."""
 _SPINNER_INTERVAL = 0.2
 """Seconds between spinner frames."""
+_OTHERS_INTERVAL = 1.0
+"""Seconds between two looks for what others added to the session."""
 _TYPING_PAUSE = 0.7
 """Seconds without a key press before an approval prompt may replace a non-empty input."""
 
@@ -157,6 +159,7 @@ class ChatTerminal(App[None]):
         self.run_worker(self._redraw_loop(), group="drawing")
         self.run_worker(self._run_first_lines(), group="commands")
         self.set_interval(_SPINNER_INTERVAL, self._tick)
+        self.set_interval(_OTHERS_INTERVAL, self._look_for_others)
         if not self.is_headless:
             self.set_interval(1.0, self._check_terminal)
 
@@ -210,6 +213,9 @@ class ChatTerminal(App[None]):
         if self.conversation.footer_state.activity:
             self.conversation.presenter.tick()
             self.footer.refresh()
+
+    def _look_for_others(self) -> None:
+        self.run_worker(self.conversation.show_others(), group="others", exclusive=True)
 
     def _check_terminal(self) -> None:
         if sys.__stdin__ is not None and not terminal_exists(sys.__stdin__.fileno()):

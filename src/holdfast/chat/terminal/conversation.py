@@ -19,7 +19,7 @@ from ..commands.sessions import describe_session
 from . import entries
 from .attention import Status
 from .footer import FooterState
-from .history import load_history
+from .history import entries_of, load_history
 from .presenter import CONTINUE_HINT, EventPresenter
 from .transcript import TerminalTranscript
 
@@ -52,6 +52,7 @@ class PendingApproval:
             self._answer.set_result(permission)
 
 
+ANOTHER = "another chat"
 _SHUTDOWN_TIMEOUT = 5.0
 """Seconds to wait for a running job on exit."""
 _STATE_CHANGING_EVENTS = RunFinished | SessionChanged | CompactionCompleted | CompactionFailed | CompactionSkipped
@@ -76,6 +77,8 @@ class Conversation:
         self.returned_input: list[str] = []
         """Unsent texts to put back into the input."""
         self._session_change: SessionChanged | None = None
+        self._seen: int | None = None
+        """Number of the newest event that was looked at; None before the session is shown."""
         self._state_stale = True
         self._commands = 0
         self._ended: tuple[Status, str] = ("", "")
@@ -106,6 +109,7 @@ class Conversation:
         match event:
             case SessionChanged():
                 self.presenter.reset()
+                self._seen = None
                 self._session_change = event
             case Unsent():
                 self.transcript.withdraw(event.text)
@@ -123,12 +127,12 @@ class Conversation:
         prompts = None
         try:
             while (change := self._session_change) is not None:
-                shown, prompts = await load_history(self.chat)
+                shown, prompts, newest = await load_history(self.chat)
                 self.footer_state.session = await shorten_id(self.chat.sessions, self.chat.record.id)
                 title, folder, age = await describe_session(self.chat)
                 if change is not self._session_change:
                     continue  # the session changed again meanwhile
-                self._session_change = None
+                self._session_change, self._seen = None, newest
                 header = entries.SessionHeaderEntry(change.how, title, folder, self.chat.model.name, age)
                 self.transcript.prepend_history([header, *self._start_notes(), *shown])
                 if change.how == "resumed" and await self.chat.is_unfinished():
@@ -146,10 +150,30 @@ class Conversation:
         if (place := self.transcript.earlier) is None:
             return
         try:
-            shown, _ = await load_history(self.chat, place.before)
+            shown = (await load_history(self.chat, place.before))[0]
         except (HoldfastError, OSError) as problem:
             shown = [entries.NoteEntry(str(problem), "problem")]
         self.transcript.insert_earlier(place, shown)
+
+    async def show_others(self) -> None:
+        """Shows what other processes added to the session, and whether one of them is in a turn."""
+        if self._seen is None or self._session_change is not None:
+            return
+        session_id = self.chat.record.id
+        try:
+            events, version, in_turn = await self.chat.sessions.others(session_id, self._seen)
+        except (HoldfastError, OSError):
+            return  # what reads the session next says why
+        if session_id != self.chat.record.id or self._session_change is not None:
+            return
+        self._seen = version
+        for entry in entries_of(events, origin=ANOTHER):
+            self.transcript.add(entry)
+        self._state_stale |= bool(events)
+        other = ANOTHER if in_turn and self.chat.activity != "running" else ""
+        if events or other != self.footer_state.other:
+            self.footer_state.other = other
+            self.redraw_needed.set()
 
     def _start_notes(self) -> list[entries.TerminalEntry]:
         """Returns what was read at the start, and what of it was cut or left out."""

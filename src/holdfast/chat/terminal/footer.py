@@ -55,6 +55,8 @@ class FooterState:
         self.threshold: int | None = None
         """Tokens above which the session is compacted, if they are known."""
         self.auto = True
+        self.other = ""
+        """Who else is in a turn of the session."""
         self.mode: Mode = "ask"
         self.busy = False
         self.activity = ""
@@ -91,8 +93,8 @@ class FooterState:
 
 AUTO_OFF_LABEL = "auto-compact off"
 _DROP_ORDER = (
-    *("bar", "preset", "session", "model", "below", "activity", "near", "waiting", "auto", "activity", "auto", "mode"),
-    "near",
+    *("bar", "preset", "session", "model", "below", "activity", "near", "other", "waiting", "auto"),
+    *("activity", "auto", "mode", "near", "other"),
 )
 """Order in which fields are shortened or dropped in a narrow footer. The numbers stay."""
 _SPINNER_FPS = 5
@@ -122,6 +124,7 @@ def render_footer(state: FooterState, theme: ChatTheme, width: int, waiting: int
     left = {
         "mode": [Text(state.mode, ACCENT)] if state.mode != "ask" else [],
         "activity": _activity_forms(state, theme),
+        "other": [Text(f"{state.other} is in a turn", WARNING), Text("other turn", WARNING)] if state.other else [],
         "waiting": [Text(f"{waiting} queued", WARNING)] if waiting else [],
         "below": [Text(f"{symbols.down} {below} more", ACCENT)] if below else [],
         "session": [Text(sanitize_line(state.session), DIM)],
