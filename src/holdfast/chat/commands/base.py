@@ -46,10 +46,14 @@ class Choice(msgspec.Struct, frozen=True):
     """Short; at the right edge of the title's row, where there is room."""
     about: str = ""
     """A second row."""
-    preview: str = ""
-    """Shown below the list while it is selected."""
     current: bool = False
     """Selected when the list opens."""
+    preview: str = ""
+    """Shown below the list while it is selected."""
+
+
+ContentSearch = Callable[[str], Awaitable[Collection[str]]]
+"""Returns the values of the items that contain all of the words."""
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -64,6 +68,8 @@ class Choices(msgspec.Struct, frozen=True):
     """What Esc does."""
     enter: str = "choose"
     """What Enter does."""
+    search: ContentSearch | None = None
+    """Finds items by what they contain; called with the typed words."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):

@@ -6,19 +6,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from textwrap import wrap
 
 from rich.text import Text
 from textual import events
 from textual.widget import Widget
 
+from ...errors import HoldfastError
 from ...io.text import sanitize, sanitize_input, sanitize_line
-from ..commands.base import Choice, Choices
+from ..commands.base import Choice, Choices, ContentSearch
 from .theme import ACCENT, BOLD, DIM, SELECTED, ChatTheme
 
 _MIN_TITLE = 12
 """Columns that a title keeps beside its detail; in a narrower row the detail is dropped."""
+_SEARCH_PAUSE = 0.15
+"""Seconds without a key before contents are searched."""
 _MIN_PREVIEW_HEIGHT = 15
 _HEAD_ROWS = 2
 """The title with the filter, and the keys."""
@@ -40,6 +43,13 @@ class ChoiceFilter:
         words = text.casefold().split()
         found = [item for item, searched in self._items if all(word in searched for word in words)]
         self.matches = sorted(found, key=lambda item: sum(word not in item.title.casefold() for word in words))
+
+    def add_found(self, text: str, values: Collection[str]) -> None:
+        """Adds, after the others, the choices that contain the words, if they are still what is typed."""
+        if text == self.text:
+            known = {item.value for item in self.matches}
+            more = [item for item, _ in self._items if item.value in values and item.value not in known]
+            self.matches = [*self.matches, *more]
 
     def move(self, step: int) -> None:
         """Moves the selection, and stops at both ends."""
@@ -69,11 +79,14 @@ class Picker(Widget, can_focus=True):
         self._first = 0
         """Index of the first choice on the screen."""
         self._answer: asyncio.Future[str | None] | None = None
+        self._searched = ""
+        """The text that contents were last searched for."""
 
     async def choose(self, choices: Choices) -> str | None:
         """Shows the list until one is chosen; None if the user leaves it."""
         self.cancel()
         self._choices, self._filter, self._first = choices, ChoiceFilter(choices.items), 0
+        self._searched = ""
         answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._answer = answer
         self.display = True
@@ -117,12 +130,28 @@ class Picker(Widget, can_focus=True):
             case _:
                 return
         event.stop()
+        self._filter_changed()
+
+    def _filter_changed(self) -> None:
         self.refresh()
+        if self._choices.search is not None and self._filter.text != self._searched:
+            self._searched = self._filter.text
+            self.run_worker(self._search(self._choices.search, self._searched), group="searching", exclusive=True)
+
+    async def _search(self, search: ContentSearch, text: str) -> None:
+        """Looks for what is typed in the contents, once the user pauses."""
+        await asyncio.sleep(_SEARCH_PAUSE)
+        if text.strip():
+            try:
+                self._filter.add_found(text, await search(text))
+            except HoldfastError:
+                return  # the list is filtered by what it shows
+            self.refresh()
 
     def on_paste(self, event: events.Paste) -> None:
         event.stop()
         self._filter.set_text(self._filter.text + " ".join(sanitize_input(event.text).split()))
-        self.refresh()
+        self._filter_changed()
 
     def on_click(self, event: events.Click) -> None:
         place = self._first + (event.y - 1) // self._rows_each
