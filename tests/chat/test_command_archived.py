@@ -61,6 +61,21 @@ async def test_archived_has_the_lines_that_were_kept_of_each_message(tmp_path: P
         assert "Restored to the context" in collapse((await chat.run(f"/recall {asked.value}")).text)
 
 
+async def test_a_summary_without_citations_may_have_kept_something(tmp_path: Path) -> None:
+    async with CommandHarness(tmp_path, preset=preset("pi", reserve=1_000, keep=550)).open() as chat:
+        await chat.send_prompts("u1", "u2", "u3")
+        await chat.run("/compact")
+        choices = (await chat.run("/archived")).choices
+        assert choices is not None
+        assert {item.about for item in choices.items} == {"the summary does not cite it"}
+
+
+def test_footer_does_not_announce_the_compaction_that_runs() -> None:
+    state = FooterState()
+    state.tokens, state.window, state.threshold, state.activity = 101_000, 200_000, 100_000, "compacting"
+    assert "compacts" not in render_footer(state, ChatTheme(), 100).plain
+
+
 @pytest.mark.parametrize(
     ("tokens", "auto", "shown"),
     [

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..chat import Chat
 
 _PREVIEW_CHARS = 4_000
+_NOTHING_KEPT, _NOT_CITED = "nothing kept", "the summary does not cite it"
 
 
 async def preview_compaction(chat: Chat) -> CommandResult:
@@ -33,7 +34,7 @@ async def preview_compaction(chat: Chat) -> CommandResult:
         f"{len(found.kept):,} kept. A model's summary has other lines. Nothing is changed yet: /pin #N keeps a message "
         "visible, /compact INSTRUCTIONS says what to keep."
     )
-    items = await _choices(chat, found.archived, list(page_lines(found.page)))
+    items = await _choices(chat, found.archived, list(page_lines(found.page)), _NOTHING_KEPT)
     return _listed(note, Choices(f"Would go: {sizes}", items, "/pin", enter="pin it"))
 
 
@@ -49,7 +50,8 @@ async def _run_archived(chat: Chat, argument: str) -> CommandResult:
         f"The last compaction, {found.tokens_before:,} → {found.tokens_after:,} tokens, archived {len(gone):,} "
         "messages. /recall #N restores one."
     )
-    items = await _choices(chat, gone, found.page.lines)
+    by_model = any(line.rule.startswith("written by") for line in found.page.lines)
+    items = await _choices(chat, gone, found.page.lines, _NOT_CITED if by_model else _NOTHING_KEPT)
     return _listed(note, Choices("No longer shown", items, "/recall", enter="restore it"))
 
 
@@ -59,7 +61,7 @@ def _listed(note: str, choices: Choices) -> CommandResult:
     return CommandResult(listed.text, blocks=listed.blocks, choices=choices if rows else None)
 
 
-async def _choices(chat: Chat, seqs: Collection[int], lines: Iterable[PageLine]) -> list[Choice]:
+async def _choices(chat: Chat, seqs: Collection[int], lines: Iterable[PageLine], none: str) -> list[Choice]:
     kept: dict[int, list[str]] = defaultdict(list)
     for line in lines:
         for source in line.sources:
@@ -70,7 +72,7 @@ async def _choices(chat: Chat, seqs: Collection[int], lines: Iterable[PageLine])
     for event in events:
         if event.seq in wanted and (message := try_message_in(event)) is not None:
             own = kept[event.seq]
-            count = f"{len(own)} line{'s' * (len(own) != 1)} kept" if own else "nothing kept"
+            count = f"{len(own)} line{'s' * (len(own) != 1)} kept" if own else none
             title = f"{message.role}: {preview_line(message)}"
             found.append(Choice(reference(event), title, reference(event), count, preview=_preview(own, message)))
     return found

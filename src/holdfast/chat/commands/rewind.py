@@ -61,11 +61,11 @@ class Step(msgspec.Struct, frozen=True):
     def title(self) -> str:
         if self.message.role == "user":
             return f"you: {first_line(self.message.text) or '(an image or a file)'}"
-        said = first_line(self.message.text)
+        words = first_line(self.message.text)
         calls = ", ".join(
             f"{call.name} {first_line(_value(call.arguments_dict))}".strip() for call in self.message.calls
         )
-        return calls or said or preview_line(self.message)
+        return calls or words or preview_line(self.message)
 
     @property
     def preview(self) -> str:

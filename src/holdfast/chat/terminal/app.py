@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal
+from collections.abc import Awaitable, Sequence
 
 from textual import events, on
 from textual.app import App, ComposeResult
@@ -24,6 +23,7 @@ from .approval import ApprovalPrompt
 from .attention import Attention
 from .clipboard import copy_by_programs
 from .conversation import Conversation
+from .ctrl_c import DOUBLE_PRESS_SECONDS, CtrlCState
 from .driver import make_driver_class, terminal_exists
 from .entries import NoteEntry
 from .footer import Footer
@@ -33,8 +33,6 @@ from .picker import Picker
 from .theme import ChatTheme
 from .view import TranscriptView
 
-DOUBLE_PRESS_SECONDS = 1.0
-"""Seconds within which a second Ctrl-C quits."""
 _ACTIONS = {
     "ctrl+c": "interrupt",
     "ctrl+d": "leave_or_delete",
@@ -52,31 +50,6 @@ _ACTIONS = {
     "ctrl+end": "end",
 }
 BINDINGS = [Binding(key, action, show=False, priority=True) for key, action in _ACTIONS.items()]
-
-
-class CtrlCState:
-    """Decides what Ctrl-C does: stop, clear the input, or, pressed twice, quit."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._last = float("-inf")
-
-    def reset(self) -> None:
-        """Forgets the last press, because another key was pressed."""
-        self._last = float("-inf")
-
-    @property
-    def would_quit(self) -> bool:
-        """Whether a press now would quit."""
-        return self._clock() - self._last < DOUBLE_PRESS_SECONDS
-
-    def press(self, *, busy: bool, typed: bool) -> Literal["leave", "stop", "clear", "warn"]:
-        """Returns the action for this press."""
-        now = self._clock()
-        again, self._last = now - self._last <= DOUBLE_PRESS_SECONDS, now
-        if again:
-            return "leave"
-        return "stop" if busy else "clear" if typed else "warn"
 
 
 _QUIT_NOTICE = "Ctrl-C again quits"

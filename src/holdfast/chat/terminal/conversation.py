@@ -195,6 +195,8 @@ class Conversation:
             self._commands -= is_command
             if line.startswith("!"):
                 self.presenter.end_shell()
+        if result.choices is not None:
+            self.transcript.remove(command)
         if (
             result.choices is None
             and result.text

@@ -91,6 +91,7 @@ class FooterState:
         self.tokens, self.window, self.known, self.auto = state.tokens, state.window, state.known, state.auto
 
 
+COMPACTING = "compacting"
 AUTO_OFF_LABEL = "auto-compact off"
 _DROP_ORDER = (
     *("bar", "preset", "session", "model", "below", "activity", "near", "other", "waiting", "auto"),
@@ -162,7 +163,7 @@ _NEAR_SHARE = 0.85
 
 def _threshold_forms(state: FooterState) -> list[Text]:
     due = state.threshold
-    if not state.auto or due is None or state.tokens < _NEAR_SHARE * due:
+    if not state.auto or due is None or state.tokens < _NEAR_SHARE * due or state.activity == COMPACTING:
         return []
     if state.tokens > due:
         return [Text("compacts next", WARNING)]

@@ -80,10 +80,10 @@ class Handover:
 async def _wait_for_enter(fileno: int) -> None:
     """Waits for a line without a thread, which could not be cancelled."""
     loop = asyncio.get_running_loop()
-    typed: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(fileno, lambda: typed.done() or typed.set_result(None))
+    typed = asyncio.Event()
+    loop.add_reader(fileno, typed.set)
     try:
-        await typed
+        await typed.wait()
         os.read(fileno, 1_024)
     finally:
         loop.remove_reader(fileno)
