@@ -10,7 +10,7 @@ from terminal_harness import READY, TerminalChat
 from holdfast.chat.commands import COMMANDS
 
 WALK = (
-    ("/help", "/compact [INSTRUCTIONS]", "/quit"),
+    ("/help", "/compact [preview|WORDS]", "/quit"),
     ("/context", "of 6,000"),
     ("/cost", "No model has reported any usage yet."),
     ("/model", "Models", "openai:gpt-"),

@@ -85,6 +85,4 @@ def _preview(kept: Sequence[str], message: Message) -> str:
     return "\n".join([*(["Kept of it:", *(f"  {line}" for line in kept), ""] if kept else []), text])
 
 
-ARCHIVED = ChatCommand(
-    "archived", "/archived", "list what the last compaction no longer shows, and what it kept of it", _run_archived
-)
+ARCHIVED = ChatCommand("archived", "/archived", "list what the last compaction archived", _run_archived)

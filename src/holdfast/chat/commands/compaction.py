@@ -102,7 +102,7 @@ async def _complete_on_off(chat: Chat, words: Sequence[str]) -> Iterable[str]:
 
 AUTOCOMPACT = ChatCommand(
     "autocompact",
-    "/autocompact [on|off|pause|full]",
+    "/autocompact [on|off]",
     "show automatic compaction, or turn it on or off",
     _run_autocompact,
     _complete_on_off,
@@ -121,7 +121,7 @@ async def _run_compact(chat: Chat, argument: str) -> CommandResult:
 
 
 async def _complete_compact(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return (_PREVIEW, _WITHOUT_MODEL) if len(words) == 1 else ()
+    return (_PREVIEW, _WITHOUT_MODEL) if len(words) == 1 and words[0] else ()
 
 
 def describe_compaction(done: ChatCompactionResult) -> str:
@@ -152,8 +152,8 @@ async def _run_undo(chat: Chat, argument: str) -> CommandResult:
 
 COMPACT = ChatCommand(
     "compact",
-    "/compact [preview | INSTRUCTIONS]",
-    "replace older messages with a summary, or show what would go",
+    "/compact [preview|WORDS]",
+    "replace older messages with a summary",
     _run_compact,
     _complete_compact,
 )

@@ -108,6 +108,6 @@ async def _complete_texts(chat: Chat, words: Sequence[str]) -> Iterable[str]:
 
 
 COPY = ChatCommand(
-    "copy", "/copy [N|#M|all]", "copy the last reply, its code block N, or message #M", _run_copy, _complete_texts
+    "copy", "/copy [N|#M|all]", "copy the last reply, its block N, or message M", _run_copy, _complete_texts
 )
 VIEW = ChatCommand("view", "/view [N|#M|all]", "open the same in your editor", _run_view, _complete_texts)
