@@ -125,7 +125,9 @@ def test_view_opens_the_users_editor_and_returns(terminal: Callable[..., Termina
     while not (tmp_path / "seen.md").exists() and time.monotonic() < end:
         time.sleep(0.05)
     assert (tmp_path / "seen.md").read_text() == f"{CODE}\n"
-    made.send("/context").wait_for_text("tokens, ")
+    made.screen.type("/context")
+    made.wait_for_text("❯ /context")  # the screen is the chat's again
+    made.press("Enter").wait_for_text("tokens, ")
 
 
 @pytest.mark.anyio
