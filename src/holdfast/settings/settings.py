@@ -52,6 +52,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     """How long a chat retries a model call that failed for a reason that may pass."""
     project_instructions: bool = True
     """Whether AGENTS.md and CLAUDE.md are read into the system prompt."""
+    notifications: bool = True
+    """Whether a chat rings and notifies the user who is away when it waits for an answer, ends or fails."""
     compaction: CompactionSettings = CompactionSettings()
     hooks: HookSettings = HookSettings()
     project: Project | None = None

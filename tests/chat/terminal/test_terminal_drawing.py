@@ -181,7 +181,8 @@ DRAWING: dict[str, Draw] = {
     "folded paste": lambda text, width: PastedTexts().fold_text(text),
 }
 
-_STEPS_FIRST, _STEPS_A_CHARACTER = 60_000, 400
+_STEPS_FIRST, _STEPS_A_CHARACTER = 60_000, 800
+"""The approval draws a text four times, at up to 470 steps a character."""
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from .copying import edge, mark_breaks
+
 MIN_WIDTH = 4
 """Narrower screens are drawn at this width and cut off."""
 _CONSOLE = Console(file=io.StringIO(), force_terminal=True, color_system="standard", legacy_windows=False)
@@ -30,7 +32,7 @@ def wrap_text(text: Text, width: int) -> list[Strip]:
     rows = text.wrap(_CONSOLE, width, justify="default", overflow="fold")
     for row in rows:
         row.rstrip()
-    return [_to_strip(row) for row in rows]
+    return mark_breaks([_to_strip(row) for row in rows], text)
 
 
 def truncate_text(text: Text, width: int, more: str) -> Strip:
@@ -43,15 +45,16 @@ def truncate_text(text: Text, width: int, more: str) -> Strip:
     return _to_strip(text)
 
 
-def with_marker(marker: str, style: Style, strips: Iterable[Strip]) -> list[Strip]:
-    """Puts a marker before the first line and indents the others by its width."""
-    blank = Segment(" " * cell_len(marker))
-    return [Strip([Segment(marker, style) if not index else blank, *strip], None) for index, strip in enumerate(strips)]
+def with_marker(marker: str, style: Style, strips: Iterable[Strip], copied: str = "") -> list[Strip]:
+    """Puts a marker before the first line, copied as this, and indents the others by its width."""
+    first = Segment(marker, edge(style, copied))
+    blank = Segment(" " * cell_len(marker), edge(Style.null(), " " * len(copied)))
+    return [Strip([blank if index else first, *strip], None) for index, strip in enumerate(strips)]
 
 
-def indent_lines(strips: Iterable[Strip], by: str = "  ", style: Style | None = None) -> list[Strip]:
-    edge = Segment(by, style)
-    return [Strip([edge, *strip]) for strip in strips]
+def indent_lines(strips: Iterable[Strip], by: str = "  ", style: Style | None = None, copied: str = "") -> list[Strip]:
+    left = Segment(by, edge(style or Style.null(), copied))
+    return [Strip([left, *strip]) for strip in strips]
 
 
 def _to_strip(text: Text) -> Strip:
