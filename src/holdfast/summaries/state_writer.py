@@ -13,7 +13,7 @@ from ..models.calls import Failure, ModelCall, Reply, Steps
 from .free_text import roll_up
 from .json_answer import TEXT_SCHEMA, find_object, list_schema, object_schema, string_field
 from .prompts import SYSTEM_PROMPT, SummaryDraft, SummaryInput, delimit
-from .state import LIST_CAPS, StateChange, StateDelta, Status, WorkstreamState, apply_delta, render_state
+from .state import LIST_CAPS, StateChange, StateDelta, Status, WorkstreamState, apply_delta, parse_state, render_state
 from .structured import one_line
 from .summarizer import answer_text, run_summarizer, strip_reasoning
 from .transcript import Style, SummaryTranscript
@@ -142,6 +142,18 @@ def split_state(text: str) -> tuple[str, str]:
     return (summary, state) if heading else (text, "")
 
 
+def verified_state(state: Json, lists: str, summary: str) -> tuple[Json, str]:
+    """Returns the state with the entries that its verified lists still have, and the text that shows both."""
+    kept, whole = parse_state(lists) or WorkstreamState(), msgspec.convert(state, WorkstreamState)
+    kept = msgspec.structs.replace(kept, issued=max(whole.issued, kept.issued))
+    return cast(Json, msgspec.to_builtins(kept)), _with_state(summary, kept)
+
+
+def _with_state(summary: str, state: WorkstreamState) -> str:
+    lists = render_state(state)
+    return f"{summary}{_STATE_HEADING}{lists}" if lists else summary
+
+
 class StateText(msgspec.Struct, frozen=True):
     """Summary writer that asks for a summary and a delta, chunk by chunk if the history is long."""
 
@@ -164,8 +176,7 @@ class StateText(msgspec.Struct, frozen=True):
         rolled = yield from roll_up(summary, source, min(self.rollup, source.token_budget), self.max_tokens)
         if isinstance(rolled, Failure):
             return rolled
-        lists = render_state(state)
-        text = f"{rolled}{_STATE_HEADING}{lists}" if lists else rolled
+        text = _with_state(rolled, state)
         return SummaryDraft(rolled, cast(Json, msgspec.to_builtins(state)), tuple(dict.fromkeys(remarks)), text)
 
     def _piece(self, source: SummaryInput, state: WorkstreamState, remarks: list[str]) -> Steps[StateAnswer | Failure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from textwrap import dedent
 from typing import Literal
 
@@ -130,6 +131,18 @@ def _field(name: str, value: object) -> Iterator[str]:
             yield f"| {' | '.join(map(escape_cell, marked))} |"
         elif marked:
             yield f"- {escape_item(marked[0])}" if id else f"- {marked[0]}"
+
+
+def read_items(text: str) -> list[str]:
+    """Returns the items of any summary, each on one line: first the state of the work, then what is open."""
+    found = parse_sections(text, prose=True) or SummarySections()
+    labelled = zip(_LABELS.values(), (found.working_on, found.last_completed, found.next_step), strict=True)
+    lists = (found.pending, found.constraints, found.errors, found.decisions, found.context)
+    rows = (row.text for row in found.completed)
+    extra = (item for section in found.extra for item in section.items)
+    texts = [*(f"{label}: {text}" for label, text in labelled if text), *chain(*lists), *rows, *extra]
+    bare = (bullet[2] if (bullet := BULLET.match(item)) else item for item in map(one_line, texts))
+    return [item for item in bare if re.search(r"\w", item)]
 
 
 def rendered_part(text: str) -> str:
