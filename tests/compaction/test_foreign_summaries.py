@@ -134,7 +134,7 @@ def forgets(call: ModelCall) -> str:
 @pytest.mark.parametrize("policy", SUMMARIZING)
 @pytest.mark.parametrize("frame", FRAMES)
 def test_h3_items_of_the_summary_survive_a_model_that_forgets_them(frame: str, policy: str, carried: bool) -> None:
-    """In every preset, whoever wrote the summary; its frame counts as a round and is not the user's task."""
+    """In every preset, from every tool; its frame counts as a round and is not the user's task."""
     messages, checkpoint, result = list(FRAMES[frame]), None, None
     for start in (1, 13, 25):
         messages = [*messages, *talk(start, 12)]

@@ -152,9 +152,9 @@ def run(name: str, model: str, *, carried: bool, target: int, rounds: int = 10) 
     plain = " ".join(word for word in shown.split() if word != ">")
     names = (file.rpartition("/")[2] for file in FILES)
     wanted = (TASK, NEWEST, *ALL_RULES, *STEPS, *names)
-    said = "\n".join(remarks)
+    remarked = "\n".join(remarks)
     ghosts = {word.strip("`.,;:()[]") for word in plain.split() if "ghost_" in word}
-    unsaid = tuple(sorted(ghost for ghost in ghosts if ghost.rpartition("/")[2] not in said))
+    unsaid = tuple(sorted(ghost for ghost in ghosts if ghost.rpartition("/")[2] not in remarked))
     return Report(name, model, carried, tuple(text for text in wanted if text not in plain), unsaid, result.round)
 
 

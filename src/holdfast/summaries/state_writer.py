@@ -107,7 +107,7 @@ def _read_entry(name: str, entry: Any) -> StateChange | str | None:
         return _clip_item(id or text) or _NOTHING
     word = re.sub(r"[\s-]+", "_", status.strip().lower())
     status = _STATUS_SYNONYMS.get(word, word)
-    return StateChange(_clip_item(text), id.strip(), status if status in get_args(Status) else None)
+    return StateChange(_clip_item(text), id.strip(), cast(Status, status) if status in get_args(Status) else None)
 
 
 def _clip_item(text: str) -> str:

@@ -109,9 +109,9 @@ def is_empty(text: str) -> bool:
     """Returns whether a whole item states only that there is nothing under its heading."""
     if is_empty_value(text) or text.startswith("\\") or not _WORDS.search(text):
         return is_empty_value(text)
-    said = _WORDS.findall(text.casefold())
-    words = set(said)
-    if ("no" in words and not words & _SUBJECTS) or said[0] not in _NEGATIONS | {"there", "currently"}:
+    listed = _WORDS.findall(text.casefold())
+    words = set(listed)
+    if ("no" in words and not words & _SUBJECTS) or listed[0] not in _NEGATIONS | {"there", "currently"}:
         return False
     return bool(words & _NEGATIONS) and words <= _NEGATIONS | _TIME | _SUBJECTS | _STATED
 

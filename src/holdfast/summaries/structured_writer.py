@@ -216,7 +216,7 @@ class Structured(msgspec.Struct, frozen=True):
 
 
 def _previous(source: SummaryInput) -> SummarySections | None:
-    """Returns the sections of the previous summary, whoever wrote it."""
+    """Returns the sections of the previous summary, which may be in any form."""
     return parse_sections(rendered_part(source.previous), prose=True) if source.previous.strip() else None
 
 

@@ -79,7 +79,7 @@ def remove_hallucinated_names(summary: str, history: Callable[[], str]) -> Hallu
         hallucinated = {
             name
             for name in hallucinated
-            if not (_is_said(name, words) if " " in name else _is_reworded(name.lower(), plain))
+            if not (_is_quoted(name, words) if " " in name else _is_reworded(name.lower(), plain))
         }
     if not hallucinated:
         return HallucinationCheck(summary)
@@ -155,7 +155,7 @@ def _is_reworded(name: str, history: str) -> bool:
     return all(piece in history for piece in pieces)
 
 
-def _is_said(quoted: str, words: str) -> bool:
+def _is_quoted(quoted: str, words: str) -> bool:
     """Returns whether the history has the words of a quotation in their order."""
     return " ".join(_QUOTED_WORD.findall(quoted.lower())) in words
 
