@@ -122,6 +122,11 @@ def test_merge_item_named_by_its_id_is_updated_moved_or_kept() -> None:
     gone = SummarySections(removed=(RemovedItem("[p1]", "sold"), RemovedItem("p3", "answered")))
     result = merge_sections(before, gone)
     assert result.sections.pending == ("Paint the boat",)
+    one = merge_sections(
+        SummarySections(pending=("Paint the boat", "Paint the pier")),
+        SummarySections(removed=(RemovedItem("Paint", "it rains"),)),
+    )
+    assert one.sections.pending == ("Paint the pier",), "a reason removes one item"
     assert result.removed == (RemovedItem("Mend berth K6", "sold"), RemovedItem("Ask the office", "answered"))
 
 

@@ -209,11 +209,13 @@ class _Merge:
         return any(_contains(text, item) for other in _ELSEWHERE[name] for text in _texts(self.new, other))
 
     def _is_removed(self, item: str) -> bool:
-        for text, reason in self._reasons:
-            if text and (_contains(item, text) or _contains(text, item)):
-                self.removed.append(RemovedItem(item, reason))
-                return True
-        return False
+        """Returns whether the answer removes this item, and records why; each reason removes one item."""
+        same = [named for named in self._reasons if named[0] == one_line(item)]
+        like = [named for named in self._reasons if named[0] not in self._known.values() and _alike(item, named[0])]
+        for named in (same or like)[:1]:
+            self._reasons.remove(named)
+            self.removed.append(RemovedItem(item, named[1]))
+        return bool(same or like)
 
     def _repeats(self, row: CompletedWork) -> bool:
         return any(_contains(text.text, row.text) for text in self.new.completed)
@@ -226,7 +228,7 @@ def keep_unmatched_removals(previous: SummarySections, new: SummarySections) -> 
     matched, unmatched = list[RemovedItem](), list[str]()
     for removal in new.removed:
         item = named_item(removal.item, earlier)
-        if any(_contains(text, item) or _contains(item, text) for text in texts):
+        if any(_alike(text, item) for text in texts):
             matched.append(removal)
         else:
             unmatched.append("- " + ": ".join(filter(None, (item, removal.reason))))
@@ -259,6 +261,11 @@ def _contains(text: str, item: str, share: float = 1.0) -> bool:
     if not words:
         return item.strip() in text
     return len(words & found) >= share * len(words) and all(word in found for word in words if not word.isalpha())
+
+
+def _alike(item: str, text: str) -> bool:
+    """Returns whether a removal may name this item: by a part of its words, or with more words."""
+    return bool(text) and (_contains(item, text) or _contains(text, item))
 
 
 @lru_cache(maxsize=4096)
