@@ -82,7 +82,8 @@ def _survives(text: str) -> bool:
 def _in_form(call: ModelCall, lines: list[str]) -> str:
     bullets = "\n".join(f"- {line}" for line in lines) or "- The work went on."
     if "state_delta" in call.prompt:
-        return json.dumps({"summary": f"KEY FACTS\n{bullets}", "state_delta": {"artifacts": lines[-4:]}})
+        words, artifacts = "\n".join(bullets.splitlines()[:-1]), lines[-1:]  # of the last line only the state speaks
+        return json.dumps({"summary": f"KEY FACTS\n- They talked.\n{words}", "state_delta": {"artifacts": artifacts}})
     if "### Completed Work" in call.prompt:
         return f"### Current State\n- Working on: the berths\n\n### Key Technical Decisions\n{bullets}"
     return f"## Done\n{bullets}"
@@ -115,7 +116,10 @@ MODELS: dict[str, Callable[[ModelCall], str]] = {
 
 
 class Report(NamedTuple):
-    """What the last context lacks of what it must have, and invented names that no remark mentions."""
+    """What the last context lacks of what it must have, and invented names that no remark mentions.
+
+    Rounds in which nothing was compacted are a loss, too.
+    """
 
     preset: str
     model: str
@@ -155,7 +159,9 @@ def run(name: str, model: str, *, carried: bool, target: int, rounds: int = 10) 
     remarked = "\n".join(remarks)
     ghosts = {word.strip("`.,;:()[]") for word in plain.split() if "ghost_" in word}
     unsaid = tuple(sorted(ghost for ghost in ghosts if ghost.rpartition("/")[2] not in remarked))
-    return Report(name, model, carried, tuple(text for text in wanted if text not in plain), unsaid, result.round)
+    lost = tuple(text for text in wanted if text not in plain)
+    few = ("compactions",) if result.round < rounds // 2 else ()
+    return Report(name, model, carried, (*few, *lost), unsaid, result.round)
 
 
 def reports(names: list[str], target: int, rounds: int) -> Iterator[Report]:
