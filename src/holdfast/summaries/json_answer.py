@@ -25,6 +25,8 @@ class FoundObject(NamedTuple):
     """Where it begins, or where an object begins that cannot be used; -1 if there is none."""
     end: int
     problem: str = ""
+    broken: bool = False
+    """Whether an object begins there that cannot be decoded."""
 
 
 def find_object(text: str, is_known: Callable[[str], bool]) -> FoundObject:
@@ -35,8 +37,8 @@ def find_object(text: str, is_known: Callable[[str], bool]) -> FoundObject:
         try:
             value, end = _decode_object(text, start)
         except (ValueError, RecursionError) as error:
-            if starts_line and not found.problem.startswith("its JSON cannot"):
-                found = FoundObject(None, start, len(text), f"its JSON cannot be read: {error}")
+            if starts_line and not found.broken:
+                found = FoundObject(None, start, len(text), f"its JSON cannot be read: {error}", broken=True)
             continue
         if any(map(is_known, value)) or (starts_line and not value):
             return FoundObject(value, start if found.start < 0 else found.start, end)

@@ -55,12 +55,10 @@ def parse_answer(text: str) -> StateAnswer:
     found = find_object(text, _KNOWN_KEYS.__contains__)
     if found.value is not None:
         return _interpret(found.value, _text_outside(text, found.start, found.end))
-    if found.start < 0 or _SUMMARY_HEADING.match(text.lstrip()):
-        summary = text.strip() if found.start < 0 or "cannot be read" not in found.problem else ""
+    if found.start < 0 or (not found.broken and _SUMMARY_HEADING.match(text.lstrip())):
+        summary = text.strip()
     else:
-        summary = ""
-    summary = summary or string_field(text[max(0, found.start) :], "summary")
-    summary = summary or _text_outside(text, found.start, len(text))
+        summary = string_field(text[found.start :], "summary") or _text_outside(text, found.start, len(text))
     return StateAnswer("" if _BARE_JSON.match(summary) else summary, None, _problem_line(found.problem))
 
 
