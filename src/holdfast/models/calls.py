@@ -50,6 +50,8 @@ class ModelCall(msgspec.Struct, frozen=True):
     """Images sent with the prompt, for vision models."""
     purpose: str = "summary"
     """Purpose in a word or two, for progress notices and logs."""
+    schema: Json | None = None
+    """JSON schema of the reply, for providers with structured output; others ignore it and answer the prompt."""
 
 
 class Reply(msgspec.Struct, frozen=True):
