@@ -123,6 +123,11 @@ def count_mentions(names: MentionIndex, mentioned: Mapping[str, int], kind: Line
             seen.user_time = time
 
 
+def decay(age: float, scale: float) -> float:
+    """Hyperbolic decay: 1 at age 0, 1/2 at `scale`; 1 for a note read back that is newer than the clock."""
+    return 1 / (1 + age / scale) if age > 0 else 1.0
+
+
 def count_uses(names: MentionIndex, referred: Iterable[str], time: int) -> None:
     """Counts the names that a tool call refers to."""
     for name in referred:

@@ -94,6 +94,7 @@ class PageRenderer:
             *sections.calls(whole, staying),
             *sections.errors(errors),
             *sections.files(whole, staying),
+            *sections.found(whole, visible),
         ]
         steps = sections.steps(whole, staying)
         in_place = [*only_file_lines(errors), *in_results]

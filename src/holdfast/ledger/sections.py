@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import groupby, islice
 
 from .commands import core_command, ran_in_one_folder, rerun_score, run_status
-from .entries import CommandRecord, take_within
+from .entries import CommandRecord, FileRecord, take_within
 from .extract import HistoryExtractor
 from .files import (
     abbreviate_root,
@@ -20,7 +20,7 @@ from .files import (
     shortest_unique_path,
 )
 from .lines import LedgerLine, find_constraints, find_task
-from .names import find_names
+from .names import find_exact_names, find_names
 from .plan import plan_lines
 from .scoring import LineScores, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
@@ -34,6 +34,7 @@ from .text import (
     ERRORS,
     EXCERPTS,
     FILES,
+    FOUND,
     GROUP,
     NO_ERRORS,
     OMITTED,
@@ -61,6 +62,8 @@ _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_S
     0.12,
 )
 """Largest share of the room for each section; the excerpts get what is left."""
+_FOUND_SHARE, _FOUND_FROM_CHARS = 0.03, 12_000
+"""Share of the room beyond so many characters for files that searches found: in less, lines to edit are worth more."""
 USERS_SHARE, MAX_USERS_SHARE, CLOSINGS_SHARE, _STEPS_SHARE = 0.20, 0.30, 0.05, 0.12
 """Largest shares of the room for user messages, for user messages if none is left out then, for conclusions, and for
 the last steps."""
@@ -130,6 +133,7 @@ class SectionRenderer:
             *self.calls(room, ()),
             *self.errors(self.recent_errors(room, "")),
             *self.files(room, ()),
+            *self.found(room, ""),
             *self.steps(room, ()),
             *self.likely_commands(room, ""),
         ]
@@ -293,6 +297,23 @@ class SectionRenderer:
         attached = archived_lines(self.history.attached, staying)
         lines += [f"{ATTACHED}{line.text} {self._cite(line.place)}" for line in reversed(attached)]
         return ["\n".join([FILES, *map(quote_structure, take_fitting(lines, room))])] if lines else []
+
+    def found(self, room: int, visible: str) -> list[str]:
+        """Files that only searches named, the likeliest to be needed: a line of them need not be worth its heading."""
+        room = int(_FOUND_SHARE * max(0, room - _FOUND_FROM_CHARS))
+        hidden = (path for path in self._found_paths if path not in visible) if room else ()
+        paths = take_within(((base_name(path), path) for path in hidden), room)
+        lines = list_by_folder(FileRecord(path, reads=1) for path in paths)
+        return ["\n".join([FOUND, *map(quote_structure, take_fitting(lines, room))])] if lines else []
+
+    @cached_property
+    def _found_paths(self) -> list[str]:
+        """Paths of search results that no call named, by the scores of the names in their last component."""
+        history, scores = self.history, self.name_scores
+        lines = history.lines.values()
+        paths = {line.source for line in lines if line.kind in ("file", "name") and line.source not in history.files}
+        worth = {path: sum(scores.get(name, 0.0) for name in find_exact_names(base_name(path))) for path in paths}
+        return sorted(filter(is_path, paths), key=lambda path: (-worth[path], path))
 
     def likely_commands(self, room: int, visible: str, steps: str = "") -> list[str]:
         """Returns the commands that are most likely to be run again, without those of which `steps` show all."""

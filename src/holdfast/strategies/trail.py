@@ -33,7 +33,7 @@ from ..ledger import (
 )
 from ..ledger.lines import find_shingles, unseen_share
 from ..ledger.names import find_exact_names
-from ..ledger.weights import decay
+from ..ledger.entries import decay
 from ..messages import (
     Media,
     Message,
