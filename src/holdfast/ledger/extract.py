@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ..messages import Media, Message, Text, ToolCall, ToolResult, describe_media, is_note
 from . import entries
+from .approved import ApprovalTracker
 from .commands import SEVERAL_FOLDERS
 from .entries import CommandRecord, Ledger, count_mentions, count_uses
 from .files import FileIndex, FileLines
@@ -37,6 +38,7 @@ from .tool_calls import (
     had_no_effect,
     has_failed,
     is_applied,
+    is_finished,
     is_rejected_by_user,
     user_reply_in,
 )
@@ -68,6 +70,7 @@ class HistoryExtractor:
         self.errors = {line.text.strip(): line for line in known.errors}
         self.attached = list(known.attached)
         self.plan = PlanTracker(known.plan, known.plan_place, known.counted, from_page=known.plan_from_page)
+        self._approvals = ApprovalTracker(known.approved)
         self.calls, self.omitted_calls = list(known.calls), known.omitted_calls
         self.steps = list(known.steps)
         self._outputs: list[ToolOutput] = []
@@ -133,6 +136,14 @@ class HistoryExtractor:
         self.name_cache = NameCache()
         self._file_lines = FileLines(self.lines.values())
 
+    @property
+    def approved_plan(self) -> LedgerLine | None:
+        """The plan that the user approved, unless every step of a to-do list that was kept since is finished."""
+        plan, steps = self._approvals.approved, self.plan.steps
+        if plan and steps and self.plan.place > plan.place and all(is_finished(status) for _, status in steps):
+            return None
+        return plan
+
     def ran_without_errors(self, command: CommandRecord) -> bool:
         """Whether the last run of a command is known to have ended without a failure, and printed no error."""
         output = self._last_outputs.get(command.text)
@@ -150,6 +161,7 @@ class HistoryExtractor:
             closings=[*self.closings, *([self._last_reply] if self._last_reply else ())],
             plan=list(self.plan.steps),
             plan_place=self.plan.place,
+            approved=self.approved_plan,
             plan_from_page=self.plan.from_page,
             calls=list(self.calls),
             omitted_calls=self.omitted_calls,
@@ -168,6 +180,7 @@ class HistoryExtractor:
             reply = "\n\n".join(texts.values())
             if is_placeholder_reply(reply):
                 return
+            self._approvals.read_reply(reply, place)
             self._last_reply = LedgerLine(reply[:_MAX_MESSAGE_CHARS], "said", "", place, 0, self.time)
             self._add_lines(reply, "said", "", place)
         elif role != "system":  # system messages stay in the context
@@ -182,6 +195,7 @@ class HistoryExtractor:
         if self._last_reply is not None:
             self.closings.append(self._last_reply)
             self._last_reply = None
+        self._approvals.read_user_text(text, place)
         self.calls, self.omitted_calls = [], 0
         self.users.append(LedgerLine(clip(text, _MAX_MESSAGE_CHARS), "user", "", place, 0, self.time))
         self._add_lines(text, "user", "", place, part)
@@ -190,6 +204,7 @@ class HistoryExtractor:
         self.time += 1
         self._last_reply = None
         action = classify_call(call)
+        self._approvals.read_call(call, place)
         planned = self.plan.update(action, place)
         if action.kind == "progress" and not planned:
             action = ToolAction("other", action.tool, action.subject)
@@ -227,9 +242,11 @@ class HistoryExtractor:
         note.edits += not note.deleted and is_news
         note.written = note.written or change.kind == "whole"
         self._file_lines.remove_changed(change, self.lines)
+        self._approvals.read_change(change, place)
         self._add_lines(change.new, "wrote", change.path, place)
 
     def _read_result(self, result: ToolResult, place: int, part: int) -> None:
+        self._approvals.read_result(result, place)
         action, called_at = self._pending_calls.pop(result.call_id, (ToolAction("other", result.name or ""), place))
         reply, rejected = user_reply_in(result, action.tool), is_rejected_by_user(result)
         if reply:

@@ -27,9 +27,7 @@ _WRAPPER = re.compile(
     r"|<usage>total_tokens: \d+|tool_uses: \d+|duration_ms: \d+</usage>"
 )
 _BREAKS = re.compile(r"[\s,;|。！？，]")
-_ESCAPED_ENDS = re.compile(
-    r"(?<!\\)(?:(?:(?:\\r)?\\n){2,}|(?:\\r)?\\n(?![a-z0-9_])|(?<![\w:])(?:\\r)?\\n)"
-)
+_ESCAPED_ENDS = re.compile(r"(?<!\\)(?:(?:(?:\\r)?\\n){2,}|(?:\\r)?\\n(?![a-z0-9_])|(?<![\w:])(?:\\r)?\\n)")
 """Between two words it may be part of a path."""
 _TOKEN = re.compile(r"[^\s,;|。！？，]+[\s,;|。！？，]*")
 _MAX_LINE_CHARS, _PIECE_CHARS = 320, 160

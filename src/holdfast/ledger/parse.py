@@ -14,6 +14,8 @@ from .names import find_exact_names, name_kind
 from .plan import parse_plan_lines
 from .text import (
     ALSO,
+    APPROVED,
+    APPROVED_ITEMS,
     ATTACHED,
     CALLS,
     COMMANDS,
@@ -41,7 +43,7 @@ _ARCHIVED_COUNT = re.compile(re.escape(PAGE_OPENING) + rf"({NUMBER})")
 _ROUND_NUMBER = re.compile(rf"{ROUND}({NUMBER})")
 _COUNTED_NUMBER = re.compile(rf"{COUNTED}\[({NUMBER})\]\.")
 _CITED_LINE = re.compile(rf"\[({NUMBER})\] ?(.*)")
-_CITED_HEADING = re.compile(rf"({TASK}|{PLAN}) (\[{NUMBER}\])$")
+_CITED_HEADING = re.compile(rf"({TASK}|{PLAN}|{APPROVED}|{APPROVED_ITEMS}) (\[{NUMBER}\])$")
 _GROUP_HEADING = re.compile(re.escape(GROUP) + rf"(.*?)(?: \[{NUMBER}\])* (\[{NUMBER}\])$")
 _ERROR_SOURCE = re.compile(rf"(\[{NUMBER}\])(?:{re.escape(RAN_AGAIN)}\[{NUMBER}\](?:{NO_ERRORS})?\))?$")
 _OMITTED_USERS = re.compile(re.escape(OMITTED) + rf"({NUMBER}) earlier, from \[({NUMBER})\] on\)$")
@@ -85,6 +87,9 @@ def parse_page(text: str) -> Ledger:
             ledger.users += [LedgerLine(text, "user", "", place, 0, 0) for place, text in parse_cited(whole)]
             if left := _OMITTED_USERS.match(body[0] if body else ""):
                 ledger.omitted_users, ledger.omitted_from = parse_number(left[1]), parse_number(left[2])
+        elif cited and cited[1] != PLAN:
+            text, place = unquote_structure("\n".join(whole)), _parse_citation(cited[2])
+            ledger.approved = LedgerLine(text, "said", "", place, 0, 0, whole=cited[1] == APPROVED)
         elif title == PLAN or cited:
             ledger.plan_place = _parse_citation(cited[2]) if cited else 0
             ledger.plan, ledger.plan_from_page = list(parse_plan_lines(body)), True

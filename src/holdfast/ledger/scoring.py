@@ -122,9 +122,9 @@ EDITED_WEIGHT, REUSED_WEIGHT = 0.4, 0.35
 """Weight of all lines that will be edited, and of all text that will be written again, relative to all names that will
 be needed."""
 _THREAD_TOKENS = 4_000
-"""From this room on, the weight of text that will be written again grows with the room: most needed names are shown."""
+"""From this room on, both weights grow with the room: most needed names are shown."""
 _MAX_GROWTH, _CHARS_PER_TOKEN = 6.0, 4
-"""The weight grows by at most so many times the room's share of the history: in little of a long one, names are missing."""
+"""They grow by at most so many times the room's share of the history: in little of a long one, names are missing."""
 
 
 class LineScores(NamedTuple):
@@ -151,9 +151,9 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
             edit, again = _line_chances(line, common, nearness, held)
             edited[line.text] = edit
             reused[line.text] = 0.0 if line.kind == "user" else len(line.text) * again
-    total = sum(scores.values())
+    total = sum(scores.values()) * _growth(room, history.offset // _CHARS_PER_TOKEN)
     per_edit = EDITED_WEIGHT * total / max(1.0, sum(edited.values()))
-    per_character = REUSED_WEIGHT * _growth(room, history.offset // _CHARS_PER_TOKEN) * total / max(1.0, sum(reused.values()))
+    per_character = REUSED_WEIGHT * total / max(1.0, sum(reused.values()))
     return LineScores(
         {text: per_edit * chance for text, chance in edited.items()},
         {text: per_character * length for text, length in reused.items()},
@@ -162,7 +162,7 @@ def score_lines(history: HistoryExtractor, scores: dict[str, float], room: int) 
 
 
 def _growth(room: int, tokens: int) -> float:
-    """Returns how much more text that will be written again weighs in this room, for a history of so many tokens."""
+    """Returns how much more lines weigh in this room than in little, for a history of so many tokens."""
     return max(1.0, min(room / _THREAD_TOKENS, _MAX_GROWTH * room / max(1, tokens)))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, islice
 
+from .approved import open_items
 from .commands import core_command, ran_in_one_folder, rerun_score, run_status
 from .entries import CommandRecord, FileRecord, take_within
 from .extract import HistoryExtractor
@@ -21,11 +22,13 @@ from .files import (
 )
 from .lines import LedgerLine, find_constraints, find_task
 from .names import find_exact_names, find_names
-from .plan import plan_lines
+from .plan import plan_lines, without_step_number
 from .scoring import LineScores, score_lines, score_names
 from .select import Candidate, Selection, rank_candidates
 from .text import (
     ALSO,
+    APPROVED,
+    APPROVED_ITEMS,
     ATTACHED,
     BRIEF_CHARS,
     CALLS,
@@ -51,7 +54,7 @@ from .text import (
     quote_structure,
     take_fitting,
 )
-from .tool_calls import CUT_PATH
+from .tool_calls import CUT_PATH, is_finished
 
 _TASK_SHARE, _PLAN_SHARE, _CALLS_SHARE, _ERRORS_SHARE, _COMMANDS_SHARE, _FILES_SHARE = (
     0.10,
@@ -67,6 +70,8 @@ _FOUND_SHARE, _FOUND_FROM_CHARS = 0.03, 12_000
 USERS_SHARE, MAX_USERS_SHARE, CLOSINGS_SHARE, _STEPS_SHARE = 0.20, 0.30, 0.05, 0.12
 """Largest shares of the room for user messages, for user messages if none is left out then, for conclusions, and for
 the last steps."""
+_PLAN_MAX_SHARE = 0.8
+"""Largest share of a page for an approved plan, where its share of the target is more."""
 _MAX_LAST_ERRORS, _MAX_EARLIER_RUN_ERRORS = 10, 3
 _MAX_TITLE_CHARS = 100
 _MAX_COVERING_SPACES = 50
@@ -87,9 +92,12 @@ class SectionRenderer:
     """Renders the sections of a page; holds the scores and candidates, which do not depend on the exact room.
 
     `room` is the approximate page size in tokens: a smaller page takes lines from a shorter part of the history.
+    `approved_chars` is the room for an approved plan, by default a quarter of the page.
     """
 
-    def __init__(self, history: HistoryExtractor, cite: Callable[[int], str], room: int) -> None:
+    def __init__(
+        self, history: HistoryExtractor, cite: Callable[[int], str], room: int, approved_chars: int | None = None
+    ) -> None:
         self.history = history
         self.name_scores = score_names(history)
         self._cite = cite
@@ -98,6 +106,7 @@ class SectionRenderer:
         self._important: dict[str, list[str]] = {}
         self._error_sources: dict[tuple[str, int], str] = {}
         self._room = room
+        self._approved_chars = room if approved_chars is None else approved_chars  # a token has about four characters
         self._filled = [0]
         """Characters of the first candidates together, as far as they were needed."""
 
@@ -129,6 +138,7 @@ class SectionRenderer:
         conclusions = clip_evenly(self.history.closings, int(room * CLOSINGS_SHARE), 2 * BRIEF_CHARS)
         sections = [
             *self.task(room, ()),
+            *self.approved(room, ""),
             *self.plan(room),
             *self.calls(room, ()),
             *self.errors(self.recent_errors(room, "")),
@@ -149,7 +159,10 @@ class SectionRenderer:
     def render_excerpts(self, room: int, known: str, staying: Collection[int]) -> str:
         """Renders errors, files, commands and excerpts to follow a model's summary, within `room` characters."""
         errors = self.recent_errors(room, known)
-        fixed, in_files = [*self.errors(errors), *self.files(room, staying, known)], only_file_lines(errors)
+        fixed, in_files = (
+            [*self.approved(room, known), *self.errors(errors), *self.files(room, staying, known)],
+            only_file_lines(errors),
+        )
         commands = self.likely_commands(room, known)
         left = (
             room
@@ -211,6 +224,19 @@ class SectionRenderer:
             return []
         text = clip_for_page(task.text, min(room // 2, max(READABLE_CHARS, int(room * _TASK_SHARE))))
         return [f"{TASK} {self._cite(task.place)}\n{text}"]
+
+    def approved(self, room: int, visible: str) -> list[str]:
+        """The plan that the user approved, verbatim if it fits; else its items that are not known to be done."""
+        plan = self.history.approved_plan
+        if plan is None or plan.text in visible or quote_structure(plan.text) in visible:
+            return []
+        most, text = min(self._approved_chars, int(room * _PLAN_MAX_SHARE)), plan.text
+        if fits := len(text) <= most:
+            title = APPROVED if plan.whole else APPROVED_ITEMS
+        else:
+            finished = [without_step_number(step) for step, status in self.history.plan.steps if is_finished(status)]
+            title, text = APPROVED_ITEMS, "\n".join(take_fitting(open_items(text, finished), most))
+        return [f"{title} {self._cite(plan.place)}\n{quote_structure(text)}"] if fits or text else []
 
     def plan(self, room: int) -> list[str]:
         steps = self.history.plan.steps
