@@ -26,7 +26,7 @@ def write(text: str = PLAN_TEXT) -> Messages:
     return tool_use("w", "Write", "ok", file_path=FILE, content=text)
 
 
-def standing(*proposal: Messages, target: int = 1_500) -> list[str]:
+def approved_lines(*proposal: Messages, target: int = 1_500) -> list[str]:
     """The lines of the approved plan on the page, long after."""
     messages = [user("Refit the boat."), *(message for part in proposal for message in part), *filler(30)]
     return section(notes_on(messages, target), APPROVED)
@@ -47,14 +47,14 @@ def standing(*proposal: Messages, target: int = 1_500) -> list[str]:
 )
 def test_h10_approved_plan_is_on_the_page_verbatim(proposal: Messages) -> None:
     """What the user approved is the task of what follows."""
-    assert standing(proposal) == SHOWN
+    assert approved_lines(proposal) == SHOWN
 
 
 @pytest.mark.parametrize(
     "go", ["OK, go", "yes, do it!", "Ja, mach das so.", "Oui, vas-y", "Sí, adelante", "好的，开始吧"]
 )
 def test_h10_plan_is_approved_in_the_language_of_the_user(go: str) -> None:
-    assert standing([assistant(PLAN_TEXT), user(go)]) == SHOWN
+    assert approved_lines([assistant(PLAN_TEXT), user(go)]) == SHOWN
 
 
 @pytest.mark.parametrize(
@@ -66,25 +66,27 @@ def test_h10_plan_is_approved_in_the_language_of_the_user(go: str) -> None:
         pytest.param(
             [assistant(PLAN_TEXT), user("Why the mast?"), assistant("It is old."), user("go")], id="asked first"
         ),
+        pytest.param([assistant(PLAN_TEXT), *tool_use("1", "Look", "old", at="mast"), user("go")], id="went on itself"),
+        pytest.param([assistant(PLAN_TEXT), user("And now?")], id="a question"),
         pytest.param([assistant("1. The hull is old."), user("go")], id="no list"),
         pytest.param([*tool_use("1", "subscribe", "approved", plan="monthly")], id="another kind of plan"),
     ],
 )
 def test_what_was_not_approved_is_no_task(proposal: Messages) -> None:
-    assert standing(proposal) == []
+    assert approved_lines(proposal) == []
 
 
 def test_h10_approved_plan_is_replaced_by_the_next() -> None:
     other = PLAN_TEXT.replace("mast", "rudder")
-    assert standing([*tool("1", plan=PLAN_TEXT), *tool("2", plan=other)]) == [
+    assert approved_lines([*tool("1", plan=PLAN_TEXT), *tool("2", plan=other)]) == [
         line.replace("mast", "rudder") for line in SHOWN
     ]
-    assert standing([*tool("1", plan=PLAN_TEXT), *tool("2", NO, plan=other)]) == SHOWN
+    assert approved_lines([*tool("1", plan=PLAN_TEXT), *tool("2", NO, plan=other)]) == SHOWN
 
 
 def test_h10_changes_of_the_plan_file_before_the_approval_count() -> None:
     edit = tool_use("e", "Edit", "ok", file_path=FILE, old_string="the mast", new_string="the rudder")
-    assert standing([*write(), *edit, *tool("1")]) == [line.replace("mast", "rudder") for line in SHOWN]
+    assert approved_lines([*write(), *edit, *tool("1")]) == [line.replace("mast", "rudder") for line in SHOWN]
 
 
 def test_h10_approved_plan_is_done_when_the_list_kept_since_is() -> None:
@@ -94,9 +96,9 @@ def test_h10_approved_plan_is_done_when_the_list_kept_since_is() -> None:
         "h", "TodoWrite", "ok", todos=[{"content": "a", "status": "completed"}, {"content": "b", "status": "pending"}]
     )
     plan = tool("1", plan=PLAN_TEXT)
-    assert standing([*plan, *done]) == []
-    assert standing([*plan, *half]) == SHOWN
-    assert standing([*done, *plan]) == SHOWN
+    assert approved_lines([*plan, *done]) == []
+    assert approved_lines([*plan, *half]) == SHOWN
+    assert approved_lines([*done, *plan]) == SHOWN
 
 
 LONG = "\n".join(
@@ -151,7 +153,7 @@ def test_h10_approved_plan_that_is_still_visible_is_not_repeated() -> None:
     assert APPROVED not in notes_on(messages)
 
 
-def test_steps_of_the_agent_stand_beside_the_approved_plan() -> None:
+def test_to_do_list_of_the_agent_is_shown_next_to_the_approved_plan() -> None:
     todo = tool_use("t", "TodoWrite", "ok", todos=[{"content": "Mend the hull", "status": "pending"}])
     page = notes_on([user("Refit."), *tool("1", plan=PLAN_TEXT), *todo, *filler(30)])
     assert section(page, APPROVED) == SHOWN

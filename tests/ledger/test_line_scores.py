@@ -93,7 +93,7 @@ def test_weight_of_lines_is_shared_by_all_that_may_be_needed(even_odds: None) ->
     assert 0 < many.per_character < few.per_character / 5
 
 
-def test_lines_weigh_more_where_most_names_have_room(even_odds: None) -> None:
+def test_lines_have_more_weight_where_most_names_have_room(even_odds: None) -> None:
     little, enough, twice = (score_lines(noted(READ), WORTH, room) for room in (1_000, ROOM, 2 * ROOM))
     assert little == enough
     assert sum(twice.edited.values()) == pytest.approx(2 * EDITED_WEIGHT)
@@ -101,7 +101,7 @@ def test_lines_weigh_more_where_most_names_have_room(even_odds: None) -> None:
     assert twice.per_character == pytest.approx(2 * enough.per_character)
 
 
-def test_lines_weigh_no_more_in_a_small_part_of_a_long_history(even_odds: None) -> None:
+def test_lines_have_no_more_weight_in_a_small_part_of_a_long_history(even_odds: None) -> None:
     """In a tenth of it most names do not have room, however large that is."""
     long = tool_use("2", "Bash", "\n".join(f"tide {n} is {n * 7} feet high" for n in range(27_000)), command="tides")
     few = [score_lines(noted(READ, long), WORTH, room) for room in (ROOM, 4 * ROOM)]

@@ -27,12 +27,13 @@ _PROPOSED = re.compile(r"<proposed_plan>\s*(.*?)\s*</proposed_plan>", re.DOTALL)
 _IMPLEMENT = re.compile(r"(?i)\s*(?:please )?implement (?:the following|this|the approved) plan:\s*\n")
 """Begins a request that hands an approved plan to a new conversation."""
 _GO = re.compile(
-    r"(?i)(?:(?:ok(?:ay)?|yes|yep|yeah|sure|great|perfect|good|fine|looks good(?: to me)?|lgtm|sounds good"
-    r"|approved?|agreed|go(?: ahead| for it)?|proceed|do (?:it|that|this|so|all of it)|start|ship it|please|make it so"
-    r"|implement (?:it|this|that|the plan)|let'?s (?:go|do it)|with (?:it|that|this)|and|then|now"
-    r"|ja|genau|los(?: geht'?s)?|leg los|mach (?:das|es)(?: so)?|passt|gut|einverstanden|bitte"
-    r"|oui|vas-y|allez-y|d'accord|parfait|c'est bon|sí|si|vale|adelante|hazlo|de acuerdo|perfecto|да|давай|хорошо)\b"
-    r"|好的?|可以|开始吧?|同意|批准|没问题|就这样|はい|お願いします|了解|좋아요?|네|진행해)[\s,.!;:。，！、—-]*+"
+    r"(?i)(?:(?:(?P<yes>ok(?:ay)?|yes|yep|yeah|sure|great|perfect|good|fine|looks good(?: to me)?|lgtm|sounds good"
+    r"|approved?|agreed|go(?: ahead| for it)?|proceed|do (?:it|that|this|so|all of it)|start|ship it|make it so"
+    r"|implement (?:it|this|that|the plan)|let'?s (?:go|do it)"
+    r"|ja|genau|los(?: geht'?s)?|leg los|mach (?:das|es)(?: so)?|passt|gut|einverstanden"
+    r"|oui|vas-y|allez-y|d'accord|parfait|c'est bon|sí|si|vale|adelante|hazlo|de acuerdo|perfecto|да|давай|хорошо)"
+    r"|with (?:it|that|this)|and|then|now|please|bitte)\b"
+    r"|(?P<wide>好的?|可以|开始吧?|同意|批准|没问题|就这样|はい|お願いします|了解|좋아요?|네|진행해))[\s,.!;:。，！、—-]*+"
 )
 _NUMBERED = re.compile(r"(?m)^[ \t>*#]*\d{1,2}[.)][ \t*]")
 _ITEM = re.compile(r"\s*(?:[-*+] (?!\[[xX]\])|\d+[.)] |#{1,6} )")
@@ -50,11 +51,16 @@ class ApprovalTracker:
         """Proposals by calls without a result yet."""
         self._file = "", LedgerLine("", "wrote", "", 0, 0, 0)
         """The plan file written last, by its path."""
-        self._said: LedgerLine | None = None
+        self._proposal: LedgerLine | None = None
         """What the user's next words can approve."""
 
     def read_call(self, call: ToolCall, place: int) -> None:
-        """Notes a plan that this call proposes; without a text of its own it is that of the file written last."""
+        """Notes a plan that this call proposes; without a text of its own it is that of the file written last.
+
+        A reply before a call was no proposal: the agent did not wait for an answer.
+        """
+        if self._proposal is not self._file[1]:
+            self._proposal = None
         given = call.arguments_dict.get("plan")
         if isinstance(given, str) and "\n" in given.strip():
             self._waiting[call.id] = _plan_line(given, place)
@@ -70,7 +76,7 @@ class ApprovalTracker:
             self._file = path, _plan_line(plan.text.replace(change.old, change.new, 1), place)
         else:
             return
-        self._said = self._file[1]
+        self._proposal = self._file[1]
 
     def read_result(self, result: ToolResult, place: int) -> None:
         """Approves the plan of a call if its result says so."""
@@ -85,17 +91,17 @@ class ApprovalTracker:
     def read_reply(self, text: str, place: int) -> None:
         """Notes the plan that a reply proposes; a file that was written for it says more than a list in the reply."""
         if marked := _PROPOSED.search(text):
-            self._said = _plan_line(marked[1], place)
-        elif self._said is not self._file[1]:
-            self._said = _plan_line(text, place) if len(_NUMBERED.findall(text)) >= _MIN_STEPS else None
+            self._proposal = _plan_line(marked[1], place)
+        elif self._proposal is not self._file[1]:
+            self._proposal = _plan_line(text, place) if len(_NUMBERED.findall(text)) >= _MIN_STEPS else None
 
     def read_user_text(self, text: str, place: int) -> None:
         """Approves what was just proposed if this is an approval and nothing else."""
-        said, self._said = self._said, None
+        proposal, self._proposal = self._proposal, None
         if given := _IMPLEMENT.match(text):
             self._approve(_plan_line(text[given.end() :], place))
-        elif said is not None and _is_go(text):
-            self._approve(said)
+        elif proposal is not None and _is_go(text):
+            self._approve(proposal)
 
     def _approve(self, plan: LedgerLine) -> None:
         self.approved = plan if plan.text else self.approved
@@ -106,13 +112,13 @@ def _plan_line(text: str, place: int) -> LedgerLine:
 
 
 def _is_go(text: str) -> bool:
-    """Whether a text consists of nothing but words of approval."""
+    """Whether a text approves and says nothing else."""
     text = text.strip(" \t\n\"'`*")
-    at = 0
+    at, approves = 0, False
     while 0 < len(text) <= _MAX_GO_CHARS and (found := _GO.match(text, at)):
-        at = found.end()
+        at, approves = found.end(), approves or found.lastgroup is not None
         if at == len(text):
-            return True
+            return approves
     return False
 
 

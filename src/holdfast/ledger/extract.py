@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from .shell_files import FileChange, parse_match, shows_file_versions
 from .text import BRIEF_CHARS, REJECTED, clip
 from .tool_calls import (
     ToolAction,
+    are_alike,
     classify_call,
     describe_call,
     describe_step,
@@ -44,6 +45,18 @@ from .tool_calls import (
 )
 
 _MAX_MESSAGE_CHARS = 4_000
+
+
+Step = tuple[list[str], list[ToolCall], int, int]
+"""The words of a reply and its calls, with its message number and its time."""
+
+
+def _describe_steps(steps: Sequence[Step]) -> Iterator[LedgerLine]:
+    """Yields the steps, shortened; of like steps in a row the newest is longer, the others show what differs."""
+    before, after = [(), *(step[1] for step in steps)], [*(step[1] for step in steps[1:]), ()]
+    for (texts, calls, place, time), older, newer in zip(steps, before, after, strict=False):
+        form = are_alike(older, calls) and not are_alike(calls, newer)
+        yield LedgerLine(describe_step(texts, calls, newer, form=form), "asked", "", place, 0, time)
 
 
 class HistoryExtractor:
@@ -85,7 +98,7 @@ class HistoryExtractor:
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
         """Extracts notes from these messages; `places` are their numbers, used for citations."""
-        steps: deque[tuple[list[str], list[ToolCall], int, int]] = deque(maxlen=entries.MAX_STEPS)
+        steps: deque[Step] = deque(maxlen=entries.MAX_STEPS)
         for message, place in zip(messages, places, strict=True):
             if is_note(message):
                 continue
@@ -106,9 +119,7 @@ class HistoryExtractor:
                 self.time += 1
             if self._is_full():
                 self._drop_oldest()
-        new = [
-            LedgerLine(describe_step(texts, calls), "asked", "", place, 0, time) for texts, calls, place, time in steps
-        ]
+        new = list(_describe_steps(list(steps)))
         self.steps = [
             replace(step, text=f"{step.text}\n{REJECTED}") if step.place in self._rejected else step
             for step in [*self.steps, *new][-entries.MAX_STEPS :]
