@@ -148,6 +148,17 @@ def test_h10_approved_plan_stands_through_later_rounds(with_checkpoint: bool) ->
         assert section(page_of(list(result.messages)), APPROVED) == SHOWN
 
 
+def test_h10_items_that_a_shortened_request_still_shows_are_not_repeated() -> None:
+    """The newest request gives up its middle; the items of the plan that stood there are on the page."""
+    messages = [user(f"Implement the following plan:\n\n{LONG}"), *filler(60)]
+    done = compact(messages, budget=3_000, target=1_500)
+    page, text = page_of(list(done.messages)), "\n".join(str(message.get("content")) for message in done.messages)
+    assert section(page, APPROVED_ITEMS)
+    assert "1. Caulk seam number 1\n" in text and not any(
+        item == "1. Caulk seam number 1" for item in page.splitlines()
+    )
+
+
 def test_h10_approved_plan_that_is_still_visible_is_not_repeated() -> None:
     messages = [user("Refit."), *filler(30), *tool("1", plan=PLAN_TEXT), user("And?")]
     assert APPROVED not in notes_on(messages)

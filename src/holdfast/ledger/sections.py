@@ -235,7 +235,8 @@ class SectionRenderer:
             title = APPROVED if plan.whole else APPROVED_ITEMS
         else:
             finished = [without_step_number(step) for step, status in self.history.plan.steps if is_finished(status)]
-            title, text = APPROVED_ITEMS, "\n".join(take_fitting(open_items(text, finished), most))
+            hidden = (item for item in open_items(text, finished) if item not in visible)
+            title, text = APPROVED_ITEMS, "\n".join(take_fitting(hidden, most))
         return [f"{title} {self._cite(plan.place)}\n{quote_structure(text)}"] if fits or text else []
 
     def plan(self, room: int) -> list[str]:

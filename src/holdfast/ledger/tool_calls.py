@@ -39,7 +39,7 @@ _STEP_ID_KEYS = ("taskId", "task_id", "todo_id", "step_id")
 _MAX_ARGUMENT_CHARS = 200
 _MAX_WORDS_CHARS, _MAX_VALUE_CHARS, _MAX_VALUES_CHARS = 100, 80, 120
 """Characters of a reply's text, of one value of its calls, and of all values of a call, among the last steps."""
-_FORM_SCALE = 4
+_FORM_SCALE = 2
 """The newest step of a series has so many times the room of another."""
 _MIN_SHARED_CHARS = 20
 """A shorter beginning that two like calls share is not left out."""
