@@ -66,6 +66,7 @@ class ClientUpstream(ProviderServer):
 
     def _refusal(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
         refusal = self._refuse(protocol, request, body)
+        self._judge_unread(protocol, request)
         if refusal is not None:
             self.refused.append(f"{request.path.partition('?')[0]}: {refusal.message}")
         elif self.window is not None and request.size > self.window:
@@ -74,8 +75,8 @@ class ClientUpstream(ProviderServer):
         return refusal
 
     def _refuse(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
-        if (unread := self._read(protocol, request, body)) is not None:
-            return unread
+        if (unreadable := self._read(protocol, request, body)) is not None:
+            return unreadable
         flags = request.headers.get("anthropic-beta", "")
         documented = [_DOCUMENTED[protocol.name], *(field for flag, field in _BY_BETA.items() if flag in flags)]
         if more := unknown(request.body, " ".join(documented)):

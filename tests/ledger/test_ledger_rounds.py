@@ -169,10 +169,11 @@ def test_numbers_are_the_same_with_and_without_the_checkpoint_of_a_round_that_ar
     """The note that explains the cut marks is no message of the history."""
     table = "\n".join(f"row {at} of the table" for at in range(60))
     looks = [one for at in range(14) for one in tool_use(f"l{at}", "lookup", table, key=at)]
+    looks += tool_use("l14", "lookup", "no row", key=14)  # the newest result is unread, and stays whole
     first = compact([user("Build."), *looks], budget=TARGET, target=TARGET)
-    assert first.removed == 0 and len(first.messages) == 30
+    assert first.removed == 0 and len(first.messages) == 32
     pages = []
     for previous in (first.checkpoint, None):
         more = compact([*first.messages, *filler(20)], budget=TARGET, target=TARGET, previous=previous)
         pages.append(page_of(list(more.messages)))
-    assert pages[0] == pages[1] and "Counts reach to [69]" in pages[0]
+    assert pages[0] == pages[1] and "Counts reach to [71]" in pages[0]

@@ -7,9 +7,8 @@ from ledger_helpers import Json, Messages, assistant, filler, notes_on, page_of,
 
 from holdfast import compact
 from holdfast.ledger import HistoryExtractor, Ledger, required_facts
-from holdfast.ledger.lines import split_program_text
 from holdfast.ledger.text import CALLS, CONCLUSIONS, TASK
-from holdfast.messages import decode_all
+from holdfast.messages import decode_all, split_program_text
 
 
 def ledger_of(messages: Messages, format: str = "openai-chat") -> Ledger:

@@ -28,6 +28,8 @@ from tests.providers.reply import Say
 from tests.providers.request import Request
 from tests.providers.whole_replies import whole_reply
 
+from judge import unread
+
 Script = Answer | Sequence[Answer] | Callable[[Request], Answer]
 _PATHS: dict[str, ModuleType] = {
     "/v1/chat/completions": openai_chat,
@@ -60,6 +62,8 @@ class ProviderServer:
         """Errors of invalid requests."""
         self.overflowed = 0
         """Number of prompts over the window."""
+        self.cut_unread: list[str] = []
+        """Complaints about requests in which a result that no reply has followed is cut although it fits (H10)."""
         self._key = key
         self._models = models
         self.window = window
@@ -75,6 +79,7 @@ class ProviderServer:
     def __exit__(self, *exc: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+        assert not self.cut_unread or exc[0] is not None, self.cut_unread
 
     @property
     def openai_url(self) -> str:
@@ -161,17 +166,23 @@ class ProviderServer:
         return None
 
     def _refusal(self, protocol: ProviderProtocol, request: Request, body: bytes) -> Status | None:
-        if (unread := self._read(protocol, request, body)) is not None:
-            return unread
+        if (unreadable := self._read(protocol, request, body)) is not None:
+            return unreadable
         refusal = protocol.refuse(request)
         if refusal is None and self._thoughts is not None and (complaint := self._thoughts.complaint(request)):
             refusal = Status(400, complaint)
+        self._judge_unread(protocol, request)
         if refusal is not None:
             self.refused.append(refusal.message)
         elif self.window is not None and request.size > self.window:
             self.overflowed += 1
             return protocol.overflow(Overflow(self.window, request.size))
         return refusal
+
+    def _judge_unread(self, protocol: ProviderProtocol, request: Request) -> None:
+        messages = next((request.body[name] for name in ("messages", "input", "contents") if name in request.body), [])
+        if isinstance(messages, list) and all(isinstance(message, dict) for message in messages):
+            self.cut_unread += unread.complaints(messages, protocol.name, size=request.size, window=self.window)
 
     def _scripted(self, request: Request) -> Answer:
         if isinstance(self.script, Sequence) and not isinstance(self.script, str):

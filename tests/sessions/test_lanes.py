@@ -97,7 +97,7 @@ async def test_prune_of_a_new_lane_starts_where_the_root_was_compacted() -> None
     call = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
     await service.append("s", {"role": "assistant", "content": None, "tool_calls": [call]})
     await service.append("s", {"role": "tool", "tool_call_id": "c1", "content": "the pier is made of oak\n" * 200})
-    await append(service, "u6", "u7")
+    await append(service, "a6", "u6", "u7")
     assert (await service.prune("s", PruneToolResults(0, 0), lane="research")).outcome == "compacted"
     shown = await visible(service, "research")
     assert await visible(SessionService(service.store), "research") == shown and "u0" not in shown

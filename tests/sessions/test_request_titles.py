@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast import MemoryStore, SessionService
-from holdfast.messages import user
 from holdfast.sessions.history import first_user_line
-from holdfast.sessions.titles import request_title
 
 REQUESTS = {
     "  Mend the crane.\nAll of it.": "Mend the crane.",
@@ -21,27 +19,33 @@ REQUESTS = {
 }
 BY_TOOLS = [
     "# AGENTS.md instructions for /home/dev/agentv\n\n<INSTRUCTIONS>\n# Guide",
-    "<environment_context>\n<cwd>/home</cwd>",
+    "<environment_context>\n<cwd>/home</cwd>\n</environment_context>",
     "<local-command-stdout>bye</local-command-stdout>",
     "Base directory for this skill: /home/dev/.claude/skills/review\n\n# Review",
     "[Request interrupted by user for tool use]",
 ]
 
 
+pytestmark = pytest.mark.anyio
+
+
+async def title(*texts: str) -> str:
+    async with SessionService(MemoryStore()) as sessions:
+        session = await sessions.create()
+        for text in texts:
+            await sessions.append(session.id, {"role": "user", "content": text})
+        return await first_user_line(sessions.store, session.id)
+
+
 @pytest.mark.parametrize("text", REQUESTS)
-def test_a_request_is_its_first_line_and_what_that_announces(text: str) -> None:
-    assert request_title(user(text)) == REQUESTS[text]
+async def test_a_request_is_its_first_line_and_what_that_announces(text: str) -> None:
+    assert await title(text) == REQUESTS[text]
 
 
 @pytest.mark.parametrize("text", BY_TOOLS)
-def test_what_a_tool_adds_in_the_users_voice_is_no_title(text: str) -> None:
-    assert request_title(user(text)) == ""
+async def test_what_a_tool_adds_in_the_users_voice_is_no_title(text: str) -> None:
+    assert await title(text) == ""
 
 
-@pytest.mark.anyio
 async def test_the_first_request_is_the_title_of_a_session() -> None:
-    async with SessionService(MemoryStore()) as sessions:
-        session = await sessions.create()
-        for text in (*BY_TOOLS, "Mend the crane.", "And the buoys."):
-            await sessions.append(session.id, {"role": "user", "content": text})
-        assert await first_user_line(sessions.store, session.id) == "Mend the crane."
+    assert await title(*BY_TOOLS, "Mend the crane.", "And the buoys.") == "Mend the crane."

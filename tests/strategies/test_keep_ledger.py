@@ -41,7 +41,7 @@ def cut_short(messages: Messages) -> Messages:
 
 
 def test_shortened_result_is_marked_and_cites_the_original() -> None:
-    messages = working()
+    messages = [*working(), {"role": "assistant", "content": "None of the berths has a table."}]
     result = compact(messages, budget=6_000, target=3_000)
     found = cut_short(list(result.messages))
     assert found
@@ -103,7 +103,8 @@ def test_newest_reply_stays_until_the_user_answers_it() -> None:
 
 def test_page_fills_the_available_room() -> None:
     lines = "\n".join(f"reading_{at} = {at * 7}" for at in range(2_000))
-    messages = [{"role": "user", "content": "Read."}, *called("c", lines), {"role": "user", "content": "And?"}]
+    read = {"role": "assistant", "content": "I have read them."}
+    messages = [{"role": "user", "content": "Read."}, *called("c", lines), read, {"role": "user", "content": "And?"}]
     result = compact(messages, budget=4_000, target=2_000)
     assert 1_900 <= result.tokens_after <= 2_000
 
@@ -124,7 +125,9 @@ def test_summary_larger_than_the_target_is_shortened_next_to_the_page(target: in
     facts = "\n".join(f"- Berth {at} was sounded at {at * 7} cm." for at in range(600))
     opening = "This session is being continued from a previous conversation that ran out of context."
     summary = {"role": "user", "content": f"{opening}\n1. Mend tide_table_K5.\n{facts}\nNext: sound tide_gauge_Z9."}
-    result = compact([summary, *working(), {"role": "user", "content": "Go on."}], budget=2 * target, target=target)
+    read = {"role": "assistant", "content": "None of the berths has a table."}
+    messages = [summary, *working(), read, {"role": "user", "content": "Go on."}]
+    result = compact(messages, budget=2 * target, target=target)
     kept, page = result.messages[0]["content"], result.messages[1]["content"]
     assert kept.startswith(f"{opening}\n1. Mend tide_table_K5.") and kept.endswith("Next: sound tide_gauge_Z9.")
     assert page.startswith(PAGE_OPENING)

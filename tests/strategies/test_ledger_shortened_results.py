@@ -42,10 +42,18 @@ def test_image_in_shortened_result_is_described() -> None:
     assert only["text"].startswith("[cut: ") and "image" in only["text"]
 
 
-def test_result_that_the_model_has_not_read_stays_whole_in_half_of_the_room() -> None:
-    large, small = text_of("alpha", 300), text_of("beta", 80)
+def test_h10_result_that_the_model_has_not_read_is_whole_beyond_the_target() -> None:
+    large, small = text_of("alpha", 150), text_of("beta", 80)
+    assert compacted({"a": large, "b": small}) == {"a": large, "b": small}
+
+
+def test_h10_of_results_that_do_not_fit_the_longest_keeps_beginning_and_end() -> None:
+    large, small = text_of("alpha", 3_000), text_of("beta", 80)
     shown = compacted({"a": large, "b": small})
-    assert shown["a"].startswith("[cut: ") and shown["b"] == small
+    assert shown["b"] == small
+    mark, first, *_ = shown["a"].splitlines()
+    assert mark.startswith("[cut: ") and large.startswith(first) and large.endswith(shown["a"].splitlines()[-1])
+    assert " characters left out: ask for them in parts]" in shown["a"]
 
 
 def test_result_that_a_reply_has_followed_is_shortened() -> None:

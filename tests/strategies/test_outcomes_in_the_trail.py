@@ -49,7 +49,7 @@ def compacted(messages: list[Json], previous: Any = None, target: int = 4_000, *
 def commands_after_rounds(result: CompactionResult, carried: bool) -> str:
     """The commands that the page lists when two more rounds have archived all of `result`."""
     for at in (100, 200):
-        later = [one for number in range(at, at + 40) for one in read(number, 20)]
+        later = [one for number in range(at, at + 60) for one in read(number, 20)]
         result = compacted([*result.messages, *later], result.checkpoint if carried else None, target=2_500)
     page = next(str(message) for message in result.messages if "[Notes on the earlier conversation" in str(message))
     return page.partition("## Commands")[2].partition("##")[0]

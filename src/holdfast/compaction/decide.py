@@ -10,14 +10,19 @@ import msgspec
 from ..context import Plan, Request, Skip
 from ..errors import Outcome
 from ..ledger import is_ledger_page, shorten_page
-from ..messages import find_problems, framed_message, strip_frame
+from ..messages import Message, find_problems, framed_message, is_aside, is_framed, strip_frame
 from ..strategies import KeepLedger, TokenWindow
+from ..strategies.history import shorten_notes
 from ..strategies.shortening import ShortenResults
 
 if TYPE_CHECKING:
     from ..types import Strategy
 
 log = logging.getLogger("holdfast")
+SHORTENED = "A summary was shortened: it does not fit the target."
+LEFT_OUT = "Notes or a summary were left out: they do not fit beside what must stay."
+_NOTES_SHARE = 0.25
+"""Share of the target that notes may take, within the limit, where the rest leaves them none."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -39,7 +44,7 @@ def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, 
     Over the limit any saving counts: `min_saving` is for contexts that fit as they are. Without a budget the strategy's
     own target is the limit; a result over that is accepted, since only a budget says what cannot be sent.
     """
-    before = request.tokens
+    before = request.plan.base.tokens
     limit = request.budget if request.budget is not None else strategy.target
     fits = limit is None or before <= limit
     if isinstance(answer, Skip):
@@ -52,6 +57,8 @@ def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, 
         plan, why = answer, ""
     room_for_gap = None if limit is None or not request.gap else max(1, limit - request.gap)
     lowest = min((n for n in (limit, plan.target or strategy.target, room_for_gap) if n is not None), default=None)
+    lowest = None if lowest is None else request.reachable(lowest)
+    limit = limit if request.budget is not None or limit is None else request.reachable(limit)
     plan = shrink_to_fit(request, plan, lowest, limit)
     after = plan.tokens
     if not (plan.changed or isinstance(answer, Plan)):
@@ -67,15 +74,15 @@ def validate_plan(request: Request, strategy: Strategy, answer: Plan | Skip, *, 
     fits = limit is None or after <= limit
     outcome = Outcome.COMPACTED if fits or request.budget is None else Outcome.CANNOT_FIT
     why = "" if fits else f"the smallest valid context has {after} tokens, over the limit of {limit}"
-    return Decision(outcome, before, after, why, _tokens_saved(request, plan), plan, plan.remarks)
+    return Decision(outcome, before, after, why, _tokens_saved(plan), plan, plan.remarks)
 
 
-def _tokens_saved(request: Request, plan: Plan) -> int | None:
+def _tokens_saved(plan: Plan) -> int | None:
     if (estimator := plan.estimator) is None:
         return None
-    sums = request.view.token_sums_for(estimator)
+    sums = plan.base.token_sums_for(estimator)
     after = sums.overhead + sum(map(estimator.measure, plan.messages))
-    return max(0, estimator.tokens(request.view.units(sums)) - estimator.tokens(after))
+    return max(0, estimator.tokens(plan.base.units(sums)) - estimator.tokens(after))
 
 
 def _shorter_notes(request: Request) -> Plan:
@@ -88,22 +95,26 @@ def shrink_to_fit(request: Request, plan: Plan, target: int | None, limit: int |
     """Returns the plan, followed by a token window if its context is over the target.
 
     The window is narrowed until what the wire format requires fits too. Over the limit, messages of earlier turns in
-    the head are archived, and of a page only the task and the user's rules stay. Then tool results that may not be
-    archived are shortened, as far as the limit requires: the model has not read them yet. Notes are dropped at the
-    end, but never a model's summary for a target that stays out of reach without it.
+    the head are archived. Notes and summaries are shortened to the room that is left; over the limit, of a page only
+    the task and the user's rules stay. Then tool results that may not be archived are shortened, as far as the budget
+    requires: the model has not read them yet. Where even the shortest notes do not fit, they are left out, with a
+    remark.
     """
-    most = target
-    if target is not None:
-        plan = _in_narrower_windows(request, plan, target)
+    if target is None:
+        return plan if plan.strategies or not plan.changed else plan.made_by("token window")
+    plan = _in_narrower_windows(request, plan, target)
     if limit is not None and plan.tokens > limit:
         plan = _smaller(plan, _without_earlier_turns(plan))
-    if target is not None and limit is not None and plan.tokens > limit:
-        plan, most = _smaller(plan, _with_shorter_pages(plan)), limit
-        plan = _followed_by(ShortenResults(limit), request, plan)
-    if most is not None and plan.tokens > most:
-        bare = plan.show((), plan.summary)
-        keeps_summary = plan.summary is not None and bare.tokens > most and (limit is None or plan.tokens <= limit)
-        plan = plan if keeps_summary else _smaller(plan, bare)
+    if plan.tokens > target:
+        plan = _with_shorter_notes(plan, target, limit)
+        if not request.plan.unread and plan.tokens > target and (bare := _without_notes(plan)).tokens <= target:
+            plan = bare
+    if limit is not None and plan.tokens > limit:
+        plan = _smaller(plan, _with_shorter_pages(plan))
+        if request.budget is not None:
+            plan = _followed_by(ShortenResults(limit), request, plan)
+    if request.budget is not None and plan.tokens > request.budget:
+        plan = _smaller(plan, _without_notes(plan))
     return plan if plan.strategies or not plan.changed else plan.made_by("token window")
 
 
@@ -121,11 +132,33 @@ def _followed_by(strategy: TokenWindow | ShortenResults, request: Request, plan:
     return answer if isinstance(answer, Plan) else plan
 
 
+def _with_shorter_notes(plan: Plan, target: int, limit: int | None) -> Plan:
+    """Returns the plan with notes and summaries shortened to what the rest leaves of the target, or a share of it."""
+    notes = [shown.message for shown in plan.head if shown.kind == "note"]
+    rest = _without_notes(plan).tokens
+    least = min(target, target if limit is None else max(0, limit - rest)) * _NOTES_SHARE
+    room = max(target - rest, int(least))
+    shorter = dict(zip(map(id, notes), shorten_notes(notes, room, plan.base.token_sums.estimator), strict=True))
+    if all(shorter[id(note)] is note for note in notes):
+        return plan
+    return plan.rewrite_notes(lambda note: shorter[id(note)]).remarked(SHORTENED)
+
+
 def _with_shorter_pages(plan: Plan) -> Plan:
     """Returns the plan with only the task and the user's rules of each ledger page."""
+
+    def shorten(note: Message) -> Message:
+        return framed_message(shorten_page(strip_frame(note))) if is_ledger_page(note) else note
+
+    return plan.rewrite_notes(shorten)
+
+
+def _without_notes(plan: Plan) -> Plan:
+    """Returns the plan without notes and summaries; a summary is carried to the next round."""
     notes = [shown.message for shown in plan.head if shown.kind == "note"]
-    pages = (framed_message(shorten_page(strip_frame(note))) if is_ledger_page(note) else note for note in notes)
-    return plan.show(pages, plan.summary) if any(map(is_ledger_page, notes)) else plan
+    summaries = [strip_frame(note) if is_framed(note) else note.text for note in notes if not is_ledger_page(note)]
+    left_out = [LEFT_OUT] if any(not is_aside(note) for note in notes) else []
+    return plan.show((), plan.summary or "\n\n".join(summaries) or None).remarked(*left_out)
 
 
 def _without_earlier_turns(plan: Plan) -> Plan:

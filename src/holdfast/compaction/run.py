@@ -27,6 +27,7 @@ from ..context import (
     HeadItem,
     HeadMessage,
     Plan,
+    Request,
     Skip,
     View,
     event_id_ranges,
@@ -39,6 +40,7 @@ from ..models import scrub
 from ..strategies.base import run_strategy
 from ..strategies.history import user_topics
 from ..strategies.parameters import describe_parameters
+from ..strategies.shortening import fit_unread_results, lift_target
 from ..tokens.catalog import Prices, prices_of
 from ..tokens.window import Window, WindowFacts
 from .decide import Decision, validate_plan
@@ -85,7 +87,7 @@ class CompactionRun:
     @cached_property
     def chosen(self) -> Strategy:
         """The policy's strategy."""
-        return self.policy.strategy_for(self.request)
+        return self.policy.strategy_for(lift_target(self.request))
 
     @property
     def strategy(self) -> Strategy:
@@ -104,7 +106,8 @@ class CompactionRun:
         if (nothing := self.not_triggered()) is not None:
             return nothing
         with self._strategy_errors() as failed:
-            return self._validate(self.chosen, without_model(run_strategy(self.chosen, self.request)))
+            request = fit_unread_results(self.request, self.chosen)
+            return self._validate(request, self.chosen, without_model(run_strategy(self.chosen, request)))
         return failed[0]
 
     async def decide_with_model(self) -> Decision:
@@ -134,14 +137,15 @@ class CompactionRun:
     ) -> Decision:
         """Runs this strategy and validates its plan; `check` sees the plan first and may raise."""
         self._replaced_by = None if strategy is self.chosen else strategy
-        answer = await self.summarizer.drive(run_strategy(strategy, self.request))
-        return await in_thread(lambda: self._validate(strategy, check(answer)))
+        request = fit_unread_results(self.request, strategy)
+        answer = await self.summarizer.drive(run_strategy(strategy, request))
+        return await in_thread(lambda: self._validate(request, strategy, check(answer)))
 
-    def _validate(self, strategy: Strategy, answer: Plan | Skip) -> Decision:
+    def _validate(self, request: Request, strategy: Strategy, answer: Plan | Skip) -> Decision:
         if not isinstance(answer, Plan | Skip):
             raise TypeError(f"it returned {type(answer).__name__}: a strategy returns a Plan or a Skip")
         least = self.chosen.min_saving if self.policy.min_saving is None else self.policy.min_saving
-        decision = validate_plan(self.request, strategy, answer, min_saving=least)
+        decision = validate_plan(request, strategy, answer, min_saving=least)
         remarks = tuple(self._remarks(decision))
         return msgspec.structs.replace(decision, remarks=(*decision.remarks, *remarks)) if remarks else decision
 

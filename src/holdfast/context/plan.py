@@ -50,7 +50,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
 
     A strategy starts from `request.plan`, the context as it is. Each method returns the plan after one more change,
     and counts messages as the plan's own `view` does. What stays keeps its order. System messages and pins always
-    stay, and so does the newest user message, unless it is archived with its reply.
+    stay, and so does the newest user message, unless it is archived with its reply. Tool results that no reply has
+    followed stay whole, with their calls.
     """
 
     base: View
@@ -64,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     changed: bool = False
     notes_last: bool = False
     """Notes follow the rest of the head instead of preceding it."""
+    keeps_unread: bool = True
+    """Whether results that no reply has followed stay: not where they do not even fit shortened."""
     answered: HeadMessage | None = None
     """The newest user message, where it is archived with its reply."""
     summary: str | None = None
@@ -227,8 +230,33 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
             return False
         return not last.calls and bool(last.text.strip())
 
+    @cached_property
+    def last_cut(self) -> int:
+        """The latest cut that archives no result which the model has not read yet: right before its call."""
+        return self.view.links.cut_at_or_before(min(self.unread)[0]) if self.unread else len(self.view.messages)
+
+    @cached_property
+    def unread(self) -> frozenset[tuple[int, int]]:
+        """Message and part of the results that no reply has followed."""
+        return frozenset(self.view.unread_results if self.keeps_unread else ())
+
+    @cached_property
+    def unread_tokens(self) -> int:
+        """Tokens of what stays after every cut: unread results, with their calls and what follows them."""
+        sums = self.view.token_sums
+        return sums.estimator.tokens(sums.cumulative[-1] - sums.cumulative[self.last_cut])
+
+    def fixed_tokens(self, extra: int = 0) -> int:
+        """Tokens of what stays whatever is archived, and `extra` units; without notes, which may be rewritten."""
+        view, notes = self.view, 0
+        notes += sum(size for shown, size in zip(view.head, view.token_sums.head, strict=True) if shown.kind == "note")
+        ends = view.token_sums.cumulative
+        notes += sum(ends[index + 1] - ends[index] for index in view.synthetic)
+        return self.tokens_after_cut(len(view.messages), extra - notes)
+
     def tokens_after_cut(self, cut: int, extra: int = 0, sums: TokenSums | None = None) -> int:
         """Tokens of the context that this cut would leave, plus `extra` units of notes. Constant work for each cut."""
+        cut = min(cut, self.last_cut)
         head = (index for index, shown in enumerate(self.view.head) if self.stays_in_head(shown, cut))
         return self.view.tokens_from(cut, self.kept_before(cut), head, extra, sums)
 
@@ -244,6 +272,8 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
     ) -> Plan:
         """Archives the live messages before an index; what always stays moves into the head.
 
+        A cut after unread results moves back to their calls.
+
         `keep` names others that stay: indices before the cut, and sources of head messages. `synthetic_first` also
         moves synthetic events after the cut into the head; `notes_last` places notes after the rest of the head.
         """
@@ -253,6 +283,12 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
         if any(not 0 <= index < before for index in indices):
             raise InvalidInput(
                 f"A plan that archives what precedes message {before} cannot keep a later one before it."
+            )
+        if before > self.last_cut:
+            before = self.last_cut
+            keep, indices = (
+                keep.difference(range(before, max(indices, default=0) + 1)),
+                [i for i in indices if i < before],
             )
         later = self._synthetic_after(before) if synthetic_first else []
         if not (before or later):
@@ -288,13 +324,30 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
             notes_last=notes_last or self.notes_last,
         )
 
-    def edit(self, texts: Mapping[int, Mapping[int, str | None]]) -> Plan:
+    def edit(self, texts: Mapping[int, Mapping[int, str | None]], *, unread: bool = False) -> Plan:
         """Gives parts of live messages another text, or drops those given as None: by message and part.
 
-        Messages that a later `archive` moves into the head are shown edited.
+        Messages that a later `archive` moves into the head are shown edited. Unread results stay whole, unless
+        `unread`.
         """
         self._require_messages(texts)
+        if not unread and any((index, part) in self.unread for index, parts in texts.items() for part in parts):
+            whole = self.unread
+            kept = {
+                index: {p: text for p, text in parts.items() if (index, p) not in whole}
+                for index, parts in texts.items()
+            }
+            texts = {index: parts for index, parts in kept.items() if parts}
         return self._change(texts) if texts else self
+
+    def rewrite_notes(self, shorten: Callable[[Message], Message]) -> Plan:
+        """Shows the notes of the head in another form: each keeps its place and the event that it shows."""
+        plan = self._change()
+        head = (
+            HeadMessage(shown.kind, shorten(shown.message), shown.source) if shown.kind == "note" else shown
+            for shown in plan.head
+        )
+        return msgspec.structs.replace(plan, head=tuple(head))
 
     def show(self, notes: Iterable[Message], summary: str | None = None) -> Plan:
         """Replaces the notes in the head; the new ones take the place of the old.
@@ -337,6 +390,10 @@ class Plan(msgspec.Struct, frozen=True, dict=True):
         return msgspec.structs.replace(
             self._change(), head=(*self.head[:place], *pinned, *self.head[place + 1 :]), answered=turn
         )
+
+    def remarked(self, *remarks: str) -> Plan:
+        """Adds remarks."""
+        return msgspec.structs.replace(self, remarks=(*self.remarks, *remarks))
 
     def made_by(
         self,

@@ -56,6 +56,15 @@ class Request:
         """The context as it is: every change of a strategy starts from it."""
         return Plan.of(self.view)
 
+    def reachable(self, target: int) -> int:
+        """Returns a target, lifted by what unread results take of it beyond half of the room for messages."""
+        plan = self.plan
+        if not plan.unread:
+            return target
+        room = max(target // 2, target - plan.fixed_tokens() + plan.unread_tokens)
+        lifted = target + max(0, plan.unread_tokens - room // 2)
+        return lifted if self.budget is None else max(target, min(self.budget, lifted))
+
     @property
     def lane(self) -> str | None:
         """The lane to compact; None is the root."""

@@ -23,6 +23,7 @@ from ..messages import (
     Message,
     Role,
     ToolCall,
+    ToolResult,
     apply_edits,
     bound_parts,
     can_be_first,
@@ -44,6 +45,7 @@ from ..messages import (
     system_text,
 )
 from ..messages.links import Pairing
+from ..messages.payload import INTERRUPTED_TEXT
 from ..tokens import Calibration, Estimator, Usage
 from ..tokens.estimators import TokenSums
 from ..tokens.window import WindowFacts
@@ -412,6 +414,22 @@ class View:
         return self._links
 
     @property
+    def unread_results(self) -> list[tuple[int, int]]:
+        """Message and part of each tool result that no reply has followed: the model asked for it, and has not read it.
+
+        Walks back to the newest reply.
+        """
+        found = []
+        for index in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[index]
+            if message.role == "assistant" and index not in self.fillers:
+                break
+            if message.role == "tool":
+                parts = enumerate(message.parts)
+                found += [(index, place) for place, part in parts if type(part) is ToolResult and _is_output(part)]
+        return found
+
+    @property
     def numbers(self) -> Sequence[int]:
         """Citation numbers of the messages; empty if they are counted. An added tool result has its call's number."""
         if self.given_numbers or not self.events:
@@ -595,6 +613,11 @@ class View:
         """
         together = [item.message for item in self.head] + self.messages[:count]
         return normalize_for_wire(together, self.rules if format is None else self.rules_in(format))
+
+
+def _is_output(result: ToolResult) -> bool:
+    """Whether a tool gave this result: one that only closes an interrupted call holds nothing that was asked for."""
+    return result.text != INTERRUPTED_TEXT
 
 
 def _is_nearer(tokens: int, one: int, other: int) -> bool:

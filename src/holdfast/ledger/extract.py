@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 from msgspec.structs import replace
 
-from ..messages import Media, Message, Text, ToolCall, ToolResult, describe_media, is_note
+from ..messages import (
+    Media,
+    Message,
+    Text,
+    ToolCall,
+    ToolResult,
+    calls_command,
+    describe_media,
+    examples_end,
+    is_note,
+    split_program_text,
+)
 from . import entries
 from .approved import ApprovalTracker
 from .commands import SEVERAL_FOLDERS
@@ -23,7 +34,6 @@ from .lines import (
     latest_error_lines,
     shows_no_error,
     split_lines,
-    split_program_text,
     split_reminders,
 )
 from .names import NameCache, find_exact_names
@@ -95,11 +105,15 @@ class HistoryExtractor:
         """Numbers of messages with calls that the user rejected."""
         self._file_lines = FileLines(known.lines)
         self._last_reply: LedgerLine | None = None
+        self._runs_command = False
+        """Whether a command was called whose own text comes next."""
 
     def read(self, messages: Iterable[Message], places: Sequence[int]) -> None:
         """Extracts notes from these messages; `places` are their numbers, used for citations."""
         steps: deque[Step] = deque(maxlen=entries.MAX_STEPS)
-        for message, place in zip(messages, places, strict=True):
+        messages = list(messages)
+        examples = 0 if self.users or self.offset else examples_end(messages)
+        for message, place in islice(zip(messages, places, strict=True), examples, None):
             if is_note(message):
                 continue
             if texts := {at: part.text for at, part in enumerate(message.parts) if isinstance(part, Text)}:
@@ -188,6 +202,7 @@ class HistoryExtractor:
     def _read_text(self, role: str, texts: Mapping[int, str], place: int) -> None:
         """Reads the texts of a message, by the indices of their parts."""
         if role == "assistant":
+            self._runs_command = False
             reply = "\n\n".join(texts.values())
             if is_placeholder_reply(reply):
                 return
@@ -196,7 +211,8 @@ class HistoryExtractor:
             self._add_lines(reply, "said", "", place)
         elif role != "system":  # system messages stay in the context
             for part, text in texts.items():
-                own, program = split_program_text(text)
+                own, program = ("", text) if self._runs_command else split_program_text(text)
+                self._runs_command = self._runs_command or calls_command(text)
                 if program.strip():
                     self._add_lines(program, "output", "", place, part)
                 if own:

@@ -9,6 +9,8 @@ from typing import Literal
 import msgspec
 from msgspec import structs
 
+from ..messages import is_request
+
 LineKind = Literal["user", "said", "asked", "wrote", "file", "output", "name"]
 """Origin of a line: user text, assistant text ("said"), call arguments ("asked"), text written to a file, a file's
 content, tool output; or a single name taken from a line."""
@@ -277,29 +279,13 @@ def split_reminders(text: str) -> tuple[str, str]:
 
 _MAX_TASK_CANDIDATES = 4
 """Number of first user messages among which the task is searched."""
-_PROGRAM_TAG = re.compile(
-    r"\s*<((?:local-command|command|bash|ide|system|environment|turn|permissions|user-prompt)[-_][\w-]+"
-    r"|task-notification|user_instructions|skill)\b[^<>]*>"
-)
-"""Tags that agents put into user messages; text in any other tag is the user's."""
-_SKILL = re.compile(r"Base directory for this skill: ")
-"""Start of a skill's text, which the agent loads: not the user's words."""
-_PREFACE = re.compile(r"# AGENTS\.md instructions for ")
-"""Start of general rules that an agent puts before the user's first request."""
-_SLASH_COMMAND = re.compile(r"/[\w:-]+")
-"""A command to the chat program, not to the agent."""
 _EMPTY_REPLY = "No response requested."
 """Placeholder for an empty assistant turn."""
-_PROGRAM_NOTICE = re.compile(r"\s*\[(?:Request interrupted|[Ii]mage)[^\]\n]{0,120}\]\s*$")
 
 
 def find_task(users: Sequence[LedgerLine]) -> LedgerLine | None:
     """Returns the user's first request, skipping general rules and slash commands."""
-    asked = (
-        line
-        for line in users[:_MAX_TASK_CANDIDATES]
-        if not (_PREFACE.match(line.text) or _SLASH_COMMAND.fullmatch(line.text))
-    )
+    asked = (line for line in users[:_MAX_TASK_CANDIDATES] if is_request(line.text))
     return next(asked, users[0] if users else None)
 
 
@@ -321,16 +307,3 @@ def find_constraints(text: str) -> list[str]:
 def is_placeholder_reply(text: str) -> bool:
     """Whether a program inserted this text for an empty assistant turn."""
     return text.strip() == _EMPTY_REPLY
-
-
-def split_program_text(text: str) -> tuple[str, str]:
-    """Splits a user message into the user's own text and the text that a program put before it."""
-    if _PROGRAM_NOTICE.match(text) or _SKILL.match(text):
-        return "", text
-    at = 0
-    while tag := _PROGRAM_TAG.match(text, at):
-        end = text.find(f"</{tag[1]}>", tag.end())
-        if end < 0:
-            break
-        at = end + len(f"</{tag[1]}>")
-    return text[at:].strip(), text[:at]

@@ -47,6 +47,16 @@ from .repair import repair, repair_messages
 from .sdk import reply_usage, unpack_reply
 from .tool_calls import GENERATED_ID_PREFIX, CallIdAssigner, item_id, without_generated_id
 from .tool_definitions import Tool, encode_tools, request_fields
+from .user_words import (
+    CLIENT_FORMS,
+    ClientForm,
+    calls_command,
+    examples_end,
+    first_request,
+    is_request,
+    own_words,
+    split_program_text,
+)
 from .validate import (
     FORMAT_RULES,
     FormatRules,
@@ -65,6 +75,7 @@ from .validate import (
 
 __all__ = [
     "ACKNOWLEDGED",
+    "CLIENT_FORMS",
     "COMMON",
     "CONTINUE",
     "CUT_OFF_MARK",
@@ -76,6 +87,7 @@ __all__ = [
     "OPENCODE_QUESTION",
     "OPENING",
     "CallIdAssigner",
+    "ClientForm",
     "Drop",
     "Edit",
     "FormatRules",
@@ -98,6 +110,7 @@ __all__ = [
     "apply_edits",
     "assistant",
     "bound_parts",
+    "calls_command",
     "can_be_first",
     "can_follow_reasoning",
     "can_precede_system",
@@ -113,9 +126,11 @@ __all__ = [
     "drop_rejected_parts",
     "encode_all",
     "encode_tools",
+    "examples_end",
     "extract_media",
     "filler_between",
     "find_problems",
+    "first_request",
     "fold_edits",
     "foreign_summary_text",
     "format_name",
@@ -131,12 +146,14 @@ __all__ = [
     "is_interrupted",
     "is_known",
     "is_note",
+    "is_request",
     "is_system_message",
     "is_vendor_summary",
     "item_id",
     "join_results",
     "normalize_for_wire",
     "opening_pair",
+    "own_words",
     "patch",
     "possible_notes",
     "quote_system",
@@ -152,6 +169,7 @@ __all__ = [
     "restore_media",
     "rules_for",
     "split_notes",
+    "split_program_text",
     "starts_turn",
     "strip_frame",
     "system_text",

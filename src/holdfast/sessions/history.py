@@ -11,12 +11,12 @@ import msgspec
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
-from ..messages import Message, encode_all, find_problems, starts_turn
+from ..io.text import first_line
+from ..messages import Message, encode_all, find_problems, first_request, starts_turn
 from ..stores import Log, Slice
 from ..stores.search import search_document
 from ..tokens import Estimator
 from .live import LiveSession, SessionPolicy
-from .titles import request_title
 
 ROOT = ""
 FOLDER, TITLE = "folder", "title"
@@ -108,10 +108,14 @@ def user_message_in(event: Event) -> Message | None:
 async def first_user_line(store: Log, session_id: str) -> str:
     """Returns the user's first request in a line, as a title of the session; empty if there is none."""
     opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
-    for event in await store.read(session_id, opening):
-        if (message := user_message_in(event)) is not None and (title := request_title(message)):
-            return title
-    return ""
+    events = await store.read(session_id, opening)
+    found = (try_message_in(event) for event in events if not any(event.body.get(mark) for mark in SYNTHETIC_MARKS))
+    request = first_request(message for message in found if message is not None)
+    title = first_line(request)
+    if title.endswith(":"):  # the plan, the error or the list that it announces tells more
+        lines = (first_line(line.lstrip("#-*> \t`")) for line in request.lstrip().splitlines()[1:])
+        title = " ".join(filter(None, (title, next(filter(None, lines), ""))))
+    return title
 
 
 def works_in(record: SessionRecord, folder: Path) -> bool:

@@ -18,6 +18,8 @@ class BaseStrategy:
     """Default limits: compacts as far as the caller asks, and commits any saving."""
 
     min_saving: float = 0.0
+    writes_notes: bool = False
+    """Whether a note or a summary takes the place of what is archived."""
 
     @property
     def target(self) -> int | None:
@@ -32,6 +34,7 @@ class FunctionStrategy(BaseStrategy):
         self._function = function
         self._target: int | None = getattr(function, "target", None)
         self.min_saving = getattr(function, "min_saving", 0.0)
+        self.writes_notes = getattr(function, "writes_notes", True)
 
     @property
     def target(self) -> int | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from ..context import Request, View
 from ..ledger import READABLE_CHARS, HistoryExtractor, Ledger, clip, is_ledger_page
-from ..messages import Message, Text, ToolResult, framed_message, is_framed, starts_turn, strip_frame
+from ..messages import Message, Text, ToolResult, framed_message, is_framed, own_words, strip_frame
 from ..tokens import Estimator
 
 _MAX_TOPICS, _MAX_TOPIC_CHARS = 5, 80
@@ -112,12 +112,12 @@ def full_history_text(request: Request, ledger: Ledger) -> str:
 
 def user_topics(dropped: Sequence[Message], carried: Sequence[str] = ()) -> list[str]:
     """Returns the first words of the first and of the newest user messages."""
-    topics = [*carried, *(_first_words(m) for m in dropped if starts_turn(m) and m.text)]
+    topics = [*carried, *(_first_words(words) for m in dropped if (words := own_words(m)))]
     return topics if len(topics) <= _MAX_TOPICS else [topics[0], *topics[-_MAX_TOPICS + 1 :]]
 
 
-def _first_words(message: Message) -> str:
-    words = " ".join(message.text.split())
+def _first_words(text: str) -> str:
+    words = " ".join(text.split())
     return words if len(words) <= _MAX_TOPIC_CHARS else words[: _MAX_TOPIC_CHARS - 1].rstrip() + "…"
 
 

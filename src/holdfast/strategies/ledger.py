@@ -87,6 +87,8 @@ _MAX_EXTENSIONS, _EXTENSION_SHARE = 3, 0.03
 class KeepLedger(BaseStrategy):
     """Keeps the newest steps behind extractive notes on everything earlier, within the target."""
 
+    writes_notes = True
+
     def __init__(self, max_tokens: int | None = None) -> None:
         if max_tokens is not None:
             require_positive("max_tokens", max_tokens)
@@ -110,7 +112,7 @@ class KeepLedger(BaseStrategy):
 
     def _planner(self, request: Request) -> _LedgerPlanner | Skip:
         """Returns the planner for the target; half of the context for a compaction asked for although it fits."""
-        limit = self.max_tokens or _token_limit(request)
+        limit = request.reachable(self.max_tokens) if self.max_tokens else _token_limit(request)
         if request.tokens > limit:
             return _LedgerPlanner(request, limit)
         view, fixed = request.view, _fixed_tokens(request)
@@ -195,7 +197,7 @@ class _LedgerPlanner:
         self.long_request = shorten_request(request, free)
         self.room = room = max(0, free + (self.long_request.saved if self.long_request else 0))
         self.trail = ShortenedTrail(request, room, self.long_request)
-        self.first = min([step.cut for step in self.trail.steps], default=len(view.messages))
+        self.first = min([step.cut for step in self.trail.steps], default=request.plan.last_cut)
         self.history = HistoryExtractor(earlier)
         read_history(self.history, request, self.places, 0, self.first)
         self.before = self.history.ledger()
@@ -264,6 +266,9 @@ class _LedgerPlanner:
 
     def plan(self) -> Plan | Skip:
         page = self._fit_page()
+        while page is None and (later := [step.cut for step in self.trail.steps if step.cut > self.cut]):
+            self._start_at(later[len(later) // 2])  # the trail took the room of the task and the rules
+            page = self._fit_page()
         if page is None:
             return self._plan_without_page()
         for _ in range(_MAX_EXTENSIONS):

@@ -74,6 +74,8 @@ def pin_memory(view: View) -> View:
 class BlendMemory(BaseStrategy):
     """Blends the oldest notes into the previous summary while there are too many notes."""
 
+    writes_notes = True
+
     def __call__(self, request: Request) -> Steps[Plan | Skip]:
         view = request.view
         block = before = read_memory(view)

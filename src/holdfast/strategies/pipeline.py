@@ -16,6 +16,7 @@ class Pipeline(BaseStrategy):
         if not stages or not all(callable(stage) for stage in stages):
             raise InvalidInput("A pipeline takes one or more strategies: callables from a request to a plan.")
         self.stages = tuple(map(as_strategy, stages))
+        self.writes_notes = any(getattr(stage, "writes_notes", True) for stage in self.stages)
 
     @property
     def target(self) -> int | None:

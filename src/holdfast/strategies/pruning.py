@@ -44,7 +44,7 @@ class PruneToolResults(BaseStrategy):
         small = sums.estimator.measure(Message("tool", (ToolResult("", (Text(self.placeholder),)),)))
         protected = saved = 0
         texts: dict[int, dict[int, str | None]] = {}
-        for index in range(view.links.open_tool_loop_start - 1, -1, -1):
+        for index in range(min(view.links.open_tool_loop_start, request.plan.last_cut) - 1, -1, -1):
             message = view.messages[index]
             if view.pins and view.ids[index] in view.pins:
                 continue

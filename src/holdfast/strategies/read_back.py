@@ -17,7 +17,7 @@ from ..context import Carry, View
 from ..ledger import FileRecord, Ledger, base_name, is_ledger_page, merge_ledgers, name_kind, parse_page
 from ..ledger.lines import LedgerLine
 from ..ledger.text import TASK
-from ..messages import Json, Message, is_aside, is_foreign_summary, is_framed, strip_frame
+from ..messages import Json, Message, is_aside, is_foreign_summary, is_framed, is_request, own_words, strip_frame
 from ..summaries.log_section import parse_log_section, split_log_section
 from ..summaries.state import WorkstreamState, parse_state
 from ..summaries.state_writer import split_state
@@ -42,9 +42,11 @@ def read_notes_back(view: View) -> None:
     ]
     ledger = reduce(merge_ledgers, ledgers, Ledger())
     if view.turns and not any(map(_states_task, notes)):  # the task is still visible: it precedes what the notes quote
-        task, counted = view.turns[0], ledger.archived + view.leading_system_count - view.synthetic[0]
+        asks = (index for index in view.turns if is_request(own_words(view.messages[index])))
+        task, counted = next(asks, view.turns[0]), ledger.archived + view.leading_system_count - view.synthetic[0]
         place = view.numbers[task] if view.numbers else counted + task
-        ledger.users.insert(0, LedgerLine(view.messages[task].text, "user", "", place, 0, 0))
+        text = own_words(view.messages[task]) or view.messages[task].text
+        ledger.users.insert(0, LedgerLine(text, "user", "", place, 0, 0))
     if view.events:
         ledger = _without_places(ledger)
     truncated = next((parsed for note in reversed(notes) if (parsed := parse_truncation_note(note))), None)

@@ -329,6 +329,8 @@ class SummaryWriter(Protocol):
 class Summary(BaseStrategy):
     """Replaces the messages that `keep` archives with a summary written by a model."""
 
+    writes_notes = True
+
     min_saving = 0.10
     max_room = MAX_SUMMARY_TOKENS
     """Size limit of the summary with what follows it."""
@@ -397,7 +399,7 @@ class Summary(BaseStrategy):
 def _with_target(request: Request, target: int) -> Request:
     """Returns the request with its own target, so that `keep` leaves room for a summary within it."""
     changed = request.at(request.plan)
-    changed.target = target if request.budget is None else min(target, request.budget)
+    changed.target = request.reachable(target if request.budget is None else min(target, request.budget))
     return changed
 
 

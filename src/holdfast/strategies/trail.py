@@ -59,8 +59,6 @@ _SHORT_RESULT_CHARS = 100
 """Results up to this length are never shortened."""
 _SHOWN_CHARS = 400
 """Characters shown of a shortened result after a summary."""
-_UNREAD_SHARE = 0.5
-"""Results that the model has not read yet stay whole if they take no more than this share of the room."""
 _REQUEST_SHARE = 0.25
 """The newest user message stays whole if it takes no more than this share of the room, or has no reply yet."""
 _MIN_REQUEST_CHARS = 2 * READABLE_CHARS
@@ -161,38 +159,24 @@ class ShortenedTrail:
     def __init__(self, request: Request, room: int, long_request: ShortenedRequest | None) -> None:
         self.request = request
         self._long_request = long_request
-        self._whole = {*find_user_replies(request.messages), *self._unread_results(room)}
+        self._whole = {*find_user_replies(request.messages), *request.plan.unread}
         self.steps = list(self._find_steps(room))
-
-    def _unread_results(self, room: int) -> Iterator[tuple[int, int]]:
-        """Yields where results are that no reply has followed, newest first, in their share of the room."""
-        messages, estimator = self.request.messages, self.request.view.token_sums.estimator
-        left = int(_UNREAD_SHARE * room)
-        for index in range(len(messages) - 1, -1, -1):
-            if messages[index].role == "assistant":
-                return
-            for place, part in enumerate(messages[index].parts):
-                if can_shorten(part):
-                    size = message_tokens([Message("tool", (part,))], estimator)
-                    if size <= left:
-                        left -= size
-                        yield index, place
 
     def is_shortened(self, index: int, place: int, part: Part) -> bool:
         return can_shorten(part) and (index, place) not in self._whole
 
     def _find_steps(self, room: int) -> Iterator[TrailStep]:
-        """Yields the newest steps, newest first, as far as the trail can reach."""
-        view = self.request.view
+        """Yields the newest steps, newest first, as far as the trail can reach; what stays anyway takes no room."""
+        view, last = self.request.view, self.request.plan.last_cut
         end, units, texts, size = len(view.messages), 0, list[str](), 0
         oldest = max(view.leading_system_count, max(view.synthetic, default=-1) + 1)
         for index in range(end - 1, oldest - 1, -1):
             rest = self._without_results(index)
-            units += self._cut_units(index, rest)
+            units += self._cut_units(index, rest) if index < last else 0
             texts += message_texts(rest)
             if view.token_sums.estimator.tokens(units) > room:
                 return
-            if view.links.is_legal_cut(index):
+            if index <= last and view.links.is_legal_cut(index):
                 taken = view.token_sums.estimator.tokens(units)
                 yield TrailStep(index, end - index, tuple(texts), taken - size)
                 texts, size = [], taken
@@ -221,6 +205,9 @@ class ShortenedTrail:
 
         The user answers the reply, or its calls are not finished. One that takes most of the room is archived.
         """
+        return min(self._latest_cut(room), self.request.plan.last_cut)
+
+    def _latest_cut(self, room: int) -> int:
         messages, view = self.request.messages, self.request.view
         links, end = view.links, len(messages)
         start = links.cut_at_or_before(max(0, links.last_spoken))
@@ -249,9 +236,10 @@ class KeepTrail(BaseStrategy):
         most = self.keep_tokens
         if request.target is not None:
             free = request.target - request.plan.tokens_after_cut(len(request.messages))
-            most = min(most, max(0, int(free * (1 - self.leaves))))
+            most = min(most, max(0, int(free * (1 - self.leaves))) + request.plan.unread_tokens)
         trail = _Trail(request)
-        cut = trail.start(int(most * _TRAIL_SHARE))
+        unread = min(most, request.plan.unread_tokens)
+        cut = trail.start(unread + int((most - unread) * _TRAIL_SHARE))
         if archives_nothing(request, cut):  # all steps are in the trail: a summary replaces the oldest of them
             return KeepRecent(self.keep_tokens, leaves=self.leaves)(request)
         return request.plan.edit(trail.texts(cut, most)).archive(cut).made_by("keep trail")
@@ -263,7 +251,7 @@ class _Trail:
     def __init__(self, request: Request) -> None:
         self.request = request
         self.numbers = message_numbers(request, previous_ledger(request).archived)
-        self._whole = set(find_user_replies(request.messages))
+        self._whole = {*find_user_replies(request.messages), *request.plan.unread}
         self.measure = request.view.token_sums.estimator.measure
 
     def start(self, room: int) -> int:

@@ -29,6 +29,8 @@ _MAX_ATTEMPTS = 4
 class Truncate(BaseStrategy):
     """Keeps the newest whole turns, up to `keep_tokens`, behind a note of what was dropped."""
 
+    writes_notes = True
+
     def __init__(self, keep_tokens: int = KEEP_TOKENS, max_tokens: int | None = None) -> None:
         require_positive("keep_tokens", keep_tokens)
         if max_tokens is not None:
@@ -42,7 +44,7 @@ class Truncate(BaseStrategy):
 
     def __call__(self, request: Request) -> Plan | Skip:
         view, sums = request.view, request.view.token_sums
-        limit = self.max_tokens or request.target
+        limit = request.reachable(self.max_tokens) if self.max_tokens else request.target
         measure = sums.estimator.measure
         earlier = request.notes
         replaced = sum(map(measure, filter(is_truncation_note, earlier)))

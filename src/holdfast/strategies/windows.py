@@ -22,12 +22,12 @@ def snap_to_turn(request: Request, raw: int, fits: Callable[[int], bool]) -> int
     view = request.view
     end = len(view.messages)
     if (turn := next(view.turns_from(raw), None)) is not None:
-        return turn
+        return min(turn, request.plan.last_cut)
     newest = view.turns[-1] if view.turns else None
     if newest is not None and newest == end - 1:
         return newest
     links = view.links
-    last = links.open_tool_loop_start
+    last = min(links.open_tool_loop_start, request.plan.last_cut)
     start = max(raw, view.leading_system_count if newest is None else newest + 1)
     cut = start + bisect_left(range(start, last + 1), True, key=fits) if start <= last else last
     cut = min(cut, last)
@@ -41,6 +41,7 @@ def snap_to_turn(request: Request, raw: int, fits: Callable[[int], bool]) -> int
 
 def archives_nothing(request: Request, cut: int, keep: Collection[int | str | None] = ()) -> Skip | None:
     """Returns a skip if everything before this cut is kept."""
+    cut = min(cut, request.plan.last_cut)
     staying = {*request.plan.kept_before(cut), *keep}
     if cut <= 0 or all(index in staying for index in range(cut)):
         return Skip(Outcome.NOTHING_TO_COMPACT, "every visible message is kept")
@@ -182,7 +183,8 @@ class KeepRecent(BaseStrategy):
         view, sums = request.view, request.view.token_sums
         end, most = len(view.messages), self.keep_tokens
         if request.target is not None:
-            most = min(most, max(0, int((request.target - request.plan.tokens_after_cut(end)) * (1 - self.leaves))))
+            free = int((request.target - request.plan.tokens_after_cut(end)) * (1 - self.leaves))
+            most = min(most, max(0, free) + request.plan.unread_tokens)
 
         def fits(cut: int) -> bool:
             return sums.estimator.tokens(sums.cumulative[-1] - sums.cumulative[cut]) <= most
@@ -208,7 +210,7 @@ class KeepUserMessages(BaseStrategy):
 
     def __call__(self, request: Request) -> Plan | Skip:
         view, sums = request.view, request.view.token_sums
-        cut = view.links.open_tool_loop_start
+        cut = min(view.links.open_tool_loop_start, request.plan.last_cut)
         most = self.keep_tokens
         if request.target is not None:
             most = min(most, max(0, (request.target - request.plan.tokens_after_cut(len(view.messages))) // 2))
