@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
+from ..compaction.size import Size
 from ..context.events import EventKind
 from ..errors import DuplicateEvent, InvalidInput, UnknownEvent, UnknownSession
 from ..follow import CACHE_MARK, Follower, GivenList, KnownBytes, ListMatch, count_leading_system, without_cache_marks
@@ -26,8 +28,10 @@ OPEN_CLIENT_SESSIONS = 1_000
 """Conversations kept in memory; others are found again in the store."""
 MAX_START_BYTES = 256 * 2**20
 """Bytes of requests kept in memory, by which the next ones are recognised."""
-_THREAD_FROM_BYTES = 2**20
+_THREAD_FROM_BYTES = 2**17
 """Size from which a list that is not recognised by its beginning is read in a thread."""
+_APPENDED_AT_ONCE = 500
+"""Messages of one write: other conversations have their turn between two."""
 _LEADING_LIMIT = 20
 """System messages that a list may begin with."""
 _LAST_MESSAGES = 10
@@ -128,6 +132,12 @@ class ClientSession:
         """Up to which event the log was read."""
         self.mark: int | None = None
         """The last compaction, undo or redaction of the log, as far as it was looked at."""
+        self.size: Size | None = None
+        """Size of the log as far as `version`, if it was asked for since."""
+        self.not_due_at = -1
+        """The version at which no compaction was due."""
+        self.writing: asyncio.Task[bool] | None = None
+        """The messages of the last request on their way to the log, if it was forwarded first."""
         self.lock = anyio.Lock()
         self.start = _NO_START
         """How the last list began."""
@@ -168,7 +178,15 @@ class ClientSessions:
         self._by_caller: dict[Caller, list[ClientSession]] = {}
 
     async def match(self, caller: Caller, raw: bytes) -> SessionMatch:
-        """Finds the open conversation that shares most with a list."""
+        """Finds the open conversation that shares most with a list, when its last messages are written."""
+        found = await self._match(caller, raw)
+        writing = None if found.conversation is None else found.conversation.writing
+        if writing is None or writing.done():
+            return found
+        await asyncio.wait((writing,))
+        return await self._match(caller, raw)
+
+    async def _match(self, caller: Caller, raw: bytes) -> SessionMatch:
         open_ones = self._by_caller.get(caller, [])
         resumed = [(one, given) for one in open_ones if (given := one.resume(raw)) is not None]
         if resumed:
@@ -241,6 +259,16 @@ class ClientSessions:
         self._close_oldest()
         return conversation
 
+    async def is_extended(self, match: SessionMatch, body: RequestBody) -> bool:
+        """Whether a list only adds messages to an open conversation, to which nobody else has written since."""
+        conversation, given = match.conversation, match.given
+        if conversation is None or conversation.is_redacted or conversation.asked != _asked(given, body):
+            return False
+        if not len(given.start) or conversation.log.match(given.given).logged < len(conversation.log.ids):
+            return False
+        record = await self.sessions.get(conversation.session_id)
+        return (record.created, record.version) == (conversation.created, conversation.version)
+
     async def _look_at(self, conversation: ClientSession) -> None:
         """Notes what others did to a session; raises UnknownSession if it was deleted, even if it is there again."""
         record = await self.sessions.get(conversation.session_id)
@@ -265,7 +293,7 @@ class ClientSessions:
 
     async def _note_prompt(self, conversation: ClientSession, given: MessageList, body: RequestBody) -> None:
         """Stores the model, and the size of system prompt and tools, where they are not those of the last request."""
-        asked = hash((body.model, body.field(body.protocol.system or ""), body.field("tools"), *given.leading))
+        asked = _asked(given, body)
         if asked != conversation.asked:
             await self.sessions.set_window(conversation.session_id, model=body.model)
             system = body.system or given.leading_messages or None
@@ -284,7 +312,10 @@ class ClientSessions:
             new = list(map(strip_thinking, new))
         at = _reply_end(new) if conversation.usage is not None else 0
         usage, conversation.usage = (conversation.usage, None) if at else (None, conversation.usage)
-        for messages, names, counts in ((new[:at], ids[:at], usage), (new[at:], ids[at:], None)):
+        parts = [(0, at, usage)] if at else []
+        parts += [(start, start + _APPENDED_AT_ONCE, None) for start in range(at, len(new), _APPENDED_AT_ONCE)]
+        for start, end, counts in parts:
+            messages, names = new[start:end], ids[start:end]
             if messages:
                 made_on = conversation.sent_after
                 done = await self.sessions.append(
@@ -378,6 +409,10 @@ class ClientSessions:
         siblings.remove(closed)
         if not siblings:
             del self._by_caller[closed.caller]
+
+
+def _asked(given: MessageList, body: RequestBody) -> int:
+    return hash((body.model, body.field(body.protocol.system or ""), body.field("tools"), *given.leading))
 
 
 def _session_id(caller: Caller, text: str) -> str:

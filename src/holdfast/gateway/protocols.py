@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -14,6 +14,9 @@ from ..errors import InvalidInput
 from ..follow import CACHE_MARK
 from ..messages import Json, decode_one, is_from_user
 from ..messages.payload import as_dict, as_list
+
+if TYPE_CHECKING:
+    from .http_messages import Headers
 
 CallKind = Literal["generate", "count", "compact"]
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
@@ -229,11 +232,15 @@ SESSION_HEADER = "x-holdfast-session"
 _KEY_HEADERS = (SESSION_HEADER, "thread-id", "session-id", "x-claude-code-session-id", "x-session-id", "session_id")
 
 
-def session_key(headers: Mapping[str, str], body: RequestBody) -> str:
-    """Returns the client's own name of the conversation; empty if it sends none."""
-    for name in _KEY_HEADERS:
-        if key := headers.get(name):
-            return key
+def header_key(headers: Headers) -> str:
+    """Returns the client's own name of the conversation, if a header has it."""
+    return next(filter(None, map(headers.get, _KEY_HEADERS)), "")
+
+
+def session_key(named: str, body: RequestBody) -> str:
+    """Returns the client's own name of the conversation: that of a header, or one in the body; empty without one."""
+    if named:
+        return named
     if isinstance(key := body.value("prompt_cache_key"), str):
         return key
     metadata = body.value("metadata")
