@@ -62,8 +62,9 @@ class Decisions:
         options: DecisionOptions,
         on_event: Callable[[CompactionEvent, str], object],
         on_unwritten: Callable[[], object] = lambda: None,
+        store_seconds: float | None = None,
     ) -> None:
-        self.rewriter = Rewriter(sessions, on_event, on_unwritten)
+        self.rewriter = Rewriter(sessions, on_event, on_unwritten, store_seconds)
         self._vendor = VendorCompaction(self.rewriter, ItemSealer(options.item_keys), native=options.native)
         self._options = options
 

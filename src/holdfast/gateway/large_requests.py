@@ -12,6 +12,7 @@ import os
 import pickle
 import struct
 import sys
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -37,8 +38,10 @@ WAIT_SECONDS, WORK_SECONDS = 10.0, 60.0
 """Longest time that a request waits for a decision, and that the process works on it for the ones after it."""
 MOST_TEXT = 8 * 2**20
 """Bytes of one message without its media that are read: no model's window has so much."""
-_MEMORY_FACTOR, _MEMORY_BASE = 4, 2**27
+_MEMORY_FACTOR, _MEMORY_BASE = 4, 3 * 2**26
 """Bytes that the process may take for each byte of the bodies that it works on, and beside them."""
+_NICE, _STACK = 5, 2**20
+"""The other requests go first; and threads with small stacks."""
 _KEPT_CALLS = 32
 _PIECE = 2**18
 _HEAD = struct.Struct("!QQ")
@@ -190,6 +193,9 @@ def work() -> None:
     """Answers on stdout what is asked on stdin, until its end."""
     asked, answered = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever is printed is no answer
+    threading.stack_size(_STACK)
+    if sys.platform != "win32":
+        os.nice(_NICE)
     head = _read_frame(asked)
     if head is not None:
         logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
@@ -210,8 +216,12 @@ class _Worker:
 
     def __init__(self, open_sessions: OpenSessions | None, options: DecisionOptions) -> None:
         self._sessions = SessionService(MemoryStore()) if open_sessions is None else open_sessions()
-        self._decisions = Decisions(self._sessions, options, lambda event, owner: self._events.append((event, owner)))
         self._events: list[tuple[CompactionEvent, str]] = []
+
+        def on_event(event: CompactionEvent, owner: str) -> None:
+            self._events.append((event, owner))
+
+        self._decisions = Decisions(self._sessions, options, on_event, store_seconds=WORK_SECONDS)
         self._answers: OrderedDict[int, VendorDecision] = OrderedDict()
         self._bytes = 0
         """Of the bodies that are worked on."""

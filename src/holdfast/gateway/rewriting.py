@@ -32,8 +32,8 @@ log = logging.getLogger("holdfast.gateway")
 Outcome = Literal["unchanged", "compacted", "redacted", "recovered", "side_call", "failed", "too_large", "other"]
 PREPARE_SECONDS = 60.0
 """Longest time that a request waits for a compaction; then it is forwarded as it is."""
-_STORE_SECONDS, _STORE_SECONDS_PER_BYTE = 10.0, 4e-6
-"""Longest time that a request waits for the store, by its size; then it is forwarded as it is."""
+_STORE_SECONDS = 10.0
+"""Longest time that a request waits for the store; then it is forwarded as it is."""
 _WRITES_BEHIND = 256
 """Requests whose messages are on their way to the log; further ones wait for the store before they are forwarded."""
 _TOKENS_AROUND = 16
@@ -88,8 +88,10 @@ class Rewriter:
         sessions: SessionService,
         on_event: Callable[[CompactionEvent, str], object] = lambda event, owner: None,
         unwritten: Callable[[], object] = lambda: None,
+        store_seconds: float | None = None,
     ) -> None:
         """`unwritten` is called when a request that was forwarded could not be written."""
+        self._store_seconds = store_seconds
         self.sessions = sessions
         self.conversations = ClientSessions(sessions)
         self._policy = sessions.preset or preset(DEFAULT_PRESET)
@@ -178,7 +180,7 @@ class Rewriter:
     async def _follow(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
         """Writes what is new in a list to the log of its conversation, within the time for the store."""
         async with self._store_slots:
-            with _store_deadline(_STORE_SECONDS + len(body.raw) * _STORE_SECONDS_PER_BYTE):
+            with _store_deadline(self._store_seconds or _STORE_SECONDS):
                 conversation = await self.conversations.follow(match, body)
                 if conversation is not None:
                     conversation.size = await self.sessions.size(conversation.session_id)
@@ -204,7 +206,7 @@ class Rewriter:
             first.summarizer = summarizer
             return first
         async with self._store_slots:
-            with _store_deadline(_STORE_SECONDS):
+            with _store_deadline(self._store_seconds or _STORE_SECONDS):
                 if now and await self.conversations.has_more(match):
                     return RewriteDecision("other")
                 conversation = None if own else await self.conversations.find(match)

@@ -273,15 +273,18 @@ class SQLiteStore:
         await anyio.to_thread.run_sync(self._writer.stop)
 
     async def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs a read in a worker thread, on a snapshot; an in-memory database uses the writer's connection."""
+        """Runs a read in a worker thread, on a snapshot; an in-memory database uses the writer's connection.
+
+        A caller that gives up leaves a read behind that waits for a lock: it returns its connection at its end.
+        """
         if self._closed:
             raise StoreClosed
         self._process.enter()
         if self._in_memory:
             return await self._writer.run(work)
         if not self._ready:
-            await anyio.to_thread.run_sync(self._ensure_schema)
-        return await anyio.to_thread.run_sync(self._read_in_thread, work)
+            await anyio.to_thread.run_sync(self._ensure_schema, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(self._read_in_thread, work, abandon_on_cancel=True)
 
     def _ensure_schema(self) -> None:
         """Opens the file once for writing, so that it exists with its tables."""
