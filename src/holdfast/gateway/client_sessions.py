@@ -34,6 +34,8 @@ _APPENDED_AT_ONCE = 500
 """Messages of one write: other conversations have their turn between two."""
 _LEADING_LIMIT = 20
 """System messages that a list may begin with."""
+_FIRST_MESSAGES = 3
+"""Messages that a conversation may begin with before its first reply: an environment, a project's rules, a task."""
 _LAST_MESSAGES = 10
 """Newest messages of a log among which there is one of the client's, if it wrote any after a compaction."""
 _MARK, _THINKING = CACHE_MARK.encode(), b"thinking"
@@ -124,6 +126,10 @@ class ClientSession:
         """
         self.asked = 0
         """Hash of model, system prompt and tools of the last request."""
+        self.system = 0
+        """Hash of the system prompt of the last request."""
+        self.has_tools = False
+        """Whether that request had tools."""
         self.created = ""
         """When the session was created: one that was deleted and created again is another."""
         self.is_redacted = False
@@ -177,16 +183,17 @@ class ClientSessions:
         self._open: OrderedDict[str, ClientSession] = OrderedDict()
         self._by_caller: dict[Caller, list[ClientSession]] = {}
 
-    async def match(self, caller: Caller, raw: bytes) -> SessionMatch:
+    async def match(self, caller: Caller, body: RequestBody) -> SessionMatch:
         """Finds the open conversation that shares most with a list, when its last messages are written."""
-        found = await self._match(caller, raw)
+        found = await self._match(caller, body)
         writing = None if found.conversation is None else found.conversation.writing
         if writing is None or writing.done():
             return found
         await asyncio.wait((writing,))
-        return await self._match(caller, raw)
+        return await self._match(caller, body)
 
-    async def _match(self, caller: Caller, raw: bytes) -> SessionMatch:
+    async def _match(self, caller: Caller, body: RequestBody) -> SessionMatch:
+        raw = body.messages
         open_ones = self._by_caller.get(caller, [])
         resumed = [(one, given) for one in open_ones if (given := one.resume(raw)) is not None]
         if resumed:
@@ -195,8 +202,9 @@ class ClientSessions:
                 return SessionMatch(caller, given, conversation)
         else:
             given = await _read_whole(raw)
-        best = nearest(self._by_caller.get(caller, []), given.given, lambda one: one.log)
-        return SessionMatch(caller, given, best)
+        system = _system(given, body)  # of equal ones, the one with the same system prompt
+        alike = sorted(self._by_caller.get(caller, []), key=lambda one: one.system != system)
+        return SessionMatch(caller, given, nearest(alike, given.given, lambda one: one.log))
 
     async def match_returned(self, caller: Caller, returned: ReturnedItem) -> SessionMatch | None:
         """Finds the conversation that a list with an item of the gateway continues; None if it is not in the store."""
@@ -227,6 +235,25 @@ class ClientSessions:
             return None
         return await self._load(session_id, caller) if (record.owner or "") == caller.owner else None
 
+    def is_beside(self, match: SessionMatch, body: RequestBody) -> bool:
+        """Whether the form of a request shows that it is about a conversation, and no part of it.
+
+        It has no tools and another system prompt than the conversation, and is its list with one more question, or a
+        single message under the client's own name of it.
+        """
+        given, found = match.given, match.conversation
+        if body.has_tools:
+            return False
+        if found is not None:
+            shared = found.log.match(given.given)
+            asked = [message for message in given.messages[shared.known :] if not is_reply(message)]
+            is_extension = shared.logged == len(found.log.ids) and len(asked) <= 1 and len(given.items) > shared.known
+            others = [found] if is_extension else []
+        else:
+            is_single = bool(match.caller.key) and len(given.items) == 1
+            others = self._by_caller.get(match.caller, []) if is_single else []
+        return any(one.has_tools and one.system != _system(given, body) for one in others)
+
     async def has_more(self, match: SessionMatch) -> bool:
         """Whether a conversation has messages after a list: the client sends only a part of it."""
         found, given = await self.find(match), match.given.given
@@ -246,7 +273,12 @@ class ClientSessions:
         """Returns the conversation with all messages of the list appended; None for a list of system messages."""
         if not match.given.given:
             return None
-        conversation = await self.find(match) or await self._create(match, body)
+        conversation = await self.find(match)
+        if conversation is not None and self._begins_another(conversation, match.given, body):
+            id = _session_id(match.caller, f"{match.given.given.first_id}{_prompt_digest(match.given, body)}")
+            conversation = self._open.get(id) or await self._create(match, body, id)
+            await self._look_at(conversation)
+        conversation = conversation or await self._create(match, body)
         async with conversation.lock:
             try:
                 conversation = await self._append(conversation, match.given, body.messages)
@@ -299,6 +331,7 @@ class ClientSessions:
             system = body.system or given.leading_messages or None
             await self.sessions.set_prompt(conversation.session_id, system=system, tools=body.value("tools"))
             conversation.asked = asked
+            conversation.system, conversation.has_tools = _system(given, body), body.has_tools
 
     async def _append(self, conversation: ClientSession, given: MessageList, raw: bytes) -> ClientSession:
         """Appends the new messages; a list that went back or was edited continues in a fork."""
@@ -349,9 +382,15 @@ class ClientSessions:
         found = [await self._load(name, caller) for name in names]
         return self._add(nearest(found, given.given, lambda one: one.log) or found[0])
 
-    async def _create(self, match: SessionMatch, body: RequestBody) -> ClientSession:
+    def _begins_another(self, conversation: ClientSession, given: MessageList, body: RequestBody) -> bool:
+        """Whether a list without any reply, and with another system prompt, only begins as a conversation did."""
+        if conversation.system in (0, _system(given, body)) or len(given.start) or len(given.items) > _FIRST_MESSAGES:
+            return False
+        return len(conversation.log.ids) > len(given.items) and not any(map(is_reply, given.messages))
+
+    async def _create(self, match: SessionMatch, body: RequestBody, id: str = "") -> ClientSession:
         caller, given = match.caller, match.given
-        id = _session_id(caller, given.given.first_id)
+        id = id or _session_id(caller, given.given.first_id)
         try:
             record = await self.sessions.create(
                 id=id,
@@ -411,8 +450,18 @@ class ClientSessions:
             del self._by_caller[closed.caller]
 
 
+def _system(given: MessageList, body: RequestBody) -> int:
+    return hash((body.field(body.protocol.system or ""), *given.leading))
+
+
 def _asked(given: MessageList, body: RequestBody) -> int:
     return hash((body.model, body.field(body.protocol.system or ""), body.field("tools"), *given.leading))
+
+
+def _prompt_digest(given: MessageList, body: RequestBody) -> str:
+    return hashlib.blake2b(
+        b"\0".join((body.field(body.protocol.system or ""), *given.leading)), digest_size=8
+    ).hexdigest()
 
 
 def _session_id(caller: Caller, text: str) -> str:

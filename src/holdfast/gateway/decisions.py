@@ -87,6 +87,8 @@ class Decisions:
             raise InvalidInput("The JSON of the request is nested too deeply.") from None
         except InvalidInput:
             return VendorDecision(RewriteDecision("other"))  # the upstream says what is wrong with it
+        if window := body.stated_window:
+            self.rewriter.sessions.stated.note(body.model, reported=window)
         summarizer = None
         if call.provider_key:
             summarizer = client_model(protocol.format, body.model, call.upstream, call.provider_key)

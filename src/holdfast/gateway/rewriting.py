@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -25,7 +25,7 @@ from ..tokens import Usage
 from ..triggers import always
 from .client_sessions import Caller, ClientSession, ClientSessions, MessageList, SessionMatch
 from .context_editing import ContextEdits
-from .protocols import CallKind, RequestBody, is_side_call, mark_last_block, with_cache_marks
+from .protocols import CallKind, RequestBody, has_side_call_prompt, mark_last_block, with_cache_marks
 from .vendor_requests import CompactedContext, CompactionRequest
 
 log = logging.getLogger("holdfast.gateway")
@@ -199,9 +199,9 @@ class Rewriter:
         returned, now = (None, False) if asked is None else (asked.returned, asked.now)
         match = None if returned is None else await self.conversations.match_returned(caller, returned)
         continues = match is not None
-        match = match or await self.conversations.match(caller, body.messages)
+        match = match or await self.conversations.match(caller, body)
         last, leading = match.given.messages[-1:], match.given.leading_messages
-        own = now or (kind == "generate" and not is_side_call(body, last, leading))
+        own = now or (kind == "generate" and not self._is_side_call(body, match, last, leading))
         if own and asked is None and (first := await self._forward_first(match, body)) is not None:
             first.summarizer = summarizer
             return first
@@ -253,6 +253,12 @@ class Rewriter:
         if own:
             conversation.sent_after = size.checkpoint if context is None else context.checkpoint
         return decision
+
+    def _is_side_call(
+        self, body: RequestBody, match: SessionMatch, last: Sequence[Json], leading: Sequence[Json]
+    ) -> bool:
+        """Whether a client asks for a title or a summary of its own: by its prompt, or by the form of the request."""
+        return self.conversations.is_beside(match, body) or has_side_call_prompt(body, last, leading)
 
     # -- compactions that clients ask for -----------------------------------------------------------------
 
