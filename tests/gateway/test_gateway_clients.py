@@ -112,7 +112,7 @@ async def test_side_call_is_known_by_its_form(format: str) -> None:
 
 
 @pytest.mark.parametrize("named", ["system", "user"])
-async def test_conversations_that_begin_with_the_same_words_are_told_apart(named: str) -> None:
+async def test_conversations_that_begin_with_the_same_words_are_different_sessions(named: str) -> None:
     """By their system prompt or the end user; each goes on in its own session, also after a restart."""
     sessions = SessionService(MemoryStore())
     ok = reply_with(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
@@ -158,6 +158,8 @@ async def test_anthropic_on_vertex_and_ollama_are_followed() -> None:
         assert (session.format, session.model) == ("anthropic", "claude-sonnet-4-5@20250929")
         other = await ask(vertex.replace("anthropic", "mistralai"), body)
         assert other.get(b"x-holdfast-outcome") is None
+        signed = await ask("/model/anthropic.claude-sonnet-4-5/converse-stream", body)
+        assert signed.get(b"x-holdfast-outcome") == b"other" and json.loads(upstream.requests[-1].body) == body
         messages: list[Json] = [{"role": "user", "content": "Read all berths."}]
         outcomes = []
         for number in range(12):

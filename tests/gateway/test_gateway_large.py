@@ -106,8 +106,8 @@ async def test_request_does_not_wait_for_a_process_that_is_stuck_or_killed(monke
             assert await asyncio.wait_for(large._process.wait(), 20) != 0
         assert (await send(running, body)).get(b"x-holdfast-outcome") in (b"compacted", b"unchanged")
         os.kill(large._process.pid, signal.SIGSTOP)
-        asking = asyncio.ensure_future(send(running, body))
+        pending = asyncio.ensure_future(send(running, body))
         await asyncio.sleep(0.2)
         os.kill(large._process.pid, signal.SIGKILL)
-        assert (await asyncio.wait_for(asking, 20)).get(b"x-holdfast-outcome") == b"too_large"
+        assert (await asyncio.wait_for(pending, 20)).get(b"x-holdfast-outcome") == b"too_large"
         assert {len(request.body) for request in upstream.requests} and running.gateway.metrics.active == 0

@@ -10,7 +10,7 @@ from ..errors import InvalidInput
 from ..io.access_keys import is_loopback
 
 if TYPE_CHECKING:
-    from .http_server import Request
+    from ..io.http_server import Request
 
 _METHODS = "GET, POST, PUT, PATCH, DELETE, HEAD"
 _NO_URL = SplitResult("", "", "", "", "")

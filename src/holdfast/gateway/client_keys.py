@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote, unquote_plus
 from ..io.access_keys import has_key
 
 if TYPE_CHECKING:
-    from .http_messages import Headers
-    from .http_server import Request
+    from ..io.http_messages import Headers
+    from ..io.http_server import Request
 
 CREDENTIALS = {b"authorization": b"Bearer ", b"x-api-key": b"", b"x-goog-api-key": b"", b"api-key": b""}
 """Headers that carry a key, and what stands before it."""

@@ -30,6 +30,8 @@ MAX_START_BYTES = 256 * 2**20
 """Bytes of requests kept in memory, by which the next ones are recognised."""
 _THREAD_FROM_BYTES = 2**17
 """Size from which a list that is not recognised by its beginning is read in a thread."""
+_APPEND_TRIES = 10
+"""Times that other writers may be faster than an append."""
 _APPENDED_AT_ONCE = 500
 """Messages of one write: other conversations have their turn between two."""
 _LEADING_LIMIT = 20
@@ -235,7 +237,7 @@ class ClientSessions:
             return None
         return await self._load(session_id, caller) if (record.owner or "") == caller.owner else None
 
-    def is_beside(self, match: SessionMatch, body: RequestBody) -> bool:
+    def has_side_call_form(self, match: SessionMatch, body: RequestBody) -> bool:
         """Whether the form of a request shows that it is about a conversation, and no part of it.
 
         It has no tools and another system prompt than the conversation, and is its list with one more question, or a
@@ -264,28 +266,38 @@ class ClientSessions:
 
     async def find(self, match: SessionMatch) -> ClientSession | None:
         """Returns the conversation that a list continues, also one that is only in the store; writes nothing."""
-        conversation = match.conversation or (await self._find_stored(match) if match.given.given else None)
+        conversation = await self._known(match)
         if conversation is not None:
-            await self._look_at(conversation)
+            async with conversation.lock:
+                await self._look_at(conversation)
         return conversation
+
+    async def _known(self, match: SessionMatch) -> ClientSession | None:
+        return match.conversation or (await self._find_stored(match) if match.given.given else None)
 
     async def follow(self, match: SessionMatch, body: RequestBody) -> ClientSession | None:
         """Returns the conversation with all messages of the list appended; None for a list of system messages."""
         if not match.given.given:
             return None
-        conversation = await self.find(match)
+        conversation = await self._known(match)
         if conversation is not None and self._begins_another(conversation, match.given, body):
             id = _session_id(match.caller, f"{match.given.given.first_id}{_prompt_digest(match.given, body)}")
             conversation = self._open.get(id) or await self._create(match, body, id)
-            await self._look_at(conversation)
         conversation = conversation or await self._create(match, body)
-        async with conversation.lock:
-            try:
-                conversation = await self._append(conversation, match.given, body.messages)
-            except DuplicateEvent:  # another replica, or an append that was not waited for, has written some of them
-                conversation.log = (await self._load(conversation.session_id, match.caller)).log
-                conversation = await self._append(conversation, match.given, body.messages)
-            await self._note_prompt(conversation, match.given, body)
+        for _ in range(_APPEND_TRIES):
+            async with conversation.lock:
+                await self._look_at(conversation)
+                shared = conversation.log.match(match.given.given)
+                if shared.logged < len(conversation.log.ids):  # it went back or was edited
+                    conversation = await self._fork(conversation, shared, match.given)
+                    continue
+                try:
+                    await self._append(conversation, shared, match.given, body.messages)
+                except DuplicateEvent:  # another replica, or an append that was not waited for, has written some
+                    conversation.log = (await self._load(conversation.session_id, match.caller)).log
+                    continue
+                await self._note_prompt(conversation, match.given, body)
+                break
         if conversation.session_id in self._open:
             self._open.move_to_end(conversation.session_id)
         self._close_oldest()
@@ -333,12 +345,8 @@ class ClientSessions:
             conversation.asked = asked
             conversation.system, conversation.has_tools = _system(given, body), body.has_tools
 
-    async def _append(self, conversation: ClientSession, given: MessageList, raw: bytes) -> ClientSession:
-        """Appends the new messages; a list that went back or was edited continues in a fork."""
-        match = conversation.log.match(given.given)
-        if match.logged < len(conversation.log.ids):
-            conversation = await self._fork(conversation, match, given)
-            match = conversation.log.match(given.given)
+    async def _append(self, conversation: ClientSession, match: ListMatch, given: MessageList, raw: bytes) -> None:
+        """Appends the new messages of a list that continues the conversation."""
         new, ids = given.after(match.known), conversation.log.new_ids(given.given, match.known)
         may_think = any(_THINKING in item for item in given.items[match.known :])
         if may_think and any(map(has_thinking, new)) and await self._was_compacted_since(conversation):
@@ -358,7 +366,6 @@ class ClientSessions:
                 conversation.version = done[-1].seq
         if not given.checkpoint:
             conversation.remember(raw, given, [*match.ids, *ids])
-        return conversation
 
     async def _was_compacted_since(self, conversation: ClientSession) -> bool:
         """Whether a reply was made before the newest compaction; also if that is not known."""
@@ -420,7 +427,6 @@ class ClientSessions:
             fork = self._add(ClientSession(name, source.caller, Follower(ids)))
         except InvalidInput:
             fork = self._add(await self._load(name, source.caller))  # this edit was seen before
-        await self._look_at(fork)
         return fork
 
     async def _load(self, session_id: str, caller: Caller) -> ClientSession:

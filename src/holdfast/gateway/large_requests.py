@@ -140,7 +140,7 @@ class LargeRequests:
             self._process.kill()
 
     async def _send(self, head: Any, raw: bytes, answer: asyncio.Future[Any]) -> None:
-        """Sends one whole frame, whoever waits for it."""
+        """Sends one whole frame, even if nobody waits for its answer any more."""
         try:
             async with self._sending:
                 process = await self._running()

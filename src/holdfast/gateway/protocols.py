@@ -16,13 +16,14 @@ from ..messages import Json, Text, decode_one, is_from_user
 from ..messages.payload import as_dict, as_list
 
 if TYPE_CHECKING:
-    from .http_messages import Headers
+    from ..io.http_messages import Headers
 
 CallKind = Literal["generate", "count", "compact"]
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 ITEM_PREFIX = "holdfast1."
 """How every compaction item of the gateway begins; one that begins otherwise is another vendor's."""
+_BEDROCK = re.compile(r"/model/[^/]+/(?:invoke|converse)")
 _FIRST_BYTES = 100
 """Bytes of a field in which its first character is looked for."""
 _SERVER_STATE = ("previous_response_id", "conversation", "thread", "cachedContent")
@@ -102,6 +103,11 @@ def find_protocol(method: str, path: str) -> tuple[WireProtocol, CallKind] | Non
             if path.endswith(end) and (not end.lower().endswith("rawpredict") or _ANTHROPIC_ON_VERTEX in path):
                 return protocol, kind
     return None
+
+
+def is_signed_call(path: str) -> bool:
+    """Whether a model call of Amazon Bedrock: its signature covers the body, which can only pass as it is."""
+    return bool(_BEDROCK.search(path))
 
 
 class RequestBody:

@@ -15,7 +15,7 @@ import msgspec
 from ..agent import Keeper
 from ..compaction import acompact, preset
 from ..compaction.presets import DEFAULT_PRESET
-from ..errors import CorruptLog, HoldfastError, StoreError, UnknownSession
+from ..errors import CorruptLog, StoreError, UnknownSession
 from ..follow import count_leading_system
 from ..hooks.events import CompactionEvent
 from ..messages import Json, decode_one
@@ -129,7 +129,7 @@ class Rewriter:
     def _note_failure(self, what: str, problem: Exception) -> None:
         if isinstance(problem, StoreError) and not isinstance(problem, CorruptLog):
             self._store_failed_until = anyio.current_time() + _RETRY_STORE_SECONDS
-        is_bug = not isinstance(problem, HoldfastError | TimeoutError)
+        is_bug = not isinstance(problem, StoreError | TimeoutError)
         log.warning("%s: %s", what, type(problem).__name__, exc_info=is_bug)
 
     async def _forward_first(self, match: SessionMatch, body: RequestBody) -> RewriteDecision | None:
@@ -258,7 +258,7 @@ class Rewriter:
         self, body: RequestBody, match: SessionMatch, last: Sequence[Json], leading: Sequence[Json]
     ) -> bool:
         """Whether a client asks for a title or a summary of its own: by its prompt, or by the form of the request."""
-        return self.conversations.is_beside(match, body) or has_side_call_prompt(body, last, leading)
+        return self.conversations.has_side_call_form(match, body) or has_side_call_prompt(body, last, leading)
 
     # -- compactions that clients ask for -----------------------------------------------------------------
 

@@ -14,6 +14,9 @@ import msgspec
 
 from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
+from ..io.http_client import UpstreamFailure, UpstreamReply
+from ..io.http_messages import BodyTooLarge
+from ..io.http_server import HttpServer, Reply, Request
 from ..io.prometheus import CONTENT_TYPE
 from ..io.text import MAX_LINE, sanitize_line
 from ..models import scrub
@@ -23,13 +26,10 @@ from .alternation import Alternation
 from .browsers import cors_headers, host_of, is_foreign_page, is_preflight
 from .client_keys import keys_in, provider_key
 from .decisions import DecisionOptions, Decisions, ModelCall
-from .http_client import UpstreamFailure, UpstreamReply
-from .http_messages import BodyTooLarge
-from .http_server import HttpServer, Reply, Request
 from .large_requests import LARGE_BYTES, LargeRequests
 from .metrics import GatewayMetrics
 from .options import GatewayOptions
-from .protocols import RequestBody, WireProtocol, find_protocol, header_key
+from .protocols import RequestBody, WireProtocol, find_protocol, header_key, is_signed_call
 from .recall import MAX_LOOKUPS, answer_lookups, offer_recall
 from .replies import ModelListReader, ReplyReader, decode_body
 from .rewriting import RewriteDecision
@@ -320,7 +320,8 @@ class Gateway:
     async def _pass(self, request: Request) -> None:
         """Forwards a request that is no model call."""
         async with self._upstream.send(request, "", request.body if request.has_body else None) as response:
-            begin_reply(request, response, cors_headers(request, self._origins))
+            outcome = {f"{HEADER_PREFIX}outcome": "other"} if is_signed_call(request.path) else {}
+            begin_reply(request, response, {**outcome, **cors_headers(request, self._origins)})
             models = ModelListReader(response.headers.get("Content-Encoding"))
             lists = request.path.endswith("/models") and response.status == 200
             if not await copy_reply(request, response, [], models.feed if lists else lambda chunk: None):

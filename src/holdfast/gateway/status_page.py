@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from ..io.http_server import Reply
 from ..sessions import SessionService
-from .http_server import Reply
 from .metrics import GatewayMetrics, OwnerCounts, RecentCompaction
 
 _SHOWN_SESSIONS = 20

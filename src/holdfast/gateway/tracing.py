@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
-    from .http_messages import Headers
+    from ..io.http_messages import Headers
 
 _PREFIX = "holdfast."
 

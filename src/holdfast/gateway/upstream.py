@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 
 from ..errors import InvalidInput
 from ..io.access_keys import has_key
+from ..io.http_client import Body, ConnectionPool, Route, UpstreamFailure, UpstreamReply, find_route
+from ..io.http_messages import BodyStream, HeaderLines, join_head
+from ..io.http_server import Request
 from ..models.calls import Failure
 from .client_keys import CREDENTIALS, has_key_parameter, header_without_keys, query_without_keys
-from .http_client import Body, ConnectionPool, Route, UpstreamFailure, UpstreamReply, find_route
-from .http_messages import BodyStream, HeaderLines, join_head
-from .http_server import Request
 from .options import GatewayOptions
 from .protocols import WireProtocol
 from .replies import StreamOpening, refused_as_too_long

@@ -9,12 +9,12 @@ import anyio
 import msgspec
 
 from ..errors import InvalidInput
+from ..io.http_messages import Headers
+from ..io.http_server import Reply
 from ..messages import Json, decode_one, is_framed, strip_frame
 from ..models.calls import Model
 from . import anthropic_compaction, openai_compaction
 from .client_sessions import Caller
-from .http_messages import Headers
-from .http_server import Reply
 from .protocols import CallKind, RequestBody
 from .replies import decoder_for
 from .rewriting import PREPARE_SECONDS, RewriteDecision, Rewriter

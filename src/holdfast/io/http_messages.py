@@ -1,4 +1,4 @@
-"""What both ends of the gateway read of HTTP: header lines as they were sent, and bodies as they arrive."""
+"""What both ends of a proxy read of HTTP: header lines as they were sent, and bodies as they arrive."""
 
 from __future__ import annotations
 

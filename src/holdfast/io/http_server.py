@@ -1,4 +1,4 @@
-"""The server of the gateway: HTTP/1.1 whose requests and replies keep their headers byte for byte."""
+"""A server for a proxy: HTTP/1.1 whose requests and replies keep their headers byte for byte."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _JSON = "application/json; charset=utf-8"
 
 
 class Reply(msgspec.Struct):
-    """A reply of the gateway itself."""
+    """A reply of the proxy itself."""
 
     status: int = 200
     body: bytes = b""
@@ -95,7 +95,7 @@ class Request:
         await self.write(data)
 
     async def send(self, reply: Reply) -> None:
-        """Sends a reply of the gateway itself."""
+        """Sends a reply of the proxy itself."""
         named = {"Server": "holdfast", "Date": formatdate(usegmt=True)} | reply.headers
         if reply.status not in _NO_CONTENT:
             named["Content-Length"] = str(len(reply.body))

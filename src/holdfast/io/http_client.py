@@ -1,4 +1,4 @@
-"""The client of the gateway: connections to upstreams, kept open, and replies whose headers stay byte for byte."""
+"""A client for a proxy: connections to servers, kept open, and replies whose headers stay byte for byte."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import httptools
 
-from ..io.access_keys import is_loopback
+from .access_keys import is_loopback
 from .http_messages import BodyStream, HeaderLines, Headers, join_head
 
 Body = bytes | BodyStream | None
@@ -295,7 +295,7 @@ class UpstreamConnection(asyncio.Protocol):
             self._transport.abort()
 
     def _check_silence(self) -> None:
-        """Ends an exchange in which nothing arrives, unless the gateway itself does not read."""
+        """Ends an exchange in which nothing arrives, unless the proxy itself does not read."""
         self._watch = None
         if self._transport is None or self._is_complete:
             return
