@@ -15,7 +15,7 @@ from ..compaction.size import Size
 from ..context.events import EventKind
 from ..errors import DuplicateEvent, InvalidInput, UnknownEvent, UnknownSession
 from ..follow import CACHE_MARK, Follower, GivenList, KnownBytes, ListMatch, count_leading_system, without_cache_marks
-from ..messages import Json
+from ..messages import Json, decode_one, is_from_user
 from ..sessions import SessionService
 from ..sessions.origin import is_listed, is_redacted, nearest, with_forks
 from ..stores import Slice
@@ -248,7 +248,8 @@ class ClientSessions:
             return False
         if found is not None:
             shared = found.log.match(given.given)
-            asked = [message for message in given.messages[shared.known :] if not is_reply(message)]
+            new = (decode_one(message, match.caller.format) for message in given.messages[shared.known :])
+            asked = list(filter(is_from_user, new))
             is_extension = shared.logged == len(found.log.ids) and len(asked) <= 1 and len(given.items) > shared.known
             others = [found] if is_extension else []
         else:
