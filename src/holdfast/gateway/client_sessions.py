@@ -392,7 +392,7 @@ class ClientSessions:
 
     def _begins_another(self, conversation: ClientSession, given: MessageList, body: RequestBody) -> bool:
         """Whether a list without any reply, and with another system prompt, only begins as a conversation did."""
-        if conversation.system in (0, _system(given, body)) or len(given.start) or len(given.items) > _FIRST_MESSAGES:
+        if conversation.system in (0, _system(given, body)) or given.given.start or len(given.items) > _FIRST_MESSAGES:
             return False
         return len(conversation.log.ids) > len(given.items) and not any(map(is_reply, given.messages))
 

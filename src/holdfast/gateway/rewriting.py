@@ -410,7 +410,9 @@ class Rewriter:
         self._running.add(conversation.session_id)
         try:
             version = conversation.version
-            if not await self.sessions.due(conversation.session_id):
+            with _store_deadline(self._store_seconds or _STORE_SECONDS):
+                is_due = await self.sessions.due(conversation.session_id)
+            if not is_due:
                 conversation.not_due_at = version
             else:
                 with anyio.fail_after(_BACKGROUND_SECONDS):
