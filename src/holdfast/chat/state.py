@@ -16,6 +16,9 @@ from ..strategies.fallback import USER_CHOICES
 
 Activity = Literal["idle", "running", "compacting"]
 
+Restraint = Literal["off", "until full"]
+"""What holds automatic compaction back in one session."""
+
 
 class ChatState(msgspec.Struct, frozen=True):
     """Session, model, activity and token usage of a chat."""

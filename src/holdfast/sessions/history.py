@@ -11,12 +11,12 @@ import msgspec
 from ..context import SYNTHETIC_ID_SUFFIX, Checkpoint, View
 from ..context.events import Event, EventKind, LaneTip, SessionRecord, lane_key, try_message_in
 from ..errors import HoldfastError, InvalidInput
-from ..io.text import first_line
-from ..messages import Message, encode_all, find_problems, is_note, starts_turn
+from ..messages import Message, encode_all, find_problems, starts_turn
 from ..stores import Log, Slice
 from ..stores.search import search_document
 from ..tokens import Estimator
 from .live import LiveSession, SessionPolicy
+from .titles import request_title
 
 ROOT = ""
 FOLDER, TITLE = "folder", "title"
@@ -106,12 +106,11 @@ def user_message_in(event: Event) -> Message | None:
 
 
 async def first_user_line(store: Log, session_id: str) -> str:
-    """Returns the first line of the user's first message, as a title of the session; empty if there is none."""
+    """Returns the user's first request in a line, as a title of the session; empty if there is none."""
     opening = Slice(kinds=(EventKind.MESSAGE,), limit=_TITLE_SCAN_EVENTS)
     for event in await store.read(session_id, opening):
-        message = user_message_in(event)
-        if message is not None and not is_note(message) and (line := first_line(message.text)):
-            return line
+        if (message := user_message_in(event)) is not None and (title := request_title(message)):
+            return title
     return ""
 
 

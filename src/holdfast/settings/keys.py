@@ -72,6 +72,7 @@ KEYS = {
         SettingKey("window", "count", "tokens of the model's window, if not the catalog's", f"{PREFIX}WINDOW", True),
         SettingKey("store", "text", "where sessions are kept", f"{PREFIX}STORE"),
         SettingKey("project_instructions", "flag", "read AGENTS.md and CLAUDE.md", f"{PREFIX}PROJECT_INSTRUCTIONS"),
+        SettingKey("notifications", "flag", "call the user who is away from a chat", f"{PREFIX}NOTIFICATIONS"),
         SettingKey("compaction.enabled", "flag", "compact automatically", f"{PREFIX}AUTO_COMPACT", True),
         SettingKey(
             "compaction.reserve_tokens", "count", "tokens left free for the reply", f"{PREFIX}RESERVE_TOKENS", True

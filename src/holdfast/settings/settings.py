@@ -49,6 +49,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     store: str
     project_instructions: bool = True
     """Whether AGENTS.md and CLAUDE.md are read into the system prompt."""
+    notifications: bool = True
+    """Whether a chat rings and notifies the user who is away when it waits for an answer, ends or fails."""
     compaction: CompactionSettings = CompactionSettings()
     hooks: HookSettings = HookSettings()
     project: Project | None = None

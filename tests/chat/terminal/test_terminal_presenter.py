@@ -142,7 +142,11 @@ def test_compaction_progress_becomes_compaction_entry() -> None:
     )
     presented.handle(COMPLETED, CompactionBoundary(S, "c", 1, "Mind the accuracy."), Continued(S, "(Go on.)"))
     assert presented.lines[0].startswith("── compacted 9k → 3k tokens · 67 % less · round 1")
-    assert presented.lines[1:] == ["  5 messages archived, 2 kept · 0.0 s", "  Mind the accuracy.", "  · (Go on.)"]
+    assert presented.lines[1:] == [
+        "  5 messages archived (Ctrl-G), 2 kept · 0.0 s",
+        "  Mind the accuracy.",
+        "  · (Go on.)",
+    ]
     assert (presented.footer_state.tokens, presented.footer_state.known) == (3_000, "unknown")
 
 
@@ -166,7 +170,7 @@ def test_failed_and_repeated_compaction_is_one_entry() -> None:
     presented.handle(started, COMPLETED)
     assert presented.lines[0].startswith("── compacted 9k → 3k tokens") and "failed" in presented.lines[2]
     assert presented.lines[1:] == [
-        "  5 messages archived, 2 kept · 0.0 s",
+        "  5 messages archived (Ctrl-G), 2 kept · 0.0 s",
         "  an earlier attempt failed: Overloaded",
     ]
     presented.handle(started, COMPLETED)

@@ -13,11 +13,12 @@ from ...errors import HoldfastError, InvalidInput
 from ...messages import decode_all
 from ...settings import Settings, load_settings, save_setting
 from ...triggers import OverThreshold
+from .archived import preview_compaction
 from .base import ChatCommand, CommandResult, Table, page, split_arguments
 
 if TYPE_CHECKING:
     from ..chat import Chat
-    from ..state import ChatCompactionResult
+    from ..state import ChatCompactionResult, Restraint
 
 
 def chat_settings(chat: Chat) -> Settings:
@@ -37,12 +38,20 @@ def window_source(chat: Chat, size: Size) -> str:
     }.get(size.window_basis, f"the default of the preset {chat.preset.name}: the model is not in the catalog")
 
 
+_RESTRAINTS: dict[str, tuple[Restraint, str]] = {
+    "pause": ("off", "Automatic compaction is off in this session: /autocompact on turns it on again."),
+    "full": ("until full", "This session is compacted only when its window is full: /autocompact on undoes that."),
+}
 AUTOCOMPACT_SETTING = "compaction.enabled"
 _AUTOCOMPACT_NUMBERS = ("reserve_tokens", "keep_recent_tokens")
 
 
 async def _run_autocompact(chat: Chat, argument: str) -> CommandResult:
     word = split_arguments(argument, 1, AUTOCOMPACT.usage)[0].lower()
+    if word in _RESTRAINTS:
+        restraint, report = _RESTRAINTS[word]
+        chat.restrain(restraint)
+        return page(report, "", Table(await _autocompact_rows(chat)))
     if word not in ("", "on", "off"):
         raise InvalidInput(f"Automatic compaction is on or off, not {word!r}: {AUTOCOMPACT.usage}.")
     if not word:
@@ -88,7 +97,7 @@ async def _autocompact_rows(chat: Chat) -> list[Sequence[str]]:
 
 
 async def _complete_on_off(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return ("on", "off") if len(words) == 1 else ()
+    return ("on", "off", *_RESTRAINTS) if len(words) == 1 else ()
 
 
 AUTOCOMPACT = ChatCommand(
@@ -100,17 +109,19 @@ AUTOCOMPACT = ChatCommand(
 )
 
 
-_WITHOUT_MODEL = "--without-model"
+_WITHOUT_MODEL, _PREVIEW = "--without-model", "preview"
 
 
 async def _run_compact(chat: Chat, argument: str) -> CommandResult:
+    if argument == _PREVIEW:
+        return await preview_compaction(chat)
     if argument == _WITHOUT_MODEL:
         return CommandResult(describe_compaction(await chat.compact(without_model=True)))
     return CommandResult(describe_compaction(await chat.compact(argument or None)))
 
 
 async def _complete_compact(chat: Chat, words: Sequence[str]) -> Iterable[str]:
-    return (_WITHOUT_MODEL,) if len(words) == 1 and words[0].startswith("-") else ()
+    return (_PREVIEW, _WITHOUT_MODEL) if len(words) == 1 and words[0] else ()
 
 
 def describe_compaction(done: ChatCompactionResult) -> str:
@@ -141,7 +152,7 @@ async def _run_undo(chat: Chat, argument: str) -> CommandResult:
 
 COMPACT = ChatCommand(
     "compact",
-    "/compact [INSTRUCTIONS]",
+    "/compact [preview|WORDS]",
     "replace older messages with a summary",
     _run_compact,
     _complete_compact,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from rich.style import Style
@@ -11,8 +11,9 @@ from rich.text import Text
 from textual.strip import Strip
 
 from ...hooks.events import CompactionCompleted
-from ...io.text import sanitize, sanitize_line
+from ...io.text import sanitize, sanitize_input, sanitize_line
 from ..commands.base import Table, lay_out
+from .copying import WHOLE, Span, copied_text
 from .drawing import (
     format_count,
     format_percent,
@@ -68,6 +69,27 @@ class TerminalEntry:
 
     def draw(self, width: int, theme: ChatTheme) -> list[Strip]:
         raise NotImplementedError
+
+    @property
+    def source(self) -> str | None:
+        """The text that it shows, as written; None if only what is drawn can be copied."""
+        return None
+
+    @property
+    def plain_text(self) -> str:
+        """The source if there is one, else what is drawn."""
+        drawn = copied_text((strip, WHOLE) for strip in self.lines)
+        return sanitize(drawn if self.source is None else self.source, tabs=True).strip("\n")
+
+    def copied(self, spans: Sequence[Span | None]) -> str:
+        """Returns what a selection copies, given the selected columns of each line: the source if it has all."""
+        selected = [(strip, span) for strip, span in zip(self.lines, spans, strict=True) if span is not None]
+        text = copied_text(selected)
+        if (source := self.source) is None or text.strip() != copied_text(
+            (strip, WHOLE) for strip in self.lines
+        ).strip():
+            return text
+        return source
 
 
 class CompactionProgressEntry(TerminalEntry):
@@ -126,7 +148,7 @@ class CompactionEntry(TerminalEntry):
     def _facts(self) -> list[str]:
         done = self._done
         live = bool(done.seconds or done.kept)  # one that was read from the log has neither
-        facts = [f"{done.archived:,} messages archived" + (f", {done.kept:,} kept" if live else "")]
+        facts = [f"{done.archived:,} messages archived" + (f" (Ctrl-G), {done.kept:,} kept" if live else "")]
         if done.summarizer and not done.fallback:
             facts.append(f"summary by {sanitize_line(done.summarizer)}")
         if done.fallback:
@@ -211,6 +233,14 @@ class PromptEntry(TerminalEntry):
         """Reason why it is not delivered yet; empty once it is."""
         self._lines = sanitize(text).strip("\n").split("\n")
         self.foldable = len(self._lines) > _PROMPT_LINES
+
+    @property
+    def source(self) -> str:
+        return sanitize_input(self.text)
+
+    @property
+    def plain_text(self) -> str:
+        return f"> {super().plain_text}"
 
     def set_waiting(self, why: str) -> None:
         self.waiting, self.tight = why, bool(why)

@@ -34,7 +34,7 @@ from ...hooks.events import (
 from ..chat import SHELL_CALL
 from .approval import approval_preview
 from .entries import CompactionEntry, CompactionProgressEntry, NoteEntry, NoteTone, TerminalEntry
-from .footer import FooterState
+from .footer import COMPACTING, FooterState
 from .reply_entries import ReasoningEntry, ReplyEntry, ToolCallEntry
 from .transcript import TerminalTranscript
 
@@ -238,7 +238,7 @@ class EventPresenter:
                 if self._failure is not None:
                     self.transcript.remove(self._failure)
                 self.transcript.add(self._progress)
-                self.footer_state.set_activity("compacting")
+                self.footer_state.set_activity(COMPACTING)
             case CompactionProgress() if self._progress is not None:
                 self._progress.what, self._progress.characters = event.what, event.characters
                 self._progress.invalidate()

@@ -22,6 +22,7 @@ from ...sessions.session_ids import shorten_id
 from ...settings import Settings, state_folder
 from ..open_chat import open_chat
 from .app import ChatTerminal
+from .attention import Attention
 from .conversation import Conversation
 from .entries import NoteEntry
 from .input_history import HistoryFile
@@ -71,6 +72,7 @@ async def _run_chat(
         settings, folder=folder, on_event=conversation.handle_event, approve=approve, session=session, **options
     ) as chat:
         conversation.chat = chat
+        app.attention = Attention(app.write_to_terminal, calls=settings.notifications)
         app.input.input_history.open(HistoryFile(state_folder() / "input_history.jsonl", chat.folder.root))
         for note in settings.notes:
             conversation.transcript.add(NoteEntry(note, "warning"))
