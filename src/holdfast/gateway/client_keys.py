@@ -11,7 +11,7 @@ from ..io.access_keys import has_key
 
 if TYPE_CHECKING:
     from ..io.http_messages import Headers
-    from ..io.http_server import Request
+    from ..io.http_server import HttpRequest
 
 CREDENTIALS = {b"authorization": b"Bearer ", b"x-api-key": b"", b"x-goog-api-key": b"", b"api-key": b""}
 """Headers that carry a key, and what stands before it."""
@@ -19,7 +19,7 @@ _PARAMETER = "key"
 _BEARER = re.compile(r"\s*bearer\s+", re.IGNORECASE)
 
 
-def keys_in(request: Request) -> Iterator[str]:
+def keys_in(request: HttpRequest) -> Iterator[str]:
     """Yields what may be a key of the gateway: clients can send it beside the provider's."""
     for name in ("x-holdfast-key", *map(bytes.decode, CREDENTIALS)):
         yield from map(_without_scheme, request.headers.getall(name))

@@ -24,7 +24,7 @@ _THREAD_FROM_BYTES = 2**16
 """Size from which a compressed body is unpacked in a thread."""
 
 
-class ModelCall(msgspec.Struct):
+class GatewayCall(msgspec.Struct):
     """A request for a model, as far as a decision needs it."""
 
     raw: bytes
@@ -68,7 +68,7 @@ class Decisions:
         self._vendor = VendorCompaction(self.rewriter, ItemSealer(options.item_keys), native=options.native)
         self._options = options
 
-    async def unpack(self, call: ModelCall) -> None:
+    async def unpack(self, call: GatewayCall) -> None:
         """Decodes a compressed body; raises InvalidInput if that is not possible."""
         if call.encoding:
             arguments = call.raw, call.encoding, self._options.max_body
@@ -76,7 +76,7 @@ class Decisions:
             call.raw = decode_body(*arguments) if small else await asyncio.to_thread(decode_body, *arguments)
             call.encoding = ""
 
-    async def decide(self, call: ModelCall) -> VendorDecision:
+    async def decide(self, call: GatewayCall) -> VendorDecision:
         """Returns what to forward or to reply; raises ProtocolRefusal where the vendor would refuse the request."""
         protocol, kind = call.protocol
         try:

@@ -26,7 +26,7 @@ from ..models.calls import Failure
 from ..sessions import SessionService
 from ..stores import MemoryStore
 from ..tokens import Usage
-from .decisions import DecisionOptions, Decisions, ModelCall
+from .decisions import DecisionOptions, Decisions, GatewayCall
 from .protocols import RequestBody
 from .rewriting import RewriteDecision
 from .vendor_compaction import VendorDecision
@@ -71,7 +71,7 @@ class LargeRequests:
         self._sending = asyncio.Lock()
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    async def decide(self, call: ModelCall) -> VendorDecision:
+    async def decide(self, call: GatewayCall) -> VendorDecision:
         """Returns what to forward or to reply; `too_large` forwards the request as it is."""
         self._number += 1
         number, raw = self._number, call.raw
@@ -265,7 +265,7 @@ class _Worker:
         self._answers[number] = answer
         return _sendable(smaller)
 
-    async def _decide(self, number: int, call: ModelCall) -> VendorDecision:
+    async def _decide(self, number: int, call: GatewayCall) -> VendorDecision:
         await self._decisions.unpack(call)
         if _has_endless_message(call):
             return VendorDecision(RewriteDecision("too_large"))
@@ -296,7 +296,7 @@ def _sendable(decision: RewriteDecision) -> RewriteDecision:
     return msgspec.structs.replace(decision, conversation=None, given=None, summarizer=None, writing=None)
 
 
-def _has_endless_message(call: ModelCall) -> bool:
+def _has_endless_message(call: GatewayCall) -> bool:
     """Whether a message has more text than any model reads."""
     with suppress(Exception):  # what is no list of messages has none
         body = RequestBody(call.protocol[0], call.raw, call.path)

@@ -16,7 +16,7 @@ from ..errors import HoldfastError, InvalidInput, UnknownSession
 from ..io.access_keys import is_loopback, owner_of
 from ..io.http_client import UpstreamFailure, UpstreamReply
 from ..io.http_messages import BodyTooLarge
-from ..io.http_server import HttpServer, Reply, Request
+from ..io.http_server import HttpReply, HttpRequest, HttpServer
 from ..io.prometheus import CONTENT_TYPE
 from ..io.text import MAX_LINE, sanitize_line
 from ..models import scrub
@@ -25,7 +25,7 @@ from ..sessions import SessionService
 from .alternation import Alternation
 from .browsers import cors_headers, host_of, is_foreign_page, is_preflight
 from .client_keys import keys_in, provider_key
-from .decisions import DecisionOptions, Decisions, ModelCall
+from .decisions import DecisionOptions, Decisions, GatewayCall
 from .large_requests import LARGE_BYTES, LargeRequests
 from .metrics import GatewayMetrics
 from .options import GatewayOptions
@@ -106,7 +106,7 @@ class Gateway:
 
     # -- requests --------------------------------------------------------------------------------------
 
-    async def _handle(self, request: Request) -> None:
+    async def _handle(self, request: HttpRequest) -> None:
         """Answers a request, and logs it without anything that client or upstream wrote."""
         started = time.perf_counter()
         path = sanitize_line(request.target.partition("?")[0])[:MAX_LINE]
@@ -130,13 +130,13 @@ class Gateway:
         }
         log.info("%s", " ".join(f"{name}={value}" for name, value in facts.items()), extra={"facts": facts})
 
-    async def _respond(self, request: Request) -> Reply | None:
+    async def _respond(self, request: HttpRequest) -> HttpReply | None:
         """Returns the gateway's own reply; None if the upstream's was sent."""
         owner = ""
         if refusal := self._refuse(request):
             return refusal
         if is_preflight(request) and cors_headers(request, self._origins):
-            return Reply(204)
+            return HttpReply(204)
         if request.path != "/healthz" and self.options.keys:
             found = (owner_of(key, self.options.keys) for key in keys_in(request))
             if (known := next((one for one in found if one is not None), None)) is None:
@@ -170,7 +170,7 @@ class Gateway:
         finally:
             self.metrics.active -= 1
 
-    def _refuse(self, request: Request) -> Reply | None:
+    def _refuse(self, request: HttpRequest) -> HttpReply | None:
         """Refuses other names than the gateway's own (DNS rebinding), other sites' pages, and WebSockets."""
         host = host_of(request)
         if not (host in self._names or is_loopback(host)):
@@ -184,7 +184,7 @@ class Gateway:
             return self._error(426, "no_websocket", "The gateway speaks HTTP: send the request with POST.")
         return None
 
-    async def _forward(self, request: Request, owner: str) -> Reply | None:
+    async def _forward(self, request: HttpRequest, owner: str) -> HttpReply | None:
         found = find_protocol(request.method, request.path)
         if found is None:
             await self._pass(request)
@@ -215,14 +215,16 @@ class Gateway:
         await self._exchange(request, raw, protocol, answer, owner)
         return None
 
-    def _model_call(self, request: Request, raw: bytes, protocol: WireProtocol, owner: str) -> ModelCall:
-        call = ModelCall(raw, request.headers.get("Content-Encoding"), request.path, owner, header_key(request.headers))
+    def _model_call(self, request: HttpRequest, raw: bytes, protocol: WireProtocol, owner: str) -> GatewayCall:
+        call = GatewayCall(
+            raw, request.headers.get("Content-Encoding"), request.path, owner, header_key(request.headers)
+        )
         if self.options.summarize_with_client_model:
             call.upstream = self.options.upstream_for(protocol.format)
             call.provider_key = self.options.upstream_key or provider_key(request.headers, self.options.keys)
         return call
 
-    async def _decide(self, call: ModelCall) -> VendorDecision:
+    async def _decide(self, call: GatewayCall) -> VendorDecision:
         """Decides about a request, if it is large in a process of its own."""
         with suppress(InvalidInput):
             await self._decisions.unpack(call)
@@ -230,7 +232,7 @@ class Gateway:
         return await (self._large if is_large else self._decisions).decide(call)
 
     async def _exchange(
-        self, request: Request, raw: bytes, protocol: WireProtocol, answer: VendorDecision, owner: str
+        self, request: HttpRequest, raw: bytes, protocol: WireProtocol, answer: VendorDecision, owner: str
     ) -> None:
         """Sends the request, and the reply to the client.
 
@@ -267,7 +269,7 @@ class Gateway:
                 return
 
     async def _exchange_with_recall(
-        self, request: Request, protocol: WireProtocol, answer: VendorDecision, owner: str
+        self, request: HttpRequest, protocol: WireProtocol, answer: VendorDecision, owner: str
     ) -> bool:
         """Answers lookups of the model, and sends its first reply without one to the client; False if there is none."""
         decision = answer.decision
@@ -294,7 +296,7 @@ class Gateway:
 
     async def _reply(
         self,
-        request: Request,
+        request: HttpRequest,
         response: UpstreamReply,
         opening: list[bytes],
         protocol: WireProtocol,
@@ -317,7 +319,7 @@ class Gateway:
         if response.status < 400:
             self._start_task((self._large if answer.number else self._decisions).finish(answer, usage))
 
-    async def _pass(self, request: Request) -> None:
+    async def _pass(self, request: HttpRequest) -> None:
         """Forwards a request that is no model call."""
         async with self._upstream.send(request, "", request.body if request.has_body else None) as response:
             outcome = {f"{HEADER_PREFIX}outcome": "other"} if is_signed_call(request.path) else {}
@@ -331,16 +333,16 @@ class Gateway:
 
     # -- own pages -------------------------------------------------------------------------------------
 
-    async def _answer(self, request: Request, owner: str) -> Reply:
+    async def _answer(self, request: HttpRequest, owner: str) -> HttpReply:
         path = request.path
         if path == "/metrics":
-            return Reply(200, self.metrics.render().encode(), {"Content-Type": CONTENT_TYPE})
+            return HttpReply(200, self.metrics.render().encode(), {"Content-Type": CONTENT_TYPE})
         if path == "/healthz":
-            return Reply.json({"status": "stopping" if self._draining else "ok"})
+            return HttpReply.json({"status": "stopping" if self._draining else "ok"})
         problem = await self._store_problem()
         if path == "/readyz":
             ready = problem is None and not self._draining
-            return Reply.json({"ready": ready, "why": problem or ""}, status=200 if ready else 503)
+            return HttpReply.json({"ready": ready, "why": problem or ""}, status=200 if ready else 503)
         how = "stopping" if self._draining else problem or "ok"
         status = await read_status(self.sessions, self.metrics, owner, how)
         return status_reply(status, as_json="application/json" in request.headers.get("Accept"))
@@ -355,10 +357,10 @@ class Gateway:
             return scrub(str(problem)) or "no answer"
         return None
 
-    def _error(self, status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> Reply:
+    def _error(self, status: int, kind: str, message: str, headers: dict[str, str] | None = None) -> HttpReply:
         self.metrics.failures[kind] += 1
         body = {"error": {"type": kind, "message": message, "code": kind}}
-        return Reply.json(body, status=status, headers={"x-holdfast-outcome": "refused"} | (headers or {}))
+        return HttpReply.json(body, status=status, headers={"x-holdfast-outcome": "refused"} | (headers or {}))
 
 
 def _decision_headers(decision: RewriteDecision) -> dict[str, str]:

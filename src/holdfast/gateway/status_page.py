@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ..io.http_server import Reply
+from ..io.http_server import HttpReply
 from ..sessions import SessionService
 from .metrics import GatewayMetrics, OwnerCounts, RecentCompaction
 
@@ -58,11 +58,11 @@ async def read_status(sessions: SessionService, metrics: GatewayMetrics, owner: 
     )
 
 
-def status_reply(status: GatewayStatus, *, as_json: bool) -> Reply:
+def status_reply(status: GatewayStatus, *, as_json: bool) -> HttpReply:
     """Returns the page, or the same as JSON."""
     if as_json:
-        return Reply.json(status, headers=_HEADERS)
-    return Reply(200, _render_page(status).encode(), {"Content-Type": "text/html; charset=utf-8", **_HEADERS})
+        return HttpReply.json(status, headers=_HEADERS)
+    return HttpReply(200, _render_page(status).encode(), {"Content-Type": "text/html; charset=utf-8", **_HEADERS})
 
 
 def _render_page(status: GatewayStatus) -> str:

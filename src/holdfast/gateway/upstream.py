@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 
 from ..errors import InvalidInput
 from ..io.access_keys import has_key
-from ..io.http_client import Body, ConnectionPool, Route, UpstreamFailure, UpstreamReply, find_route
+from ..io.http_client import Body, HttpConnections, Route, UpstreamFailure, UpstreamReply, find_route
 from ..io.http_messages import BodyStream, HeaderLines, join_head
-from ..io.http_server import Request
+from ..io.http_server import HttpRequest
 from ..models.calls import Failure
 from .client_keys import CREDENTIALS, has_key_parameter, header_without_keys, query_without_keys
 from .options import GatewayOptions
@@ -43,7 +43,7 @@ class Upstream:
 
     def __init__(self, options: GatewayOptions) -> None:
         self.options = options
-        self._pool = ConnectionPool(options.connect_timeout, options.idle_timeout)
+        self._pool = HttpConnections(options.connect_timeout, options.idle_timeout)
         self._routes: dict[str, tuple[Route, str]] = {}
         """Route and path of each address."""
 
@@ -54,7 +54,7 @@ class Upstream:
     @asynccontextmanager
     async def send(
         self,
-        request: Request,
+        request: HttpRequest,
         format: str,
         body: Body,
         *,
@@ -78,7 +78,7 @@ class Upstream:
         finally:
             self._pool.give_back(reply.connection)
 
-    def _target(self, request: Request, base_path: str) -> str:
+    def _target(self, request: HttpRequest, base_path: str) -> str:
         """Returns the client's path and query after the upstream's own path, without repeating a version."""
         target, last = request.target, base_path.rpartition("/")[2]
         if last and target.startswith(f"/{last}/"):
@@ -89,7 +89,7 @@ class Upstream:
 
     def _head(
         self,
-        request: Request,
+        request: HttpRequest,
         format: str,
         route: Route,
         target: str,
@@ -136,7 +136,7 @@ class Upstream:
         return join_head(f"{request.method} {address}{target} HTTP/1.1", [*headers, *own])
 
 
-def check_target(request: Request, keys: Collection[str]) -> None:
+def check_target(request: HttpRequest, keys: Collection[str]) -> None:
     """Raises InvalidInput for a target that could lead out of the upstream (another form, dots in its path), or that
     has a key in its path.
     """
@@ -157,7 +157,7 @@ def _connection_options(headers: HeaderLines) -> frozenset[bytes]:
     return frozenset(word.strip().lower() for value in values for word in value.split(b",")) - _NEEDED
 
 
-def begin_reply(request: Request, reply: UpstreamReply, added: Mapping[str, str], *, edited: bool = False) -> None:
+def begin_reply(request: HttpRequest, reply: UpstreamReply, added: Mapping[str, str], *, edited: bool = False) -> None:
     """Begins a reply with the upstream's headers, and ours after them; an edited body has another length."""
     dropped = _HOP_BY_HOP | _connection_options(reply.headers.lines)
     if edited:
@@ -189,7 +189,7 @@ async def open_reply(reply: UpstreamReply, protocol: WireProtocol) -> tuple[list
 
 
 async def copy_reply(
-    request: Request,
+    request: HttpRequest,
     reply: UpstreamReply,
     opening: list[bytes],
     on_chunk: Callable[[bytes], None] = lambda chunk: None,

@@ -10,7 +10,7 @@ import msgspec
 
 from ..errors import InvalidInput
 from ..io.http_messages import Headers
-from ..io.http_server import Reply
+from ..io.http_server import HttpReply
 from ..messages import Json, decode_one, is_framed, strip_frame
 from ..models.calls import Model
 from . import anthropic_compaction, openai_compaction
@@ -38,7 +38,7 @@ class VendorDecision(msgspec.Struct):
     """How one request is answered: by the gateway alone, or by the upstream with an edited reply."""
 
     decision: RewriteDecision
-    reply: Reply | None = None
+    reply: HttpReply | None = None
     editor: ReplyEditor | None = None
     body: RequestBody | None = None
     """The request as it was decided about; None if it could not be read, or was decided about in another process."""
@@ -131,18 +131,18 @@ def summary_text(messages: list[Json], format: str) -> str:
     return "\n\n".join([*notes, *texts[-_MAX_QUOTES:]]) or "(The conversation so far has no text.)"
 
 
-def _reply(body: RequestBody, kind: CallKind, asked: CompactionRequest, item: CompactionItem) -> Reply:
+def _reply(body: RequestBody, kind: CallKind, asked: CompactionRequest, item: CompactionItem) -> HttpReply:
     """Returns the reply that has only the item, in the form that the request asks for."""
     if kind == "compact":
-        return Reply.json(openai_compaction.compacted_reply(asked, item))
+        return HttpReply.json(openai_compaction.compacted_reply(asked, item))
     if body.protocol.format == "anthropic":
         whole, events = anthropic_compaction.compacted_reply(body, asked, item)
     else:
         whole, events = openai_compaction.triggered_reply(body, item)
     if body.value("stream") is not True:
-        return Reply.json(whole)
+        return HttpReply.json(whole)
     stream = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-cache"}
-    return Reply(200, b"".join(map(encode_event, events)), stream)
+    return HttpReply(200, b"".join(map(encode_event, events)), stream)
 
 
 def _editor(
@@ -155,8 +155,8 @@ def _editor(
     return None if item is None else openai_compaction.ResponseEditor(item)
 
 
-def refused_reply(refusal: ProtocolRefusal) -> Reply:
-    return Reply.json(refusal.body, status=refusal.status)
+def refused_reply(refusal: ProtocolRefusal) -> HttpReply:
+    return HttpReply.json(refusal.body, status=refusal.status)
 
 
 def upstream_headers(headers: Headers, *, edited: bool) -> dict[str, str | None]:

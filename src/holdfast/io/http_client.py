@@ -96,7 +96,7 @@ class UpstreamReply:
         self.content = BodyStream(connection.hold)
 
 
-class ConnectionPool:
+class HttpConnections:
     """Connections to upstreams: an unused one is used again."""
 
     def __init__(self, connect_seconds: float, idle_seconds: float) -> None:

@@ -22,7 +22,7 @@ _NO_CONTENT = (204, 304)
 _JSON = "application/json; charset=utf-8"
 
 
-class Reply(msgspec.Struct):
+class HttpReply(msgspec.Struct):
     """A reply of the proxy itself."""
 
     status: int = 200
@@ -30,12 +30,12 @@ class Reply(msgspec.Struct):
     headers: dict[str, str] = {}
 
     @classmethod
-    def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] = {}) -> Reply:
+    def json(cls, value: Any, status: int = 200, headers: Mapping[str, str] = {}) -> HttpReply:
         """Returns a reply with a JSON body."""
         return cls(status, msgspec.json.encode(value), {"Content-Type": _JSON, **headers})
 
 
-class Request:
+class HttpRequest:
     """A request as it was sent, and the way back to its client."""
 
     def __init__(self, connection: _Connection, method: str, target: str, headers: Headers, version: str) -> None:
@@ -94,7 +94,7 @@ class Request:
         self.is_answered = True
         await self.write(data)
 
-    async def send(self, reply: Reply) -> None:
+    async def send(self, reply: HttpReply) -> None:
         """Sends a reply of the proxy itself."""
         named = {"Server": "holdfast", "Date": formatdate(usegmt=True)} | reply.headers
         if reply.status not in _NO_CONTENT:
@@ -109,13 +109,13 @@ class Request:
         self._connection.abort()
 
 
-Handler = Callable[[Request], Awaitable[None]]
+Handler = Callable[[HttpRequest], Awaitable[None]]
 
 
 class HttpServer:
     """Listens, and calls a handler for each request."""
 
-    def __init__(self, handler: Handler, refuse: Callable[[int, str, str], Reply], *, idle_seconds: float) -> None:
+    def __init__(self, handler: Handler, refuse: Callable[[int, str, str], HttpReply], *, idle_seconds: float) -> None:
         """`refuse` makes the reply to what is no valid request; `idle_seconds` is the longest wait for a head."""
         self.handler = handler
         self.refuse = refuse
@@ -156,9 +156,9 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.task: asyncio.Task[None] | None = None
         self._target, self._lines = b"", list[tuple[bytes, bytes]]()
-        self._request: Request | None = None
+        self._request: HttpRequest | None = None
         """The request whose body arrives."""
-        self._requests: deque[Request] = deque()
+        self._requests: deque[HttpRequest] = deque()
         """Requests that wait for the one that is answered."""
         self._holds = 0
         self._drained: asyncio.Future[None] | None = None
@@ -266,7 +266,7 @@ class _Connection(asyncio.Protocol):
         headers = Headers(self._lines)
         method, target = self._parser.get_method().decode(), self._target.decode(errors="surrogateescape")
         version = "1.0" if self._parser.get_http_version() == "1.0" else "1.1"
-        request = self._request = Request(self, method, target, headers, version)
+        request = self._request = HttpRequest(self, method, target, headers, version)
         request.keeps_alive = self._parser.should_keep_alive()
         longest = max((len(name) + len(value) for name, value in self._lines), default=0)
         if len(self._lines) > _MAX_HEADERS or max(longest, len(target)) > _MAX_LINE:
@@ -308,10 +308,10 @@ class _Connection(asyncio.Protocol):
         if self.task is None:
             self._start(None)
 
-    def _start(self, request: Request | None) -> None:
+    def _start(self, request: HttpRequest | None) -> None:
         self.task = self._loop.create_task(self._serve(request))
 
-    async def _serve(self, request: Request | None) -> None:
+    async def _serve(self, request: HttpRequest | None) -> None:
         """Answers a request, and those that have arrived meanwhile."""
         try:
             while request is not None:
@@ -322,7 +322,7 @@ class _Connection(asyncio.Protocol):
                 if request is not None:
                     self.hold(False)
             if self._refusal is not None and (request is None or not request.is_answered):
-                last = Request(self, "GET", "", Headers(()), "1.1")
+                last = HttpRequest(self, "GET", "", Headers(()), "1.1")
                 await last.send(self._server.refuse(*self._refusal))
                 request = last
             if request is not None:
@@ -333,7 +333,7 @@ class _Connection(asyncio.Protocol):
             self.task = None
             self._idle_since = self._loop.time()
 
-    def _close(self, last: Request) -> None:
+    def _close(self, last: HttpRequest) -> None:
         """Closes the connection after its last reply; what the client still sends is not read."""
         if self._transport is None:
             return
