@@ -111,3 +111,12 @@ async def test_request_does_not_wait_for_a_process_that_is_stuck_or_killed(monke
         os.kill(large._process.pid, signal.SIGKILL)
         assert (await asyncio.wait_for(pending, 20)).get(b"x-holdfast-outcome") == b"too_large"
         assert {len(request.body) for request in upstream.requests} and running.gateway.metrics.active == 0
+
+
+async def test_process_ends_with_its_gateway() -> None:
+    """Also while it works, or cannot: it ends when the gateway's end of the pipe is closed."""
+    async with run_upstream(reply_with(OK)) as upstream, run_gateway(upstream.url) as running:
+        await send(running, {"model": "m", "messages": messages(101)})
+        process: Any = running.gateway._large._process
+        process.stdin.transport.abort()
+        assert await asyncio.wait_for(process.wait(), 30) == 0

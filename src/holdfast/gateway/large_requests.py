@@ -227,10 +227,18 @@ class _Worker:
         """Of the bodies that are worked on."""
 
     async def run(self, asked: BinaryIO, answered: BinaryIO) -> None:
-        async with self._sessions, asyncio.TaskGroup() as group:
-            while (frame := await asyncio.to_thread(_read_frame, asked)) is not None:
-                group.create_task(self._answer(answered, *frame))
+        loop, frames = asyncio.get_running_loop(), asyncio.Queue[tuple[Any, bytes]]()
+
+        def read() -> None:
+            """Runs in a thread of its own, since the memory for another one may be missing later."""
+            while (frame := _read_frame(asked)) is not None:
+                loop.call_soon_threadsafe(frames.put_nowait, frame)
             os._exit(0)  # the gateway has ended
+
+        threading.Thread(target=read, daemon=True).start()
+        async with self._sessions, asyncio.TaskGroup() as group:
+            while True:
+                group.create_task(self._answer(answered, *await frames.get()))
 
     async def _answer(self, answered: BinaryIO, head: Any, raw: bytes) -> None:
         number, what, value = head
